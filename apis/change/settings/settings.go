@@ -1,0 +1,118 @@
+// Package settings turns OpsConfigInfo objects into the values that every
+// binary works with. From is pure; Store keeps its result current.
+package settings
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Settings are the values in force. docs/configuration.md has the same table.
+type Settings struct {
+	// Blocking: a failed check suspends the workload. Default true.
+	Blocking bool
+	// BatchPercent is the size of a batch in per cent of the replicas; 0 means
+	// that every pod is a batch of its own. Default 0.
+	BatchPercent int32
+	// NoVerdict is what a batch counts as that nobody judged. Default Pass.
+	NoVerdict v1alpha1.NoVerdictPolicy
+	// WaitThreshold is how long a batch that is not full is waited for. Default 60s.
+	WaitThreshold time.Duration
+	// PreTimeout is how long a PRE verdict is waited for. Default 120s.
+	PreTimeout time.Duration
+	// PostTimeout is how long a POST verdict is waited for. Default 120s.
+	PostTimeout time.Duration
+	// OrderTimeout is how long the server is asked to take an order. Default 120s.
+	OrderTimeout time.Duration
+}
+
+// Default returns the values that hold where no OpsConfigInfo says otherwise.
+func Default() Settings {
+	return Settings{
+		Blocking:      true,
+		NoVerdict:     v1alpha1.NoVerdictPass,
+		WaitThreshold: 60 * time.Second,
+		PreTimeout:    120 * time.Second,
+		PostTimeout:   120 * time.Second,
+		OrderTimeout:  120 * time.Second,
+	}
+}
+
+// BatchSize returns how many pods make a batch of a workload with that many
+// replicas: at least 1.
+func (s Settings) BatchSize(replicas int32) int32 {
+	return max(1, replicas*s.BatchPercent/100)
+}
+
+// From derives the settings from the objects. Only objects of
+// v1alpha1.SystemNamespace count; of several with one type the oldest does; a
+// content that does not parse (admission refuses it, but an object may be
+// older than the webhook) leaves the default.
+func From(objects []*v1alpha1.OpsConfigInfo) Settings {
+	s := Default()
+	for _, c := range Effective(objects) {
+		apply(&s, c.Spec)
+	}
+	return s
+}
+
+// Effective returns the objects that count, one a type, sorted by type.
+func Effective(objects []*v1alpha1.OpsConfigInfo) []*v1alpha1.OpsConfigInfo {
+	var in []*v1alpha1.OpsConfigInfo
+	for _, c := range objects {
+		if c.Namespace == v1alpha1.SystemNamespace && c.DeletionTimestamp == nil {
+			in = append(in, c)
+		}
+	}
+	slices.SortFunc(in, func(a, b *v1alpha1.OpsConfigInfo) int {
+		if n := strings.Compare(string(a.Spec.Type), string(b.Spec.Type)); n != 0 {
+			return n
+		}
+		if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return slices.CompactFunc(in, func(a, b *v1alpha1.OpsConfigInfo) bool {
+		return a.Spec.Type == b.Spec.Type
+	})
+}
+
+func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
+	switch spec.Type {
+	case v1alpha1.ConfigBlocking:
+		s.Blocking = spec.Enable
+		return
+	case v1alpha1.ConfigBatch:
+		if n, err := v1alpha1.ParsePercent(spec.Content); err == nil && spec.Enable {
+			s.BatchPercent = n
+		}
+		return
+	}
+	if !spec.Enable {
+		return
+	}
+	switch spec.Type {
+	case v1alpha1.ConfigNoVerdict:
+		if p, err := v1alpha1.ParseNoVerdict(spec.Content); err == nil {
+			s.NoVerdict = p
+		}
+	case v1alpha1.ConfigWaitThreshold:
+		setDuration(&s.WaitThreshold, spec.Content)
+	case v1alpha1.ConfigPreTimeout:
+		setDuration(&s.PreTimeout, spec.Content)
+	case v1alpha1.ConfigPostTimeout:
+		setDuration(&s.PostTimeout, spec.Content)
+	case v1alpha1.ConfigOrderTimeout:
+		setDuration(&s.OrderTimeout, spec.Content)
+	}
+}
+
+func setDuration(to *time.Duration, content string) {
+	if d, err := v1alpha1.ParseDuration(content); err == nil {
+		*to = d
+	}
+}

@@ -1,0 +1,231 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+)
+
+// +genclient
+// +genreconciler
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=changepods,singular=changepod,scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="CreateTime",type=string,JSONPath=`.spec.createTime`
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ChangePod is one batch of finished pods before the judge. The ChangeWorkload
+// reconciler creates it and its ChangeWorkload owns it.
+type ChangePod struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ChangePodSpec `json:"spec"`
+	// +optional
+	Status ChangePodStatus `json:"status,omitempty"`
+}
+
+// ChangePodSpec is the claim on a batch of pods.
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a ChangePod is immutable: it is the claim on its pods"
+type ChangePodSpec struct {
+	// PodInfos are the pods of the batch.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10000
+	PodInfos []PodSummary `json:"podInfos"`
+	// CreateTime is `2006-01-02 15:04:05` in UTC.
+	CreateTime string `json:"createTime"`
+	// CreateTimeUnix is CreateTime in seconds.
+	CreateTimeUnix int64 `json:"createTimeUnix"`
+	// ChangeWorkloadID is the name of the ChangeWorkload.
+	ChangeWorkloadID string `json:"changeWorkloadId"`
+
+	// BatchNo is the number of the batch at the server, from 0.
+	// +kubebuilder:validation:Minimum=0
+	BatchNo int32 `json:"batchNo"`
+}
+
+// PodSummary is a pod, as the AlterShield Operator tells it to its server, and
+// what was said of it.
+type PodSummary struct {
+	// App is the workload's app name.
+	// +optional
+	App string `json:"app,omitempty"`
+	// HostName is the pod's host name.
+	// +optional
+	HostName string `json:"hostName,omitempty"`
+	// WorkSpace is the namespace, in the server's words.
+	// +optional
+	WorkSpace string `json:"workSpace,omitempty"`
+	// Pod is the pod's name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Pod string `json:"pod"`
+	// IP is the pod's address.
+	// +optional
+	IP string `json:"ip,omitempty"`
+	// Namespace is the pod's namespace.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Verdict is the word that was said: see ParseVerdict for what it counts as.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Verdict string `json:"verdict,omitempty"`
+	// Message is the reason, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// UID tells a pod from a later one of the same name.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// Source is SourceServer on results that function verdict wrote. A result
+	// without it was written by a person, counts above the server's, and is
+	// never overwritten.
+	// +optional
+	Source string `json:"source,omitempty"`
+}
+
+// SourceServer marks a result that came from the server.
+const SourceServer = "server"
+
+// Stage is a stage of the server's check of a batch.
+type Stage string
+
+// The stages.
+const (
+	// StagePre is before the change of a batch. Breakwater asks it when the
+	// pods of the batch are there: the pod is the change.
+	StagePre Stage = "PRE"
+	// StagePost is after the change of a batch.
+	StagePost Stage = "POST"
+)
+
+// PodPhase is status.status of a ChangePod.
+type PodPhase string
+
+// The states of a ChangePod. PodInit is written as the empty string.
+// status.message keeps the state before ExecuteDone.
+const (
+	PodInit          PodPhase = ""
+	PodPreWait       PodPhase = "PreWait"
+	PodPreSubmitted  PodPhase = "PreSubmitted"
+	PodPreFailed     PodPhase = "PreFailed"
+	PodPreTimeout    PodPhase = "PreTimeout"
+	PodPostWait      PodPhase = "PostWait"
+	PodPostSubmitted PodPhase = "PostSubmitted"
+	PodPostFailed    PodPhase = "PostFailed"
+	PodPostTimeout   PodPhase = "PostTimeout"
+	PodPostFinish    PodPhase = "PostFinish"
+	PodExecuteDone   PodPhase = "ExecuteDone"
+)
+
+// ChangePodStatus is what is known of a batch. Facts come from functions and
+// people; the ChangePod reconciler derives the rest from them.
+type ChangePodStatus struct {
+	duckv1.Status `json:",inline"`
+
+	// Phase is the state, `status.status` in JSON; empty is Init. Derived.
+	// +optional
+	// +kubebuilder:validation:Enum="";PreWait;PreSubmitted;PreFailed;PreTimeout;PostWait;PostSubmitted;PostFailed;PostTimeout;PostFinish;ExecuteDone
+	Phase PodPhase `json:"status,omitempty"`
+	// Message is the state before ExecuteDone. Derived; what a person writes
+	// here is derived again.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// UpdateTime is the last derivation, `2006-01-02 15:04:05` in UTC.
+	// +optional
+	UpdateTime string `json:"updateTime,omitempty"`
+	// UpdateTimeUnix is UpdateTime in seconds.
+	// +optional
+	UpdateTimeUnix int64 `json:"updateTimeUnix,omitempty"`
+	// PreTimeoutThreshold is how many seconds a PRE verdict is waited for. Derived.
+	// +optional
+	PreTimeoutThreshold int32 `json:"preTimeoutThreshold,omitempty"`
+	// PostTimeOutThreshold (sic) is the same for POST. Derived.
+	// +optional
+	PostTimeOutThreshold int32 `json:"postTimeOutThreshold,omitempty"`
+
+	// ChangePodID is the server's node id of the batch; empty until its start
+	// was answered. A fact of function submit.
+	// +optional
+	ChangePodID string `json:"changePodId,omitempty"`
+	// PreSubmitTime is when the start was answered, `2006-01-02 15:04:05` in
+	// UTC. A fact of function submit.
+	// +optional
+	PreSubmitTime string `json:"preSubmitTime,omitempty"`
+	// PreSubmitTimeUnix is PreSubmitTime in seconds.
+	// +optional
+	PreSubmitTimeUnix int64 `json:"preSubmitTimeUnix,omitempty"`
+	// PostSubmitTime is when the finish was answered. A fact of function submit.
+	// +optional
+	PostSubmitTime string `json:"postSubmitTime,omitempty"`
+	// PostSubmitTimeUnix is PostSubmitTime in seconds.
+	// +optional
+	PostSubmitTimeUnix int64 `json:"postSubmitTimeUnix,omitempty"`
+	// Submissions are the calls to the server, by stage. Facts of function submit.
+	// +optional
+	// +listType=map
+	// +listMapKey=stage
+	Submissions []Submission `json:"submissions,omitempty"`
+
+	// Verdicts are the server's verdicts, by stage. Facts of function verdict.
+	// +optional
+	// +listType=map
+	// +listMapKey=stage
+	Verdicts []StageVerdict `json:"verdicts,omitempty"`
+	// PodResults are verdicts for single pods. Facts of function verdict or of
+	// a person with kubectl, whose word counts above the server's.
+	// +optional
+	// +listType=map
+	// +listMapKey=pod
+	PodResults []PodSummary `json:"podResults,omitempty"`
+}
+
+// Submission is one call to the server and what became of it.
+type Submission struct {
+	Stage Stage `json:"stage"`
+	// IntentTime is written before the call: only its writer calls.
+	IntentTime metav1.MicroTime `json:"intentTime"`
+	// Attempts counts the intents.
+	Attempts int32 `json:"attempts"`
+	// AnsweredTime is when the server took the call.
+	// +optional
+	AnsweredTime *metav1.MicroTime `json:"answeredTime,omitempty"`
+	// Error is why it did not, at the last try.
+	// +optional
+	Error *ServerError `json:"error,omitempty"`
+}
+
+// StageVerdict is the server's verdict of one stage.
+type StageVerdict struct {
+	Stage Stage `json:"stage"`
+	// Verdict is the server's word, as it came: see ParseVerdict.
+	// +kubebuilder:validation:MaxLength=63
+	Verdict string `json:"verdict"`
+	// Unjudged says that the verdict came with no rule and that asking again
+	// did not confirm it: nobody judged.
+	// +optional
+	Unjudged bool `json:"unjudged,omitempty"`
+	// Message is the reason, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// NodeID is the server's id of the batch that was judged.
+	NodeID string `json:"nodeId"`
+	// Time is when the verdict was stored.
+	Time metav1.MicroTime `json:"time"`
+}
+
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ChangePodList is a list of ChangePod.
+type ChangePodList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ChangePod `json:"items"`
+}

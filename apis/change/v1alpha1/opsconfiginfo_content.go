@@ -1,0 +1,128 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ConfigType is spec.type of an OpsConfigInfo.
+type ConfigType string
+
+// The types of OpsConfigInfo. The first two are the original's.
+const (
+	// ConfigBlocking (no content): a failed check suspends the workload and
+	// stops its rollout. Default: enabled.
+	ConfigBlocking ConfigType = "isBlockingUp"
+	// ConfigBatch (content: per cent of the replicas, 1 to 100): pods are
+	// judged in batches of that size, at least 1 pod. Default: disabled, one
+	// pod a batch.
+	ConfigBatch ConfigType = "isBranch"
+	// ConfigNoVerdict (content: Pass, Hold or Fail): what a batch counts as
+	// that nobody judged. Default: Pass.
+	ConfigNoVerdict ConfigType = "no-verdict"
+	// ConfigWaitThreshold (content: a duration): how long a batch that is not
+	// full is waited for. Default: 60s.
+	ConfigWaitThreshold ConfigType = "wait-threshold"
+	// ConfigPreTimeout (content: a duration): how long a PRE verdict is waited
+	// for; longer than the server's own time-out. Default: 120s.
+	ConfigPreTimeout ConfigType = "pre-timeout"
+	// ConfigPostTimeout (content: a duration): the same for POST. Default: 120s.
+	ConfigPostTimeout ConfigType = "post-timeout"
+	// ConfigOrderTimeout (content: a duration): how long the server is asked
+	// to take an order. Default: 120s.
+	ConfigOrderTimeout ConfigType = "order-timeout"
+)
+
+// NoVerdictPolicy is the content of ConfigNoVerdict.
+type NoVerdictPolicy string
+
+// The policies for a batch that nobody judged.
+const (
+	// NoVerdictPass lets it pass and says so.
+	NoVerdictPass NoVerdictPolicy = "Pass"
+	// NoVerdictHold waits for a late verdict or a person.
+	NoVerdictHold NoVerdictPolicy = "Hold"
+	// NoVerdictFail fails it.
+	NoVerdictFail NoVerdictPolicy = "Fail"
+)
+
+// Bounds of a content that is a duration.
+const (
+	minDuration = time.Second
+	maxDuration = 24 * time.Hour
+)
+
+// contentParsers says for each type how its content reads.
+var contentParsers = map[ConfigType]func(string) error{
+	ConfigBlocking:      noContent,
+	ConfigBatch:         func(s string) error { _, err := ParsePercent(s); return err },
+	ConfigNoVerdict:     func(s string) error { _, err := ParseNoVerdict(s); return err },
+	ConfigWaitThreshold: duration,
+	ConfigPreTimeout:    duration,
+	ConfigPostTimeout:   duration,
+	ConfigOrderTimeout:  duration,
+}
+
+// ConfigTypes returns every type, sorted.
+func ConfigTypes() []string {
+	names := make([]string, 0, len(contentParsers))
+	for t := range contentParsers {
+		names = append(names, string(t))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// KnownConfigType says whether the type means anything.
+func KnownConfigType(t ConfigType) bool { _, ok := contentParsers[t]; return ok }
+
+// ParseContent says whether content reads as type t wants it.
+func ParseContent(t ConfigType, content string) error {
+	parse, ok := contentParsers[t]
+	if !ok {
+		return fmt.Errorf("unknown type %q; known are %s", t, strings.Join(ConfigTypes(), ", "))
+	}
+	return parse(content)
+}
+
+func noContent(s string) error {
+	if strings.TrimSpace(s) != "" {
+		return fmt.Errorf("%q is set, but this type has no content: use enable", s)
+	}
+	return nil
+}
+
+func duration(s string) error { _, err := ParseDuration(s); return err }
+
+// ParseDuration reads a Go duration of one second to 24 hours.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(strings.TrimSpace(s))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration: write for example 90s or 2m", s)
+	}
+	if d < minDuration || d > maxDuration {
+		return 0, fmt.Errorf("%q is out of range: write %s to %s", s, minDuration, maxDuration)
+	}
+	return d, nil
+}
+
+// ParsePercent reads a whole number from 1 to 100, with or without a % sign.
+func ParsePercent(s string) (int32, error) {
+	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(s), "%"), 10, 32)
+	if err != nil || n < 1 || n > 100 {
+		return 0, fmt.Errorf("%q is not a per cent of the replicas: write a whole number from 1 to 100", s)
+	}
+	return int32(n), nil
+}
+
+// ParseNoVerdict reads Pass, Hold or Fail.
+func ParseNoVerdict(s string) (NoVerdictPolicy, error) {
+	switch p := NoVerdictPolicy(strings.TrimSpace(s)); p {
+	case NoVerdictPass, NoVerdictHold, NoVerdictFail:
+		return p, nil
+	}
+	return "", fmt.Errorf("%q is not a policy: write Pass, Hold or Fail", s)
+}

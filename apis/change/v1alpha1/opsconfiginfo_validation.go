@@ -1,0 +1,42 @@
+package v1alpha1
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"knative.dev/pkg/apis"
+)
+
+// SetDefaults trims what people paste with a space around it.
+func (c *OpsConfigInfo) SetDefaults(context.Context) {
+	c.Spec.Type = ConfigType(strings.TrimSpace(string(c.Spec.Type)))
+	c.Spec.Content = strings.TrimSpace(c.Spec.Content)
+}
+
+// Validate refuses an unknown type and a content that does not parse. A
+// content is checked even while it is not enabled, so that enabling it later
+// cannot go wrong; only an empty one may stand in a disabled object.
+func (c *OpsConfigInfo) Validate(ctx context.Context) *apis.FieldError {
+	if apis.IsInDelete(ctx) || apis.IsInStatusUpdate(ctx) {
+		return nil
+	}
+	if !KnownConfigType(c.Spec.Type) {
+		return &apis.FieldError{
+			Message: fmt.Sprintf("unknown type %q", c.Spec.Type),
+			Paths:   []string{"spec.type"},
+			Details: "known types are " + strings.Join(ConfigTypes(), ", "),
+		}
+	}
+	if !c.Spec.Enable && c.Spec.Content == "" {
+		return nil
+	}
+	if err := ParseContent(c.Spec.Type, c.Spec.Content); err != nil {
+		return &apis.FieldError{
+			Message: fmt.Sprintf("invalid content for type %s", c.Spec.Type),
+			Paths:   []string{"spec.content"},
+			Details: err.Error(),
+		}
+	}
+	return nil
+}

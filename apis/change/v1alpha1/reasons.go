@@ -1,0 +1,63 @@
+package v1alpha1
+
+// One block of reasons feeds conditions, Kubernetes Events, metric labels and
+// CloudEvents: what a person finds in one place can be searched for in all.
+const (
+	// ReasonBaseline: the version ran when the namespace was opted in.
+	ReasonBaseline = "Baseline"
+	// ReasonRollingOut: pods of the version are not all there or not finished.
+	ReasonRollingOut = "RollingOut"
+	// ReasonJudging: pods are before the judge.
+	ReasonJudging = "Judging"
+	// ReasonAllPassed: every current pod of the version was judged pass.
+	ReasonAllPassed = "AllPodsPassed"
+	// ReasonCheckFailed: the server or a person failed at least one pod.
+	ReasonCheckFailed = "CheckFailed"
+	// ReasonSuperseded: a newer template was applied before the end.
+	ReasonSuperseded = "Superseded"
+
+	// ReasonNoServer: no AlterShield server is configured.
+	ReasonNoServer = "NoServerConfigured"
+	// ReasonNoVerdict: the server said neither pass nor fail.
+	ReasonNoVerdict = "NoVerdict"
+	// ReasonTimedOut: no verdict came in time.
+	ReasonTimedOut = "VerdictTimedOut"
+	// ReasonUnjudgedPass: passed because nobody judged (no-verdict is Pass).
+	ReasonUnjudgedPass = "PassedUnjudged"
+	// ReasonUnjudgedHold: waits because nobody judged (no-verdict is Hold).
+	ReasonUnjudgedHold = "HeldUnjudged"
+
+	// ReasonOrderOpened: the server took the order.
+	ReasonOrderOpened = "OrderOpened"
+	// ReasonOrderRefused: the server refused the order, or could not be asked.
+	ReasonOrderRefused = "OrderNotTaken"
+	// ReasonOrderPending: the server was not asked or did not answer yet.
+	ReasonOrderPending = "OrderPending"
+
+	// ReasonServerRefused: the server answered a call with an error code.
+	ReasonServerRefused = "ServerRefused"
+	// ReasonServerUnreachable: the call to the server got no usable answer.
+	ReasonServerUnreachable = "ServerUnreachable"
+
+	// ReasonSuspended: the workload was suspended.
+	ReasonSuspended = "Suspended"
+	// ReasonNotBlocking: a check failed, but isBlockingUp is off.
+	ReasonNotBlocking = "BlockingDisabled"
+	// ReasonResumed: the hold and the suspension ended.
+	ReasonResumed = "Resumed"
+	// ReasonRepairAdmitted: an update with IgnoredSuspendLabel was admitted.
+	ReasonRepairAdmitted = "RepairAdmitted"
+	// ReasonRollbackAdmitted: an update to a successful version was admitted.
+	ReasonRollbackAdmitted = "RollbackAdmitted"
+	// ReasonReleaseDenied: an update of a suspended workload was refused.
+	ReasonReleaseDenied = "ReleaseDenied"
+
+	// ReasonConfigApplied: the OpsConfigInfo counts.
+	ReasonConfigApplied = "Applied"
+	// ReasonConfigDuplicate: an older OpsConfigInfo has the same type.
+	ReasonConfigDuplicate = "Duplicate"
+	// ReasonConfigInvalid: type or content cannot be understood.
+	ReasonConfigInvalid = "Invalid"
+	// ReasonConfigElsewhere: the OpsConfigInfo is not in SystemNamespace.
+	ReasonConfigElsewhere = "WrongNamespace"
+)

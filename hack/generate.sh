@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Writes everything that is generated: deep copies, clients, informers,
+# listers, reconcilers (client/), CRD manifests (config/core) and EventType
+# manifests. `make verify` runs it and fails on a diff.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+module=github.com/breakwater-dev/breakwater
+apis=(change/v1alpha1)
+packages=("${apis[@]/#/$module/apis/}")
+header=hack/boilerplate.go.txt
+export GOFLAGS=-mod=mod
+bin=$(mktemp -d)
+trap 'rm -rf "$bin"' EXIT
+
+# The tools have a go.mod of their own, so that the product's stays clean.
+# Built once each: `go tool` would load the module graph at every call.
+for tool in k8s.io/code-generator/cmd/{deepcopy,client,lister,informer}-gen \
+    knative.dev/pkg/codegen/cmd/injection-gen sigs.k8s.io/controller-tools/cmd/controller-gen; do
+  go build -modfile=tools/generate/go.mod -o "$bin/" "$tool"
+done
+
+"$bin/deepcopy-gen" --go-header-file "$header" --output-file zz_generated.deepcopy.go "${packages[@]}"
+
+# Written beside the old client and swapped in at the end: a generator that
+# fails must not leave the tree without one.
+out=$(mktemp -d "$PWD/.client.XXXXXX")
+trap 'rm -rf "$bin" "$out"' EXIT
+client=$module/client
+plural=OpsConfigInfo:OpsConfigInfoes
+input=()
+for api in "${apis[@]}"; do input+=(--input "$api"); done
+
+"$bin/client-gen" --go-header-file "$header" --clientset-name versioned --input-base "$module/apis" "${input[@]}" \
+  --plural-exceptions "$plural" --output-pkg "$client/clientset" --output-dir "$out/clientset"
+"$bin/lister-gen" --go-header-file "$header" --plural-exceptions "$plural" \
+  --output-pkg "$client/listers" --output-dir "$out/listers" "${packages[@]}"
+"$bin/informer-gen" --go-header-file "$header" --plural-exceptions "$plural" \
+  --versioned-clientset-package "$client/clientset/versioned" --listers-package "$client/listers" \
+  --output-pkg "$client/informers" --output-dir "$out/informers" "${packages[@]}"
+rm -rf client
+mv "$out" client
+chmod 755 client
+
+"$bin/injection-gen" --go-header-file "$header" --plural-exceptions "$plural" \
+  --versioned-clientset-package "$client/clientset/versioned" \
+  --external-versions-informers-package "$client/informers/externalversions" --listers-package "$client/listers" \
+  --output-package "$client/injection" --output-dir client/injection "${packages[@]/#/--input-dirs=}"
+
+"$bin/controller-gen" crd:headerFile=hack/boilerplate.yaml.txt paths=./apis/... output:crd:dir=client/.crd
+n=100
+for kind in opsconfiginfoes changeworkloads changepods; do
+  mv "client/.crd/app.ops.cloud.alipay.com_$kind.yaml" "config/core/$n-crd-$kind.yaml"
+  n=$((n + 1))
+done
+rmdir client/.crd
+
+if [[ -d events/generate ]]; then go run ./events/generate; fi

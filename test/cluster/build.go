@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// family is a set of binaries built from one of the modules below modules/. Each has its
+// own go.mod: their dependencies contradict each other and stay out of the product's.
+type family struct {
+	name     string
+	module   string            // the required module whose version names the build
+	binaries map[string]string // file name to package
+}
+
+var (
+	kubernetes = family{"kubernetes", "k8s.io/kubernetes", map[string]string{
+		"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
+		"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+		"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
+		"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
+		"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
+		"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
+	}}
+	etcd    = family{"etcd", "go.etcd.io/etcd/server/v3", map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}}
+	kwok    = family{"kwok", "sigs.k8s.io/kwok", map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}}
+	coredns = family{"coredns", "github.com/coredns/coredns", map[string]string{"coredns": "github.com/coredns/coredns"}}
+	ko      = family{"ko", "github.com/google/ko", map[string]string{"ko": "github.com/google/ko"}}
+	traefik = family{"traefik", "github.com/traefik/traefik/v3", map[string]string{"traefik": "github.com/traefik/traefik/v3/cmd/traefik"}}
+	// knative is not built here: ko builds its images, see knative.go.
+	knative = family{"knative", "knative.dev/eventing", nil}
+
+	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative}
+)
+
+func (c *cluster) moduleDir(f family) string { return filepath.Join(c.source, "modules", f.name) }
+
+// version reads the version of the family's main module from its go.mod.
+func (c *cluster) version(f family) (string, error) {
+	data, err := os.ReadFile(filepath.Join(c.moduleDir(f), "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("run this from the repository, so that the pinned versions are found: %w", err)
+	}
+	return requiredVersion(string(data), f.module)
+}
+
+func requiredVersion(gomod, module string) (string, error) {
+	m := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(module) + `\s+(v\S+)`).FindStringSubmatch(gomod)
+	if m == nil {
+		return "", fmt.Errorf("go.mod does not require %s", module)
+	}
+	return m[1], nil
+}
+
+// key names a build by version and by everything else that is pinned with it.
+func (c *cluster) key(f family) (string, error) {
+	version, err := c.version(f)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(c.moduleDir(f), name))
+		if err != nil {
+			return "", err
+		}
+		sum.Write(data)
+	}
+	return fmt.Sprintf("%s-%s-%x", f.name, version, sum.Sum(nil)[:4]), nil
+}
+
+// build compiles the family unless the cache has it. The folder appears only when complete.
+func (c *cluster) build(ctx context.Context, f family) error {
+	key, err := c.key(f)
+	if err != nil {
+		return err
+	}
+	final := c.cached("bin", key)
+	if _, err := os.Stat(final); err == nil {
+		return nil
+	}
+	flags, err := c.ldflags(f)
+	if err != nil {
+		return err
+	}
+	temporary := final + ".part"
+	if err := os.RemoveAll(temporary); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(temporary, 0o755); err != nil {
+		return err
+	}
+	for name, pkg := range f.binaries {
+		if _, err := c.goCommand(ctx, f, "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(temporary, name), pkg); err != nil {
+			return err
+		}
+	}
+	return os.Rename(temporary, final)
+}
+
+// ldflags gives Kubernetes the version that its own build scripts would: without one it
+// reports v0.0.0 and Knative refuses it.
+func (c *cluster) ldflags(f family) (string, error) {
+	flags := "-s -w"
+	if f.name != kubernetes.name {
+		return flags, nil
+	}
+	version, err := c.version(f)
+	if err != nil {
+		return "", err
+	}
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for name, value := range map[string]string{
+			"gitVersion": version, "gitMajor": parts[0], "gitMinor": parts[1], "gitTreeState": "clean",
+			"gitCommit": "unknown", "buildDate": "1970-01-01T00:00:00Z",
+		} {
+			flags += fmt.Sprintf(" -X %s.%s=%s", pkg, name, value)
+		}
+	}
+	return flags, nil
+}
+
+// goCommand runs go in the family's module, politely: others may use the machine.
+func (c *cluster) goCommand(ctx context.Context, f family, args ...string) (string, error) {
+	env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	return runWith(ctx, env, nil, "nice", append([]string{"go", "-C", c.moduleDir(f)}, args...)...)
+}
+
+// binary is the path of a built file; it exists once the family's build task is done.
+func (c *cluster) binary(f family, name string) string {
+	key, err := c.key(f)
+	if err != nil {
+		return name
+	}
+	return c.cached("bin", key, name)
+}
+
+// moduleCache is the folder of a module that a family requires, in Go's module cache.
+func (c *cluster) moduleCache(ctx context.Context, f family, module string) (string, error) {
+	out, err := c.goCommand(ctx, f, "list", "-m", "-f", "{{.Dir}}", module)
+	if err != nil {
+		return "", err
+	}
+	dir := strings.TrimSpace(out)
+	if dir == "" {
+		if _, err := c.goCommand(ctx, f, "mod", "download", module); err != nil {
+			return "", err
+		}
+		return c.moduleCache(ctx, f, module)
+	}
+	return dir, nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Everything that the cluster starts lives below one cgroup: its own processes in
+// breakwater/system, pods in breakwater/kubepods. "Which processes are ours" is answered
+// by the kernel, also when every pid file is lost.
+
+// cgroupMounts returns the folders that hold a hierarchy: one for cgroup v2, one per
+// controller for v1.
+func cgroupMounts() []string {
+	const root = "/sys/fs/cgroup"
+	if _, err := os.Stat(root + "/cgroup.controllers"); err == nil {
+		return []string{root}
+	}
+	var mounts []string
+	entries, _ := os.ReadDir(root)
+	for _, e := range entries {
+		dir := filepath.Join(root, e.Name())
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() { // v1 has links such as cpu -> cpu,cpuacct
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err == nil {
+			mounts = append(mounts, dir)
+		}
+	}
+	return mounts
+}
+
+// trackingMount is the hierarchy in which our processes are counted.
+func trackingMount() string {
+	for _, m := range cgroupMounts() {
+		if filepath.Base(m) == "pids" {
+			return m
+		}
+	}
+	if m := cgroupMounts(); len(m) > 0 {
+		return m[0]
+	}
+	return "/sys/fs/cgroup"
+}
+
+func systemCgroup() string { return filepath.Join(trackingMount(), cgroupName, "system") }
+
+// makeCgroups makes breakwater in every hierarchy, because kubelet wants its root in all.
+func (c *cluster) makeCgroups() error {
+	for _, m := range cgroupMounts() {
+		dir := filepath.Join(m, cgroupName)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		// A v1 cpuset takes no process before it has its CPUs and memory nodes.
+		for _, f := range []string{"cpuset.cpus", "cpuset.mems"} {
+			if v, err := os.ReadFile(filepath.Join(m, f)); err == nil && len(bytes.TrimSpace(v)) > 0 {
+				_ = os.WriteFile(filepath.Join(dir, f), v, 0o644)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(m, "cgroup.controllers")); err == nil {
+			delegate(m)
+			delegate(dir)
+		}
+	}
+	return os.MkdirAll(systemCgroup(), 0o755)
+}
+
+// delegate hands the v2 controllers to the children. Some may be refused, for example in
+// a container; kubelet says so itself when it misses one.
+func delegate(dir string) {
+	names, _ := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	for _, n := range strings.Fields(string(names)) {
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+n), 0o644)
+	}
+}
+
+// cgroupProcesses lists the processes below breakwater, pods' included.
+func cgroupProcesses() []int {
+	var pids []int
+	_ = filepath.WalkDir(filepath.Join(trackingMount(), cgroupName), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "cgroup.procs" {
+			return nil
+		}
+		data, _ := os.ReadFile(path)
+		for _, f := range strings.Fields(string(data)) {
+			if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
+				pids = append(pids, pid)
+			}
+		}
+		return nil
+	})
+	return pids
+}
+
+// removeCgroups removes the empty folders, the deepest first.
+func removeCgroups() error {
+	var errs []error
+	for _, dir := range ourCgroups() {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func ourCgroups() []string {
+	var dirs []string
+	for _, m := range cgroupMounts() {
+		_ = filepath.WalkDir(filepath.Join(m, cgroupName), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append([]string{path}, dirs...) // a parent is walked before its children
+			}
+			return nil
+		})
+	}
+	return dirs
+}

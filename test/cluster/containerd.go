@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// containerd has its own root, state and socket: a containerd of the machine is untouched.
+// Its root is in the cache, so images stay unpacked between clusters.
+
+func (c *cluster) startContainerd(ctx context.Context) error {
+	if err := c.writeContainerdFiles(); err != nil {
+		return err
+	}
+	if err := c.forgetContainers(ctx); err != nil {
+		return err
+	}
+	if err := c.start(process{Name: "containerd", Command: c.containerdCommand("containerd.toml")}); err != nil {
+		return err
+	}
+	return c.awaitContainerd(ctx)
+}
+
+func (c *cluster) containerdCommand(config string) []string {
+	return []string{"containerd", "--config=" + c.in(config), "--log-level=info"}
+}
+
+func (c *cluster) awaitContainerd(ctx context.Context) error {
+	return waiting{what: "containerd", log: c.log("containerd"), deadline: time.Minute, alive: c.check("containerd")}.
+		until(ctx, func(ctx context.Context) error { _, err := c.ctr(ctx, "version"); return err })
+}
+
+// forgetContainers removes what the previous cluster's containers left in the kept root:
+// with the CRI plugin off, or it would try to recover them first.
+func (c *cluster) forgetContainers(ctx context.Context) error {
+	for _, kind := range []string{"sandboxes", "containers"} {
+		if err := os.RemoveAll(c.cached("containerd", "io.containerd.grpc.v1.cri", kind)); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(c.cached("containerd", "io.containerd.metadata.v1.bolt", "meta.db")); err != nil {
+		return nil
+	}
+	if err := c.start(process{Name: "containerd", Command: c.containerdCommand("containerd-bare.toml")}); err != nil {
+		return err
+	}
+	if err := c.awaitContainerd(ctx); err != nil {
+		return err
+	}
+	out, err := c.ctr(ctx, "containers", "list", "-q")
+	if err != nil {
+		return err
+	}
+	if ids := strings.Fields(out); len(ids) > 0 {
+		if _, err := c.ctr(ctx, append([]string{"containers", "delete"}, ids...)...); err != nil {
+			return err
+		}
+	}
+	return c.stop(ctx, "containerd")
+}
+
+func (c *cluster) ctr(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, "ctr", append([]string{"--address", c.containerdSocket(), "--namespace", "k8s.io"}, args...)...)
+}
+
+func (c *cluster) writeContainerdFiles() error {
+	config := func(disabled string) []byte {
+		return fmt.Appendf(nil, containerdConfig, c.containerdRoot(), c.in("run", "containerd"), c.containerdSocket(),
+			disabled, registryInside, c.in("cni"), c.in("registries"))
+	}
+	mirror := "server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
+	files := map[string][]byte{
+		"containerd.toml":      config(""),
+		"containerd-bare.toml": config(`, "io.containerd.grpc.v1.cri"`),
+		"cni/10-breakwater.conflist": fmt.Appendf(nil, cniConfig, cniNetwork, podCIDR, c.in("ipam")),
+		// The samples name images without a registry, "busybox" for one.
+		"registries/docker.io/hosts.toml":             fmt.Appendf(nil, mirror, registryInside, registryInside),
+		"registries/" + registryInside + "/hosts.toml": fmt.Appendf(nil, mirror, registryInside, registryInside),
+		"registries/" + registryHost + "/hosts.toml":   fmt.Appendf(nil, mirror, registryInside, registryInside),
+	}
+	for name, data := range files {
+		if err := writeFile(c.in(name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Small machines and containers lack CAP_SYS_RESOURCE, hence restrict_oom_score_adj.
+const containerdConfig = `version = 2
+root = "%[1]s"
+state = "%[2]s"
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.devmapper"%[4]s]
+[grpc]
+  address = "%[3]s"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "%[5]s/pause:latest"
+  restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
+  max_concurrent_downloads = 2
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "%[6]s"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "%[7]s"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+`
+
+// ptp and not bridge: every packet is routed, so a Service's address is translated back
+// also between two pods of the node, without the br_netfilter module.
+const cniConfig = `{
+  "cniVersion": "1.0.0",
+  "name": "%s",
+  "plugins": [{
+    "type": "ptp", "ipMasq": false,
+    "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "%s"}
+  }]
+}
+`

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// task is one step of a bring-up; it starts when all that it needs is done.
+type task struct {
+	name  string
+	needs []string
+	heavy bool // uses all cores: one heavy task at a time
+	run   func(context.Context) error
+}
+
+// runGraph runs tasks in parallel as their needs allow. The first error cancels the rest
+// and is the one returned; tasks must list their needs before they are listed themselves.
+func runGraph(ctx context.Context, p *progress, tasks []task) error {
+	if err := checkGraph(tasks); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(map[string]chan struct{}, len(tasks))
+	for _, t := range tasks {
+		done[t.name] = make(chan struct{})
+	}
+	heavy := make(chan struct{}, 1)
+	var wg sync.WaitGroup
+	for _, t := range tasks {
+		wg.Go(func() {
+			for _, need := range t.needs {
+				select {
+				case <-done[need]:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if t.heavy {
+				select {
+				case heavy <- struct{}{}:
+					defer func() { <-heavy }()
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err := p.step(t.name, func() error { return t.run(ctx) }); err != nil {
+				cancel(fmt.Errorf("%s: %w", t.name, err))
+				return
+			}
+			close(done[t.name])
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// checkGraph refuses unknown, repeated or later needs, so a graph cannot wait for itself.
+func checkGraph(tasks []task) error {
+	seen := map[string]bool{}
+	for _, t := range tasks {
+		if seen[t.name] {
+			return fmt.Errorf("task %q appears twice", t.name)
+		}
+		for _, need := range t.needs {
+			if !seen[need] {
+				return fmt.Errorf("task %q needs %q, which is not listed before it", t.name, need)
+			}
+		}
+		seen[t.name] = true
+	}
+	return nil
+}
