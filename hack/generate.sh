@@ -47,6 +47,9 @@ chmod 755 client
   --external-versions-informers-package "$client/informers/externalversions" --listers-package "$client/listers" \
   --output-package "$client/injection" --output-dir client/injection "${packages[@]/#/--input-dirs=}"
 
+# injection-gen hands its plural exceptions to all names but this one.
+grep -rlF '().OpsConfigInfos()' client/injection | xargs sed -i 's/()\.OpsConfigInfos()/().OpsConfigInfoes()/'
+
 "$bin/controller-gen" crd:headerFile=hack/boilerplate.yaml.txt paths=./apis/... output:crd:dir=client/.crd
 n=100
 for kind in opsconfiginfoes changeworkloads changepods; do

@@ -23,7 +23,7 @@ type Key struct{}
 
 func withInformer(ctx context.Context) (context.Context, controller.Informer) {
 	f := factory.Get(ctx)
-	inf := f.App().V1alpha1().OpsConfigInfos()
+	inf := f.App().V1alpha1().OpsConfigInfoes()
 	return context.WithValue(ctx, Key{}, inf), inf.Informer()
 }
 

@@ -21,6 +21,6 @@ func init() {
 
 func withInformer(ctx context.Context) (context.Context, controller.Informer) {
 	f := fake.Get(ctx)
-	inf := f.App().V1alpha1().OpsConfigInfos()
+	inf := f.App().V1alpha1().OpsConfigInfoes()
 	return context.WithValue(ctx, opsconfiginfo.Key{}, inf), inf.Informer()
 }
