@@ -59,3 +59,48 @@ func (s *ChangePodStatus) ResultOf(pod string) *PodSummary {
 	}
 	return nil
 }
+
+// JudgedByPerson says whether a person decided the batch: failed any pod of
+// it, or said pass or fail of every one.
+func (c *ChangePod) JudgedByPerson() bool {
+	said := 0
+	for i := range c.Spec.PodInfos {
+		r := c.Status.ResultOf(c.Spec.PodInfos[i].Pod)
+		if r == nil || r.Source != "" {
+			continue
+		}
+		switch ParseVerdict(r.Verdict) {
+		case OutcomeFail:
+			return true
+		case OutcomePass:
+			said++
+		}
+	}
+	return said > 0 && said == len(c.Spec.PodInfos)
+}
+
+// OutcomeOf says what the facts of the batch count as for one of its pods, and
+// why. A person's word counts above the server's, a word about the pod above
+// one about its batch, and of the stages a fail counts above a pass. The stage
+// PRE alone never makes a pass.
+func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
+	if r := c.Status.ResultOf(pod); r != nil {
+		// A word that is neither pass nor fail leaves the batch's verdict.
+		if o := ParseVerdict(r.Verdict); o != OutcomeNone {
+			return o, r.Message
+		}
+	}
+	pre, post := c.Status.VerdictOf(StagePre), c.Status.VerdictOf(StagePost)
+	for _, v := range []*StageVerdict{post, pre} {
+		if v != nil && ParseVerdict(v.Verdict) == OutcomeFail {
+			return OutcomeFail, v.Message
+		}
+	}
+	if post != nil && ParseVerdict(post.Verdict) == OutcomePass && !post.Unjudged {
+		return OutcomePass, post.Message
+	}
+	if c.Status.Phase == PodExecuteDone {
+		return OutcomeNone, ""
+	}
+	return OutcomePending, ""
+}

@@ -1,0 +1,52 @@
+package v1alpha1
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReleaseOf(t *testing.T) {
+	type want struct {
+		Release Release
+		Known   bool
+		Judged  bool
+	}
+	tests := map[string]struct {
+		annotations map[string]string
+		want        want
+	}{
+		"nothing is known without annotations": {},
+		"a version alone is no release": {
+			annotations: map[string]string{VersionKey: "v1"},
+		},
+		"an attempt alone is no release": {
+			annotations: map[string]string{AttemptAnnotation: "1"},
+		},
+		"an attempt that is no number is no release": {
+			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "one"},
+		},
+		"a negative attempt is no release": {
+			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "-1"},
+		},
+		"an attempt beyond int64 is no release": {
+			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "9223372036854775808"},
+		},
+		"attempt 0 is a baseline and not judged": {
+			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "0"},
+			want:        want{Release: Release{Version: "v1"}, Known: true},
+		},
+		"attempt 3 is judged": {
+			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "3"},
+			want:        want{Release: Release{Version: "v1", Attempt: 3}, Known: true, Judged: true},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r, ok := ReleaseOf(tc.annotations)
+			if diff := cmp.Diff(tc.want, want{Release: r, Known: ok, Judged: r.Judged()}); diff != "" {
+				t.Error("(-want +got):", diff)
+			}
+		})
+	}
+}

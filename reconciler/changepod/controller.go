@@ -1,0 +1,73 @@
+package changepod
+
+import (
+	"context"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
+	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
+	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+)
+
+// NewController returns the controller of ChangePods.
+func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
+	logger := logging.FromContext(ctx)
+	changePods := changepodinformer.Get(ctx)
+	r := &Reconciler{
+		client:          changeclient.Get(ctx),
+		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
+		sender:          sender,
+		wakeups:         wakeup.New(clock.RealClock{}),
+		clock:           clock.RealClock{},
+	}
+	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
+		// Facts of others stand in the same status: see statuspatch.
+		return controller.Options{SkipStatusUpdates: true}
+	})
+
+	resync := func() { impl.FilteredGlobalResync(unfinished, changePods.Informer()) }
+	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), resync)
+	if err != nil {
+		logger.Panicw("settings", "error", err)
+	}
+	r.settings = store.Get
+	r.serverConfigured = altershield.WatchConfigured(ctx, cmw, resync)
+
+	if _, err := changePods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
+		logger.Panicw("watch ChangePods", "error", err)
+	}
+	// A ChangeWorkload whose order failed ends its batches.
+	if _, err := changeworkloadinformer.Get(ctx).Informer().AddEventHandler(cache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			c, ok := obj.(*v1alpha1.ChangeWorkload)
+			return ok && orderFailed(c)
+		},
+		Handler: controller.HandleAll(func(obj any) {
+			impl.FilteredGlobalResync(func(cp any) bool {
+				owner, ok := obj.(*v1alpha1.ChangeWorkload)
+				c, isPod := cp.(*v1alpha1.ChangePod)
+				return ok && isPod && c.Namespace == owner.Namespace && c.Spec.ChangeWorkloadID == owner.Name
+			}, changePods.Informer())
+		}),
+	}); err != nil {
+		logger.Panicw("watch ChangeWorkloads", "error", err)
+	}
+	return impl
+}
+
+// unfinished says whether a change of configuration can matter to a ChangePod.
+func unfinished(obj any) bool {
+	c, ok := obj.(*v1alpha1.ChangePod)
+	return ok && c.Status.Phase != v1alpha1.PodExecuteDone
+}

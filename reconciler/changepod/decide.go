@@ -1,0 +1,132 @@
+package changepod
+
+import (
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+const (
+	// settle is how long a state must last before it is worth a write: most
+	// are over sooner, and a write per state would double our load.
+	settle = time.Second
+
+	// retrieveGrace is how long after its deadline a stage waits for function
+	// submit to ask the server itself, before it counts as no verdict.
+	retrieveGrace = 15 * time.Second
+)
+
+// Input is everything that the state of a ChangePod follows from.
+type Input struct {
+	Now      time.Time
+	Settings settings.Settings
+	// ServerConfigured: an AlterShield server is configured.
+	ServerConfigured bool
+	// OrderFailed: the server did not take the order of the release in time.
+	OrderFailed bool
+	ChangePod   *v1alpha1.ChangePod
+}
+
+// Decision is the state that follows.
+type Decision struct {
+	// Phase and Message are for status.status and status.message.
+	Phase   v1alpha1.PodPhase
+	Message v1alpha1.PodPhase
+	// Reason says in one word why the phase is what it is.
+	Reason string
+	// Detail says it to a person.
+	Detail string
+	// Since is when the phase began.
+	Since time.Time
+	// Wake is the stage that function submit has something to do for; empty
+	// when it has not.
+	Wake v1alpha1.Stage
+	// Deadline is when time alone changes the phase; zero when it never does.
+	Deadline time.Time
+}
+
+// Decide derives the state from the facts. It never looks at the state that
+// was derived before, with one exception: a batch that ended without a verdict
+// stays ended until a verdict comes, whatever the configuration becomes.
+func Decide(in Input) Decision {
+	c := in.ChangePod
+	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
+	switch {
+	case c.JudgedByPerson():
+		return done(v1alpha1.PodPostFinish, v1alpha1.ReasonCheckFailed, "a person judged the batch", in.Now)
+	case post != nil:
+		return done(v1alpha1.PodPostFinish, "", post.Message, post.Time.Time)
+	case pre != nil && v1alpha1.ParseVerdict(pre.Verdict) == v1alpha1.OutcomeFail:
+		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonCheckFailed, pre.Message, pre.Time.Time)
+	case pre == nil && c.Status.Phase == v1alpha1.PodExecuteDone:
+		return stay(c)
+	case !in.ServerConfigured:
+		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoServer,
+			"no AlterShield server is configured (ConfigMap config-altershield, key base-url), so nobody judged", in.Now)
+	case in.OrderFailed:
+		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderRefused,
+			"the server did not take the order of this release, so nobody judged", in.Now)
+	case pre == nil:
+		return waitFor(in, stageOf{
+			stage: v1alpha1.StagePre, begun: c.CreationTimestamp.Time, timeout: in.Settings.PreTimeout,
+			wait: v1alpha1.PodPreWait, submitted: v1alpha1.PodPreSubmitted,
+			failed: v1alpha1.PodPreFailed, late: v1alpha1.PodPreTimeout,
+		})
+	default:
+		return waitFor(in, stageOf{
+			stage: v1alpha1.StagePost, begun: pre.Time.Time, timeout: in.Settings.PostTimeout,
+			wait: v1alpha1.PodPostWait, submitted: v1alpha1.PodPostSubmitted,
+			failed: v1alpha1.PodPostFailed, late: v1alpha1.PodPostTimeout,
+		})
+	}
+}
+
+// stageOf names the states of one stage.
+type stageOf struct {
+	stage                         v1alpha1.Stage
+	begun                         time.Time
+	timeout                       time.Duration
+	wait, submitted, failed, late v1alpha1.PodPhase
+}
+
+// waitFor decides a stage whose verdict has not come.
+func waitFor(in Input, s stageOf) Decision {
+	sub := in.ChangePod.Status.SubmissionOf(s.stage)
+	answered := sub != nil && sub.AnsweredTime != nil
+	d := Decision{Phase: s.wait, Since: s.begun, Wake: s.stage}
+	if answered {
+		d = Decision{Phase: s.submitted, Since: sub.AnsweredTime.Time}
+	}
+	d.Deadline = d.Since.Add(s.timeout)
+	if in.Now.Before(d.Deadline) {
+		return d
+	}
+	if answered {
+		// Function submit asks the server once more before nobody has judged.
+		end := d.Deadline.Add(retrieveGrace)
+		if in.Now.Before(end) {
+			d.Deadline, d.Wake = end, s.stage
+			return d
+		}
+		return done(s.late, v1alpha1.ReasonTimedOut, "no "+string(s.stage)+" verdict came within "+s.timeout.String(), in.Now)
+	}
+	reason, detail := v1alpha1.ReasonServerUnreachable, "the server did not take the batch within "+s.timeout.String()
+	if sub != nil && sub.Error != nil {
+		reason, detail = sub.Error.Reason, detail+": "+sub.Error.Message
+	}
+	return done(s.failed, reason, detail, in.Now)
+}
+
+func done(message v1alpha1.PodPhase, reason, detail string, since time.Time) Decision {
+	return Decision{Phase: v1alpha1.PodExecuteDone, Message: message, Reason: reason, Detail: detail, Since: since}
+}
+
+// stay repeats what was derived when the batch ended.
+func stay(c *v1alpha1.ChangePod) Decision {
+	d := done(v1alpha1.PodPhase(c.Status.Message), v1alpha1.ReasonNoVerdict, "", c.CreationTimestamp.Time)
+	if cond := c.Status.GetCondition(v1alpha1.PodJudged); cond != nil {
+		d.Reason, d.Detail = cond.Reason, cond.Message
+	}
+	return d
+}

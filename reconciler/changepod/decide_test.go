@@ -1,0 +1,143 @@
+package changepod
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+var t0 = time.Unix(1_700_000_000, 0)
+
+// batch returns a ChangePod of one pod, made at t0, with the given facts.
+func batch(facts ...func(*v1alpha1.ChangePodStatus)) *v1alpha1.ChangePod {
+	c := &v1alpha1.ChangePod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a--x--v--x--1", CreationTimestamp: metav1.NewTime(t0)},
+		Spec:       v1alpha1.ChangePodSpec{PodInfos: []v1alpha1.PodSummary{{Pod: "p1"}}},
+	}
+	for _, f := range facts {
+		f(&c.Status)
+	}
+	return c
+}
+
+func verdict(stage v1alpha1.Stage, word string) func(*v1alpha1.ChangePodStatus) {
+	return func(s *v1alpha1.ChangePodStatus) {
+		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{Stage: stage, Verdict: word, Time: metav1.NewMicroTime(t0)})
+	}
+}
+
+func submission(stage v1alpha1.Stage, answered bool) func(*v1alpha1.ChangePodStatus) {
+	return func(s *v1alpha1.ChangePodStatus) {
+		sub := v1alpha1.Submission{Stage: stage, IntentTime: metav1.NewMicroTime(t0), Attempts: 1}
+		if answered {
+			at := metav1.NewMicroTime(t0)
+			sub.AnsweredTime = &at
+		} else {
+			sub.Error = &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerRefused, Message: "103"}
+		}
+		s.Submissions = append(s.Submissions, sub)
+	}
+}
+
+func person(word string) func(*v1alpha1.ChangePodStatus) {
+	return func(s *v1alpha1.ChangePodStatus) {
+		s.PodResults = append(s.PodResults, v1alpha1.PodSummary{Pod: "p1", Verdict: word})
+	}
+}
+
+func ended(message v1alpha1.PodPhase) func(*v1alpha1.ChangePodStatus) {
+	return func(s *v1alpha1.ChangePodStatus) { s.Phase, s.Message = v1alpha1.PodExecuteDone, string(message) }
+}
+
+func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
+	const (
+		pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+		doneIt    = v1alpha1.PodExecuteDone
+	)
+	type want struct {
+		Phase, Message v1alpha1.PodPhase
+		Wake           v1alpha1.Stage
+	}
+	for name, tc := range map[string]struct {
+		batch       *v1alpha1.ChangePod
+		after       time.Duration
+		noServer    bool
+		orderFailed bool
+		want        want
+	}{
+		"a new batch waits for its start":                 {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
+		"a start that was answered waits for PRE":         {batch: batch(submission(pre, true)), want: want{v1alpha1.PodPreSubmitted, "", ""}},
+		"a start that was refused is tried again":         {batch: batch(submission(pre, false)), want: want{v1alpha1.PodPreWait, "", pre}},
+		"without a server it ends at once":                {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"without an order it ends":                        {batch: batch(), orderFailed: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"no answer to the start in time ends it":          {batch: batch(submission(pre, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a late PRE verdict is asked for":                 {batch: batch(submission(pre, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
+		"no PRE verdict after asking ends it":             {batch: batch(submission(pre, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
+		"a PRE pass waits for the finish":                 {batch: batch(submission(pre, true), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a PRE word that says nothing goes on to POST":    {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a PRE fail ends it":                              {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a finish that was answered waits for POST":       {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.PodPostSubmitted, "", ""}},
+		"no answer to the finish in time ends it":         {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"no POST verdict after asking ends it":            {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"a POST pass ends it":                             {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a POST fail ends it":                             {batch: batch(verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a POST verdict that overtook PRE ends it":        {batch: batch(verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a person ends it at any time":                    {batch: batch(submission(pre, true), person("pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a person judges what nobody judged":              {batch: batch(ended(v1alpha1.PodPreFailed), person("unpass")), noServer: true, want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a word of a person that says nothing is nothing": {batch: batch(person("none")), want: want{v1alpha1.PodPreWait, "", pre}},
+		"what ended stays ended when a server comes":      {batch: batch(ended(v1alpha1.PodPreFailed)), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a late PRE verdict takes an ended batch on":      {batch: batch(ended(v1alpha1.PodPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(Input{
+				Now: t0.Add(tc.after), Settings: settings.Default(), ServerConfigured: !tc.noServer,
+				OrderFailed: tc.orderFailed, ChangePod: tc.batch,
+			})
+			if diff := cmp.Diff(tc.want, want{got.Phase, got.Message, got.Wake}); diff != "" {
+				t.Error(diff)
+			}
+			if got.Phase != doneIt && got.Deadline.IsZero() {
+				t.Error("a batch that waits has no deadline")
+			}
+		})
+	}
+}
+
+func TestWhatWasSaidOfAPod(t *testing.T) {
+	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+	server := func(word string) func(*v1alpha1.ChangePodStatus) {
+		return func(s *v1alpha1.ChangePodStatus) {
+			s.PodResults = append(s.PodResults, v1alpha1.PodSummary{Pod: "p1", Verdict: word, Source: v1alpha1.SourceServer})
+		}
+	}
+	for name, tc := range map[string]struct {
+		batch *v1alpha1.ChangePod
+		want  v1alpha1.Outcome
+	}{
+		"nothing yet":                                {batch(), v1alpha1.OutcomePending},
+		"PRE alone is no pass":                       {batch(verdict(pre, "pass")), v1alpha1.OutcomePending},
+		"PRE fails":                                  {batch(verdict(pre, "fail")), v1alpha1.OutcomeFail},
+		"POST passes":                                {batch(verdict(post, "pass")), v1alpha1.OutcomePass},
+		"POST fails, in the words of people":         {batch(verdict(post, "UnPass ")), v1alpha1.OutcomeFail},
+		"PRE failed, POST passes":                    {batch(verdict(pre, "fail"), verdict(post, "pass")), v1alpha1.OutcomeFail},
+		"POST is inconclusive":                       {batch(ended("PostFinish"), verdict(post, "inconc")), v1alpha1.OutcomeNone},
+		"POST says nothing that is known":            {batch(ended("PostFinish"), verdict(post, "maybe")), v1alpha1.OutcomeNone},
+		"ended and nobody judged":                    {batch(ended("PreFailed")), v1alpha1.OutcomeNone},
+		"a person passes what failed":                {batch(verdict(post, "fail"), person("pass")), v1alpha1.OutcomePass},
+		"a person fails what passed":                 {batch(verdict(post, "pass"), person("unpass")), v1alpha1.OutcomeFail},
+		"a person says nothing of what failed":       {batch(verdict(post, "fail"), person("")), v1alpha1.OutcomeFail},
+		"the server tells one pod from its batch":    {batch(verdict(post, "fail"), server("pass")), v1alpha1.OutcomePass},
+		"the server says nothing of one of the pods": {batch(verdict(post, "pass"), server("none")), v1alpha1.OutcomePass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := tc.batch.OutcomeOf("p1"); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

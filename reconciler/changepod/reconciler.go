@@ -1,0 +1,185 @@
+// Package changepod drives a batch of pods through the judge. The states are
+//
+//	"" -> PreWait -> PreSubmitted -> PostWait -> PostSubmitted -> PostFinish -> ExecuteDone
+//	      PreFailed, PreTimeout, PostFailed, PostTimeout -> ExecuteDone
+//
+// and all follow from facts that others write: function submit (calls to the
+// server), function verdict and people (what was said). This reconciler only
+// derives the state, keeps the deadlines, and wakes function submit, again and
+// again, while it has something to do.
+package changepod
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+)
+
+// fieldManager owns what this binary applies.
+const fieldManager = "controller"
+
+// Sender sends a CloudEvent without blocking.
+type Sender interface {
+	Send(ctx context.Context, event cloudevents.Event)
+}
+
+// Reconciler derives the state of ChangePods.
+type Reconciler struct {
+	client          versioned.Interface
+	changeWorkloads listers.ChangeWorkloadLister
+	// settings returns the settings in force.
+	settings func() settings.Settings
+	// serverConfigured says whether there is a server to ask.
+	serverConfigured func() bool
+	sender           Sender
+	wakeups          *wakeup.Schedule
+	clock            clock.PassiveClock
+}
+
+var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
+
+// ReconcileKind derives the state of one ChangePod.
+func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) reconciler.Event {
+	if c.DeletionTimestamp != nil {
+		return nil
+	}
+	owner, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(c.Spec.ChangeWorkloadID)
+	if apierrs.IsNotFound(err) {
+		// The garbage collector is about to take the ChangePod, or the cache is
+		// behind: both end with an event.
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read ChangeWorkload %s: %w", c.Spec.ChangeWorkloadID, err)
+	}
+
+	now, s := r.clock.Now(), r.settings()
+	d := Decide(Input{
+		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
+		OrderFailed: orderFailed(owner), ChangePod: c,
+	})
+	again, err := r.wake(ctx, c, owner, d)
+	if err != nil {
+		return err
+	}
+	next, changed := derive(c, d, s, now)
+	if changed {
+		if wait := unsettled(d, now); wait > 0 {
+			again = sooner(again, wait)
+		} else if err := r.write(ctx, c, next); err != nil {
+			return err
+		}
+	}
+	if !d.Deadline.IsZero() {
+		again = sooner(again, d.Deadline.Sub(now))
+	}
+	if again > 0 {
+		return controller.NewRequeueAfter(again)
+	}
+	return nil
+}
+
+// wake sends changepod.ready when it is due, and returns when to look again.
+func (r *Reconciler) wake(ctx context.Context, c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, d Decision) (time.Duration, error) {
+	for _, stage := range []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} {
+		if stage != d.Wake {
+			r.wakeups.Done(readyEvent(c, owner, stage).ID())
+		}
+	}
+	if d.Wake == "" {
+		return 0, nil
+	}
+	data := readyEvent(c, owner, d.Wake)
+	due, next := r.wakeups.Due(data.ID())
+	if !due {
+		return next, nil
+	}
+	event, err := events.New(data)
+	if err != nil {
+		return 0, controller.NewPermanentError(err)
+	}
+	r.sender.Send(ctx, event)
+	return next, nil
+}
+
+// write applies the derived status. The schema and everybody else's fields
+// stay out of it.
+func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) error {
+	body, err := statuspatch.Derived(next, statuspatch.ChangePodDerived)
+	if err != nil {
+		return err
+	}
+	_, err = r.client.AppV1alpha1().ChangePods(next.Namespace).Patch(ctx, next.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}, "status")
+	if apierrs.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("write the status of ChangePod %s/%s: %w", next.Namespace, next.Name, err)
+	}
+	report(ctx, old, next)
+	return nil
+}
+
+// report tells a person, once, that a batch ended and nobody judged it.
+func report(ctx context.Context, old, next *v1alpha1.ChangePod) {
+	logging.FromContext(ctx).Infow("changepod", "status", next.Status.Phase, "message", next.Status.Message)
+	if old.Status.Phase == v1alpha1.PodExecuteDone || next.Status.Phase != v1alpha1.PodExecuteDone {
+		return
+	}
+	if cond := next.Status.GetCondition(v1alpha1.PodJudged); cond.IsFalse() {
+		controller.GetEventRecorder(ctx).Event(next, corev1.EventTypeWarning, cond.Reason, cond.Message)
+	}
+}
+
+func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1alpha1.Stage) events.ChangePodReady {
+	return events.ChangePodReady{
+		Namespace: c.Namespace, Name: c.Name, UID: c.UID, ChangeWorkload: owner.Name,
+		Version: owner.Spec.Reversion, Attempt: owner.Spec.Attempt, Stage: stage,
+	}
+}
+
+// orderFailed says whether the release ended because the server did not take
+// its order.
+func orderFailed(c *v1alpha1.ChangeWorkload) bool {
+	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused
+}
+
+// unsettled is how long a state that may be over in a moment is not yet
+// written for. The end is written at once.
+func unsettled(d Decision, now time.Time) time.Duration {
+	if d.Phase == v1alpha1.PodExecuteDone {
+		return 0
+	}
+	return d.Since.Add(settle).Sub(now)
+}
+
+// sooner returns the shorter of two waits; 0 means none.
+func sooner(a, b time.Duration) time.Duration {
+	if b <= 0 {
+		b = time.Millisecond // due already: look again at once
+	}
+	if a == 0 || b < a {
+		return b
+	}
+	return a
+}

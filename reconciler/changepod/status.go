@@ -1,0 +1,81 @@
+package changepod
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// derive writes what was decided into the derived fields of a copy of the
+// ChangePod. It reports whether anything but the time of the update differs.
+func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Time) (*v1alpha1.ChangePod, bool) {
+	next := c.DeepCopy()
+	st := &next.Status
+	st.Phase = d.Phase
+	st.Message = string(d.Message)
+	if st.PreTimeoutThreshold == 0 {
+		// Kept as it was when the batch began: its deadlines count from there.
+		st.PreTimeoutThreshold = int32(s.PreTimeout / time.Second)
+		st.PostTimeOutThreshold = int32(s.PostTimeout / time.Second)
+	}
+	st.ObservedGeneration = c.Generation
+	markConditions(next, d, s.NoVerdict)
+	if equality.Semantic.DeepEqual(c.Status, next.Status) {
+		return next, false
+	}
+	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(now), now.Unix()
+	return next, true
+}
+
+// markConditions derives Succeeded and Judged from the outcomes of the pods.
+func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdictPolicy) {
+	m := c.GetConditionSet().Manage(c.GetStatus())
+	outcomes := map[v1alpha1.Outcome]int{}
+	failed := ""
+	for i := range c.Spec.PodInfos {
+		o, message := c.OutcomeOf(c.Spec.PodInfos[i].Pod)
+		outcomes[o]++
+		if o == v1alpha1.OutcomeFail && failed == "" {
+			failed = c.Spec.PodInfos[i].Pod + ": " + message
+		}
+	}
+	unjudged := outcomes[v1alpha1.OutcomeNone] > 0
+	switch {
+	case d.Phase != v1alpha1.PodExecuteDone:
+		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has not judged yet")
+	case unjudged:
+		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
+			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
+	default:
+		m.MarkTrue(v1alpha1.PodJudged)
+	}
+	switch {
+	case outcomes[v1alpha1.OutcomeFail] > 0 || (unjudged && policy == v1alpha1.NoVerdictFail):
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
+	case outcomes[v1alpha1.OutcomePending] > 0:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has not judged yet")
+	case unjudged && policy == v1alpha1.NoVerdictHold:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "nobody judged; a late verdict or a person decides")
+	case unjudged:
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedPass, "nobody judged, and no-verdict is Pass")
+	default:
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPassed, "every pod of the batch was judged pass")
+	}
+}
+
+// unjudgedReason never leaves the reason empty: the server may have said a
+// word that counts as none.
+func unjudgedReason(d Decision) string {
+	silent := []string{v1alpha1.ReasonNoServer, v1alpha1.ReasonTimedOut, v1alpha1.ReasonOrderRefused,
+		v1alpha1.ReasonServerRefused, v1alpha1.ReasonServerUnreachable}
+	if slices.Contains(silent, d.Reason) {
+		return d.Reason
+	}
+	return v1alpha1.ReasonNoVerdict
+}
