@@ -1,0 +1,135 @@
+package changeworkload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// announce tells of a status that was written: CloudEvents for machines, one
+// Kubernetes Event a transition for people.
+func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, deployment *appsv1.Deployment, d Decision) error {
+	old := in.ChangeWorkload.Status.Phase
+	if d.Reason == v1alpha1.ReasonBaseline {
+		return nil // nothing happened to anybody
+	}
+	if next.Status.Phase != old {
+		logging.FromContext(ctx).Infow("changeworkload", "from", old, "status", next.Status.Phase, "reason", d.Reason, "message", d.Detail)
+	}
+	var verbs []events.Verb
+	if old == v1alpha1.WorkloadInit && next.Status.Phase != v1alpha1.WorkloadInit {
+		if !in.ServerConfigured {
+			verbs = append(verbs, events.VerbStarted) // with a server, wakeOrder sent it
+		}
+		if b := bypassOf(in); b != nil {
+			verbs = append(verbs, events.VerbBypassed)
+			announceBypass(ctx, deployment, b)
+		}
+	}
+	switch {
+	case next.Status.Phase == old:
+		verbs = append(verbs, events.VerbProgressed)
+	case next.Status.Phase == v1alpha1.WorkloadSuccess:
+		verbs = append(verbs, events.VerbSucceeded)
+		record(ctx, next, deployment, corev1.EventTypeNormal, d)
+	case next.Status.Phase == v1alpha1.WorkloadSuspend:
+		verbs = append(verbs, events.VerbSuspended)
+		record(ctx, next, deployment, corev1.EventTypeWarning, d)
+	case next.Status.Phase == v1alpha1.WorkloadFailed:
+		verbs = append(verbs, events.VerbFailed)
+		record(ctx, next, deployment, corev1.EventTypeWarning, d)
+	}
+	for _, verb := range verbs {
+		if err := r.send(ctx, in, next, verb, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wakeOrder wakes function submit while the order is not open.
+func (r *Reconciler) wakeOrder(ctx context.Context, in Input, d Decision) (time.Duration, error) {
+	key := "order/" + string(in.ChangeWorkload.UID)
+	if !d.WakeOrder {
+		r.wakeups.Done(key)
+		return 0, nil
+	}
+	due, next := r.wakeups.Due(key)
+	if !due {
+		return next, nil
+	}
+	return next, r.send(ctx, in, in.ChangeWorkload, events.VerbStarted, d)
+}
+
+func (r *Reconciler) send(ctx context.Context, in Input, c *v1alpha1.ChangeWorkload, verb events.Verb, d Decision) error {
+	data := events.ChangeWorkload{
+		Verb: verb, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
+		Workload: events.Workload{
+			APIVersion: c.Spec.WorkloadRef.APIVersion, Kind: c.Spec.WorkloadRef.Kind, Name: c.Spec.WorkloadRef.Name,
+		},
+		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, Status: c.Status.Phase,
+		EntryTimeUnix: c.Status.EntryTimeUnix, Reason: d.Reason, Message: d.Detail, Counts: c.Status.Counts,
+	}
+	if b := bypassOf(in); b != nil && verb == events.VerbBypassed {
+		data.User, data.Reason = b.User, bypassReason(b)
+	}
+	event, err := events.New(data)
+	if err != nil {
+		return controller.NewPermanentError(fmt.Errorf("tell of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
+	}
+	r.sender.Send(ctx, event)
+	return nil
+}
+
+// bypassOf returns the bypass that this release is, or nil.
+func bypassOf(in Input) *v1alpha1.Bypass {
+	if b := in.Workload.Bypass; b != nil && b.Attempt == in.ChangeWorkload.Spec.Attempt {
+		return b
+	}
+	return nil
+}
+
+func bypassReason(b *v1alpha1.Bypass) string {
+	if b.Kind == v1alpha1.BypassRollback {
+		return v1alpha1.ReasonRollbackAdmitted
+	}
+	return v1alpha1.ReasonRepairAdmitted
+}
+
+func announceBypass(ctx context.Context, d *appsv1.Deployment, b *v1alpha1.Bypass) {
+	controller.GetEventRecorder(ctx).Eventf(d, corev1.EventTypeNormal, bypassReason(b),
+		"%s by %s was admitted although the Deployment is suspended", b.Kind, b.User)
+}
+
+// announceAction tells of a hold that began or ended.
+func announceAction(ctx context.Context, d *appsv1.Deployment, c *v1alpha1.ChangeWorkload, action Action) {
+	recorder := controller.GetEventRecorder(ctx)
+	switch {
+	case action == ActionHold && inProgress(d):
+		recorder.Eventf(d, corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
+			"a check of version %s failed: the roll-out is paused and further releases are refused; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+	case action == ActionHold:
+		recorder.Eventf(d, corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
+			"a check of version %s failed: further releases are refused; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+	case action == ActionResume && d.Labels[v1alpha1.SuspendLabel] != "":
+		recorder.Eventf(d, corev1.EventTypeNormal, v1alpha1.ReasonResumed,
+			"version %s is judged good: the suspension is over", c.Spec.Reversion)
+	}
+}
+
+func record(ctx context.Context, c *v1alpha1.ChangeWorkload, d *appsv1.Deployment, eventType string, decision Decision) {
+	recorder := controller.GetEventRecorder(ctx)
+	recorder.Event(c, eventType, decision.Reason, decision.Detail)
+	if eventType == corev1.EventTypeNormal {
+		return // the Deployment's own Events are for what somebody has to act on
+	}
+	recorder.Eventf(d, eventType, decision.Reason, "ChangeWorkload %s: %s", c.Name, decision.Detail)
+}

@@ -1,0 +1,123 @@
+package changeworkload
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/kmeta"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// batches decides which finished pods go before the judge now: full batches at
+// once, what is left over when the roll-out is complete or when it has waited
+// for WaitThreshold. It also returns when the left over will have waited enough.
+func batches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
+	waiting := unclaimed(in)
+	size := int(in.Settings.BatchSize(in.Workload.Replicas))
+	for len(waiting) >= size {
+		out = append(out, summaries(waiting[:size]))
+		waiting = waiting[size:]
+	}
+	if len(waiting) == 0 {
+		return out, emptyDeadline(in)
+	}
+	since := in.Now
+	for _, p := range waiting {
+		since = earliest(p.ReadySince, since)
+	}
+	due := since.Add(in.Settings.WaitThreshold)
+	if in.Workload.Complete || !in.Now.Before(due) {
+		return append(out, summaries(waiting)), time.Time{}
+	}
+	return out, due
+}
+
+// emptyDeadline is when a release without a finished pod becomes late.
+func emptyDeadline(in Input) time.Time {
+	if due := waitingSince(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
+		return due
+	}
+	return time.Time{}
+}
+
+// waitingSince is when the release last got on: its beginning or its newest batch.
+func waitingSince(in Input) time.Time {
+	since := in.ChangeWorkload.CreationTimestamp.Time
+	for _, c := range in.ChangePods {
+		if c.CreationTimestamp.After(since) {
+			since = c.CreationTimestamp.Time
+		}
+	}
+	return since
+}
+
+// unclaimed returns the finished pods that no ChangePod has claimed, in the
+// order in which they became Ready.
+func unclaimed(in Input) []Pod {
+	claimed := map[types.UID]bool{}
+	for _, c := range in.ChangePods {
+		for i := range c.Spec.PodInfos {
+			claimed[c.Spec.PodInfos[i].UID] = true
+		}
+	}
+	var out []Pod
+	for _, p := range in.Pods {
+		if p.Finished && !claimed[p.UID] {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b Pod) int {
+		if n := a.ReadySince.Compare(b.ReadySince); n != 0 {
+			return n
+		}
+		return strings.Compare(a.Pod, b.Pod)
+	})
+	return out
+}
+
+func summaries(pods []Pod) []v1alpha1.PodSummary {
+	out := make([]v1alpha1.PodSummary, len(pods))
+	for i := range pods {
+		out[i] = pods[i].PodSummary
+	}
+	return out
+}
+
+// nextIndex is the n of the next ChangePod's name. It comes from the same view
+// as the claims: a stale view collides with a name that exists and is refused.
+func nextIndex(changePods []*v1alpha1.ChangePod) int {
+	n := 0
+	for _, c := range changePods {
+		n = max(n, v1alpha1.ChangePodIndex(c.Name))
+	}
+	return n + 1
+}
+
+// changePod returns the n-th batch of a ChangeWorkload.
+func changePod(c *v1alpha1.ChangeWorkload, n int, pods []v1alpha1.PodSummary, now time.Time) *v1alpha1.ChangePod {
+	labels := map[string]string{}
+	for _, key := range []string{v1alpha1.VersionKey, v1alpha1.DeploymentNameLabel} {
+		if value, ok := c.Labels[key]; ok {
+			labels[key] = value
+		}
+	}
+	return &v1alpha1.ChangePod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            v1alpha1.ChangePodName(c.Name, n),
+			Namespace:       c.Namespace,
+			Labels:          labels,
+			OwnerReferences: []metav1.OwnerReference{*kmeta.NewControllerRef(c)},
+		},
+		Spec: v1alpha1.ChangePodSpec{
+			PodInfos:         pods,
+			CreateTime:       v1alpha1.FormatTime(now),
+			CreateTimeUnix:   now.Unix(),
+			ChangeWorkloadID: c.Name,
+			BatchNo:          int32(n - 1),
+		},
+	}
+}

@@ -1,0 +1,160 @@
+package changeworkload
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
+	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
+	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
+	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+)
+
+// NewController returns the controller of ChangeWorkloads.
+func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
+	logger := logging.FromContext(ctx)
+	changeWorkloads := changeworkloadinformer.Get(ctx).Informer()
+	changePods := changepodinformer.Get(ctx).Informer()
+	replicaSets := replicasetinformer.Get(ctx).Informer()
+	pods := podinformer.Get(ctx).Informer()
+	must := func(err error) {
+		if err != nil {
+			logger.Panicw("set up the controller of ChangeWorkloads", "error", err)
+		}
+	}
+	for _, in := range []cache.SharedIndexInformer{changeWorkloads, changePods, replicaSets, pods} {
+		must(in.AddIndexers(cache.Indexers{byController: controllerOf}))
+	}
+
+	r := &Reconciler{
+		kube:        kubeclient.Get(ctx),
+		client:      changeclient.Get(ctx),
+		deployments: deploymentinformer.Get(ctx).Lister(),
+		namespaces:  namespaceinformer.Get(ctx).Lister(),
+		replicaSets: replicaSets.GetIndexer(),
+		pods:        pods.GetIndexer(),
+		changePods:  changePods.GetIndexer(),
+		sender:      sender,
+		wakeups:     wakeup.New(clock.RealClock{}),
+		clock:       clock.RealClock{},
+	}
+	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
+		// Facts of others stand in the same status: see statuspatch.
+		return controller.Options{SkipStatusUpdates: true}
+	})
+
+	resync := func() { impl.GlobalResync(changeWorkloads) }
+	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), resync)
+	must(err)
+	r.settings = store.Get
+	r.serverConfigured = altershield.WatchConfigured(ctx, cmw, resync)
+
+	watch := func(in cache.SharedIndexInformer, h cache.ResourceEventHandler) {
+		_, err := in.AddEventHandler(h)
+		must(err)
+	}
+	watch(changeWorkloads, controller.HandleAll(impl.Enqueue))
+	watch(changePods, controller.HandleAll(impl.EnqueueControllerOf))
+	watch(deploymentinformer.Get(ctx).Informer(), controller.HandleAll(func(obj any) {
+		// All of its versions: the old ones learn that they are old.
+		d, ok := deleted(obj).(*appsv1.Deployment)
+		if !ok {
+			return
+		}
+		own, err := owned[*v1alpha1.ChangeWorkload](changeWorkloads.GetIndexer(), d.UID)
+		if err != nil {
+			logger.Errorw("watch Deployments", "error", err)
+		}
+		for _, c := range own {
+			impl.Enqueue(c)
+		}
+	}))
+	enqueueSet := func(obj any) {
+		if rs, ok := deleted(obj).(*appsv1.ReplicaSet); ok {
+			if key, ok := releaseOf(rs); ok {
+				impl.EnqueueKey(key)
+			}
+		}
+	}
+	watch(replicaSets, controller.HandleAll(enqueueSet))
+	sets := replicasetinformer.Get(ctx).Lister()
+	enqueuePod := func(obj any) {
+		p, ok := deleted(obj).(*corev1.Pod)
+		if !ok {
+			return
+		}
+		if ref := metav1.GetControllerOf(p); ref != nil && ref.Kind == "ReplicaSet" {
+			if rs, err := sets.ReplicaSets(p.Namespace).Get(ref.Name); err == nil {
+				enqueueSet(rs)
+			}
+		}
+	}
+	watch(pods, cache.ResourceEventHandlerFuncs{
+		AddFunc: enqueuePod,
+		UpdateFunc: func(before, after any) {
+			if podMatters(before, after) {
+				enqueuePod(after)
+			}
+		},
+		DeleteFunc: enqueuePod,
+	})
+	watch(namespaceinformer.Get(ctx).Informer(), controller.HandleAll(func(obj any) {
+		if ns, ok := deleted(obj).(*corev1.Namespace); ok {
+			impl.FilteredGlobalResync(func(c any) bool {
+				o, ok := c.(metav1.Object)
+				return ok && o.GetNamespace() == ns.Name
+			}, changeWorkloads)
+		}
+	}))
+	return impl
+}
+
+// releaseOf returns the key of the ChangeWorkload that a ReplicaSet belongs to.
+func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
+	owner := metav1.GetControllerOf(rs)
+	version := rs.Annotations[v1alpha1.VersionKey]
+	if owner == nil || owner.Kind != "Deployment" || version == "" {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(owner.Name, version)}, true
+}
+
+// podMatters says whether an update of a pod can change a release. A pod sees
+// many updates in its life, and most are of its containers.
+func podMatters(before, after any) bool {
+	a, okA := before.(*corev1.Pod)
+	b, okB := after.(*corev1.Pod)
+	if !okA || !okB {
+		return false
+	}
+	return a.Labels[v1alpha1.FinishedLabel] != b.Labels[v1alpha1.FinishedLabel] ||
+		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
+		a.Status.Phase != b.Status.Phase || !readySince(a).Equal(readySince(b))
+}
+
+// deleted unwraps the last known state of an object that is gone.
+func deleted(obj any) any {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return gone.Obj
+	}
+	return obj
+}

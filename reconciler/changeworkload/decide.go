@@ -1,0 +1,218 @@
+package changeworkload
+
+import (
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Input is everything that the state of a ChangeWorkload follows from.
+type Input struct {
+	Now              time.Time
+	Settings         settings.Settings
+	ServerConfigured bool
+	ChangeWorkload   *v1alpha1.ChangeWorkload
+	Workload         Workload
+	// Pods are the pods of this version and attempt that are there.
+	Pods []Pod
+	// ChangePods are the batches of this ChangeWorkload.
+	ChangePods []*v1alpha1.ChangePod
+}
+
+// Workload is what matters of the workload, whatever its kind.
+type Workload struct {
+	// Version and Attempt are the current ones.
+	Version string
+	Attempt int64
+	// Replicas is how many pods are wanted.
+	Replicas int32
+	// Complete: the roll-out of the current version is over and all is Ready.
+	Complete bool
+	// Suspend is the value of SuspendLabel; empty when not suspended.
+	Suspend string
+	// Hold is what was changed to stop a roll-out, or nil.
+	Hold *v1alpha1.Hold
+	// Bypass is the last update that was admitted to a suspended workload, or nil.
+	Bypass *v1alpha1.Bypass
+	// Processed: DefenseStatusLabel is there.
+	Processed bool
+}
+
+// Pod is a pod of the version.
+type Pod struct {
+	v1alpha1.PodSummary
+	// Finished: the pod carries FinishedLabel.
+	Finished bool
+	// ReadySince is when it became Ready; zero when it is not.
+	ReadySince time.Time
+}
+
+// Action is what is to be done to the workload.
+type Action string
+
+// The actions.
+const (
+	// ActionNone leaves the workload alone.
+	ActionNone Action = ""
+	// ActionHold suspends the workload and stops its roll-out.
+	ActionHold Action = "Hold"
+	// ActionResume undoes our hold and ends the suspension.
+	ActionResume Action = "Resume"
+	// ActionProcessed only marks the workload as processed.
+	ActionProcessed Action = "Processed"
+)
+
+// Decision is the state that follows, and what is to be done.
+type Decision struct {
+	Phase  v1alpha1.WorkloadPhase
+	Reason string
+	// Detail says the reason to a person.
+	Detail string
+	Tally  Tally
+	// Batches are the pods to put before the judge, a ChangePod each.
+	Batches [][]v1alpha1.PodSummary
+	Action  Action
+	// WakeOrder: function submit has to open the order.
+	WakeOrder bool
+	// Deadline is when time alone changes the decision; zero when it never does.
+	Deadline time.Time
+}
+
+// Decide derives the state of a release.
+func Decide(in Input) Decision {
+	c := in.ChangeWorkload
+	d := Decision{Tally: count(in)}
+	ended := c.Status.Phase == v1alpha1.WorkloadSuccess || c.Status.Phase == v1alpha1.WorkloadFailed
+	switch {
+	case c.Spec.Attempt == 0:
+		d.Phase, d.Reason = v1alpha1.WorkloadSuccess, v1alpha1.ReasonBaseline
+		d.Detail = "the version ran when its namespace was opted in and is not judged"
+		return d
+	case in.Workload.Version != c.Spec.Reversion || in.Workload.Attempt != c.Spec.Attempt:
+		// Nothing that is learnt of an old version touches the workload.
+		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOf(c), detailOf(c)
+		if !ended && c.Status.Phase != v1alpha1.WorkloadSuspend {
+			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
+				"a newer template was applied before this version was judged to its end"
+		}
+		return d
+	case len(d.Tally.Failed) > 0:
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, d.Tally.failure()
+		// The pods that are there go on to be judged: a person who overrules the
+		// fail should not have to wait for them.
+		d.Batches, d.Deadline = batches(in)
+		d.Action = holdOrNot(in)
+		return d
+	case c.Status.Phase == v1alpha1.WorkloadSuccess:
+		// Pods that come after the release ended are not part of it.
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, reasonOf(c), detailOf(c)
+		d.Action = afterSuccess(in)
+		return d
+	case c.Status.Phase == v1alpha1.WorkloadFailed:
+		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOf(c), detailOf(c)
+		if in.Workload.Complete {
+			// Nobody judges this version, so nothing else could end a suspension
+			// that it was admitted to repair.
+			d.Action = afterSuccess(in)
+		}
+		return d
+	}
+
+	if in.ServerConfigured && !opened(c) {
+		deadline := c.CreationTimestamp.Add(in.Settings.OrderTimeout)
+		if !in.Now.Before(deadline) && in.Settings.NoVerdict != v1alpha1.NoVerdictHold {
+			return orderFailed(in, d)
+		}
+		d.WakeOrder = true
+		d.Deadline = earliest(d.Deadline, deadline)
+	}
+	if in.Workload.Complete && d.Tally.allPassed(in.Workload.Replicas) && !d.WakeOrder {
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, d.Tally.summary()
+		d.Action = afterSuccess(in)
+		return d
+	}
+
+	var next time.Time
+	d.Batches, next = batches(in)
+	d.Deadline = earliest(d.Deadline, next)
+	d.Phase, d.Reason, d.Detail = running(in, d)
+	if in.Workload.Suspend != "" && ours(in) {
+		// The fail was overruled by a person: the roll-out goes on.
+		d.Action = ActionResume
+	}
+	return d
+}
+
+// running tells the states of a release that is under way apart.
+func running(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string) {
+	if d.WakeOrder {
+		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not taken the order yet"
+	}
+	if len(d.Tally.Checking) > 0 || len(d.Batches) > 0 {
+		return v1alpha1.WorkloadRunning, v1alpha1.ReasonJudging, d.Tally.summary()
+	}
+	missing := len(d.Tally.Preparing) > 0 || len(d.Tally.Passed) < int(in.Workload.Replicas)
+	if missing && !in.Now.Before(waitingSince(in).Add(in.Settings.WaitThreshold)) {
+		return v1alpha1.WorkloadTimeOutPre, v1alpha1.ReasonRollingOut,
+			"no pod was finished within " + in.Settings.WaitThreshold.String()
+	}
+	return v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut, d.Tally.summary()
+}
+
+// orderFailed decides a release whose order the server did not take in time.
+// With no-verdict Hold it is never reached: that waits for the server.
+func orderFailed(in Input, d Decision) Decision {
+	detail := "the server did not take the order within " + in.Settings.OrderTimeout.String()
+	if o := in.ChangeWorkload.Status.Order; o != nil && o.Error != nil {
+		detail += ": " + o.Error.Message
+	}
+	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderRefused, detail
+	if in.Settings.NoVerdict == v1alpha1.NoVerdictFail {
+		d.Phase, d.Action = v1alpha1.WorkloadSuspend, holdOrNot(in)
+	}
+	return d
+}
+
+// holdOrNot suspends the workload unless that is done or not wanted.
+func holdOrNot(in Input) Action {
+	switch {
+	case !in.Settings.Blocking:
+		return ActionNone
+	case in.Workload.Suspend != "" && ours(in):
+		return ActionNone
+	default:
+		return ActionHold
+	}
+}
+
+// ours says whether the suspension was made for this attempt.
+func ours(in Input) bool {
+	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
+}
+
+// afterSuccess ends what suspension this success ends: one of ours, or the one
+// that this attempt was admitted to repair. A person's own freeze stays.
+func afterSuccess(in Input) Action {
+	w := in.Workload
+	repaired := w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt && w.Bypass.Suspend == w.Suspend
+	switch {
+	case w.Hold != nil, w.Suspend != "" && repaired:
+		return ActionResume
+	case !w.Processed:
+		return ActionProcessed
+	default:
+		return ActionNone
+	}
+}
+
+func opened(c *v1alpha1.ChangeWorkload) bool {
+	return c.Status.Order != nil && c.Status.Order.OpenedTime != nil
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,177 @@
+package changeworkload
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+var t0 = time.Unix(1_700_000_000, 0)
+
+// release is a release of n pods, seen after a time; the options say what happened.
+func release(replicas int32, options ...func(*Input)) Input {
+	in := Input{
+		Now: t0, Settings: settings.Default(),
+		ChangeWorkload: &v1alpha1.ChangeWorkload{
+			ObjectMeta: metav1.ObjectMeta{Name: "a--x--v", CreationTimestamp: metav1.NewTime(t0)},
+			Spec:       v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: 2},
+		},
+		Workload: Workload{Version: "v", Attempt: 2, Replicas: replicas, Processed: true},
+	}
+	for _, o := range options {
+		o(&in)
+	}
+	return in
+}
+
+func summary(n int) v1alpha1.PodSummary {
+	return v1alpha1.PodSummary{Pod: fmt.Sprintf("p%d", n), UID: types.UID(strconv.Itoa(n))}
+}
+
+// finished adds pods n..m that are there and finished.
+func finished(n, m int) func(*Input) {
+	return func(in *Input) {
+		for i := n; i <= m; i++ {
+			in.Pods = append(in.Pods, Pod{PodSummary: summary(i), Finished: true, ReadySince: t0.Add(time.Duration(i) * time.Second)})
+		}
+	}
+}
+
+// starting adds a pod that is there and not finished.
+func starting(n int) func(*Input) {
+	return func(in *Input) { in.Pods = append(in.Pods, Pod{PodSummary: summary(n)}) }
+}
+
+// judged adds a ChangePod of one pod with a POST verdict; "" leaves it pending
+// and "done" ends it without a verdict.
+func judged(n int, word string) func(*Input) {
+	return func(in *Input) {
+		c := &v1alpha1.ChangePod{
+			ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ChangePodName("a--x--v", n), CreationTimestamp: metav1.NewTime(t0)},
+			Spec:       v1alpha1.ChangePodSpec{PodInfos: []v1alpha1.PodSummary{summary(n)}},
+		}
+		switch word {
+		case "":
+		case "done":
+			c.Status.Phase, c.Status.Message = v1alpha1.PodExecuteDone, string(v1alpha1.PodPreFailed)
+		default:
+			c.Status.Phase = v1alpha1.PodExecuteDone
+			c.Status.Verdicts = []v1alpha1.StageVerdict{{Stage: v1alpha1.StagePost, Verdict: word, Message: "because"}}
+		}
+		in.ChangePods = append(in.ChangePods, c)
+	}
+}
+
+func complete1(in *Input)   { in.Workload.Complete = true }
+func withServer(in *Input)  { in.ServerConfigured = true }
+func notBlocking(in *Input) { in.Settings.Blocking = false }
+func noVerdict(p v1alpha1.NoVerdictPolicy) func(*Input) {
+	return func(in *Input) { in.Settings.NoVerdict = p }
+}
+func after(d time.Duration) func(*Input) { return func(in *Input) { in.Now = t0.Add(d) } }
+func percent(n int32) func(*Input)       { return func(in *Input) { in.Settings.BatchPercent = n } }
+func was(p v1alpha1.WorkloadPhase) func(*Input) {
+	return func(in *Input) { in.ChangeWorkload.Status.Phase = p }
+}
+func newer(in *Input) { in.Workload.Version, in.Workload.Attempt = "w", 3 }
+func again(in *Input) { in.Workload.Attempt = 4 }
+func held(in *Input) {
+	in.Workload.Suspend, in.Workload.Hold = "1", &v1alpha1.Hold{Attempt: 2}
+}
+func repairs(in *Input) {
+	in.Workload.Suspend, in.Workload.Bypass = "1", &v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, Suspend: "1", Attempt: 2}
+}
+func frozenByHand(in *Input) { in.Workload.Suspend = "7" }
+func onceFailed(n int) func(*Input) {
+	return func(in *Input) {
+		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, summary(n))
+	}
+}
+func orderOpen(in *Input) {
+	in.ChangeWorkload.Status.Order = &v1alpha1.Order{OpenedTime: &metav1.Time{Time: t0}}
+}
+
+func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
+	type want struct {
+		Phase   v1alpha1.WorkloadPhase
+		Reason  string
+		Action  Action
+		Batches []int
+	}
+	const (
+		running, success, suspend = v1alpha1.WorkloadRunning, v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
+		failed, timeOut, start    = v1alpha1.WorkloadFailed, v1alpha1.WorkloadTimeOutPre, v1alpha1.WorkloadInit
+	)
+	for name, tc := range map[string]struct {
+		in   Input
+		want want
+	}{
+		"a release begins":                                   {release(2, starting(1)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"a finished pod goes before the judge":               {release(2, finished(1, 1)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"each of several is a batch of its own":              {release(3, finished(1, 2)), want{running, v1alpha1.ReasonJudging, "", []int{1, 1}}},
+		"a pod is claimed once":                              {release(2, finished(1, 1), judged(1, "")), want{running, v1alpha1.ReasonJudging, "", nil}},
+		"no finished pod in time":                            {release(2, starting(1), after(60*time.Second)), want{timeOut, v1alpha1.ReasonRollingOut, "", nil}},
+		"10 per cent of 5 is one":                            {release(5, percent(10), finished(1, 1)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"40 per cent of 5 wait for the second":               {release(5, percent(40), finished(1, 1)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"a batch that is not full in time goes as it is":     {release(5, percent(40), finished(1, 1), after(61*time.Second)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"what is left over at the end goes at once":          {release(5, percent(40), finished(1, 5), complete1), want{running, v1alpha1.ReasonJudging, "", []int{2, 2, 1}}},
+		"all passed and the roll-out goes on":                {release(2, finished(1, 1), judged(1, "pass")), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"all passed and complete":                            {release(1, finished(1, 1), judged(1, "pass"), complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
+		"a replica that the cache has not seen is missing":   {release(2, finished(1, 1), judged(1, "pass"), complete1), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"scaled to nothing":                                  {release(0, complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
+		"a pod that passed and went is not missed":           {release(1, judged(1, "pass"), finished(2, 2), judged(2, "pass"), complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
+		"what replaces it is judged":                         {release(1, judged(1, "pass"), finished(2, 2), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"the first fail holds":                               {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"the judge goes on with the pods that are there":     {release(3, finished(1, 2), judged(1, "fail"), held), want{suspend, v1alpha1.ReasonCheckFailed, "", []int{1}}},
+		"a hold is not made twice":                           {release(1, finished(1, 1), judged(1, "fail"), held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
+		"a repair that fails is a suspension of its own":     {release(1, finished(1, 1), judged(1, "fail"), repairs), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"blocking is off":                                    {release(1, finished(1, 1), judged(1, "fail"), notBlocking), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
+		"a fail after success":                               {release(1, finished(1, 1), judged(1, "unpass"), complete1, was(success)), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"deleting the pod that failed clears nothing":        {release(1, judged(1, "fail"), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
+		"nor does deleting its ChangePod":                    {release(1, onceFailed(1), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
+		"an explicit pass does":                              {release(2, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"and ends a release that is complete":                {release(1, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
+		"the success of the repair ends the suspension":      {release(1, finished(1, 1), judged(1, "pass"), repairs, complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
+		"a suspension made by hand stays":                    {release(1, finished(1, 1), judged(1, "pass"), frozenByHand, complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
+		"nobody judged and the policy is Pass":               {release(1, finished(1, 1), judged(1, "done"), complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
+		"nobody judged and the policy is Hold":               {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Hold")), want{running, v1alpha1.ReasonJudging, "", nil}},
+		"nobody judged and the policy is Fail":               {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"a pod that comes after success is not judged":       {release(2, finished(1, 2), judged(1, "pass"), was(success)), want{success, "", "", nil}},
+		"a newer template supersedes":                        {release(1, finished(1, 1), newer, was(running)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
+		"the same template again supersedes":                 {release(1, finished(1, 1), again, was(running)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
+		"a fail of an old version leaves the workload alone": {release(1, judged(1, "fail"), newer, was(suspend)), want{suspend, "", "", nil}},
+		"with a server the order comes first":                {release(1, starting(1), withServer), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"an order that is open":                              {release(1, starting(1), withServer, orderOpen), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"an order that is not taken in time":                 {release(1, starting(1), withServer, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderRefused, "", nil}},
+		"an order that is not taken in time, policy Hold":    {release(1, starting(1), withServer, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"an order that is not taken in time, policy Fail":    {release(1, starting(1), withServer, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderRefused, ActionHold, nil}},
+		"what runs already is not judged":                    {release(1, finished(1, 1), func(in *Input) { in.ChangeWorkload.Spec.Attempt = 0 }), want{success, v1alpha1.ReasonBaseline, "", nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(tc.in)
+			var sizes []int
+			for _, b := range got.Batches {
+				sizes = append(sizes, len(b))
+			}
+			if diff := cmp.Diff(tc.want, want{got.Phase, got.Reason, got.Action, sizes}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAStaleViewNeverClaimsAPodTwice(t *testing.T) {
+	// The ChangePod of pod 1 is not in the cache yet: its name is, at the server.
+	in := release(2, finished(1, 1))
+	if got := v1alpha1.ChangePodName("a--x--v", nextIndex(in.ChangePods)); got != "a--x--v--x--1" {
+		t.Errorf("the name %s would not collide", got)
+	}
+}

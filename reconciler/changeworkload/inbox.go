@@ -1,0 +1,129 @@
+package changeworkload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// strangerTime is how long a verdict for a node that nobody knows is kept: the
+// answer to the start that made the node may still be on its way. Longer than
+// any call to the server lasts.
+const strangerTime = 2 * time.Minute
+
+// letter is what becomes of an entry of the inbox.
+type letter int
+
+const (
+	// letterSend: its batch is known and has not got it.
+	letterSend letter = iota
+	// letterWait: its batch is not known yet.
+	letterWait
+	// letterDone: its batch has got it, or nobody will ever know its node.
+	letterDone
+)
+
+// sort decides what becomes of an entry, and which batch it is for.
+func sortLetter(v v1alpha1.InboxVerdict, changePods []*v1alpha1.ChangePod, now time.Time) (letter, *v1alpha1.ChangePod) {
+	for _, c := range changePods {
+		if c.Status.ChangePodID != v.NodeID {
+			continue
+		}
+		if got := c.Status.VerdictOf(v.Stage); got != nil && weight(got.Verdict) >= weight(v.Verdict) {
+			return letterDone, c
+		}
+		return letterSend, c
+	}
+	if now.Sub(v.Time.Time) > strangerTime {
+		return letterDone, nil
+	}
+	return letterWait, nil
+}
+
+// weight orders words by what may replace what: function verdict never lets a
+// lighter word replace a heavier one.
+func weight(word string) int {
+	switch v1alpha1.ParseVerdict(word) {
+	case v1alpha1.OutcomeFail:
+		return 2
+	case v1alpha1.OutcomePass:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// emptyInbox sends the verdicts that could not be handed to the Broker when
+// they came, and takes out those that have arrived. It returns when to look again.
+func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, error) {
+	c := in.ChangeWorkload
+	var keep []v1alpha1.InboxVerdict
+	var again time.Duration
+	for _, v := range c.Status.Inbox {
+		what, batch := sortLetter(v, in.ChangePods, in.Now)
+		key := "inbox/" + string(c.UID) + "/" + v.ID
+		switch what {
+		case letterDone:
+			r.wakeups.Done(key)
+			if batch == nil {
+				logging.FromContext(ctx).Warnw("a verdict for an unknown node is dropped", "node", v.NodeID, "stage", v.Stage)
+			}
+			continue
+		case letterWait:
+			again = sooner(again, v.Time.Add(strangerTime+time.Second).Sub(in.Now))
+		case letterSend:
+			due, next := r.wakeups.Due(key)
+			again = sooner(again, next)
+			if due {
+				if err := r.sendVerdict(ctx, c, batch, v); err != nil {
+					return 0, err
+				}
+			}
+		}
+		keep = append(keep, v)
+	}
+	if len(keep) == len(c.Status.Inbox) {
+		return again, nil
+	}
+	return again, r.shrinkInbox(ctx, c, keep)
+}
+
+func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, v v1alpha1.InboxVerdict) error {
+	event, err := events.New(events.ChangePodVerdict{
+		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: c.Name,
+		Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,
+		NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: v.Unjudged,
+		Message: v.Message, PodResults: v.PodResults, Time: v.Time,
+	})
+	if err != nil {
+		return fmt.Errorf("send a verdict of the inbox: %w", err)
+	}
+	r.sender.Send(ctx, event)
+	return nil
+}
+
+// shrinkInbox writes the inbox by compare-and-swap: what came in meanwhile is
+// not lost.
+func (r *Reconciler) shrinkInbox(ctx context.Context, c *v1alpha1.ChangeWorkload, keep []v1alpha1.InboxVerdict) error {
+	next := c.DeepCopy()
+	next.Status.Inbox = keep
+	body, err := statuspatch.Facts(c, next, statuspatch.ChangeWorkloadInbox)
+	if err != nil || body == nil {
+		return err
+	}
+	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err != nil && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
+		return fmt.Errorf("take verdicts out of the inbox of %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	return nil // after a conflict the watch brings the newer object
+}

@@ -1,0 +1,162 @@
+package changeworkload
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// listLimit is how many pods each list in status holds; the list of those that
+// failed is complete. A release of 1000 pods must not write megabytes.
+const listLimit = 100
+
+// derive writes what was decided into the derived fields of a copy of the
+// ChangeWorkload.
+func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
+	next := in.ChangeWorkload.DeepCopy()
+	st := &next.Status
+	t := d.Tally
+	st.DefensePreparingPods = head(t.Preparing)
+	st.DefenseCheckingPods = head(t.Checking)
+	st.DefenseCheckPassPods = head(t.Passed)
+	st.DefenseCheckFailPods = t.Failed
+	st.Counts = v1alpha1.PodCounts{
+		Pods:      int32(len(t.Preparing) + len(t.Checking) + len(t.Passed) + len(t.Failed)),
+		Preparing: int32(len(t.Preparing)),
+		Checking:  int32(len(t.Checking)),
+		Passed:    int32(len(t.Passed)),
+		Failed:    int32(len(t.Failed)),
+		Unjudged:  int32(t.Unjudged),
+	}
+	st.ObservedGeneration = next.Generation
+	if st.Phase != d.Phase || st.EntryTimeUnix == 0 {
+		st.EntryTime, st.EntryTimeUnix = v1alpha1.FormatTime(in.Now), in.Now.Unix()
+	}
+	st.Phase = d.Phase
+	markConditions(next, in, d)
+	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(in.Now), in.Now.Unix()
+	return next
+}
+
+// change says what kind of write, if any, stands between two statuses.
+type change int
+
+const (
+	// same: only the time of the update differs.
+	same change = iota
+	// progress: counts or lists differ; worth at most one write a second.
+	progress
+	// transition: the state or a condition differs, or a pod failed.
+	transition
+)
+
+func compare(old, next *v1alpha1.ChangeWorkload) change {
+	a, b := old.Status.DeepCopy(), next.Status.DeepCopy()
+	a.UpdateTime, a.UpdateTimeUnix = b.UpdateTime, b.UpdateTimeUnix
+	if equality.Semantic.DeepEqual(a, b) {
+		return same
+	}
+	if a.Phase != b.Phase || len(a.DefenseCheckFailPods) != len(b.DefenseCheckFailPods) ||
+		len(a.Conditions) != len(b.Conditions) {
+		return transition
+	}
+	for i := range a.Conditions {
+		if a.Conditions[i].Status != b.Conditions[i].Status || a.Conditions[i].Reason != b.Conditions[i].Reason {
+			return transition
+		}
+	}
+	return progress
+}
+
+// writable returns how long to wait before this change may be written.
+func writable(c change, old *v1alpha1.ChangeWorkload, now time.Time) time.Duration {
+	if c != progress {
+		return 0
+	}
+	return time.Unix(old.Status.UpdateTimeUnix+1, 0).Sub(now)
+}
+
+func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
+	m := next.GetConditionSet().Manage(next.GetStatus())
+	switch d.Phase {
+	case v1alpha1.WorkloadSuccess:
+		m.MarkTrueWithReason(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
+	case v1alpha1.WorkloadSuspend, v1alpha1.WorkloadFailed:
+		m.MarkFalse(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
+	default:
+		m.MarkUnknown(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
+	}
+	markOrder(next, in, d, m)
+	markJudged(d, m)
+	markHeld(in, d, m)
+}
+
+func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.ConditionManager) {
+	switch {
+	case opened(next):
+		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionTrue, v1alpha1.ReasonOrderOpened, "")
+	case d.Reason == v1alpha1.ReasonOrderRefused:
+		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonOrderRefused, d.Detail)
+	case d.WakeOrder:
+		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
+	case !in.ServerConfigured && d.Reason != v1alpha1.ReasonBaseline:
+		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServer,
+			"no AlterShield server is configured: ConfigMap config-altershield, key base-url")
+	}
+}
+
+func markJudged(d Decision, m apis.ConditionManager) {
+	switch {
+	case d.Reason == v1alpha1.ReasonBaseline:
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
+	case d.Tally.Waiting > 0:
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedHold, d.Tally.summary())
+	case d.Tally.Unjudged > 0:
+		// The number would make every pod a transition; counts.unjudged has it.
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedPass,
+			"pods passed that nobody judged: no-verdict is Pass")
+	case d.Phase == v1alpha1.WorkloadSuccess || len(d.Tally.Failed) > 0:
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, "", "")
+	default:
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
+	}
+}
+
+func markHeld(in Input, d Decision, m apis.ConditionManager) {
+	switch {
+	case d.Action == ActionHold, in.Workload.Suspend != "" && ours(in) && d.Action != ActionResume:
+		info(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail)
+	case d.Phase == v1alpha1.WorkloadSuspend && !in.Settings.Blocking:
+		info(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotBlocking,
+			"OpsConfigInfo isBlockingUp is off: nothing is stopped")
+	default:
+		info(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, "", "")
+	}
+}
+
+// info sets a condition that informs and never turns Succeeded.
+func info(m apis.ConditionManager, t apis.ConditionType, s corev1.ConditionStatus, reason, message string) {
+	m.SetCondition(apis.Condition{Type: t, Status: s, Severity: apis.ConditionSeverityInfo, Reason: reason, Message: message})
+}
+
+func reasonOf(c *v1alpha1.ChangeWorkload) string {
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
+		return cond.Reason
+	}
+	return ""
+}
+
+func detailOf(c *v1alpha1.ChangeWorkload) string {
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
+		return cond.Message
+	}
+	return ""
+}
+
+func head(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
+	return pods[:min(len(pods), listLimit)]
+}

@@ -1,0 +1,122 @@
+package changeworkload
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Tally is what is known of each pod of a release.
+type Tally struct {
+	// Preparing are pods that no ChangePod has claimed.
+	Preparing []v1alpha1.PodSummary
+	// Checking are pods without an outcome.
+	Checking []v1alpha1.PodSummary
+	// Passed are pods that count as passed.
+	Passed []v1alpha1.PodSummary
+	// Failed are pods that count as failed, also those that are gone.
+	Failed []v1alpha1.PodSummary
+	// Unjudged is how many of Passed nobody judged.
+	Unjudged int
+	// Waiting is how many of Checking nobody judged (no-verdict is Hold).
+	Waiting int
+}
+
+// count sorts the pods. A fail is sticky: it stays when the pod is gone, and
+// also when its ChangePod is gone, until somebody says pass of that very pod.
+func count(in Input) Tally {
+	var t Tally
+	present := map[types.UID]bool{}
+	for _, p := range in.Pods {
+		present[p.UID] = true
+	}
+	claimed := map[types.UID]bool{}
+	for _, c := range in.ChangePods {
+		for i := range c.Spec.PodInfos {
+			pod := c.Spec.PodInfos[i]
+			claimed[pod.UID] = true
+			t.add(in, c, pod, present[pod.UID])
+		}
+	}
+	for _, p := range in.Pods {
+		if !claimed[p.UID] {
+			t.Preparing = append(t.Preparing, p.PodSummary)
+		}
+	}
+	for _, f := range in.ChangeWorkload.Status.DefenseCheckFailPods {
+		if !claimed[f.UID] {
+			t.Failed = append(t.Failed, f)
+		}
+	}
+	return t
+}
+
+// add sorts one claimed pod.
+func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, present bool) {
+	outcome, message := c.OutcomeOf(pod.Pod)
+	pod.Message = message
+	unjudged := outcome == v1alpha1.OutcomeNone
+	if unjudged {
+		pod.Message = "nobody judged"
+		switch in.Settings.NoVerdict {
+		case v1alpha1.NoVerdictFail:
+			outcome = v1alpha1.OutcomeFail
+		case v1alpha1.NoVerdictHold:
+			outcome = v1alpha1.OutcomePending
+		case v1alpha1.NoVerdictPass:
+			outcome = v1alpha1.OutcomePass
+		}
+	}
+	if outcome == v1alpha1.OutcomeFail {
+		pod.Verdict = "fail"
+		if r := c.Status.ResultOf(pod.Pod); r != nil && r.Verdict != "" {
+			pod.Verdict = r.Verdict // the word that was said
+		}
+		t.Failed = append(t.Failed, pod)
+		return
+	}
+	if !present {
+		return // gone without a fail: what replaces it is judged
+	}
+	if outcome == v1alpha1.OutcomePending {
+		t.Checking = append(t.Checking, pod)
+		if unjudged {
+			t.Waiting++
+		}
+		return
+	}
+	if unjudged {
+		t.Unjudged++
+	} else {
+		pod.Verdict = "pass"
+	}
+	t.Passed = append(t.Passed, pod)
+}
+
+// allPassed says whether every pod of the version passed and none is missing.
+func (t *Tally) allPassed(replicas int32) bool {
+	return len(t.Preparing) == 0 && len(t.Checking) == 0 && len(t.Failed) == 0 && len(t.Passed) >= int(replicas)
+}
+
+// failure names the first pod that failed and says how many there are.
+func (t *Tally) failure() string {
+	first := t.Failed[0]
+	text := fmt.Sprintf("pod %s failed its check: %s", first.Pod, first.Message)
+	if n := len(t.Failed) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text
+}
+
+func (t *Tally) summary() string {
+	text := fmt.Sprintf("%d pods passed, %d before the judge, %d not finished", len(t.Passed), len(t.Checking), len(t.Preparing))
+	if t.Unjudged > 0 {
+		text += fmt.Sprintf("; nobody judged %d of those that passed", t.Unjudged)
+	}
+	if t.Waiting > 0 {
+		text += fmt.Sprintf("; nobody judged %d, which wait for a late verdict or a person", t.Waiting)
+	}
+	return text
+}
