@@ -1,0 +1,63 @@
+# `make help` lists the targets. Everything that is needed is installed by
+# them: on a bare machine Go, git, make and root are enough.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export KO_CONFIG_PATH := $(CURDIR)
+CLUSTER := $(CURDIR)/bin/cluster
+KO ?= $(shell command -v ko || echo go run github.com/google/ko@v0.19.1)
+# Simulated nodes beside the real one.
+NODES ?= 10
+
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-e2e bench generate verify lint cluster
+
+help: ## List the targets.
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+demo: up ## Tell the story of a guarded release on the embedded cluster; leaves it up.
+	@$(CLUSTER) exec -- go run ./test/demo
+
+up: cluster ## Bring up the embedded cluster with Breakwater installed.
+	@$(CLUSTER) up --nodes $(NODES)
+	@$(CLUSTER) exec -- $(MAKE) --no-print-directory install
+
+down: cluster ## Remove the embedded cluster; only caches stay.
+	@$(CLUSTER) down
+
+status: cluster ## Say what of the embedded cluster runs, and where its logs are.
+	@$(CLUSTER) status
+
+kubeconfig: cluster ## Print the path of a kubeconfig for the embedded cluster.
+	@$(CLUSTER) kubeconfig
+
+apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO).
+	@hack/apply.sh config/core
+
+install: apply
+	@hack/wait-ready.sh
+
+test: ## Lint, verify, unit and end-to-end tests, with a summary.
+	@hack/test.sh lint verify test-unit test-e2e
+
+test-unit: ## Unit tests, with the race detector.
+	@hack/gotest.sh unit -race ./...
+	@cd test/cluster && ../../hack/gotest.sh unit-cluster ./...
+
+test-e2e: up ## End-to-end tests on the embedded cluster.
+	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -timeout 40m -count 1 ./test/e2e/...
+
+bench: up ## Measure; results go to docs/performance.md.
+	@$(CLUSTER) exec -- go test -tags bench -timeout 60m -count 1 -v ./test/perf/...
+
+generate: ## Write generated code and manifests.
+	@hack/generate.sh
+
+verify: ## Fail when generated code, manifests, golden files or go.mod are not current.
+	@hack/verify.sh
+
+lint: ## Lint Go and shell.
+	@hack/lint.sh
+
+cluster:
+	@mkdir -p bin && go -C test/cluster build -o $(CLUSTER) .

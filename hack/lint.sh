@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Lints Go with golangci-lint and shell with bash -n.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p bin
+[[ -x bin/golangci-lint ]] || go build -C tools/lint -o "$PWD/bin/" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+for script in hack/*.sh .ci/run; do bash -n "$script"; done
+bin/golangci-lint run --build-tags e2e,bench ./...

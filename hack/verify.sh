@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Fails when anything that is generated differs from what the generators write
+# now. Compares the tree before and after, so it works with uncommitted changes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+state() { git ls-files -co --exclude-standard -- . ':!test/cluster' | sort | xargs -d '\n' sha256sum 2>/dev/null || true; }
+before=$(state)
+hack/generate.sh
+go mod tidy
+after=$(state)
+if changed=$(diff <(echo "$before") <(echo "$after")); then
+  echo "everything that is generated is current"
+else
+  echo "not current: run 'make generate' and 'go mod tidy', and commit" >&2
+  awk '/^[<>]/ {print "  " $3}' <<<"$changed" | sort -u >&2
+  exit 1
+fi
