@@ -1,0 +1,110 @@
+package changeworkload
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// written returns the ChangeWorkload as it is after a decision was recorded.
+func written(in Input) *v1alpha1.ChangeWorkload { return derive(in, Decide(in)) }
+
+func TestWhatChangesDecidesWhenItIsWritten(t *testing.T) {
+	first := release(3, finished(1, 1), judged(1, "pass"))
+	base := written(first)
+	for name, tc := range map[string]struct {
+		in   Input
+		want change
+	}{
+		"nothing":        {first, same},
+		"a pod more":     {release(3, finished(1, 2), judged(1, "pass"), judged(2, "pass")), progress},
+		"a pod fails":    {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), transition},
+		"the end":        {release(1, finished(1, 1), judged(1, "pass"), complete1), transition},
+		"nobody judged":  {release(3, finished(1, 1), judged(1, "done")), transition},
+		"only the clock": {release(3, finished(1, 1), judged(1, "pass"), after(time.Second)), same},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.ChangeWorkload = base
+			if got := compare(base, derive(tc.in, Decide(tc.in))); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestProgressIsWrittenOnceASecondAndAFailAtOnce(t *testing.T) {
+	c := written(release(3, finished(1, 1)))
+	if wait := writable(progress, c, t0); wait != time.Second {
+		t.Errorf("progress waits %s", wait)
+	}
+	if wait := writable(transition, c, t0); wait != 0 {
+		t.Errorf("a transition waits %s", wait)
+	}
+}
+
+func TestListsAreCutAndCountsAreNot(t *testing.T) {
+	in := release(150, finished(1, 150))
+	for n := 1; n <= 150; n++ {
+		judged(n, map[bool]string{true: "fail", false: "pass"}[n > 30])(&in)
+	}
+	st := written(in).Status
+	if len(st.DefenseCheckFailPods) != 120 || st.Counts.Failed != 120 || st.Counts.Passed != 30 {
+		t.Errorf("%d fails listed, counts %+v", len(st.DefenseCheckFailPods), st.Counts)
+	}
+	st = written(release(150, finished(1, 150))).Status
+	if len(st.DefensePreparingPods) != listLimit || st.Counts.Preparing != 150 {
+		t.Errorf("%d listed, counts %+v", len(st.DefensePreparingPods), st.Counts)
+	}
+}
+
+func TestAPassThatNobodyGaveIsNeverSilent(t *testing.T) {
+	c := written(release(1, finished(1, 1), judged(1, "done"), complete1))
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !cond.IsTrue() {
+		t.Errorf("Succeeded is %+v", cond)
+	}
+	cond := c.Status.GetCondition(v1alpha1.WorkloadJudged)
+	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonUnjudgedPass {
+		t.Errorf("Judged is %+v", cond)
+	}
+	if c.Status.Counts.Unjudged != 1 {
+		t.Errorf("counts are %+v", c.Status.Counts)
+	}
+}
+
+func TestAVerdictInTheInboxIsSentUntilItHasArrived(t *testing.T) {
+	batch := func(node, word string) []*v1alpha1.ChangePod {
+		c := &v1alpha1.ChangePod{}
+		c.UID, c.Status.ChangePodID = types.UID("u"), node
+		if word != "" {
+			c.Status.Verdicts = []v1alpha1.StageVerdict{{Stage: v1alpha1.StagePost, Verdict: word}}
+		}
+		return []*v1alpha1.ChangePod{c}
+	}
+	fail := v1alpha1.InboxVerdict{NodeID: "n", Stage: v1alpha1.StagePost, Verdict: "fail"}
+	fail.Time.Time = t0
+	pass := fail
+	pass.Verdict = "pass"
+	for name, tc := range map[string]struct {
+		entry v1alpha1.InboxVerdict
+		pods  []*v1alpha1.ChangePod
+		after time.Duration
+		want  letter
+	}{
+		"the batch has no verdict":                 {fail, batch("n", ""), time.Hour, letterSend},
+		"a pass arrived, and this is a fail":       {fail, batch("n", "pass"), 0, letterSend},
+		"it arrived":                               {fail, batch("n", "fail"), 0, letterDone},
+		"a fail arrived, and this is a pass":       {pass, batch("n", "fail"), 0, letterDone},
+		"its node is not known yet":                {fail, batch("", ""), time.Minute, letterWait},
+		"its node is not known after a long while": {fail, batch("m", ""), time.Hour, letterDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := sortLetter(tc.entry, tc.pods, t0.Add(tc.after)); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
