@@ -94,8 +94,9 @@ func (c *cluster) kubectl(ctx context.Context, stdin []byte, args ...string) (st
 	return runWith(ctx, env, bytes.NewReader(stdin), c.binary(kubernetes, "kubectl"), args...)
 }
 
-// apply is server-side: keys of a ConfigMap that it does not name stay as they are.
-func (c *cluster) apply(ctx context.Context, manifest []byte) error {
-	_, err := c.kubectl(ctx, manifest, "apply", "--server-side", "--force-conflicts", "--field-manager=breakwater-cluster", "-f", "-")
+// apply is server-side: keys of a ConfigMap that it does not name stay as they are, if
+// another manager set them.
+func (c *cluster) apply(ctx context.Context, manager string, manifest []byte) error {
+	_, err := c.kubectl(ctx, manifest, "apply", "--server-side", "--force-conflicts", "--field-manager="+manager, "-f", "-")
 	return err
 }

@@ -79,12 +79,16 @@ func findSource() string {
 	}
 }
 
-func (l layout) in(parts ...string) string     { return filepath.Join(append([]string{l.state}, parts...)...) }
-func (l layout) cached(parts ...string) string { return filepath.Join(append([]string{l.cache}, parts...)...) }
+func (l layout) in(parts ...string) string {
+	return filepath.Join(append([]string{l.state}, parts...)...)
+}
+func (l layout) cached(parts ...string) string {
+	return filepath.Join(append([]string{l.cache}, parts...)...)
+}
 
-func (l layout) log(name string) string    { return l.in("log", name+".log") }
+func (l layout) log(name string) string     { return l.in("log", name+".log") }
 func (l layout) pidFile(name string) string { return l.in("pid", name+".json") }
-func (l layout) pki(name string) string    { return l.in("pki", name) }
+func (l layout) pki(name string) string     { return l.in("pki", name) }
 func (l layout) kubeconfig(user string) string {
 	return l.in("kubeconfig", user+".kubeconfig")
 }

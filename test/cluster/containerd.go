@@ -69,17 +69,21 @@ func (c *cluster) ctr(ctx context.Context, args ...string) (string, error) {
 }
 
 func (c *cluster) writeContainerdFiles() error {
+	busybox, err := os.ReadFile("/bin/busybox")
+	if err != nil {
+		return err
+	}
 	config := func(disabled string) []byte {
 		return fmt.Appendf(nil, containerdConfig, c.containerdRoot(), c.in("run", "containerd"), c.containerdSocket(),
-			disabled, registryInside, c.in("cni"), c.in("registries"))
+			disabled, registryInside+"/"+pauseTag(busybox), c.in("cni"), c.in("registries"))
 	}
 	mirror := "server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
 	files := map[string][]byte{
-		"containerd.toml":      config(""),
-		"containerd-bare.toml": config(`, "io.containerd.grpc.v1.cri"`),
+		"containerd.toml":            config(""),
+		"containerd-bare.toml":       config(`, "io.containerd.grpc.v1.cri"`),
 		"cni/10-breakwater.conflist": fmt.Appendf(nil, cniConfig, cniNetwork, podCIDR, c.in("ipam")),
 		// The samples name images without a registry, "busybox" for one.
-		"registries/docker.io/hosts.toml":             fmt.Appendf(nil, mirror, registryInside, registryInside),
+		"registries/docker.io/hosts.toml":              fmt.Appendf(nil, mirror, registryInside, registryInside),
 		"registries/" + registryInside + "/hosts.toml": fmt.Appendf(nil, mirror, registryInside, registryInside),
 		"registries/" + registryHost + "/hosts.toml":   fmt.Appendf(nil, mirror, registryInside, registryInside),
 	}
@@ -99,7 +103,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 [grpc]
   address = "%[3]s"
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "%[5]s/pause:latest"
+  sandbox_image = "%[5]s"
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
   max_concurrent_downloads = 2
@@ -112,6 +116,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
+      Root = "%[2]s-runc"
 `
 
 // ptp and not bridge: every packet is routed, so a Service's address is translated back

@@ -13,8 +13,8 @@ import (
 func (c *cluster) startEtcd(ctx context.Context) error {
 	err := c.start(process{Name: "etcd", Command: []string{c.binary(etcd, "etcd"),
 		"--data-dir=" + c.in("etcd"), "--unsafe-no-fsync",
-		"--listen-client-urls=http://127.0.0.1:2379,http://" + nodeAddress + ":2379",
-		"--advertise-client-urls=http://" + nodeAddress + ":2379",
+		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
+		"--listen-metrics-urls=http://" + nodeAddress + ":2381", // health for the host; data is for the API server alone
 		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=default=http://127.0.0.1:2380",
 		"--log-level=warn", "--quota-backend-bytes=4294967296",
@@ -22,7 +22,7 @@ func (c *cluster) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.awaitHTTP(ctx, "etcd", "http://"+nodeAddress+":2379/health", time.Minute)
+	return c.awaitHTTP(ctx, "etcd", "http://"+nodeAddress+":2381/health", time.Minute)
 }
 
 func (c *cluster) startAPIServer(ctx context.Context) error {

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -28,7 +29,7 @@ func (p *progress) say(format string, args ...any) {
 	fmt.Fprintf(p.out, "[%6.1fs] %s\n", p.now().Sub(p.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// step runs f and tells what became of it. Steps under a tenth of a second print one line.
+// step runs f and tells what became of it; a short step prints its end only.
 func (p *progress) step(name string, f func() error) error {
 	begin := p.now()
 	timer := time.AfterFunc(500*time.Millisecond, func() { p.say("…  %s", name) })
@@ -36,7 +37,8 @@ func (p *progress) step(name string, f func() error) error {
 	timer.Stop()
 	took := p.now().Sub(begin)
 	if err != nil {
-		p.say("✗  %s (%.1fs): %v", name, took.Seconds(), err)
+		first, _, _ := strings.Cut(err.Error(), "\n") // the whole of it ends the program
+		p.say("✗  %s (%.1fs): %s", name, took.Seconds(), first)
 		return err
 	}
 	p.say("✓  %s (%.1fs)", name, took.Seconds())

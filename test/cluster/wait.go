@@ -15,8 +15,8 @@ type waiting struct {
 	what     string
 	log      string // file to read when it does not come
 	deadline time.Duration
-	every    time.Duration  // 100 ms when zero
-	alive    func() error   // ends the wait early, when the process that it waits for is gone
+	every    time.Duration // 100 ms when zero
+	alive    func() error  // ends the wait early, when the process that it waits for is gone
 }
 
 // until polls check until it returns nil.
@@ -28,10 +28,14 @@ func (w waiting) until(ctx context.Context, check func(context.Context) error) e
 	defer cancel()
 	tick := time.NewTicker(w.every)
 	defer tick.Stop()
+	var last error
 	for {
-		last := check(ctx)
-		if last == nil {
+		err := check(ctx)
+		if err == nil {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil { // the deadline's own error explains nothing
+			last = err
 		}
 		if w.alive != nil {
 			if err := w.alive(); err != nil {

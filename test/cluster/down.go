@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// down ends and removes whatever is left of a cluster, complete or not. It asks the
+// kernel what there is and not the state, which a killed "up" may not have written.
+func (c *cluster) down(ctx context.Context) error {
+	steps := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"end processes", c.killAll},
+		{"unmount", c.unmountAll},
+		{"remove network namespace", removeNamespace},
+		{"remove cgroups", c.awaitCgroupsGone},
+		{"restore the host", func(context.Context) error { return c.restoreHost() }},
+		{"remove state", func(context.Context) error { return c.removeState() }},
+	}
+	for _, s := range steps {
+		if err := c.step(s.name, func() error { return s.run(ctx) }); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// anythingLeft lists what exists of a cluster; empty after "down".
+func (c *cluster) anythingLeft() []string {
+	var left []string
+	for _, pid := range cgroupProcesses() {
+		left = append(left, fmt.Sprintf("process %d", pid))
+	}
+	for _, p := range c.processes() {
+		if p.running() {
+			left = append(left, "process "+p.Name)
+		}
+	}
+	for _, m := range c.ourMounts() {
+		left = append(left, "mount "+m)
+	}
+	if linkExists(hostLink) {
+		left = append(left, "interface "+hostLink)
+	}
+	if namespaceFileExists() {
+		left = append(left, "network namespace "+netnsPath())
+	}
+	for _, dir := range ourCgroups() {
+		left = append(left, "cgroup "+dir)
+	}
+	if entries, _ := os.ReadDir(c.state); len(entries) > 0 {
+		left = append(left, "state "+c.state)
+	}
+	return left
+}
+
+// ourMounts lists mounts below the state and containerd's root, the latest first.
+func (c *cluster) ourMounts() []string {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	return mountsBelow(string(data), c.state, c.containerdRoot())
+}
+
+func mountsBelow(mountinfo string, folders ...string) []string {
+	var found []string
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(mountinfo) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		target := unescape.Replace(fields[4])
+		for _, dir := range folders {
+			if strings.HasPrefix(target, dir+"/") {
+				found = append([]string{target}, found...)
+			}
+		}
+	}
+	return found
+}
+
+func (c *cluster) unmountAll(ctx context.Context) error {
+	return waiting{what: "end of all mounts", deadline: 20 * time.Second}.until(ctx, func(context.Context) error {
+		var errs []error
+		for _, m := range c.ourMounts() {
+			if err := syscall.Unmount(m, syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {
+				errs = append(errs, fmt.Errorf("%s: %w", m, err))
+			}
+		}
+		if left := c.ourMounts(); len(left) > 0 {
+			errs = append(errs, fmt.Errorf("mounted: %s", strings.Join(firstArgs(left), ", ")))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// awaitCgroupsGone retries: the kernel frees a cgroup shortly after its last process.
+func (c *cluster) awaitCgroupsGone(ctx context.Context) error {
+	return waiting{what: "end of all cgroups", deadline: 10 * time.Second}.until(ctx, func(context.Context) error {
+		return removeCgroups()
+	})
+}
+
+// removeState leaves the lock, which this very process holds.
+func (c *cluster) removeState() error {
+	if left := c.ourMounts(); len(left) > 0 {
+		return fmt.Errorf("refusing to delete below a mount: %v", left)
+	}
+	return os.RemoveAll(c.state)
+}
+
+// stop ends one process and waits for it.
+func (c *cluster) stop(ctx context.Context, name string) error {
+	for _, p := range c.processes() {
+		if p.Name != name || !p.running() {
+			continue
+		}
+		if err := syscall.Kill(p.PID, syscall.SIGTERM); err != nil {
+			return err
+		}
+		err := waiting{what: "end of " + name, log: c.log(name), deadline: 20 * time.Second, every: 20 * time.Millisecond}.until(ctx, func(context.Context) error {
+			if p.running() {
+				return fmt.Errorf("process %d runs", p.PID)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return os.Remove(c.pidFile(name))
+}
+
+// logFiles lists what can be read after a failure.
+func (c *cluster) logFiles() []string {
+	files, _ := filepath.Glob(c.in("log", "*.log"))
+	sort.Strings(files)
+	return files
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// loadImages copies images into the registry: an archive as "docker save" writes it, or a
+// reference that the host can pull. Pods then name them localhost:5000/<repository>; the
+// registry stands in for docker.io too.
+func (c *cluster) loadImages(ctx context.Context, sources []string) error {
+	for _, s := range sources {
+		load := loadReference
+		if info, err := os.Stat(s); err == nil && info.Mode().IsRegular() {
+			load = loadArchive
+		}
+		names, err := load(ctx, s)
+		if err != nil {
+			return fmt.Errorf("load %s: %w", s, err)
+		}
+		for _, n := range names {
+			c.say("%s is %s/%s", s, registryInside, n)
+		}
+	}
+	return nil
+}
+
+func loadArchive(ctx context.Context, path string) ([]string, error) {
+	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(path) })
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, d := range manifest {
+		for _, t := range d.RepoTags {
+			tag, err := name.NewTag(t)
+			if err != nil {
+				return nil, err
+			}
+			img, err := tarball.ImageFromPath(path, &tag)
+			if err != nil {
+				return nil, err
+			}
+			ref := tag.RepositoryStr() + ":" + tag.TagStr()
+			if err := push(ctx, ref, img); err != nil {
+				return nil, err
+			}
+			names = append(names, ref)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("the archive names no image")
+	}
+	return names, nil
+}
+
+func loadReference(ctx context.Context, s string) ([]string, error) {
+	source, err := name.ParseReference(s)
+	if err != nil {
+		return nil, err
+	}
+	img, err := remote.Image(source, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: goarch}))
+	if err != nil {
+		return nil, err
+	}
+	tag := "latest"
+	if t, ok := source.(name.Tag); ok {
+		tag = t.TagStr()
+	}
+	ref := source.Context().RepositoryStr() + ":" + tag
+	return []string{ref}, push(ctx, ref, img)
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// status prints what runs and where everything is; its error makes the exit code.
+func (c *cluster) status(ctx context.Context, out io.Writer) error {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "%-26s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	var problems []error
+	all := c.processes()
+	for _, p := range all {
+		if p.running() {
+			line(p.Name, "running, pid %d, log %s", p.PID, c.log(p.Name))
+		} else {
+			line(p.Name, "ENDED, log %s", c.log(p.Name))
+			problems = append(problems, fmt.Errorf("%s has ended", p.Name))
+		}
+	}
+	if len(all) == 0 {
+		problems = append(problems, errors.New("nothing runs"))
+	} else {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := c.healthy(ctx); err != nil {
+			line("health", "%v", err)
+			problems = append(problems, err)
+		} else {
+			line("health", "API server, node %s and Knative are ready", nodeName)
+		}
+		if simulated, err := c.simulatedNodes(ctx); err == nil {
+			line("nodes", "1 real, %d simulated", len(simulated))
+		}
+	}
+	for _, f := range families {
+		if v, err := c.version(f); err == nil {
+			line(f.name, "%s", v)
+		}
+	}
+	line("kubeconfig", "%s", c.adminKubeconfig())
+	line("registry", "%s inside, %s from the host", registryInside, registryHost)
+	line("ingress", "http://%s:8080 public, http://%s:8081 inside", nodeAddress, nodeAddress)
+	line("audit log", "%s", c.auditLog())
+	line("network namespace", "%s (present: %v)", netnsPath(), namespaceFileExists())
+	line("state", "%s", c.state)
+	line("cache", "%s", c.cache)
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("not up: %w", err)
+	}
+	return nil
+}
