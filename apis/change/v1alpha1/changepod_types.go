@@ -11,6 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=changepods,singular=changepod,scope=Namespaced
 // +kubebuilder:subresource:status
+// +kubebuilder:selectablefield:JSONPath=`.status.changePodId`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="CreateTime",type=string,JSONPath=`.spec.createTime`

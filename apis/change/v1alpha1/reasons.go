@@ -52,6 +52,10 @@ const (
 	// ReasonReleaseDenied: an update of a suspended workload was refused.
 	ReasonReleaseDenied = "ReleaseDenied"
 
+	// ReasonUndelivered: an event about the object reached no function. What
+	// waits for it is sent again by its reconciler.
+	ReasonUndelivered = "EventUndelivered"
+
 	// ReasonConfigApplied: the OpsConfigInfo counts.
 	ReasonConfigApplied = "Applied"
 	// ReasonConfigDuplicate: an older OpsConfigInfo has the same type.

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "strconv"
+import (
+	"encoding/hex"
+	"strconv"
+)
 
 // Release names one version and attempt of a workload.
 // +k8s:deepcopy-gen=false
@@ -27,3 +30,13 @@ func ReleaseOf(annotations map[string]string) (Release, bool) {
 // Judged says whether the release is checked. A baseline, attempt 0, is what
 // ran already when its namespace was opted in.
 func (r Release) Judged() bool { return r.Attempt > 0 }
+
+// IsTemplateVersion says whether s can have come from TemplateVersion. What a
+// person wrote may not become part of names.
+func IsTemplateVersion(s string) bool {
+	hash, err := hex.DecodeString(s)
+	return err == nil && len(hash) == templateVersionBytes
+}
+
+// templateVersionBytes is how many bytes of a hash TemplateVersion writes.
+const templateVersionBytes = 16

@@ -1,0 +1,86 @@
+package admissiontest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// User is the author of requests here.
+const User = "alice"
+
+// Request returns that of a change of a Deployment; old is nil on creation.
+func Request(t *testing.T, before, after *appsv1.Deployment) *admissionv1.AdmissionRequest {
+	t.Helper()
+	req := &admissionv1.AdmissionRequest{
+		UID:       "request-uid",
+		Kind:      metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Resource:  metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		Name:      after.Name,
+		Namespace: after.Namespace,
+		Operation: admissionv1.Create,
+		UserInfo:  authenticationv1.UserInfo{Username: User},
+		Object:    runtime.RawExtension{Raw: Encode(t, after)},
+	}
+	if before != nil {
+		req.Operation = admissionv1.Update
+		req.OldObject = runtime.RawExtension{Raw: Encode(t, before)}
+	}
+	return req
+}
+
+// Apply applies a response's patch to the object of its request, as the API
+// server does before it asks again.
+func Apply(t *testing.T, req *admissionv1.AdmissionRequest, res *admissionv1.AdmissionResponse) *appsv1.Deployment {
+	t.Helper()
+	if len(res.Patch) > 0 {
+		patch, err := jsonpatch.DecodePatch(res.Patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if req.Object.Raw, err = patch.Apply(req.Object.Raw); err != nil {
+			t.Fatalf("apply %s: %v", res.Patch, err)
+		}
+	}
+	d := &appsv1.Deployment{}
+	if err := json.Unmarshal(req.Object.Raw, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// History implements suspend.History.
+type History struct {
+	// Successes are versions that succeeded.
+	Successes []string
+	// Known are all releases.
+	Known []*v1alpha1.ChangeWorkload
+	// Unknown makes Succeeded fail.
+	Unknown bool
+}
+
+// Succeeded implements suspend.History.
+func (h History) Succeeded(_ context.Context, _ *appsv1.Deployment, version string) (bool, error) {
+	if h.Unknown {
+		return false, errors.New("the API server does not answer")
+	}
+	for _, s := range h.Successes {
+		if s == version {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Releases implements suspend.History.
+func (h History) Releases(*appsv1.Deployment) []*v1alpha1.ChangeWorkload { return h.Known }

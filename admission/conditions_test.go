@@ -1,0 +1,264 @@
+package admission_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// The conditions under which a request leaves the API server are those of the
+// manifests, evaluated as the API server of Kubernetes 1.30 does.
+
+const (
+	mutatingManifest   = "../config/core/430-webhook-mutating.yaml"
+	validatingManifest = "../config/core/431-webhook-validating.yaml"
+	// callLimit is what one expression may cost in the API server.
+	callLimit = 1_000_000
+)
+
+type object = map[string]any
+
+// deployment is what the API server shows to an expression.
+func deployment(change func(metadata, spec object)) object {
+	metadata := object{
+		"name": "sleep", "namespace": "default",
+		"labels":      object{v1alpha1.VersionKey: "v1", "app": "sleep"},
+		"annotations": object{v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "1"},
+	}
+	spec := object{
+		"replicas": int64(3),
+		"template": object{"spec": object{"containers": []any{object{"name": "a", "image": "busybox"}}}},
+	}
+	if change != nil {
+		change(metadata, spec)
+	}
+	return object{"metadata": metadata, "spec": spec}
+}
+
+func request(operation, user string) object {
+	return object{"operation": operation, "namespace": "default", "userInfo": object{"username": user}}
+}
+
+func releases(_, spec object) {
+	spec["template"] = object{"spec": object{"containers": []any{object{"name": "a", "image": "busybox:2"}}}}
+}
+
+func suspended(metadata, _ object) {
+	metadata["labels"].(object)[v1alpha1.SuspendLabel] = "1700000000"
+}
+
+func held(metadata, spec object) {
+	suspended(metadata, spec)
+	metadata["annotations"].(object)[v1alpha1.HoldAnnotation] = `{"attempt":1,"paused":false}`
+	spec["paused"] = true
+}
+
+func label(key, value string) func(object, object) {
+	return func(metadata, _ object) { metadata["labels"].(object)[key] = value }
+}
+
+func annotation(key, value string) func(object, object) {
+	return func(metadata, _ object) { metadata["annotations"].(object)[key] = value }
+}
+
+func without(in, key string) func(object, object) {
+	return func(metadata, _ object) { delete(metadata[in].(object), key) }
+}
+
+func all(changes ...func(object, object)) func(object, object) {
+	return func(metadata, spec object) {
+		for _, change := range changes {
+			change(metadata, spec)
+		}
+	}
+}
+
+func bare(metadata, _ object) {
+	delete(metadata, "labels")
+	delete(metadata, "annotations")
+}
+
+func TestARequestLeavesTheAPIServerForTheStamper(t *testing.T) {
+	bypass := annotation(v1alpha1.BypassAnnotation, "{}")
+	for name, tc := range map[string]struct {
+		create   bool
+		user     string
+		old, new func(object, object)
+		want     bool
+	}{
+		"when a Deployment is created":                              {create: true, want: true},
+		"when one without labels and annotations is created":        {create: true, new: bare, want: true},
+		"when the template changes":                                 {new: releases, want: true},
+		"when one without labels and annotations is updated":        {old: bare, new: bare, want: true},
+		"when one loses its labels and annotations":                 {new: bare, want: true},
+		"when the version label is missing":                         {old: without("labels", v1alpha1.VersionKey), new: without("labels", v1alpha1.VersionKey), want: true},
+		"when the version label is removed":                         {new: without("labels", v1alpha1.VersionKey), want: true},
+		"when the version label is changed":                         {new: label(v1alpha1.VersionKey, "mine"), want: true},
+		"when the version annotation is removed":                    {new: without("annotations", v1alpha1.VersionKey), want: true},
+		"when the version annotation is changed":                    {new: annotation(v1alpha1.VersionKey, "mine"), want: true},
+		"when the attempt is removed":                               {new: without("annotations", v1alpha1.AttemptAnnotation), want: true},
+		"when the attempt is changed":                               {new: annotation(v1alpha1.AttemptAnnotation, "9"), want: true},
+		"when the record of a bypass is made":                       {new: bypass, want: true},
+		"when the record of a bypass is changed":                    {old: bypass, new: annotation(v1alpha1.BypassAnnotation, "{ }"), want: true},
+		"not when the record of a bypass is removed":                {old: bypass},
+		"not when the record of a bypass stays":                     {old: bypass, new: bypass},
+		"when the record of a hold is made":                         {new: annotation(v1alpha1.HoldAnnotation, "{}"), want: true},
+		"when a repair is asked for":                                {new: label(v1alpha1.IgnoredSuspendLabel, "true"), want: true},
+		"when a request for a repair was left over":                 {old: label(v1alpha1.IgnoredSuspendLabel, "true"), new: label(v1alpha1.IgnoredSuspendLabel, "true"), want: true},
+		"when our controller touches it":                            {user: v1alpha1.ControllerUser, want: true},
+		"when our controller touches one without labels":            {user: v1alpha1.ControllerUser, old: bare, new: bare, want: true},
+		"not when another user writes the same again":               {},
+		"not when it is scaled":                                     {new: func(_, spec object) { spec["replicas"] = int64(5) }},
+		"not when our controller writes another label":              {user: v1alpha1.ControllerUser, new: label(v1alpha1.DefenseStatusLabel, "processed")},
+		"not when another label is set":                             {new: label("team", "a")},
+		"not when another annotation is set":                        {new: annotation("note", "a")},
+		"not when it is suspended by hand":                          {new: suspended},
+		"not when it is paused":                                     {new: func(_, spec object) { spec["paused"] = true }},
+		"not when a finalizer is removed of one that is going away": {old: func(m, _ object) { m["finalizers"] = []any{"a"}; m["deletionTimestamp"] = "x" }, new: func(m, _ object) { m["deletionTimestamp"] = "x" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operation, old := "UPDATE", any(deployment(tc.old))
+			if tc.create {
+				operation, old = "CREATE", nil
+			}
+			match(t, mutatingManifest, "mdeployment.kb.io", object{
+				"request": request(operation, user(tc.user)), "object": deployment(tc.new), "oldObject": old,
+			}, tc.want)
+		})
+	}
+}
+
+func TestARequestLeavesTheAPIServerForTheGate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		user     string
+		old, new func(object, object)
+		want     bool
+	}{
+		"when a suspended one is released":                          {old: suspended, new: all(suspended, releases), want: true},
+		"when a suspended one is restarted":                         {old: held, new: all(held, releases), want: true},
+		"when the suspend label is removed":                         {old: suspended, want: true},
+		"when the suspend label is changed":                         {old: suspended, new: label(v1alpha1.SuspendLabel, "1"), want: true},
+		"when all labels and annotations of a held one are removed": {old: held, new: all(held, bare), want: true},
+		"when the record of the hold is removed":                    {old: held, new: all(held, without("annotations", v1alpha1.HoldAnnotation)), want: true},
+		"when the record of the hold is changed":                    {old: held, new: all(held, annotation(v1alpha1.HoldAnnotation, "{}")), want: true},
+		"when a held one is unpaused":                               {old: held, new: all(held, func(_, spec object) { delete(spec, "paused") }), want: true},
+		"when a held one is unpaused in so many words":              {old: held, new: all(held, func(_, spec object) { spec["paused"] = false }), want: true},
+		"not when our controller resumes":                           {user: v1alpha1.ControllerUser, old: held},
+		"not when our controller rolls back":                        {user: v1alpha1.ControllerUser, old: held, new: releases},
+		"not when nothing is suspended":                             {new: releases},
+		"not when one without labels is released":                   {old: bare, new: all(bare, releases)},
+		"not when it is suspended by hand":                          {new: suspended},
+		"not when a suspended one is scaled":                        {old: held, new: all(held, func(_, spec object) { spec["replicas"] = int64(5) })},
+		"not when a suspended one is paused":                        {old: suspended, new: all(suspended, func(_, spec object) { spec["paused"] = true })},
+		"not when a suspended one is labelled":                      {old: held, new: all(held, label("team", "a"))},
+		"not when a suspended one is annotated":                     {old: held, new: all(held, annotation("note", "a"))},
+		"not when another repair is allowed":                        {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held},
+		"not when a suspended one is written again as it was":       {old: held, new: held},
+	} {
+		t.Run(name, func(t *testing.T) {
+			match(t, validatingManifest, "vdeployment.kb.io", object{
+				"request": request("UPDATE", user(tc.user)), "object": deployment(tc.new), "oldObject": deployment(tc.old),
+			}, tc.want)
+		})
+	}
+}
+
+func TestAnOpsConfigInfoLeavesTheAPIServerWhenItsSpecChanges(t *testing.T) {
+	config := func(content string) object { return object{"spec": object{"type": "isBranch", "content": content}} }
+	for name, tc := range map[string]struct {
+		request  string
+		old, new any
+		want     bool
+	}{
+		"created":    {"CREATE", nil, config("10"), true},
+		"changed":    {"UPDATE", config("10"), config("20"), true},
+		"relabelled": {"UPDATE", config("10"), config("10"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vars := object{"request": request(tc.request, "alice"), "object": tc.new, "oldObject": tc.old}
+			match(t, validatingManifest, "vopsconfiginfo.kb.io", vars, tc.want)
+			match(t, mutatingManifest, "mopsconfiginfo.kb.io", vars, tc.want)
+		})
+	}
+}
+
+func user(name string) string {
+	if name == "" {
+		return "alice"
+	}
+	return name
+}
+
+// match evaluates all conditions of a webhook. An error is a failure: it would
+// refuse a request, or let it past, depending on failurePolicy.
+func match(t *testing.T, manifest, webhook string, vars object, want bool) {
+	t.Helper()
+	got := true
+	for _, condition := range conditions(t, manifest, webhook) {
+		value, details, err := program(t, condition.Expression).Eval(vars)
+		if err != nil {
+			t.Fatalf("%s: %v", condition.Name, err)
+		}
+		if cost := details.ActualCost(); cost == nil || *cost > callLimit/1000 {
+			t.Errorf("%s costs %v, which is not cheap", condition.Name, cost)
+		}
+		got = got && value == types.True
+	}
+	if got != want {
+		t.Errorf("matched: %v, want %v", got, want)
+	}
+}
+
+// program compiles as the API server of Kubernetes 1.30 does for expressions
+// that its predecessor has to understand too.
+func program(t *testing.T, expression string) cel.Program {
+	t.Helper()
+	env, err := cel.NewEnv(
+		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), ext.Sets(),
+		cel.ASTValidators(cel.ValidateHomogeneousAggregateLiterals()),
+		cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	if ast.OutputType() != cel.BoolType {
+		t.Fatalf("is a %v, not a bool", ast.OutputType())
+	}
+	p, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(callLimit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func conditions(t *testing.T, manifest, webhook string) []admissionregistrationv1.MatchCondition {
+	t.Helper()
+	raw, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Both kinds have these fields in the same places.
+	var config admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := yaml.Unmarshal(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range config.Webhooks {
+		if w.Name == webhook {
+			return w.MatchConditions
+		}
+	}
+	t.Fatalf("%s has no webhook %s", manifest, webhook)
+	return nil
+}

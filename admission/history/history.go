@@ -1,0 +1,74 @@
+// Package history knows which releases of a Deployment there were, and which
+// of them succeeded, from their ChangeWorkloads.
+package history
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+)
+
+// liveTimeout bounds the question to the API server, so that it is answered
+// within the timeoutSeconds of a webhook that had to ask.
+const liveTimeout = 2 * time.Second
+
+// History answers from the cache, and asks the API server where the cache
+// knows of no Success: a way back must not be refused because a cache is late.
+type History struct {
+	Lister listers.ChangeWorkloadLister
+	Client versioned.ChangeWorkloadsGetter
+}
+
+// Succeeded says whether the version was a Success of the Deployment.
+func (h *History) Succeeded(ctx context.Context, d *appsv1.Deployment, version string) (bool, error) {
+	name := v1alpha1.ChangeWorkloadName(d.Name, version)
+	if c, err := h.Lister.ChangeWorkloads(d.Namespace).Get(name); err == nil && succeeded(c, d, version) {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	c, err := h.Client.ChangeWorkloads(d.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("get ChangeWorkload %s/%s: %w", d.Namespace, name, err)
+	}
+	return succeeded(c, d, version), nil
+}
+
+// Releases returns the ChangeWorkloads of the Deployment that the cache has.
+func (h *History) Releases(d *appsv1.Deployment) []*v1alpha1.ChangeWorkload {
+	all, err := h.Lister.ChangeWorkloads(d.Namespace).List(labels.SelectorFromSet(labels.Set{
+		v1alpha1.DeploymentNameLabel: v1alpha1.LabelValue(d.Name),
+	}))
+	if err != nil {
+		return nil // a lister over an informer's cache has no error to give
+	}
+	var own []*v1alpha1.ChangeWorkload
+	for _, c := range all {
+		if of(c, d) {
+			own = append(own, c)
+		}
+	}
+	return own
+}
+
+func succeeded(c *v1alpha1.ChangeWorkload, d *appsv1.Deployment, version string) bool {
+	return of(c, d) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuccess &&
+		c.DeletionTimestamp == nil
+}
+
+// of says whether the ChangeWorkload is about this Deployment, and not about
+// an earlier one of its name or a workload of another kind.
+func of(c *v1alpha1.ChangeWorkload, d *appsv1.Deployment) bool {
+	return c.Spec.WorkloadRef.Kind == "Deployment" && c.Spec.WorkloadRef.UID == d.UID
+}

@@ -1,0 +1,101 @@
+package admission_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/admission"
+)
+
+type refusing struct{}
+
+func (refusing) Admit(context.Context, *admissionv1.AdmissionRequest) admission.Answer {
+	return admission.Deny("Refused", metav1.Status{Reason: "because"})
+}
+
+type admitting struct{}
+
+func (admitting) Admit(context.Context, *admissionv1.AdmissionRequest) admission.Answer {
+	return admission.Allow(admission.DecisionAdmitted)
+}
+
+func newMux(t *testing.T) (*admission.Mux, *metric.ManualReader) {
+	t.Helper()
+	reader := metric.NewManualReader()
+	m, err := admission.NewMux(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"),
+		map[string]admission.Handler{"no.kb.io": refusing{}, "yes.kb.io": admitting{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, reader
+}
+
+func ask(t *testing.T, m *admission.Mux, path string, dryRun *bool) *admissionv1.AdmissionResponse {
+	t.Helper()
+	ctx := apis.WithHTTPRequest(t.Context(), httptest.NewRequest("POST", path+"?timeout=5s", nil))
+	return m.Admit(ctx, &admissionv1.AdmissionRequest{DryRun: dryRun})
+}
+
+func TestTheMuxAsksTheWebhookOfThePath(t *testing.T) {
+	m, _ := newMux(t)
+	for path, want := range map[string]bool{
+		"/admission/yes.kb.io":   true,
+		"/admission/no.kb.io":    false,
+		"/admission/other.kb.io": false,
+		"/admission/":            false,
+	} {
+		if got := ask(t, m, path, nil); got.Allowed != want {
+			t.Errorf("%s: allowed %v", path, got.Allowed)
+		}
+	}
+}
+
+func TestAnswersAreCountedAndThoseToDryRunsApart(t *testing.T) {
+	m, reader := newMux(t)
+	ask(t, m, "/admission/no.kb.io", nil)
+	ask(t, m, "/admission/no.kb.io", ptr.To(false))
+	ask(t, m, "/admission/no.kb.io", ptr.To(true))
+	ask(t, m, "/admission/yes.kb.io", nil)
+	ask(t, m, "/admission/"+"invented", nil)
+	want := map[string]int64{
+		"breakwater.admissions no.kb.io Refused":        2,
+		"breakwater.admissions yes.kb.io Admitted":      1,
+		"breakwater.admissions.dryrun no.kb.io Refused": 1,
+	}
+	if diff := cmp.Diff(want, counts(t, reader)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func counts(t *testing.T, reader *metric.ManualReader) map[string]int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			sum, ok := m.Data.(metricdata.Sum[int64])
+			if !ok {
+				t.Fatalf("%s is a %T", m.Name, m.Data)
+			}
+			for _, p := range sum.DataPoints {
+				webhook, _ := p.Attributes.Value(attribute.Key("webhook"))
+				decision, _ := p.Attributes.Value(attribute.Key("decision"))
+				found[m.Name+" "+webhook.AsString()+" "+decision.AsString()] = p.Value
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,117 @@
+// Package opsconfig decides which OpsConfigInfo may be stored, and answers for
+// mopsconfiginfo.kb.io and vopsconfiginfo.kb.io. What an OpsConfigInfo means,
+// and what is wrong with one, apis/change/v1alpha1 says.
+package opsconfig
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// The names of the webhooks.
+const (
+	DefaultingWebhook = "mopsconfiginfo.kb.io"
+	ValidatingWebhook = "vopsconfiginfo.kb.io"
+)
+
+// Decisions of this package; metric labels.
+const (
+	// Defaulted: the mutating webhook answered.
+	Defaulted = "Defaulted"
+	// Invalid: the object was refused.
+	Invalid = "Invalid"
+)
+
+// Defaulter answers for mopsconfiginfo.kb.io.
+type Defaulter struct{}
+
+var _ admission.Handler = Defaulter{}
+
+// Admit implements admission.Handler.
+func (Defaulter) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	patch, err := defaults(ctx, req)
+	if err != nil {
+		// What is wrong with it, the validating webhook says.
+		logging.FromContext(ctx).Errorw("an OpsConfigInfo is left as it is", "error", err)
+		return admission.Allow(admission.DecisionError)
+	}
+	return admission.AllowWith(Defaulted, patch)
+}
+
+func defaults(ctx context.Context, req *admissionv1.AdmissionRequest) ([]byte, error) {
+	before, err := read(req)
+	if err != nil {
+		return nil, err
+	}
+	after := before.DeepCopy()
+	after.SetDefaults(ctx)
+	if after.Spec == before.Spec {
+		return nil, nil
+	}
+	var ops []jsonpatch.Operation
+	if after.Spec.Type != before.Spec.Type {
+		ops = append(ops, jsonpatch.NewOperation("replace", "/spec/type", after.Spec.Type))
+	}
+	if after.Spec.Content != before.Spec.Content {
+		ops = append(ops, jsonpatch.NewOperation("replace", "/spec/content", after.Spec.Content))
+	}
+	return json.Marshal(ops)
+}
+
+// Validator answers for vopsconfiginfo.kb.io.
+type Validator struct{}
+
+var _ admission.Handler = Validator{}
+
+// Admit implements admission.Handler.
+func (Validator) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	c, err := read(req)
+	if err != nil {
+		return admission.Fail(err)
+	}
+	if wrong := c.Validate(ctx); wrong != nil {
+		return admission.Deny(Invalid, invalid(c, wrong))
+	}
+	return admission.Allow(admission.DecisionAdmitted)
+}
+
+// invalid has the shape of the API server's own validation errors: kubectl
+// prints the causes, which name the fields.
+func invalid(c *v1alpha1.OpsConfigInfo, wrong *apis.FieldError) metav1.Status {
+	var causes []metav1.StatusCause
+	for _, e := range wrong.WrappedErrors() {
+		message := e.Message
+		if e.Details != "" {
+			message += ": " + e.Details
+		}
+		causes = append(causes, metav1.StatusCause{
+			Type: metav1.CauseTypeFieldValueInvalid, Field: strings.Join(e.Paths, ", "), Message: message,
+		})
+	}
+	return metav1.Status{
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: wrong.Error(),
+		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "OpsConfigInfo", Name: c.Name, Causes: causes},
+	}
+}
+
+func read(req *admissionv1.AdmissionRequest) (*v1alpha1.OpsConfigInfo, error) {
+	c := &v1alpha1.OpsConfigInfo{}
+	if err := json.Unmarshal(req.Object.Raw, c); err != nil {
+		return nil, fmt.Errorf("decode OpsConfigInfo: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,96 @@
+package opsconfig
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func request(t *testing.T, spec v1alpha1.OpsConfigInfoSpec) *admissionv1.AdmissionRequest {
+	t.Helper()
+	c := &v1alpha1.OpsConfigInfo{ObjectMeta: metav1.ObjectMeta{Name: "branch", Namespace: v1alpha1.SystemNamespace}, Spec: spec}
+	return &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		Object:    runtime.RawExtension{Raw: admissiontest.Encode(t, c)},
+	}
+}
+
+func TestTheDefaulterTakesSpacesOff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   v1alpha1.OpsConfigInfoSpec
+		want string
+	}{
+		"both":    {v1alpha1.OpsConfigInfoSpec{Type: " isBranch", Content: "10 "}, `[{"op":"replace","path":"/spec/type","value":"isBranch"},{"op":"replace","path":"/spec/content","value":"10"}]`},
+		"content": {v1alpha1.OpsConfigInfoSpec{Type: "isBranch", Content: "10\n"}, `[{"op":"replace","path":"/spec/content","value":"10"}]`},
+		"neither": {v1alpha1.OpsConfigInfoSpec{Type: "isBranch", Content: "10"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := Defaulter{}.Admit(t.Context(), request(t, tc.in))
+			if !answer.Response.Allowed || answer.Decision != Defaulted {
+				t.Errorf("got %+v", answer)
+			}
+			if diff := cmp.Diff(tc.want, string(answer.Response.Patch)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheValidatorNamesTheField(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   v1alpha1.OpsConfigInfoSpec
+		want *metav1.StatusCause
+	}{
+		"a good one is admitted": {in: v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigBatch, Content: "10", Enable: true}},
+		"an unknown type": {
+			in: v1alpha1.OpsConfigInfoSpec{Type: "isBranche"},
+			want: &metav1.StatusCause{
+				Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.type",
+				Message: `unknown type "isBranche": known types are isBlockingUp, isBranch, no-verdict, order-timeout, post-timeout, pre-timeout, wait-threshold`,
+			},
+		},
+		"a content that cannot be understood": {
+			in: v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigBatch, Content: "ten"},
+			want: &metav1.StatusCause{
+				Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.content",
+				Message: `invalid content for type isBranch: "ten" is not a per cent of the replicas: write a whole number from 1 to 100`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := Validator{}.Admit(t.Context(), request(t, tc.in))
+			if tc.want == nil {
+				if !answer.Response.Allowed || answer.Decision != admission.DecisionAdmitted {
+					t.Errorf("got %+v", answer)
+				}
+				return
+			}
+			result := answer.Response.Result
+			if answer.Response.Allowed || result.Code != http.StatusUnprocessableEntity || result.Reason != metav1.StatusReasonInvalid {
+				t.Errorf("got %+v", result)
+			}
+			if diff := cmp.Diff([]metav1.StatusCause{*tc.want}, result.Details.Causes); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotReadIsRefusedByTheValidatorAlone(t *testing.T) {
+	req := request(t, v1alpha1.OpsConfigInfoSpec{})
+	req.Object.Raw = []byte("{")
+	if answer := (Defaulter{}).Admit(t.Context(), req); !answer.Response.Allowed || answer.Decision != admission.DecisionError {
+		t.Errorf("got %+v", answer)
+	}
+	if answer := (Validator{}).Admit(t.Context(), req); answer.Response.Allowed || answer.Decision != admission.DecisionError {
+		t.Errorf("got %+v", answer)
+	}
+}

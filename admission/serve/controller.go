@@ -1,0 +1,117 @@
+// Package serve puts the webhooks together: informers, settings, handlers and
+// bookkeeping become the one controller that knative's sharedmain runs.
+package serve
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
+	"github.com/breakwater-dev/breakwater/admission/history"
+	"github.com/breakwater-dev/breakwater/admission/opsconfig"
+	"github.com/breakwater-dev/breakwater/admission/suspend"
+	"github.com/breakwater-dev/breakwater/admission/version"
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
+	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/broker"
+)
+
+// The names of what the manifests make for the webhook, in SystemNamespace.
+const (
+	// ServiceName is the Service that the configurations point to.
+	ServiceName = "webhook"
+	// SecretName is the Secret with the certificate.
+	SecretName = "webhook-certs"
+)
+
+const (
+	// agentName is the source of our Kubernetes Events.
+	agentName = "breakwater"
+	meterName = "github.com/breakwater-dev/breakwater/admission"
+)
+
+// server is the admission controller and the reconciler of its configurations
+// in one, as sharedmain wants it.
+type server struct {
+	*bookkeeper.Reconciler
+	*admission.Mux
+}
+
+// NewController returns the constructor for sharedmain. The context must have
+// webhook.Options. It panics on what no retry can mend.
+func NewController(ready *Readiness) injection.ControllerConstructor {
+	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		mux, err := newMux(ctx, cmw)
+		if err != nil {
+			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
+		}
+		books, queue := newBookkeeper(ctx)
+		ready.watch(books.Secrets, books.Secret)
+		return queue(server{books, mux})
+	}
+}
+
+func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) {
+	store, err := settings.NewStore(opsconfiginformer.Get(ctx), nil)
+	if err != nil {
+		return nil, err
+	}
+	releases := changeworkloadinformer.Get(ctx)
+	if err := releases.Informer().SetTransform(history.Trim); err != nil {
+		return nil, fmt.Errorf("trim the cache: %w", err)
+	}
+	known := &history.History{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1()}
+	sender, err := newSender(ctx, cmw)
+	if err != nil {
+		return nil, err
+	}
+	return admission.NewMux(otel.Meter(meterName), handlers(store.Get, known, newRecorder(ctx, kubeclient.Get(ctx)), sender))
+}
+
+// handlers are all of our webhooks, by name.
+func handlers(in func() settings.Settings, known suspend.History, recorder record.EventRecorder, sender suspend.Sender) map[string]admission.Handler {
+	return map[string]admission.Handler{
+		version.Webhook:             &version.Stamper{Settings: in, History: known},
+		suspend.Webhook:             &suspend.Gate{Settings: in, History: known, Recorder: recorder, Sender: sender},
+		opsconfig.DefaultingWebhook: opsconfig.Defaulter{},
+		opsconfig.ValidatingWebhook: opsconfig.Validator{},
+	}
+}
+
+// newSender returns a sender that runs until ctx ends.
+func newSender(ctx context.Context, cmw configmap.Watcher) (*events.Sender, error) {
+	sender, err := broker.NewSender(ctx, cmw, events.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("create sender: %w", err)
+	}
+	go func() {
+		if err := sender.Run(ctx); err != nil {
+			logging.FromContext(ctx).Errorw("the sender of events stopped", "error", err)
+		}
+	}()
+	return sender, nil
+}
+
+// newRecorder returns a recorder that never makes an admission request wait:
+// Events are written in the background, and what comes too often is merged.
+func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: agentName})
+}

@@ -1,0 +1,147 @@
+package serve
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+const manifests = "../../config/core/"
+
+func read[T any](t *testing.T, name string) []T {
+	t.Helper()
+	raw, err := os.ReadFile(manifests + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []T
+	for _, doc := range strings.Split(string(raw), "\n---\n") {
+		var one T
+		if err := yaml.Unmarshal([]byte(doc), &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func configurations(t *testing.T) (admissionregistrationv1.MutatingWebhookConfiguration, admissionregistrationv1.ValidatingWebhookConfiguration) {
+	t.Helper()
+	return read[admissionregistrationv1.MutatingWebhookConfiguration](t, "430-webhook-mutating.yaml")[0],
+		read[admissionregistrationv1.ValidatingWebhookConfiguration](t, "431-webhook-validating.yaml")[0]
+}
+
+// common is what a mutating and a validating webhook have in common.
+func common(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
+	t.Helper()
+	mutating, validating := configurations(t)
+	all := validating.Webhooks
+	for _, w := range mutating.Webhooks {
+		all = append(all, admissionregistrationv1.ValidatingWebhook{
+			Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+			NamespaceSelector: w.NamespaceSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
+		})
+	}
+	return all
+}
+
+func TestEveryWebhookOfTheManifestsIsServedAndNoOther(t *testing.T) {
+	served := handlers(settings.Default, admissiontest.History{}, nil, nil)
+	for _, w := range common(t) {
+		if _, ok := served[w.Name]; !ok {
+			t.Errorf("%s is not served", w.Name)
+		}
+		delete(served, w.Name)
+		s := w.ClientConfig.Service
+		if s.Namespace != v1alpha1.SystemNamespace || s.Name != ServiceName || *s.Path != admission.PathPrefix+w.Name {
+			t.Errorf("%s is asked at %s/%s%s", w.Name, s.Namespace, s.Name, *s.Path)
+		}
+	}
+	for name := range served {
+		t.Errorf("%s is in no manifest", name)
+	}
+}
+
+func TestEveryWebhookSaysWhatHappensWhileItIsDownAndSoon(t *testing.T) {
+	for _, w := range common(t) {
+		if w.FailurePolicy == nil || w.MatchPolicy == nil || w.SideEffects == nil {
+			t.Errorf("%s leaves something to a default", w.Name)
+		}
+		if s := ptr.Deref(w.TimeoutSeconds, 10); s > 5 {
+			t.Errorf("%s may take %d s", w.Name, s)
+		}
+		for _, r := range w.Rules {
+			for _, resource := range r.Resources {
+				if strings.Contains(resource, "/") || strings.Contains(resource, "*") {
+					t.Errorf("%s is asked about %s", w.Name, resource)
+				}
+			}
+			if slices.Contains(r.Operations, admissionregistrationv1.Delete) || slices.Contains(r.Operations, admissionregistrationv1.OperationAll) {
+				t.Errorf("%s is asked about deletions: namespaces could not terminate while it is down", w.Name)
+			}
+		}
+	}
+}
+
+func TestWorkloadsAreGuardedWhereTheControllerSaysSo(t *testing.T) {
+	for _, w := range common(t) {
+		if !strings.Contains(w.Name, "deployment") {
+			continue
+		}
+		if got := w.NamespaceSelector.MatchLabels[v1alpha1.NamespaceLabel]; got != v1alpha1.NamespaceEnabled {
+			t.Errorf("%s: opted in by %q", w.Name, got)
+		}
+		never := w.NamespaceSelector.MatchExpressions[0].Values
+		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", v1alpha1.SystemNamespace} {
+			if !slices.Contains(never, name) || !v1alpha1.NeverGuarded(name) {
+				t.Errorf("%s: %s is not left out everywhere", w.Name, name)
+			}
+		}
+		for _, name := range never {
+			if !v1alpha1.NeverGuarded(name) {
+				t.Errorf("%s: the controller guards %s", w.Name, name)
+			}
+		}
+	}
+}
+
+func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
+	mutating, validating := configurations(t)
+	if mutating.Name != Configuration || validating.Name != Configuration {
+		t.Errorf("the configurations are %s and %s, not %s", mutating.Name, validating.Name, Configuration)
+	}
+	named := map[string][]string{}
+	for _, role := range read[rbacv1.ClusterRole](t, "120-webhook-rbac.yaml") {
+		for _, rule := range role.Rules {
+			for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
+				if slices.Contains(words, "*") {
+					t.Errorf("%s %s has a wildcard: %v", role.Kind, role.Name, rule)
+				}
+			}
+			for _, resource := range rule.Resources {
+				named[resource] = append(named[resource], rule.ResourceNames...)
+			}
+		}
+	}
+	for resource, want := range map[string]string{
+		"mutatingwebhookconfigurations":   Configuration,
+		"validatingwebhookconfigurations": Configuration,
+		"secrets":                         SecretName,
+		"leases":                          "webhook." + queueName + ".00-of-01",
+	} {
+		if !slices.Contains(named[resource], want) {
+			t.Errorf("%s: %v does not have %s", resource, named[resource], want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package suspend
+
+import (
+	"fmt"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Input is everything that a decision about an update follows from.
+type Input struct {
+	// Name is the Deployment's.
+	Name string
+	// Suspended: the Deployment had the suspend label before the update.
+	Suspended bool
+	// Blocking: refusing is switched on.
+	Blocking bool
+	// ByController: the update is our controller's.
+	ByController bool
+	// TemplateChanged: the update is a release.
+	TemplateChanged bool
+	// HoldTouched: the update would end or change the suspension or the hold
+	// of the roll-out.
+	HoldTouched bool
+	// RepairAsked: the update says that it is the repair.
+	RepairAsked bool
+	// RepairUsed: a repair of this suspension was admitted before.
+	RepairUsed bool
+	// Succeeded: the new template's version was a Success of this Deployment.
+	Succeeded bool
+	// HistoryUnknown: whether it was could not be found out.
+	HistoryUnknown bool
+}
+
+// Outcome is what becomes of an update.
+type Outcome string
+
+// The outcomes.
+const (
+	// Admit: the update changes nothing that is held, or nothing is held.
+	Admit Outcome = "Admit"
+	// Repair: admitted, once a suspension, and the roll-out resumes.
+	Repair Outcome = "Repair"
+	// Rollback: admitted, and the roll-out resumes.
+	Rollback Outcome = "Rollback"
+	// Refuse: the suspension stands.
+	Refuse Outcome = "Refuse"
+)
+
+// Decision is an outcome and what is said of it.
+type Decision struct {
+	Outcome Outcome
+	// Reason is one of the Reason constants; empty on Admit.
+	Reason string
+	// Message is what a person is told; empty unless Refuse.
+	Message string
+}
+
+// Bypass says whether the update is admitted although the Deployment is suspended.
+func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rollback }
+
+// Decide says what becomes of an update.
+//
+// A way back to a good version comes before the repair, so that it does not
+// use the repair up. Our controller changes a template only to roll back.
+func Decide(in Input) Decision {
+	switch {
+	case !in.Suspended:
+		return Decision{Outcome: Admit}
+	case in.ByController && !in.TemplateChanged:
+		return Decision{Outcome: Admit}
+	case in.TemplateChanged && (in.Succeeded || in.ByController):
+		return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
+	case in.TemplateChanged && in.RepairAsked && !(in.RepairUsed && in.Blocking):
+		return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
+	case !in.Blocking:
+		return Decision{Outcome: Admit}
+	case in.TemplateChanged && in.RepairAsked:
+		return refuse(in.Name, "the one repair of this suspension was admitted already; "+
+			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
+	case in.TemplateChanged && in.HistoryUnknown:
+		return refuse(in.Name, "whether this is a version that succeeded could not be found out: try again")
+	case in.TemplateChanged, in.HoldTouched:
+		return refuse(in.Name, "")
+	default:
+		return Decision{Outcome: Admit}
+	}
+}
+
+// Confirm turns the decision into that of the validating webhook. It comes
+// after the mutating one, which lets the roll-out resume and records who was
+// admitted, and whose failure the API server ignores: a bypass without its
+// record would be admitted, and stay paused, and nobody would know.
+func Confirm(d Decision, in Input, recorded bool) Decision {
+	if !d.Bypass() || recorded || in.ByController || !in.Blocking {
+		return d
+	}
+	return refuse(in.Name, "the webhook mdeployment.kb.io did not answer: try again")
+}
+
+// Words are what a refusal says to the letter, in its reason and, first of
+// all, in its message: scripts of the AlterShield Operator's users look for them.
+func Words(name string) string { return fmt.Sprintf("deployment %s is suspended", name) }
+
+func refuse(name, more string) Decision {
+	message := Words(name)
+	if more != "" {
+		message += ": " + more
+	}
+	return Decision{Outcome: Refuse, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+}

@@ -1,0 +1,92 @@
+package suspend
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+const fixed = "deployment sleep is suspended"
+
+func admitted() Decision { return Decision{Outcome: Admit} }
+func repaired() Decision {
+	return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
+}
+func rolledBack() Decision {
+	return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
+}
+func refused(message string) Decision {
+	return Decision{Outcome: Refuse, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+}
+
+func TestDecide(t *testing.T) {
+	const (
+		used    = fixed + ": the one repair of this suspension was admitted already; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
+		unknown = fixed + ": whether this is a version that succeeded could not be found out: try again"
+	)
+	for name, tc := range map[string]struct {
+		in   Input // of a suspended Deployment, with blocking on
+		free bool  // not suspended
+		off  bool  // blocking off
+		want Decision
+	}{
+		"what is not suspended is released":                               {free: true, in: Input{TemplateChanged: true}, want: admitted()},
+		"what is not suspended needs no repair":                           {free: true, in: Input{TemplateChanged: true, RepairAsked: true}, want: admitted()},
+		"a release is refused":                                            {in: Input{TemplateChanged: true}, want: refused(fixed)},
+		"ending the hold is refused":                                      {in: Input{HoldTouched: true}, want: refused(fixed)},
+		"a release that ends the hold too is refused":                     {in: Input{TemplateChanged: true, HoldTouched: true}, want: refused(fixed)},
+		"all else is admitted":                                            {in: Input{}, want: admitted()},
+		"a repair is admitted":                                            {in: Input{TemplateChanged: true, RepairAsked: true}, want: repaired()},
+		"a repair that drops the suspend label is admitted":               {in: Input{TemplateChanged: true, RepairAsked: true, HoldTouched: true}, want: repaired()},
+		"a second repair is refused":                                      {in: Input{TemplateChanged: true, RepairAsked: true, RepairUsed: true}, want: refused(used)},
+		"a repair that changes no template is none":                       {in: Input{RepairAsked: true}, want: admitted()},
+		"a repair that changes no template cannot end the hold":           {in: Input{RepairAsked: true, HoldTouched: true}, want: refused(fixed)},
+		"after the repair a release is refused":                           {in: Input{TemplateChanged: true, RepairUsed: true}, want: refused(fixed)},
+		"the way back to a good version is admitted":                      {in: Input{TemplateChanged: true, Succeeded: true}, want: rolledBack()},
+		"the way back is admitted after the repair":                       {in: Input{TemplateChanged: true, Succeeded: true, RepairUsed: true}, want: rolledBack()},
+		"the way back does not use the repair up":                         {in: Input{TemplateChanged: true, Succeeded: true, RepairAsked: true}, want: rolledBack()},
+		"a release is refused while the history is unknown, and told why": {in: Input{TemplateChanged: true, HistoryUnknown: true}, want: refused(unknown)},
+		"a repair is admitted while the history is unknown":               {in: Input{TemplateChanged: true, HistoryUnknown: true, RepairAsked: true}, want: repaired()},
+		"our controller ends the hold":                                    {in: Input{ByController: true, HoldTouched: true}, want: admitted()},
+		"our controller rolls back":                                       {in: Input{ByController: true, TemplateChanged: true}, want: rolledBack()},
+		"with blocking off a release is admitted":                         {off: true, in: Input{TemplateChanged: true}, want: admitted()},
+		"with blocking off the hold can be ended":                         {off: true, in: Input{HoldTouched: true}, want: admitted()},
+		"with blocking off a repair still resumes":                        {off: true, in: Input{TemplateChanged: true, RepairAsked: true}, want: repaired()},
+		"with blocking off a second repair resumes":                       {off: true, in: Input{TemplateChanged: true, RepairAsked: true, RepairUsed: true}, want: repaired()},
+		"with blocking off the way back still resumes":                    {off: true, in: Input{TemplateChanged: true, Succeeded: true}, want: rolledBack()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Name, tc.in.Suspended, tc.in.Blocking = "sleep", !tc.free, !tc.off
+			if diff := cmp.Diff(tc.want, Decide(tc.in)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	unrecorded := refused(fixed + ": the webhook mdeployment.kb.io did not answer: try again")
+	for name, tc := range map[string]struct {
+		d                            Decision
+		recorded, byController, open bool
+		want                         Decision
+	}{
+		"a recorded repair is admitted":                     {d: repaired(), recorded: true, want: repaired()},
+		"a recorded way back is admitted":                   {d: rolledBack(), recorded: true, want: rolledBack()},
+		"a repair without its record is refused":            {d: repaired(), want: unrecorded},
+		"a way back without its record is refused":          {d: rolledBack(), want: unrecorded},
+		"our controller needs no record":                    {d: rolledBack(), byController: true, want: rolledBack()},
+		"with blocking off nobody needs a record":           {d: repaired(), open: true, want: repaired()},
+		"a refusal stays one":                               {d: refused(fixed), want: refused(fixed)},
+		"what needs no bypass is admitted without a record": {d: admitted(), want: admitted()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController}
+			if diff := cmp.Diff(tc.want, Confirm(tc.d, in, tc.recorded)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package suspend
+
+import (
+	"encoding/json"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Facts reads an update's Input from the two objects. Blocking, Succeeded and
+// HistoryUnknown are not in them and stay false.
+func Facts(c admission.Change) Input {
+	if c.Old == nil {
+		return Input{Name: c.New.Name}
+	}
+	suspend, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
+	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
+	used := BypassOf(c.Old.Annotations)
+	recorded := Recorded(c)
+	return Input{
+		Name:            c.Old.Name,
+		Suspended:       suspended,
+		ByController:    c.ByController(),
+		TemplateChanged: c.TemplateChanged,
+		HoldTouched:     holdTouched(c),
+		// The mutating webhook takes the label away and leaves the record.
+		RepairAsked: asked || recorded != nil && recorded.Kind == v1alpha1.BypassRepair,
+		RepairUsed:  used != nil && used.Kind == v1alpha1.BypassRepair && used.Suspend == suspend,
+	}
+}
+
+// holdTouched says whether the update removes or changes the suspend label or
+// the record of the hold, or lets a paused roll-out go on.
+func holdTouched(c admission.Change) bool {
+	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
+		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
+		c.Old.Spec.Paused && !c.New.Spec.Paused
+}
+
+func differs(before, after map[string]string, key string) bool {
+	a, inBefore := before[key]
+	b, inAfter := after[key]
+	return a != b || inBefore != inAfter
+}
+
+// Recorded returns the record of a bypass if this very update made it: it
+// names the author, the suspension and the attempt that the update becomes.
+//
+// Who writes such a record by hand has asked for a repair as plainly as with
+// the label, and gets what the label would give.
+func Recorded(c admission.Change) *v1alpha1.Bypass {
+	if c.Old == nil || !differs(c.Old.Annotations, c.New.Annotations, v1alpha1.BypassAnnotation) {
+		return nil
+	}
+	b := BypassOf(c.New.Annotations)
+	before, _ := c.OldRelease()
+	if b == nil || b.User != c.User || b.Suspend != c.Old.Labels[v1alpha1.SuspendLabel] || b.Attempt != before.Attempt+1 {
+		return nil
+	}
+	return b
+}
+
+// BypassOf reads BypassAnnotation; nil when it is absent or malformed.
+func BypassOf(annotations map[string]string) *v1alpha1.Bypass {
+	return parse[v1alpha1.Bypass](annotations[v1alpha1.BypassAnnotation])
+}
+
+func parse[T any](raw string) *T {
+	var v T
+	if raw == "" || json.Unmarshal([]byte(raw), &v) != nil {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,121 @@
+package suspend
+
+import (
+	"context"
+	"fmt"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// Webhook is the name of the validating webhook.
+const Webhook = "vdeployment.kb.io"
+
+// History knows the releases of Deployments.
+type History interface {
+	// Succeeded says whether the version was a Success of the Deployment.
+	Succeeded(ctx context.Context, d *appsv1.Deployment, version string) (bool, error)
+	// Releases returns the ChangeWorkloads of the Deployment that are at hand.
+	Releases(d *appsv1.Deployment) []*v1alpha1.ChangeWorkload
+}
+
+// Sender sends an event, without waiting for its arrival.
+type Sender interface {
+	Send(context.Context, cloudevents.Event)
+}
+
+// Gate answers for vdeployment.kb.io.
+type Gate struct {
+	// Settings returns the settings in force.
+	Settings func() settings.Settings
+	History  History
+	// Recorder writes a Kubernetes Event on the Deployment that was refused.
+	Recorder record.EventRecorder
+	// Sender sends release.denied.
+	Sender Sender
+}
+
+var _ admission.Handler = (*Gate)(nil)
+
+// Admit implements admission.Handler.
+func (g *Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	if req.Operation != admissionv1.Update || req.SubResource != "" {
+		return admission.Allow(admission.DecisionAdmitted)
+	}
+	c, err := admission.ReadChange(req)
+	if err != nil {
+		return admission.Fail(err)
+	}
+	in := Gather(ctx, c, g.Settings(), g.History)
+	d := Confirm(Decide(in), in, Recorded(c) != nil)
+	switch {
+	case d.Outcome == Refuse:
+		if !c.DryRun {
+			g.tell(ctx, req, c, d)
+		}
+		return admission.Deny(d.Reason, refusal(c.Old, d.Message, WaysOut(c.Old, in, g.History.Releases(c.Old))))
+	case d.Bypass():
+		return admission.Allow(d.Reason)
+	default:
+		return admission.Allow(admission.DecisionAdmitted)
+	}
+}
+
+// Gather completes Facts with what the objects do not say. The history is
+// asked only where it decides: of a release of a suspended Deployment.
+func Gather(ctx context.Context, c admission.Change, s settings.Settings, history History) Input {
+	in := Facts(c)
+	in.Blocking = s.Blocking
+	if !in.Suspended || !in.TemplateChanged || in.ByController {
+		return in
+	}
+	version, err := v1alpha1.TemplateVersion(&c.New.Spec.Template)
+	if err == nil {
+		in.Succeeded, err = history.Succeeded(ctx, c.Old, version)
+	}
+	if err != nil {
+		logging.FromContext(ctx).Warnw("the history of a Deployment is unknown", "error", err)
+		in.HistoryUnknown = true
+	}
+	return in
+}
+
+// tell says to people and programs that a release was refused.
+func (g *Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
+	g.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
+		fmt.Sprintf("update by %s: %s", c.User, d.Message))
+	e, err := events.New(events.ReleaseDenied{
+		RequestUID: req.UID,
+		Namespace:  c.Old.Namespace,
+		Workload:   events.Workload{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: c.Old.Name},
+		User:       c.User,
+		Reason:     d.Reason,
+		Message:    d.Message,
+	})
+	if err != nil {
+		logging.FromContext(ctx).Errorw("release.denied is not sent", "error", err)
+		return
+	}
+	g.Sender.Send(ctx, e)
+}
+
+// reference is what an Event is about. It is built here because an object from
+// a request need not carry its kind.
+func reference(d *appsv1.Deployment) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: appsv1.SchemeGroupVersion.String(),
+		Kind:       "Deployment",
+		Namespace:  d.Namespace,
+		Name:       d.Name,
+		UID:        d.UID,
+	}
+}

@@ -1,0 +1,101 @@
+package suspend
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// The types of status.details.causes of a refusal: what is the matter, and
+// the ways out.
+const (
+	CauseSuspended metav1.CauseType = "Suspended"
+	CauseRepair    metav1.CauseType = "Repair"
+	CauseRollback  metav1.CauseType = "Rollback"
+	CauseAsk       metav1.CauseType = "Ask"
+)
+
+// maxFailures is how many failed pods a refusal names.
+const maxFailures = 3
+
+// WaysOut are the causes of a refusal. releases are the ChangeWorkloads that
+// are known of the Deployment.
+func WaysOut(d *appsv1.Deployment, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
+	causes := []metav1.StatusCause{
+		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: why(d, releases)},
+		{Type: CauseRepair, Message: repair(d, in)},
+	}
+	if good := newest(releases, v1alpha1.WorkloadSuccess); good != nil {
+		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
+			"apply the template of version %s, which succeeded (ChangeWorkload %s): going back to it is admitted at any time",
+			good.Spec.Reversion, good.Name)})
+	}
+	return append(causes, metav1.StatusCause{Type: CauseAsk, Message: fmt.Sprintf(
+		"who may update changepods/status in namespace %s can judge the failed pods again; "+
+			"who runs Breakwater (namespace %s) can switch refusals off for all: OpsConfigInfo of type %s",
+		d.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
+}
+
+func why(d *appsv1.Deployment, releases []*v1alpha1.ChangeWorkload) string {
+	since := d.Labels[v1alpha1.SuspendLabel]
+	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
+		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
+	}
+	failed := newest(releases, v1alpha1.WorkloadSuspend)
+	if failed == nil {
+		return fmt.Sprintf("suspended since %s; no failed version is known: the label was set by hand, or the ChangeWorkload is gone", since)
+	}
+	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) failed its check%s",
+		since, failed.Spec.Reversion, failed.Name, failures(failed))
+}
+
+func failures(c *v1alpha1.ChangeWorkload) string {
+	var pods []string
+	for _, p := range c.Status.DefenseCheckFailPods {
+		if len(pods) == maxFailures {
+			pods = append(pods, "...")
+			break
+		}
+		pods = append(pods, strings.TrimSuffix(p.Pod+" ("+p.Message+")", " ()"))
+	}
+	if len(pods) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(pods, ", ")
+}
+
+func repair(d *appsv1.Deployment, in Input) string {
+	if !in.RepairUsed {
+		return "apply the repaired Deployment with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension`
+	}
+	by := ""
+	if b := BypassOf(d.Annotations); b != nil {
+		by = " by " + b.User
+	}
+	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate deployment %s -n %s %s-` allows another",
+		by, d.Name, d.Namespace, v1alpha1.BypassAnnotation)
+}
+
+// newest returns the latest ChangeWorkload in a phase, or nil.
+func newest(releases []*v1alpha1.ChangeWorkload, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	var in []*v1alpha1.ChangeWorkload
+	for _, c := range releases {
+		if c.Status.Phase == phase {
+			in = append(in, c)
+		}
+	}
+	if len(in) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(in, func(a, b *v1alpha1.ChangeWorkload) int {
+		return cmp.Compare(a.Spec.Attempt, b.Spec.Attempt)
+	})
+}

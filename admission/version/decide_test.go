@@ -1,0 +1,62 @@
+package version
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestDecide(t *testing.T) {
+	at := func(version string, attempt int64) v1alpha1.Release {
+		return v1alpha1.Release{Version: version, Attempt: attempt}
+	}
+	for name, tc := range map[string]struct {
+		in   Input
+		want Decision
+	}{
+		"a created Deployment is attempt 1": {
+			Input{Created: true, Version: "a"}, Decision{at("a", 1), Released},
+		},
+		"a changed template is a release with the next attempt": {
+			Input{TemplateChanged: true, Before: at("a", 4), Known: true, Version: "b"}, Decision{at("b", 5), Released},
+		},
+		"a version that is applied again is a new attempt": {
+			Input{TemplateChanged: true, Before: at("b", 5), Known: true, Version: "a"}, Decision{at("a", 6), Released},
+		},
+		"a change that our types do not see is a new attempt of the same version": {
+			Input{TemplateChanged: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 2), Released},
+		},
+		"a change of a baseline is attempt 1": {
+			Input{TemplateChanged: true, Before: at("a", 0), Known: true, Version: "b"}, Decision{at("b", 1), Released},
+		},
+		"a change of a Deployment that is older than the opt-in is attempt 1": {
+			Input{TemplateChanged: true, Version: "b"}, Decision{at("b", 1), Released},
+		},
+		"what runs when its namespace is opted in is the baseline": {
+			Input{Version: "a"}, Decision{at("a", 0), Baselined},
+		},
+		"a touch of what runs when its namespace is opted in makes it the baseline": {
+			Input{Touch: true, Version: "a"}, Decision{at("a", 0), Baselined},
+		},
+		"a touch after a missed change makes up for it": {
+			Input{Touch: true, Before: at("a", 1), Known: true, Version: "b"}, Decision{at("b", 2), Released},
+		},
+		"a touch of what is right changes nothing": {
+			Input{Touch: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
+		},
+		"any other update keeps the release": {
+			Input{Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
+		},
+		"a new default of Kubernetes is not a release": {
+			Input{Before: at("a", 1), Known: true, Version: "a-with-default"}, Decision{at("a", 1), Kept},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Decide(tc.in)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

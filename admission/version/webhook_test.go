@@ -1,0 +1,322 @@
+package version
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+var (
+	build     = admissiontest.Deployment
+	stamped   = admissiontest.Stamped
+	image     = admissiontest.Image
+	label     = admissiontest.Label
+	annotated = admissiontest.Annotation
+	paused    = admissiontest.Paused
+)
+
+const alice, since = admissiontest.User, admissiontest.Suspended
+
+func newStamper(successes ...string) *Stamper {
+	return &Stamper{Settings: settings.Default, History: admissiontest.History{Successes: successes}}
+}
+
+func repair(attempt int64) admissiontest.Option {
+	return admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: attempt})
+}
+
+func rollback(user string, attempt int64) admissiontest.Option {
+	return admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
+}
+
+// Each case says what is stored, what the API server shows of an update or
+// creation, and what is stored then.
+func TestTheStamperWrites(t *testing.T) {
+	held, bare := admissiontest.Held, admissiontest.Bare
+	asks := label(v1alpha1.IgnoredSuspendLabel, "true")
+	long := strings.Repeat("n", 253)
+	for name, tc := range map[string]struct {
+		old  *appsv1.Deployment
+		new  *appsv1.Deployment
+		user string
+		good string // a version that succeeded
+		want *appsv1.Deployment
+		says string // the decision
+	}{
+		"attempt 1 on a created one": {
+			new: build(), want: build(stamped(1)), says: Released,
+		},
+		"attempt 1 on one without labels and annotations": {
+			new: build(bare), want: build(bare, stamped(1)), says: Released,
+		},
+		"attempt 1 on one that will get its name later": {
+			new:  build(admissiontest.Named(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }),
+			want: build(admissiontest.Named(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), says: Released,
+		},
+		"a label that fits, however long the name": {
+			new: build(admissiontest.Named(long)), want: build(admissiontest.Named(long), stamped(1)), says: Released,
+		},
+		"over what a person invented on a created one": {
+			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "77")),
+			want: build(stamped(1)), says: Released,
+		},
+		"a new release for one that is created again from what was saved": {
+			new:  build(stamped(5), held, repair(5), asks, label(v1alpha1.DefenseStatusLabel, "processed")),
+			want: build(stamped(1)), says: Released,
+		},
+		"no end of a pause that a saved one had before it was held": {
+			new:  build(held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"paused":true}`)),
+			want: build(stamped(1), paused(true)), says: Released,
+		},
+		"no end of a pause that was never ours": {
+			new: build(paused(true)), want: build(stamped(1), paused(true)), says: Released,
+		},
+		"an end of the pause for a saved one whose hold does not read": {
+			new: build(held, annotated(v1alpha1.HoldAnnotation, "{")), want: build(stamped(1)), says: Released,
+		},
+
+		"the next attempt when the template changes": {
+			old: build(stamped(1)), new: build(stamped(1), image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2)), says: Released,
+		},
+		"attempt 1 when the template of one that is older than the opt-in changes": {
+			old: build(bare), new: build(bare, image("busybox:2")),
+			want: build(bare, image("busybox:2"), stamped(1)), says: Released,
+		},
+		"attempt 0 when one that is older than the opt-in stays as it is": {
+			old: build(), new: build(label("team", "a")),
+			want: build(label("team", "a"), stamped(0)), says: Baselined,
+		},
+		"attempt 0 when our controller touches one that is older than the opt-in": {
+			old: build(), new: build(), user: v1alpha1.ControllerUser, want: build(stamped(0)), says: Baselined,
+		},
+		"what was missed when our controller touches one": {
+			old: build(stamped(1), image("busybox:2")), new: build(stamped(1), image("busybox:2")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:2"), stamped(2)), says: Released,
+		},
+		"nothing when others write one again whose version is another": {
+			old: build(stamped(1), image("busybox:2")), new: build(stamped(1), image("busybox:2")),
+			want: build(stamped(1), image("busybox:2")), says: Kept,
+		},
+		"the baseline over a malformed attempt": {
+			old: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "many")), new: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "many")),
+			want: build(stamped(0)), says: Baselined,
+		},
+		"attempt 1 after a malformed attempt": {
+			old: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "-3")), new: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "-3"), image("busybox:2")),
+			want: build(image("busybox:2"), stamped(1)), says: Released,
+		},
+		"a version over a text that cannot be one": {
+			old: build(stamped(1), annotated(v1alpha1.VersionKey, "../x")), new: build(stamped(1), annotated(v1alpha1.VersionKey, "../x")),
+			want: build(stamped(0)), says: Baselined,
+		},
+		"the label again when it is not that of the annotation": {
+			old: build(stamped(3), label(v1alpha1.VersionKey, "mine")), new: build(stamped(3), label(v1alpha1.VersionKey, "mine")),
+			want: build(stamped(3)), says: Kept,
+		},
+		"back what a person changed": {
+			old:  build(stamped(3)),
+			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "1"), repair(1)),
+			want: build(stamped(3)), says: Kept,
+		},
+		"back what a replace left out": {
+			old: build(stamped(3)), new: build(bare), want: build(bare, stamped(3)), says: Kept,
+		},
+		"back the record of a bypass that a person changed": {
+			old: build(stamped(3), repair(3)), new: build(stamped(3), repair(99)), want: build(stamped(3), repair(3)), says: Kept,
+		},
+		"no record of a bypass that a person removed": {
+			old: build(stamped(3), repair(3)), new: build(stamped(3)), want: build(stamped(3)), says: Kept,
+		},
+		"over what rollout undo copies from a ReplicaSet": {
+			old: build(stamped(3)), new: build(stamped(1), annotated(v1alpha1.HoldAnnotation, "{}"), repair(2), image("busybox:0")),
+			want: build(image("busybox:0"), stamped(4)), says: Released,
+		},
+		"nothing over a hold of our controller": {
+			old: build(stamped(1)), new: build(stamped(1), held), user: v1alpha1.ControllerUser, want: build(stamped(1), held), says: Kept,
+		},
+		"nothing over a suspension by hand": {
+			old: build(stamped(1)), new: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), want: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), says: Kept,
+		},
+		"nothing of a repair where nothing is suspended": {
+			old: build(stamped(1)), new: build(stamped(1), asks, image("busybox:2")), want: build(image("busybox:2"), stamped(2)), says: Released,
+		},
+
+		"the repair of a held one, and its roll-out resumes": {
+			old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRepairAdmitted,
+		},
+		"the repair by replace, which leaves our fields out": {
+			old: build(stamped(1), held), new: build(asks, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRepairAdmitted,
+		},
+		"the repair of one that was paused before it was held": {
+			old:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"paused":true}`)),
+			new:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"paused":true}`), asks, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), says: v1alpha1.ReasonRepairAdmitted,
+		},
+		"the repair of one whose hold does not read": {
+			old: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]")), new: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]"), asks, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRepairAdmitted,
+		},
+		"the repair of one that was suspended by hand, and paused by a person": {
+			old:  build(stamped(1), label(v1alpha1.SuspendLabel, since), paused(true)),
+			new:  build(stamped(1), label(v1alpha1.SuspendLabel, since), paused(true), asks, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), says: v1alpha1.ReasonRepairAdmitted,
+		},
+		"no second repair, and leaves the request for it to the gate": {
+			old:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)),
+			new:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), asks, image("busybox:3")),
+			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asks), says: Released,
+		},
+		"a repair of the next suspension": {
+			old: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),
+			new: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000"), asks, image("busybox:3")),
+			want: build(image("busybox:3"), stamped(3), label(v1alpha1.SuspendLabel, "1800000000"),
+				admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: "1800000000", Attempt: 3})),
+			says: v1alpha1.ReasonRepairAdmitted,
+		},
+		"nothing but the removal of the label for a repair that changes nothing": {
+			old: build(stamped(1), held), new: build(stamped(1), held, asks), want: build(stamped(1), held), says: Kept,
+		},
+		"the way back of a held one, and its roll-out resumes": {
+			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), good: admissiontest.Version(build(image("busybox:0"))),
+			want: build(image("busybox:0"), stamped(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"the way back of our controller": {
+			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:0"), stamped(3), rollback(v1alpha1.ControllerUser, 3), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRollbackAdmitted,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := admissiontest.Request(t, tc.old, tc.new)
+			if tc.user != "" {
+				req.UserInfo.Username = tc.user
+			}
+			answer := newStamper(tc.good).Admit(t.Context(), req)
+			if !answer.Response.Allowed {
+				t.Fatalf("refused: %v", answer.Response.Result)
+			}
+			got := admissiontest.Apply(t, req, answer.Response)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			if answer.Decision != tc.says {
+				t.Errorf("decided %s, want %s", answer.Decision, tc.says)
+			}
+
+			// The API server may ask again with what came of it.
+			again := newStamper(tc.good).Admit(t.Context(), req)
+			if len(again.Response.Patch) > 0 {
+				t.Errorf("asked again it would also write %s", again.Response.Patch)
+			}
+		})
+	}
+}
+
+func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAnotherAttempt(t *testing.T) {
+	old := build(stamped(1), admissiontest.Held)
+	req := admissiontest.Request(t, old, build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
+	d := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
+	image("mirror/busybox:2")(d)
+	req.Object.Raw = admissiontest.Encode(t, d)
+	got := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
+	want := build(image("mirror/busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since))
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestThePatchTouchesNothingButOurFields(t *testing.T) {
+	old := build(stamped(1), admissiontest.Held)
+	new := build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+	// Server-side apply: who owns what is the API server's to keep.
+	new.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
+	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, old, new))
+	var ops []struct{ Op, Path string }
+	if err := json.Unmarshal(answer.Response.Patch, &ops); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range ops {
+		if !strings.HasPrefix(op.Path, "/metadata/labels") && !strings.HasPrefix(op.Path, "/metadata/annotations") && op.Path != "/spec/paused" {
+			t.Errorf("writes %s", op.Path)
+		}
+	}
+	if *answer.Response.PatchType != admissionv1.PatchTypeJSONPatch {
+		t.Errorf("is a %s", *answer.Response.PatchType)
+	}
+}
+
+func TestAHugeDeploymentIsStamped(t *testing.T) {
+	huge := annotated("note", strings.Repeat("x", 1<<20))
+	req := admissiontest.Request(t, build(stamped(1), huge), build(stamped(1), huge, image("busybox:2")))
+	answer := newStamper().Admit(t.Context(), req)
+	if size := len(answer.Response.Patch); size > 1000 {
+		t.Errorf("the patch has %d bytes", size)
+	}
+	if diff := cmp.Diff(build(huge, image("busybox:2"), stamped(2)), admissiontest.Apply(t, req, answer.Response)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFieldThatOurTypesDoNotKnowIsPartOfTheTemplate(t *testing.T) {
+	old := build(stamped(1))
+	req := admissiontest.Request(t, old, old)
+	req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"image":"busybox:1"`, `"image":"busybox:1","fromTheFuture":true`, 1))
+	answer := newStamper().Admit(t.Context(), req)
+	if diff := cmp.Diff(build(stamped(2)), admissiontest.Apply(t, req, answer.Response)); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(string(req.Object.Raw), "fromTheFuture") {
+		t.Error("the field was lost")
+	}
+}
+
+func TestADryRunIsAnsweredLikeAnyOther(t *testing.T) {
+	req := admissiontest.Request(t, nil, build())
+	dry := admissiontest.Request(t, nil, build())
+	dry.DryRun = ptr.To(true)
+	if diff := cmp.Diff(newStamper().Admit(t.Context(), req), newStamper().Admit(t.Context(), dry)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatDoesNotReadIsAdmittedAsItIs(t *testing.T) {
+	req := admissiontest.Request(t, nil, build())
+	req.Object.Raw = []byte("{")
+	answer := newStamper().Admit(t.Context(), req)
+	if !answer.Response.Allowed || answer.Response.Patch != nil || answer.Decision != "Error" {
+		t.Errorf("got %+v", answer)
+	}
+}
+
+func TestASubresourceIsLeftAlone(t *testing.T) {
+	req := admissiontest.Request(t, build(), build())
+	req.SubResource = "scale"
+	if answer := newStamper().Admit(t.Context(), req); answer.Response.Patch != nil {
+		t.Errorf("wrote %s", answer.Response.Patch)
+	}
+}
+
+func TestWhoAsksForARepairThatChangesNothingIsWarned(t *testing.T) {
+	held := build(stamped(1), admissiontest.Held)
+	asks := build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
+	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, held, asks))
+	want := []string{"deployment sleep is suspended, and this update does not change its pod template: " +
+		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
+	if diff := cmp.Diff(want, answer.Response.Warnings); diff != "" {
+		t.Error(diff)
+	}
+}

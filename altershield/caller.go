@@ -1,0 +1,195 @@
+package altershield
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// maxAnswer bounds an answer's body, in bytes.
+	maxAnswer = 1 << 20
+	// maxResultMsg bounds what is kept of the server's msg, in bytes.
+	maxResultMsg = 1024
+	// The pauses between attempts: jittered, doubling.
+	firstPause  = 200 * time.Millisecond
+	longestWait = 3 * time.Second
+)
+
+// caller makes one call: token bucket, attempts, pauses, deadline, metrics.
+type caller struct {
+	url      string
+	attempt  time.Duration
+	deadline time.Duration
+	sign     func(header http.Header, body []byte)
+	http     *http.Client
+	// closeIdle is the transport's own: otelhttp's does not pass it on.
+	closeIdle func()
+	limiter   *rate.Limiter
+	clock     clock.PassiveClock
+	pause     time.Duration
+	metrics   *metrics
+}
+
+func newCaller(config Config, options []Option) *caller {
+	o := settle(config, options)
+	c := &caller{
+		url:      strings.TrimRight(config.BaseURL, "/") + actionPath,
+		attempt:  config.AttemptTimeout,
+		deadline: config.TotalDeadline,
+		http: &http.Client{
+			Transport: o.transport,
+			// Following a redirect would turn the POST into a GET.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		closeIdle: o.closeIdle,
+		limiter:   rate.NewLimiter(rate.Limit(config.QPS), config.Burst),
+		clock:     o.clock,
+		pause:     o.pause,
+		metrics:   newMetrics(o.meter),
+	}
+	c.sign = func(header http.Header, body []byte) {
+		SignHeader(header, config.HeaderPrefix, config.Platform, body, config.Token, c.clock.Now())
+	}
+	return c
+}
+
+// call sends the request until it is answered, or trying again makes no sense
+// or does harm, or the deadline passes. The domain of a success is decoded
+// into domain, unless that is nil.
+func (c *caller) call(ctx context.Context, action string, r repeat, request, domain any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("altershield %s: %w", action, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.deadline)
+	defer cancel()
+	var last error
+	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+		last = c.once(ctx, action, body, domain)
+		if last != nil && !retryable(last, r) {
+			return struct{}{}, backoff.Permanent(last)
+		}
+		return struct{}{}, last
+	}, backoff.WithBackOff(c.backOff()), backoff.WithMaxElapsedTime(c.deadline))
+	if err != nil {
+		// What the server or the network said is worth more than the deadline
+		// that ended the pause after it.
+		return last
+	}
+	return nil
+}
+
+func (c *caller) backOff() backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = c.pause
+	b.RandomizationFactor = 0.5
+	b.Multiplier = 2
+	b.MaxInterval = longestWait
+	return b
+}
+
+// once is one attempt, measured.
+func (c *caller) once(ctx context.Context, action string, body []byte, domain any) error {
+	if err := c.limiter.Wait(ctx); err != nil {
+		kind := KindThrottled
+		if errors.Is(ctx.Err(), context.Canceled) {
+			kind = KindCanceled
+		}
+		err = &TransportError{Action: action, Kind: kind, Err: err}
+		c.metrics.count(ctx, action, err)
+		return err
+	}
+	begin := c.clock.Now()
+	err := c.send(ctx, action, body, domain)
+	c.metrics.count(ctx, action, err)
+	c.metrics.time(ctx, action, err, c.clock.Since(begin))
+	return err
+}
+
+// send makes one exchange with the server.
+func (c *caller) send(parent context.Context, action string, body []byte, domain any) error {
+	ctx, cancel := context.WithTimeout(parent, c.attempt)
+	defer cancel()
+	// As long as the transport still looks for a connection nothing can have
+	// been written. Before and after, or with a transport that does not tell,
+	// the server may have seen the request.
+	var looking, got atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { looking.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { got.Store(true) },
+	})
+	fail := func(err error) error {
+		sent := got.Load() || !looking.Load()
+		return &TransportError{Action: action, Kind: kindOf(parent, err, sent), Sent: sent, Err: err}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+action, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("altershield %s: %w", action, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	c.sign(request.Header, body)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end below, or not worth reading
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if response.StatusCode != http.StatusOK {
+		return &TransportError{
+			Action: action, Kind: KindStatus, Status: response.StatusCode, Sent: true,
+			Err: fmt.Errorf("answer %q", cut(string(answer), 128)),
+		}
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return decode(action, answer, domain)
+}
+
+// decode reads the envelope.
+func decode(action string, answer []byte, domain any) error {
+	malformed := func(err error) error {
+		return &TransportError{Action: action, Kind: KindMalformed, Status: http.StatusOK, Sent: true, Err: err}
+	}
+	if len(answer) > maxAnswer {
+		return malformed(fmt.Errorf("answer of more than %d bytes", maxAnswer))
+	}
+	var e envelope
+	if err := json.Unmarshal(answer, &e); err != nil {
+		return malformed(fmt.Errorf("answer %q: %w", cut(string(answer), 128), err))
+	}
+	if e.Success == nil {
+		return malformed(fmt.Errorf("answer %q has no success", cut(string(answer), 128)))
+	}
+	code, msg := "", ""
+	if e.ResultCode != nil {
+		code = *e.ResultCode
+	}
+	if e.Msg != nil {
+		msg = cut(*e.Msg, maxResultMsg)
+	}
+	if !*e.Success || (code != "" && code != CodeOK) {
+		return &ResultError{Action: action, Code: code, Msg: msg}
+	}
+	if domain == nil || len(e.Domain) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(e.Domain, domain); err != nil {
+		return malformed(fmt.Errorf("domain %q: %w", cut(string(e.Domain), 128), err))
+	}
+	return nil
+}

@@ -1,0 +1,404 @@
+package altershield
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+const testToken = "altershield-operator"
+
+// world is a server, a client, and what the server called back.
+type world struct {
+	double *double.Double
+	client *Client
+	config Config
+
+	mu     sync.Mutex
+	posted []posted
+}
+
+type posted struct {
+	header http.Header
+	body   []byte
+}
+
+// newWorld connects a client and a double over loopback. Signatures are
+// enforced. change may adapt what the client is made from.
+func newWorld(t *testing.T, change func(*Config), options ...Option) *world {
+	t.Helper()
+	w := &world{}
+	receiver := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.posted = append(w.posted, posted{r.Header, body})
+		_, _ = rw.Write([]byte(`{"success":true}`))
+	}))
+	t.Cleanup(receiver.Close)
+	w.double = double.NewDouble(double.Options{
+		CallbackURL: receiver.URL, Tokens: map[string]string{"breakwater": testToken}, HeaderPrefix: "X-OpsCloud-", Scene: "scene",
+	})
+	server := httptest.NewServer(w.double.Handler())
+	t.Cleanup(server.Close)
+	t.Cleanup(w.double.Close)
+	w.config = Config{
+		BaseURL: server.URL, HeaderPrefix: "X-OpsCloud-", Platform: "breakwater", Token: testToken, TenantCode: "tenant",
+		ChangeSceneKey: "scene", ClusterName: "one", QPS: 1000, Burst: 1000,
+	}
+	if change != nil {
+		change(&w.config)
+	}
+	w.client = New(w.config, append([]Option{WithPause(time.Millisecond)}, options...)...)
+	t.Cleanup(w.client.Close)
+	return w
+}
+
+func (w *world) script(t *testing.T, script string) {
+	t.Helper()
+	s, err := double.ParseScript([]byte(script))
+	if err == nil {
+		err = w.double.SetScript(s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// callbacks returns all that came, in the order of their coming, once nothing
+// is under way any more.
+func (w *world) callbacks(t *testing.T) []Callback {
+	t.Helper()
+	if err := w.double.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []Callback
+	for _, p := range w.posted {
+		if err := Verify(p.header, w.config.HeaderPrefix, w.config.Platform, p.body, testToken, time.Now(), 0); err != nil {
+			t.Fatal(err)
+		}
+		c, err := ParseCallback(p.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (w *world) open(t *testing.T, id string) {
+	t.Helper()
+	if _, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: id}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) startBatch(t *testing.T, id string) StartAnswer {
+	t.Helper()
+	answer, err := w.client.StartBatch(t.Context(), StartBatch{OrderID: id, Info: BatchInfo{Pods: []string{"p"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
+	ctx, w := t.Context(), newWorld(t, nil)
+	w.script(t, `{"checks":[{"match":{"stage":"POST"},"then":{"verdict":"fail","rules":[{"name":"error rate","verdict":"FAIL","msg":"high"}]}}]}`)
+	order, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o", Title: "release", Apps: []string{"sleep"}})
+	if err != nil || order.OrderID == "" || order.Existed {
+		t.Fatalf("%+v, %v", order, err)
+	}
+	started := w.startBatch(t, "o")
+	pre := w.callbacks(t)
+	if len(pre) != 1 || pre[0].NodeID != started.NodeID || pre[0].Stage != v1alpha1.StagePre || pre[0].Verdict != "pass" || pre[0].Unjudged {
+		t.Fatalf("PRE: %+v", pre)
+	}
+	if _, err := w.client.Finish(ctx, Finish{OrderID: "o", NodeID: started.NodeID}); err != nil {
+		t.Fatal(err)
+	}
+	post := w.callbacks(t)[1]
+	want := Callback{
+		BizExecOrderID: "o", NodeID: started.NodeID, Stage: v1alpha1.StagePost, CheckType: CheckBatch, Verdict: "fail",
+		Rules: []Rule{{Name: "error rate", Verdict: "FAIL", Msg: "high"}}, Message: "error rate: high",
+	}
+	if diff := cmp.Diff(want, post); diff != "" {
+		t.Errorf("POST: -want +got: %s", diff)
+	}
+	for stage, pass := range map[v1alpha1.Stage]bool{v1alpha1.StagePre: true, v1alpha1.StagePost: false} {
+		got, err := w.client.Retrieve(ctx, Retrieve{OrderID: "o", NodeID: started.NodeID, Stage: stage})
+		if err != nil || got.Passed() != pass {
+			t.Errorf("retrieve %s: %+v, %v", stage, got, err)
+		}
+	}
+	if err := w.client.FinishOrder(ctx, FinishOrder{OrderID: "o", State: FinishRollback, Message: "rolled back"}); err != nil {
+		t.Error(err)
+	}
+	if got := w.double.Orders()[0].State; got != "ROLLBACK" {
+		t.Errorf("the order is %s", got)
+	}
+}
+
+func TestAnOrderThatExistsIsASuccess(t *testing.T) {
+	w := newWorld(t, nil)
+	w.open(t, "o")
+	got, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
+	if diff := cmp.Diff(OrderAnswer{Existed: true}, got); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
+	}
+}
+
+func TestAnOrderIsPrechecked(t *testing.T) {
+	w := newWorld(t, nil)
+	w.open(t, "o")
+	started, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o", Emergency: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.callbacks(t)
+	if len(got) != 1 || got[0].CheckType != CheckOrder || got[0].NodeID != started.NodeID || !got[0].Emergency {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAnEventIsRecordedOnceAndDoesNotDisturbTheRelease(t *testing.T) {
+	w := newWorld(t, nil)
+	id := EventOrderID("o", "started")
+	first, err := w.client.SubmitEvent(t.Context(), SubmitEvent{OrderID: id, Title: "started"})
+	if err != nil || first.OrderID == "" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if second, err := w.client.SubmitEvent(t.Context(), SubmitEvent{OrderID: id}); err != nil || second != (EventAnswer{}) {
+		t.Errorf("%+v, %v", second, err)
+	}
+	w.open(t, "o")
+	if got := w.double.Orders(); len(got) != 2 || got[1].State != "SUCCESS" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestEventIdsAreBounded(t *testing.T) {
+	long := strings.Repeat("变", 42)
+	a, b := EventOrderID(long, "a-very-long-event"), EventOrderID(long, "another-long-event")
+	if a == b || len(a) > maxOrderID || len(b) > maxOrderID {
+		t.Errorf("%q, %q", a, b)
+	}
+	if got := EventOrderID("o", "e"); got != "o#e" {
+		t.Error(got)
+	}
+}
+
+func TestRefusalsCarryTheirCode(t *testing.T) {
+	ctx := t.Context()
+	for name, tc := range map[string]struct {
+		change func(*Config)
+		call   func(*world) error
+		is     func(error) bool
+	}{
+		"a batch of an order that is not open": {nil, func(w *world) error {
+			_, err := w.client.StartBatch(ctx, StartBatch{OrderID: "none"})
+			return err
+		}, IsArgument},
+		"an order id over 128 bytes": {nil, func(w *world) error {
+			_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: strings.Repeat("o", 129)})
+			return err
+		}, IsArgument},
+		"another token": {func(c *Config) { c.Token = "other" }, func(w *world) error {
+			_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
+			return err
+		}, IsSignature},
+		"another header prefix": {func(c *Config) { c.HeaderPrefix = "X-AlterShield-" }, func(w *world) error {
+			_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
+			return err
+		}, IsSignature},
+		"a node that is not known": {nil, func(w *world) error {
+			_, err := w.client.Finish(ctx, Finish{OrderID: "o", NodeID: "none"})
+			return err
+		}, IsState},
+		"a creator that does not fit its column": {
+			func(c *Config) { c.Creator, c.TotalDeadline = strings.Repeat("c", 57), 50*time.Millisecond },
+			func(w *world) error {
+				_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
+				return err
+			}, IsInternal,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tc.call(newWorld(t, tc.change)); !tc.is(err) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAFinishBeforeThePreVerdictIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	w.script(t, `{"default":{"never":true}}`)
+	w.open(t, "o")
+	started := w.startBatch(t, "o")
+	_, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: started.NodeID})
+	var refusal *ResultError
+	if !errors.As(err, &refusal) || !IsState(err) || !strings.Contains(refusal.Msg, "402:unsupported operation in PRE_AOP_SUBMIT") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestASecondFinishIsAcceptedAndDead(t *testing.T) {
+	w := newWorld(t, nil)
+	w.open(t, "o")
+	node := w.startBatch(t, "o").NodeID
+	w.callbacks(t)
+	for range 2 {
+		if _, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: node}); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(w.callbacks(t)); got != 2 {
+			t.Errorf("%d callbacks, want PRE and one POST", got)
+		}
+	}
+	if got, err := w.client.Retrieve(t.Context(), Retrieve{OrderID: "o", NodeID: node, Stage: v1alpha1.StagePost}); err != nil || !got.Passed() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestRetrieveCannotBeBelievedWhenItSaysFail(t *testing.T) {
+	for name, behaviour := range map[string]string{
+		"while the check runs": `{"never":true}`,
+		"after a timeout":      `{"ending":"timeout"}`,
+		"after an exception":   `{"ending":"exception"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.script(t, `{"default":`+behaviour+`}`)
+			w.open(t, "o")
+			node := w.startBatch(t, "o").NodeID
+			for _, c := range w.callbacks(t) {
+				if !c.Unjudged {
+					t.Errorf("%+v", c)
+				}
+			}
+			got, err := w.client.Retrieve(t.Context(), Retrieve{OrderID: "o", NodeID: node, Stage: v1alpha1.StagePre})
+			if err != nil || got.Verdict != "fail" || got.Passed() {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAVerdictOfRetrieveIsAWordOrAnObject(t *testing.T) {
+	for domain, want := range map[string]RetrieveAnswer{
+		`{"finished":true,"verdict":"pass","url":"u"}`:                    {Finished: true, Verdict: "pass", URL: "u"},
+		`{"finished":true,"verdict":{"verdict":"PASS","checkPass":true}}`: {Finished: true, Verdict: "PASS"},
+		`{"finished":false,"verdict":null,"url":null}`:                    {},
+		`{"finished":true,"verdict":{"verdict":null}}`:                    {Finished: true},
+		`null`: {},
+	} {
+		var got progressDomain
+		if err := json.Unmarshal([]byte(domain), &got); err != nil {
+			t.Errorf("%s: %v", domain, err)
+		}
+		if diff := cmp.Diff(want, RetrieveAnswer{Finished: got.Finished, Verdict: string(got.Verdict), URL: got.URL}); diff != "" {
+			t.Errorf("%s: %s", domain, diff)
+		}
+	}
+}
+
+func TestACallEndsWithinItsTotalDeadline(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.TotalDeadline = 100 * time.Millisecond })
+	w.script(t, `{"faults":[{"fault":"500"}]}`)
+	begin := time.Now()
+	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
+	var transport *TransportError
+	if !errors.As(err, &transport) || transport.Status != http.StatusInternalServerError {
+		t.Errorf("the last answer is lost: %v", err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+	if got := len(w.double.Log().Calls); got < 2 {
+		t.Errorf("%d attempts", got)
+	}
+}
+
+func TestTheTokenBucketHoldsCallsBack(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.QPS, c.Burst, c.TotalDeadline = 0.01, 1, time.Second })
+	w.open(t, "o")
+	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "p"})
+	var transport *TransportError
+	if !errors.As(err, &transport) || transport.Kind != KindThrottled || MayHaveReached(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestACallerThatGivesUpIsToldSo(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
+	var transport *TransportError
+	if !errors.As(err, &transport) || transport.Kind != KindCanceled || MayHaveReached(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheTimestampIsTheInjectedClocks(t *testing.T) {
+	at := time.UnixMilli(1700000000000)
+	var got http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		got = r.Header
+		_, _ = rw.Write([]byte(`{"success":true,"resultCode":null,"msg":null,"domain":null}`))
+	}))
+	defer server.Close()
+	c := New(Config{BaseURL: server.URL + "/", Platform: "breakwater"}, WithClock(clocktesting.NewFakePassiveClock(at)))
+	if err := c.FinishOrder(t.Context(), FinishOrder{OrderID: "o", State: FinishSuccess}); err != nil {
+		t.Fatal(err)
+	}
+	if got.Get("X-AlterShield-Timestamp") != "1700000000000" || got.Get("X-AlterShield-Platform") != "breakwater" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestOneConfigHasOneClient(t *testing.T) {
+	var clients Clients
+	a := Config{BaseURL: "http://a", Token: "one"}
+	first := clients.For(a)
+	if clients.For(a) != first {
+		t.Error("another client for the same config")
+	}
+	b := a
+	b.Token = "two"
+	if clients.For(b) == first {
+		t.Error("the same client for another token")
+	}
+}
+
+func TestADialErrorCertainlyCameBeforeTheRequest(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	c := New(Config{BaseURL: "http://" + address, TotalDeadline: 50 * time.Millisecond}, WithPause(time.Millisecond))
+	_, err = c.StartBatch(t.Context(), StartBatch{OrderID: "o"})
+	var transport *TransportError
+	if !errors.As(err, &transport) || transport.Kind != KindDial || MayHaveReached(err) {
+		t.Errorf("got %v", err)
+	}
+}

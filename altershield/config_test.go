@@ -1,0 +1,159 @@
+package altershield
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func complete() map[string]string {
+	return map[string]string{
+		keyBaseURL: "http://altershield.example.com:8080/", keyPlatform: "breakwater", keyTenantCode: "tenant",
+		keyChangeSceneKey: "scene", keyClusterName: "one",
+	}
+}
+
+func configMap(data map[string]string) *corev1.ConfigMap { return &corev1.ConfigMap{Data: data} }
+
+func secretOf(token string) *corev1.Secret {
+	return &corev1.Secret{Data: map[string][]byte{TokenKey: []byte(token)}}
+}
+
+func TestNothingConfiguredIsNoServerAndNoError(t *testing.T) {
+	for name, cm := range map[string]*corev1.ConfigMap{
+		"no ConfigMap":    nil,
+		"empty ConfigMap": configMap(nil),
+		"an example only": configMap(map[string]string{"_example": "base-url: http://x"}),
+		"blank base-url":  configMap(map[string]string{keyBaseURL: " \n"}),
+		"all but the URL": configMap(map[string]string{keyPlatform: "breakwater", keyQPS: "5"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseConfig(cm, nil)
+			if err != nil || got.Configured() {
+				t.Errorf("configured %v, error %v", got.Configured(), err)
+			}
+		})
+	}
+}
+
+func TestConfigDefaultsFillWhatIsNotSet(t *testing.T) {
+	got, err := ParseConfig(configMap(complete()), secretOf("secret\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		BaseURL: "http://altershield.example.com:8080", HeaderPrefix: "X-AlterShield-", Platform: "breakwater", Token: "secret",
+		TenantCode: "tenant", ChangeSceneKey: "scene", ChangePhase: "prod_phase", ChangeScenarioCode: "00",
+		EffectiveTargetType: "pod", Creator: "breakwater", ClusterName: "one",
+		ConnectTimeout: 2 * time.Second, HeaderTimeout: 5 * time.Second, AttemptTimeout: 6 * time.Second,
+		TotalDeadline: 15 * time.Second, QPS: 20, Burst: 40, MaxSkew: 5 * time.Minute,
+	}
+	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+}
+
+func TestConfigTakesEveryKey(t *testing.T) {
+	data := complete()
+	for key, value := range map[string]string{
+		keyHeaderPrefix: "X-OpsCloud-", keyChangePhase: "gray_phase", keyChangeScenarioCode: "10",
+		keyEffectiveTargetType: "host", keyCreator: strings.Repeat("c", 56), keyConnectTimeout: "1s",
+		keyHeaderTimeout: "2s", keyAttemptTimeout: "3s", keyTotalDeadline: "4s", keyQPS: "5", keyBurst: "6", keyMaxSkew: "7s",
+	} {
+		data[key] = value
+	}
+	got, err := ParseConfig(configMap(data), secretOf("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		BaseURL: "http://altershield.example.com:8080", HeaderPrefix: "X-OpsCloud-", Platform: "breakwater", Token: "secret",
+		TenantCode: "tenant", ChangeSceneKey: "scene", ChangePhase: "gray_phase", ChangeScenarioCode: "10",
+		EffectiveTargetType: "host", Creator: strings.Repeat("c", 56), ClusterName: "one",
+		ConnectTimeout: time.Second, HeaderTimeout: 2 * time.Second, AttemptTimeout: 3 * time.Second,
+		TotalDeadline: 4 * time.Second, QPS: 5, Burst: 6, MaxSkew: 7 * time.Second,
+	}
+	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
+		t.Errorf("-want +got: %s", diff)
+	}
+}
+
+func TestConfigErrorsNameTheKeyAndTheFix(t *testing.T) {
+	for name, tc := range map[string]struct {
+		key, value, want string
+	}{
+		"a mistyped key":                 {"base_url", "http://x", "base_url: is not a known key: correct or remove it"},
+		"not a URL":                      {keyBaseURL, "altershield:8080", "base-url: is not an http or https URL"},
+		"a password in the URL":          {keyBaseURL, "http://u:p@x", "base-url: holds a user name"},
+		"a query in the URL":             {keyBaseURL, "http://x?y=1", "base-url: holds a query or fragment"},
+		"a header that is none":          {keyHeaderPrefix, "X Alter", "header-prefix: is not the beginning of a header name"},
+		"a platform over 32 bytes":       {keyPlatform, strings.Repeat("变", 11), "platform: has 33 bytes, the server takes at most 32"},
+		"a scene over 256 bytes":         {keyChangeSceneKey, strings.Repeat("s", 257), "change-scene-key: has 257 bytes"},
+		"a creator over 56 bytes":        {keyCreator, strings.Repeat("c", 57), "creator: has 57 bytes, the server takes at most 56"},
+		"an unknown phase":               {keyChangePhase, "prod", "change-phase: is \"prod\": use one of dev_phase"},
+		"an unknown scenario":            {keyChangeScenarioCode, "99", "change-scenario-code: is \"99\": use one of XX"},
+		"a duration without a unit":      {keyTotalDeadline, "15", "total-deadline: is \"15\": use a duration above zero"},
+		"a negative duration":            {keyHeaderTimeout, "-1s", "header-timeout: is \"-1s\""},
+		"an attempt beyond the deadline": {keyAttemptTimeout, "16s", "attempt-timeout: is 16s, longer than total-deadline (15s)"},
+		"a rate that is none":            {keyQPS, "0", "qps: is \"0\": use a whole number from 1"},
+		"a burst that is none":           {keyBurst, "many", "burst: is \"many\""},
+		"no platform":                    {keyPlatform, "", "platform: is missing"},
+		"no tenant":                      {keyTenantCode, "", "tenant-code: is missing"},
+		"no scene":                       {keyChangeSceneKey, "", "change-scene-key: is missing"},
+		"no cluster":                     {keyClusterName, "", "cluster-name: is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := complete()
+			data[tc.key] = tc.value
+			_, err := ParseConfig(configMap(data), secretOf("secret"))
+			if err == nil || !strings.Contains(err.Error(), "config-altershield "+tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestConfigWithoutATokenIsAnErrorThatNamesTheSecret(t *testing.T) {
+	for name, secret := range map[string]*corev1.Secret{"no Secret": nil, "an empty one": secretOf(" \n")} {
+		_, err := ParseConfig(configMap(complete()), secret)
+		if err == nil || !strings.Contains(err.Error(), "secret altershield-token: key token is missing") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestConfigReportsAllMistakesTogether(t *testing.T) {
+	_, err := ParseConfig(configMap(map[string]string{keyBaseURL: "http://x", keyQPS: "x"}), nil)
+	for _, want := range []string{keyQPS, keyPlatform, keyTenantCode, keyChangeSceneKey, keyClusterName, SecretName} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+func TestTheTokenIsNeverPrinted(t *testing.T) {
+	const token = "do-not-print-me"
+	config := Config{BaseURL: "http://x", Token: token}
+	client, clients := New(config), &Clients{}
+	clients.For(config)
+	asJSON, err := json.Marshal(map[string]any{"config": config, "pointer": &config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := string(asJSON) + config.String() + config.GoString()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		printed += fmt.Sprintf(verb+verb+verb+verb+verb, config, &config, client, *client, clients)
+		printed += fmt.Sprintf(verb, struct{ C Config }{config})
+	}
+	if strings.Contains(printed, token) || strings.Contains(printed, fmt.Sprintf("%x", token)) {
+		t.Errorf("the token is in %s", printed)
+	}
+	if !strings.Contains(printed, redacted) {
+		t.Error("a token that is set is not told from one that is not")
+	}
+}

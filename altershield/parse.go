@@ -1,0 +1,197 @@
+package altershield
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Keys of the ConfigMap.
+const (
+	keyBaseURL             = "base-url"
+	keyHeaderPrefix        = "header-prefix"
+	keyPlatform            = "platform"
+	keyTenantCode          = "tenant-code"
+	keyChangeSceneKey      = "change-scene-key"
+	keyChangePhase         = "change-phase"
+	keyChangeScenarioCode  = "change-scenario-code"
+	keyEffectiveTargetType = "effective-target-type"
+	keyCreator             = "creator"
+	keyClusterName         = "cluster-name"
+	keyConnectTimeout      = "connect-timeout"
+	keyHeaderTimeout       = "header-timeout"
+	keyAttemptTimeout      = "attempt-timeout"
+	keyTotalDeadline       = "total-deadline"
+	keyQPS                 = "qps"
+	keyBurst               = "burst"
+	keyMaxSkew             = "max-skew"
+)
+
+// ParseConfig reads the configuration. Either object may be nil: without a
+// base-url there is no server, and the result holds defaults only.
+//
+// With a base-url, what the server demands is checked here, so that a mistake
+// is one error with the key and the fix instead of a refused call an hour
+// later. All mistakes are reported together. An unknown key is a mistake: a
+// mistyped base-url would otherwise mean that nothing is ever judged. Keys
+// that begin with an underscore (_example) are for people.
+func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
+	p := parser{data: map[string]string{}, unread: map[string]bool{}}
+	if cm != nil {
+		for key, value := range cm.Data {
+			p.data[key] = strings.TrimSpace(value)
+			p.unread[key] = !strings.HasPrefix(key, "_")
+		}
+	}
+	c := Config{
+		BaseURL:             p.baseURL(),
+		HeaderPrefix:        p.headerPrefix(),
+		Platform:            p.text(keyPlatform, 32),
+		TenantCode:          p.text(keyTenantCode, 0),
+		ChangeSceneKey:      p.text(keyChangeSceneKey, 256),
+		ChangePhase:         p.oneOf(keyChangePhase, "dev_phase", "sim_phase", "pre_phase", "gray_phase", "prod_beta_phase", "prod_phase"),
+		ChangeScenarioCode:  p.oneOf(keyChangeScenarioCode, "XX", "00", "01", "10", "12", "13", "30"),
+		EffectiveTargetType: p.text(keyEffectiveTargetType, 0),
+		Creator:             p.text(keyCreator, 56),
+		ClusterName:         p.text(keyClusterName, 0),
+		ConnectTimeout:      p.duration(keyConnectTimeout),
+		HeaderTimeout:       p.duration(keyHeaderTimeout),
+		AttemptTimeout:      p.duration(keyAttemptTimeout),
+		TotalDeadline:       p.duration(keyTotalDeadline),
+		QPS:                 float32(p.number(keyQPS)),
+		Burst:               int(p.number(keyBurst)),
+		MaxSkew:             p.duration(keyMaxSkew),
+	}
+	c = c.withDefaults()
+	if secret != nil {
+		// A token written with an editor or with echo ends in a newline.
+		c.Token = strings.TrimSpace(string(secret.Data[TokenKey]))
+	}
+	p.check(c)
+	if len(p.errs) > 0 {
+		return Config{}, errors.Join(p.errs...)
+	}
+	return c, nil
+}
+
+// parser collects mistakes instead of stopping at the first.
+type parser struct {
+	data   map[string]string
+	unread map[string]bool
+	errs   []error
+}
+
+func (p *parser) fail(key, format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("%s %s: %s", ConfigMapName, key, fmt.Sprintf(format, args...)))
+}
+
+func (p *parser) read(key string) string {
+	delete(p.unread, key)
+	return p.data[key]
+}
+
+// text reads a value of at most limit bytes; 0 is no limit.
+func (p *parser) text(key string, limit int) string {
+	value := p.read(key)
+	if limit > 0 && len(value) > limit {
+		p.fail(key, "has %d bytes, the server takes at most %d: shorten it", len(value), limit)
+	}
+	return value
+}
+
+func (p *parser) baseURL() string {
+	value := strings.TrimRight(p.read(keyBaseURL), "/")
+	if value == "" {
+		return ""
+	}
+	// The value is not repeated in the error: it may hold a password.
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		p.fail(keyBaseURL, "is not an http or https URL: write, for instance, http://altershield.example.com:8080")
+	case u.User != nil:
+		p.fail(keyBaseURL, "holds a user name: the server knows us by platform and token, remove it")
+	case u.RawQuery != "" || u.Fragment != "":
+		p.fail(keyBaseURL, "holds a query or fragment: remove it")
+	}
+	return value
+}
+
+func (p *parser) headerPrefix() string {
+	value := p.read(keyHeaderPrefix)
+	for _, r := range value {
+		if r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			p.fail(keyHeaderPrefix, "is not the beginning of a header name: use letters, digits and dashes, as in X-AlterShield-")
+			break
+		}
+	}
+	return value
+}
+
+func (p *parser) oneOf(key string, allowed ...string) string {
+	value := p.read(key)
+	if value != "" && !slices.Contains(allowed, value) {
+		p.fail(key, "is %q: use one of %s", value, strings.Join(allowed, ", "))
+	}
+	return value
+}
+
+func (p *parser) duration(key string) time.Duration {
+	value := p.read(key)
+	if value == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		p.fail(key, "is %q: use a duration above zero, such as 5s", value)
+	}
+	return d
+}
+
+// number reads a whole number: less than one call a second is no useful rate.
+func (p *parser) number(key string) int {
+	value := p.read(key)
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > 10000 {
+		p.fail(key, "is %q: use a whole number from 1 to 10000", value)
+	}
+	return n
+}
+
+// check looks for what is missing or does not fit together.
+func (p *parser) check(c Config) {
+	for _, key := range slices.Sorted(maps.Keys(p.unread)) {
+		if p.unread[key] {
+			p.fail(key, "is not a known key: correct or remove it")
+		}
+	}
+	if !c.Configured() {
+		return
+	}
+	for _, required := range []struct{ key, value, fix string }{
+		{keyPlatform, c.Platform, "set the platform's name at the server"},
+		{keyTenantCode, c.TenantCode, "set the tenant's code at the server"},
+		{keyChangeSceneKey, c.ChangeSceneKey, "set the key of the change scene at the server"},
+		{keyClusterName, c.ClusterName, "set a name that no other cluster of this platform has, or their releases share one order"},
+	} {
+		if required.value == "" {
+			p.fail(required.key, "is missing: %s", required.fix)
+		}
+	}
+	if c.Token == "" {
+		p.errs = append(p.errs, fmt.Errorf("secret %s: key %s is missing: put the platform's token there", SecretName, TokenKey))
+	}
+	if c.AttemptTimeout > c.TotalDeadline {
+		p.fail(keyAttemptTimeout, "is %s, longer than %s (%s): shorten it", c.AttemptTimeout, keyTotalDeadline, c.TotalDeadline)
+	}
+}

@@ -1,0 +1,99 @@
+package altershield
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// emergencyScenario is the changeScenarioCode of an emergency.
+const emergencyScenario = "01"
+
+// EventOrderID returns the id of a record about a release: it must not be the
+// id of the release's own order. event tells one record from another. At most
+// 128 bytes; a longer one is shortened with a hash.
+func EventOrderID(orderID, event string) string {
+	id := orderID + "#" + event
+	if len(id) <= maxOrderID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	hash := hex.EncodeToString(sum[:16])
+	return cut(id, maxOrderID-len(hash)-1) + "-" + hash
+}
+
+func (c *Client) identity(orderID string) identity {
+	return identity{
+		TenantCode: c.config.TenantCode, ChangeSceneKey: c.config.ChangeSceneKey,
+		BizExecOrderID: orderID, Platform: c.config.Platform,
+	}
+}
+
+func (c *Client) order(in OpenOrder) (order, error) {
+	params, err := jsonString(in.Params)
+	if err != nil {
+		return order{}, fmt.Errorf("altershield %s: params: %w", actionOpenOrder, err)
+	}
+	out := order{
+		identity:           c.identity(in.OrderID),
+		ChangeTitle:        cut(in.Title, maxTitle),
+		ChangeURL:          in.URL,
+		Creator:            c.config.Creator,
+		ChangeScenarioCode: c.config.ChangeScenarioCode,
+		ChangePhases:       []string{c.config.ChangePhase},
+		ChangeContents:     []changeContent{},
+		ChangeParamJSON:    params,
+		ChangeApps:         in.Apps,
+	}
+	setDefault(&out.ChangeTitle, cut(in.OrderID, maxTitle))
+	setDefault(&out.ChangeParamJSON, "{}") // the server refuses a blank one
+	if len(in.URL) > maxURL {
+		out.ChangeURL = "" // half a link leads nowhere
+	}
+	if in.Emergency {
+		out.ChangeScenarioCode = emergencyScenario
+	}
+	contents := in.Contents
+	if len(contents) == 0 { // the server refuses none
+		contents = []Content{{Type: c.config.EffectiveTargetType, Name: out.ChangeTitle}}
+	}
+	for _, content := range contents {
+		out.ChangeContents = append(out.ChangeContents, changeContent{
+			ContentType: contentType{TypeName: content.Type}, InstanceName: content.Name,
+		})
+	}
+	return out, nil
+}
+
+func (c *Client) startOf(orderID string, at time.Time, emergency bool, extension map[string][]string) start {
+	return start{
+		identity: c.identity(orderID), Executor: c.config.Creator, StartTime: c.millis(at),
+		Emergency: emergency, ExtensionInfo: extension,
+	}
+}
+
+func (c *Client) millis(t time.Time) int64 {
+	if t.IsZero() {
+		t = c.caller.clock.Now()
+	}
+	return t.UnixMilli()
+}
+
+func lastTag(last bool) string {
+	if last {
+		return "last"
+	}
+	return "not_last"
+}
+
+// jsonString returns a value for a field that holds JSON as a string; nil is
+// the empty string.
+func jsonString(v any) (string, error) {
+	if v == nil {
+		return "", nil
+	}
+	raw, err := json.Marshal(v)
+	return string(raw), err
+}

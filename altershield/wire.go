@@ -1,0 +1,160 @@
+package altershield
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// The actions, the last part of the path.
+const (
+	actionOpenOrder   = "submitChangeExecOrder"
+	actionStartOrder  = "submitChangeExecOrderStartNotify"
+	actionStartBatch  = "submitChangeExecBatchStartNotify"
+	actionFinish      = "submitChangeFinishNotify"
+	actionRetrieve    = "retrieveChangeCheck"
+	actionFinishOrder = "finishChangeExecOrderAction"
+	actionEvent       = "submitChangeEventAction"
+
+	actionPath = "/openapi/v1/exe/"
+)
+
+// Byte limits of the server's fields (UTF-8).
+const (
+	maxTitle   = 256
+	maxURL     = 512
+	maxMsg     = 16384
+	maxOrderID = 128
+)
+
+// identity is in every request.
+type identity struct {
+	TenantCode     string `json:"tenantCode"`
+	ChangeSceneKey string `json:"changeSceneKey"`
+	BizExecOrderID string `json:"bizExecOrderId"`
+	Platform       string `json:"platform"`
+}
+
+// order is what opening an order and recording an event have in common.
+type order struct {
+	identity
+	ChangeTitle        string          `json:"changeTitle"`
+	ChangeURL          string          `json:"changeUrl,omitempty"`
+	Creator            string          `json:"creator"`
+	ChangeScenarioCode string          `json:"changeScenarioCode"`
+	ChangePhases       []string        `json:"changePhases"`
+	ChangeContents     []changeContent `json:"changeContents"`
+	ChangeParamJSON    string          `json:"changeParamJson"`
+	ChangeApps         []string        `json:"changeApps,omitempty"`
+}
+
+type changeContent struct {
+	ContentType  contentType `json:"contentType"`
+	InstanceName string      `json:"instanceName"`
+}
+
+type contentType struct {
+	TypeName string `json:"typeName"`
+}
+
+type event struct {
+	order
+	Executor      string              `json:"executor"`
+	StartTime     int64               `json:"startTime"`
+	FinishTime    int64               `json:"finishTime"`
+	ExtensionInfo map[string][]string `json:"extensionInfo,omitempty"`
+}
+
+// start leaves out emergency when it is false, so that the order's scenario
+// decides, and always the optional trace: the server makes one with the order and
+// builds node ids from it, which a trace id of another form would break.
+type start struct {
+	identity
+	Executor      string              `json:"executor"`
+	StartTime     int64               `json:"startTime"`
+	Emergency     bool                `json:"emergency,omitempty"`
+	ExtensionInfo map[string][]string `json:"extensionInfo,omitempty"`
+}
+
+type batchStart struct {
+	start
+	BatchNo                    int32     `json:"batchNo"`
+	TotalBatchNum              int32     `json:"totalBatchNum"`
+	TotalBatchNumInChangePhase int32     `json:"totalBatchNumInChangePhase"`
+	IsLastBatchTag             string    `json:"isLastBatchTag"`
+	IsLastBatchInPhaseTag      string    `json:"isLastBatchInChangePhaseTag"`
+	ChangePhase                string    `json:"changePhase"`
+	EffectiveTargetType        string    `json:"effectiveTargetType"`
+	EffectiveTargetLocations   []string  `json:"effectiveTargetLocations"`
+	ExtInfo                    BatchInfo `json:"extInfo"`
+}
+
+type finish struct {
+	identity
+	NodeID                   string   `json:"nodeId"`
+	Success                  bool     `json:"success"`
+	Msg                      string   `json:"msg,omitempty"`
+	ServiceResult            string   `json:"serviceResult,omitempty"`
+	ChangeResultJSON         string   `json:"changeResultJsn,omitempty"`
+	FinishTime               int64    `json:"finishTime"`
+	EffectiveTargetLocations []string `json:"effectiveTargetLocations,omitempty"`
+}
+
+type retrieve struct {
+	identity
+	NodeID       string `json:"nodeId"`
+	DefenseStage string `json:"defenseStage"`
+}
+
+type finishOrder struct {
+	identity
+	FinishState string `json:"finishState"`
+	Msg         string `json:"msg,omitempty"`
+	FinishTime  int64  `json:"finishTime"`
+}
+
+// envelope is every answer. Success is a pointer: JSON of something else than
+// the server (a proxy's error) has none.
+type envelope struct {
+	Success    *bool           `json:"success"`
+	ResultCode *string         `json:"resultCode"`
+	Msg        *string         `json:"msg"`
+	Domain     json.RawMessage `json:"domain"`
+}
+
+type orderDomain struct {
+	OrderID string `json:"orderId"`
+	URL     string `json:"url"`
+}
+
+type nodeDomain struct {
+	NodeID    string `json:"nodeId"`
+	SkipCheck bool   `json:"skipCheck"`
+	URL       string `json:"url"`
+}
+
+type progressDomain struct {
+	Finished bool   `json:"finished"`
+	Verdict  word   `json:"verdict"`
+	URL      string `json:"url"`
+}
+
+// word is a verdict: the word itself, or an object that has it as verdict, as
+// in the callback.
+type word string
+
+func (w *word) UnmarshalJSON(raw []byte) error {
+	*w = ""
+	if bytes.HasPrefix(raw, []byte("{")) {
+		var object struct {
+			Verdict *string `json:"verdict"`
+		}
+		if err := json.Unmarshal(raw, &object); err != nil {
+			return err
+		}
+		if object.Verdict != nil {
+			*w = word(*object.Verdict)
+		}
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(w))
+}

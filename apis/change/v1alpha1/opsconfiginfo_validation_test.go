@@ -1,0 +1,84 @@
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"knative.dev/pkg/apis"
+)
+
+func TestOpsConfigInfoDefaults(t *testing.T) {
+	c := &OpsConfigInfo{Spec: OpsConfigInfoSpec{Type: " isBranch ", Content: "\t10\n", Remark: " as it is "}}
+	c.SetDefaults(t.Context())
+	want := OpsConfigInfoSpec{Type: "isBranch", Content: "10", Remark: " as it is "}
+	if diff := cmp.Diff(want, c.Spec); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOpsConfigInfoValidation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec OpsConfigInfoSpec
+		// field and says are of the error; none is wanted when field is empty.
+		field, says string
+	}{
+		"blocking needs no content":                       {spec: OpsConfigInfoSpec{Type: ConfigBlocking, Enable: true}},
+		"blocking refuses a content":                      {OpsConfigInfoSpec{Type: ConfigBlocking, Content: "true", Enable: true}, "spec.content", "this type has no content"},
+		"a batch is a per cent":                           {spec: OpsConfigInfoSpec{Type: ConfigBatch, Content: "10", Enable: true}},
+		"a batch may have a per cent sign":                {spec: OpsConfigInfoSpec{Type: ConfigBatch, Content: "10%", Enable: true}},
+		"a batch of 0 per cent is refused":                {OpsConfigInfoSpec{Type: ConfigBatch, Content: "0", Enable: true}, "spec.content", "from 1 to 100"},
+		"a batch of 101 per cent is refused":              {OpsConfigInfoSpec{Type: ConfigBatch, Content: "101", Enable: true}, "spec.content", "from 1 to 100"},
+		"a batch that is enabled needs a content":         {OpsConfigInfoSpec{Type: ConfigBatch, Enable: true}, "spec.content", "from 1 to 100"},
+		"a batch that is not enabled needs none":          {spec: OpsConfigInfoSpec{Type: ConfigBatch}},
+		"a content is checked while it is not enabled":    {OpsConfigInfoSpec{Type: ConfigBatch, Content: "ten"}, "spec.content", "from 1 to 100"},
+		"no verdict may pass":                             {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Pass", Enable: true}},
+		"no verdict may hold":                             {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Hold", Enable: true}},
+		"no verdict may fail":                             {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Fail", Enable: true}},
+		"no verdict may do nothing else":                  {OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "pass?", Enable: true}, "spec.content", "Pass, Hold or Fail"},
+		"a wait threshold is a duration":                  {spec: OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90s", Enable: true}},
+		"a wait threshold without a unit is refused":      {OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90", Enable: true}, "spec.content", "90s or 2m"},
+		"a time-out of less than a second is refused":     {OpsConfigInfoSpec{Type: ConfigPreTimeout, Content: "999ms", Enable: true}, "spec.content", "out of range"},
+		"a time-out of more than a day is refused":        {OpsConfigInfoSpec{Type: ConfigPostTimeout, Content: "24h1s", Enable: true}, "spec.content", "out of range"},
+		"an order's time-out is a duration":               {spec: OpsConfigInfoSpec{Type: ConfigOrderTimeout, Content: "2m", Enable: true}},
+		"an unknown type is refused and the known listed": {OpsConfigInfoSpec{Type: "isblockingup", Enable: true}, "spec.type", "isBlockingUp, isBranch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := (&OpsConfigInfo{Spec: tc.spec}).Validate(t.Context())
+			if tc.field == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("admitted")
+			}
+			if diff := cmp.Diff([]string{tc.field}, err.Paths); diff != "" {
+				t.Error(diff)
+			}
+			if !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("said %q, which does not have %q", err, tc.says)
+			}
+		})
+	}
+}
+
+func TestEveryConfigTypeIsKnownAndHasADefaultThatIsValid(t *testing.T) {
+	for _, name := range ConfigTypes() {
+		c := &OpsConfigInfo{Spec: OpsConfigInfoSpec{Type: ConfigType(name)}}
+		if err := c.Validate(t.Context()); err != nil {
+			t.Errorf("%s, disabled and empty: %v", name, err)
+		}
+	}
+}
+
+func TestAnInvalidOpsConfigInfoCanBeDeletedAndGetAStatus(t *testing.T) {
+	c := &OpsConfigInfo{Spec: OpsConfigInfoSpec{Type: "nonsense"}}
+	if err := c.Validate(apis.WithinDelete(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if err := c.Validate(apis.WithinSubResourceUpdate(t.Context(), c, "status")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,50 @@
+// The callback receives the server's verdicts and hands them to the Broker.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"go.opentelemetry.io/otel"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/client/injection/ducks/duck/v1/addressable"
+	"knative.dev/pkg/configmap/informer"
+	"knative.dev/pkg/injection/clients/dynamicclient"
+	"knative.dev/pkg/signals"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/broker"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/callback"
+)
+
+const name = "callback"
+
+func main() {
+	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func build(ctx context.Context, clients functions.Clients) (functions.Parts, error) {
+	objects, err := dynamic.NewForConfig(clients.Config)
+	if err != nil {
+		return functions.Parts{}, fmt.Errorf("create client: %w", err)
+	}
+	// What the Broker's resolver wants to find; the rest of injection is not needed.
+	ctx = addressable.WithDuck(context.WithValue(ctx, dynamicclient.Key{}, objects))
+	config := informer.NewInformedWatcher(clients.Kube, v1alpha1.SystemNamespace)
+	sender, err := broker.NewSender(ctx, config, events.Options{})
+	if err != nil {
+		return functions.Parts{}, err
+	}
+	handler, err := callback.New(callback.Options{
+		Change: clients.Change, Server: functions.NewServer(clients.Kube), Broker: sender,
+		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
+	})
+	watch := func(ctx context.Context) error { return config.Start(ctx.Done()) }
+	return functions.Parts{Handler: handler, Beside: []func(context.Context) error{watch, sender.Run}}, err
+}

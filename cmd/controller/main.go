@@ -1,0 +1,49 @@
+// The controller runs all reconcilers. Each of them is built by a NewController
+// that takes the context, the watcher of ConfigMaps and, if it sends events,
+// the Sender; each has a settings.Store of its own, which costs one handler on
+// a shared informer. The Sender is one for the process: it has one queue and
+// one set of connections.
+package main
+
+import (
+	"context"
+
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/injection/sharedmain"
+	"knative.dev/pkg/signals"
+
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/reconciler/changepod"
+	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/deployment"
+	"github.com/breakwater-dev/breakwater/reconciler/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/reconciler/pod"
+)
+
+// component names the process in logs, metrics, Leases and config-logging.
+const component = "controller"
+
+func main() {
+	out := &outbox{}
+	sharedmain.MainWithContext(signals.NewContext(), component, controllers(out)...)
+	out.drain()
+}
+
+// controllers are the constructors of all that runs here.
+func controllers(out *outbox) []injection.ControllerConstructor {
+	return []injection.ControllerConstructor{
+		deployment.NewController,
+		opsconfiginfo.NewController,
+		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+			return pod.NewController(ctx, cmw, s)
+		}),
+		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+			return changeworkload.NewController(ctx, cmw, s)
+		}),
+		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+			return changepod.NewController(ctx, cmw, s)
+		}),
+	}
+}

@@ -1,0 +1,38 @@
+// The function submit calls the server for a release: it opens the order, and
+// starts and finishes batches.
+package main
+
+import (
+	"context"
+	"log"
+
+	"go.opentelemetry.io/otel"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/signals"
+
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/submit"
+	"github.com/breakwater-dev/breakwater/functions/verdict"
+)
+
+const name = "submit"
+
+func main() {
+	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
+	meter := otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name)
+	recorder, err := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
+	if err != nil {
+		return functions.Parts{}, err
+	}
+	function, err := submit.New(clients.Change, functions.NewServer(clients.Kube), recorder, clock.RealClock{}, meter)
+	if err != nil {
+		return functions.Parts{}, err
+	}
+	receiver, err := functions.NewReceiver(name, function, clock.RealClock{}, meter)
+	return functions.Parts{Handler: receiver}, err
+}

@@ -1,0 +1,122 @@
+// Package broker finds the Broker that events are sent to: the object that
+// ConfigMap config-broker refers to, by its address in status.
+//
+// A cluster without Knative Eventing is a good one. The resolver makes its
+// informer when the reference is looked up and not when the process starts,
+// and asks with a plain list first: where the CRD is not installed that is an
+// error of this look-up, the sender keeps its queue, and the next look-up
+// tries again. It runs in a goroutine of its own, because its first success
+// waits for the informer's cache.
+//
+// What it needs: get, list and watch on the referenced kind in all namespaces
+// (the informer is not bound to one), and on ConfigMaps of the system namespace.
+package broker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/resolver"
+	"knative.dev/pkg/tracker"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// lease is how long the tracker remembers that a change of the Broker matters
+// to us. Each look-up renews it, and they are seconds apart.
+const lease = time.Hour
+
+// NewSender returns a sender to the Broker that the ConfigMap refers to, and
+// follows both. ctx is that of knative.dev/pkg/injection; cmw must not have
+// been started. A ConfigMap that does not exist is waited for, if cmw can
+// (those of sharedmain can). The caller runs the sender.
+func NewSender(ctx context.Context, cmw configmap.Watcher, o events.Options) (*events.Sender, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	f := &finder{parent: parent()}
+	target := events.NewTarget(o.Clock, f.find)
+	f.addresses = resolver.NewURIResolverFromTracker(ctx,
+		tracker.New(func(types.NamespacedName) { target.Poke() }, lease))
+
+	follow(cmw, func(cm *corev1.ConfigMap) {
+		if err := f.refer(cm); err != nil {
+			logging.FromContext(ctx).Errorw("The reference to the Broker was left as it was", "error", err)
+		}
+		target.Poke()
+	})
+	return events.NewSender(target, o)
+}
+
+func follow(cmw configmap.Watcher, changed configmap.Observer) {
+	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
+		w.WatchWithDefault(*parent(), changed)
+		return
+	}
+	cmw.Watch(ConfigName, changed)
+}
+
+// parent is the ConfigMap as the tracker knows it, and what it is while it
+// does not exist.
+func parent() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v1alpha1.SystemNamespace,
+		Name:      ConfigName,
+	}}
+}
+
+// finder finds the address of what the ConfigMap refers to.
+type finder struct {
+	addresses *resolver.URIResolver
+	parent    *corev1.ConfigMap
+
+	mu  sync.Mutex
+	ref duckv1.KReference
+	err error
+}
+
+// refer takes the reference from the ConfigMap. One that is wrong is returned
+// as an error and does not take the place of one that was right: a slip of the
+// pen must not stop a release.
+func (f *finder) refer(cm *corev1.ConfigMap) error {
+	ref, err := parse(cm)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && f.ref.Name != "" && len(cm.Data) > 0 {
+		return err
+	}
+	f.ref, f.err = ref, err
+	return nil
+}
+
+// find implements events.Resolve.
+func (f *finder) find(ctx context.Context) (events.Endpoint, error) {
+	f.mu.Lock()
+	ref, err := f.ref, f.err
+	f.mu.Unlock()
+	if err == nil && ref.Name == "" {
+		err = fmt.Errorf("ConfigMap %s: not read yet", ConfigName)
+	}
+	if err != nil {
+		return events.Endpoint{}, err
+	}
+	address, err := f.addresses.AddressableFromDestinationV1(ctx, duckv1.Destination{Ref: &ref}, f.parent)
+	if err != nil {
+		return events.Endpoint{}, fmt.Errorf("resolve %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, err)
+	}
+	endpoint := events.Endpoint{URL: address.URL.String()}
+	if address.CACerts != nil {
+		endpoint.CACerts = *address.CACerts
+	}
+	return endpoint, nil
+}

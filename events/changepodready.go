@@ -1,0 +1,52 @@
+package events
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// ChangePodReady is the data of TypeChangePodReady: the ChangePod waits for
+// the call of a stage. It is sent again until the call is on the object.
+type ChangePodReady struct {
+	// Namespace, Name and UID are the ChangePod's.
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	// ChangeWorkload is the name of its owner.
+	ChangeWorkload string         `json:"changeWorkload"`
+	Version        string         `json:"version"`
+	Attempt        int64          `json:"attempt"`
+	Stage          v1alpha1.Stage `json:"stage"`
+}
+
+var _ Data = ChangePodReady{}
+
+// Type implements Data.
+func (ChangePodReady) Type() string { return TypeChangePodReady }
+
+// ID implements Data.
+func (d ChangePodReady) ID() string {
+	return string(d.UID) + "/" + d.Version + "/" + string(d.Stage)
+}
+
+// Source implements Data: the ChangePod.
+func (d ChangePodReady) Source() string { return own("changepods", d.Namespace, d.Name) }
+
+// Subject implements Data: the ChangePod.
+func (d ChangePodReady) Subject() string { return d.Name }
+
+// Validate implements Data.
+func (d ChangePodReady) Validate() error {
+	var c checker
+	c.namespace(d.Namespace)
+	c.name("name", d.Name)
+	c.uid("uid", d.UID)
+	c.name("changeWorkload", d.ChangeWorkload)
+	c.version(d.Version)
+	c.attempt(d.Attempt)
+	c.stage(d.Stage)
+	return c.err()
+}
+
+func (d ChangePodReady) bounded(int) Data { return d }

@@ -1,0 +1,127 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Verb says what became of a release: which of the changeworkload types an
+// event has.
+type Verb string
+
+// The verbs.
+const (
+	// VerbStarted: the ChangeWorkload left Init.
+	VerbStarted Verb = "started"
+	// VerbProgressed: its counts changed.
+	VerbProgressed Verb = "progressed"
+	// VerbSucceeded, VerbSuspended and VerbFailed: it entered that state. A
+	// state can be entered again, which is another fact.
+	VerbSucceeded Verb = "succeeded"
+	VerbSuspended Verb = "suspended"
+	VerbFailed    Verb = "failed"
+	// VerbRolledBack: the workload went back to another version.
+	VerbRolledBack Verb = "rolledback"
+	// VerbBypassed: it began although the workload was suspended.
+	VerbBypassed Verb = "bypassed"
+)
+
+const (
+	changeWorkloadPrefix = "dev.breakwater.changeworkload."
+	versionSuffix        = ".v1"
+)
+
+// ChangeWorkload is the data of the changeworkload types.
+type ChangeWorkload struct {
+	// Verb is told by the event's type and therefore not in the data.
+	Verb Verb `json:"-"`
+	// Namespace, Name and UID are the ChangeWorkload's.
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	Workload  Workload  `json:"workload"`
+	Version   string    `json:"version"`
+	Attempt   int64     `json:"attempt"`
+	// Status is the state; empty is Init.
+	Status v1alpha1.WorkloadPhase `json:"status,omitempty"`
+	// EntryTimeUnix is when Status was entered, in seconds; needed by
+	// VerbSucceeded, VerbSuspended and VerbFailed.
+	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`
+	// Reason is one of the Reason constants.
+	Reason string `json:"reason,omitempty"`
+	// Message is for people. New cuts it to MaxText bytes.
+	Message string             `json:"message,omitempty"`
+	Counts  v1alpha1.PodCounts `json:"counts"`
+	// User is who bypassed, for VerbBypassed. New cuts it to 512 bytes.
+	User string `json:"user,omitempty"`
+}
+
+var _ Data = ChangeWorkload{}
+
+// Type implements Data.
+func (d ChangeWorkload) Type() string { return changeWorkloadPrefix + string(d.Verb) + versionSuffix }
+
+// ID implements Data. The UID tells attempts apart: each has an object of its own.
+func (d ChangeWorkload) ID() string {
+	id := string(d.UID) + "/" + d.Version + "/" + string(d.Verb)
+	switch d.Verb {
+	case VerbProgressed:
+		n := d.Counts
+		id += fmt.Sprintf("/%d-%d-%d-%d-%d-%d", n.Pods, n.Preparing, n.Checking, n.Passed, n.Failed, n.Unjudged)
+	case VerbSucceeded, VerbSuspended, VerbFailed:
+		id += fmt.Sprintf("/%d", d.EntryTimeUnix)
+	}
+	return id
+}
+
+// Source implements Data: the ChangeWorkload.
+func (d ChangeWorkload) Source() string { return own("changeworkloads", d.Namespace, d.Name) }
+
+// Subject implements Data: the workload.
+func (d ChangeWorkload) Subject() string { return d.Workload.Name }
+
+// Validate implements Data.
+func (d ChangeWorkload) Validate() error {
+	var c checker
+	if !slices.Contains(Types(), d.Type()) {
+		c.invalid("verb", string(d.Verb), "unknown")
+	}
+	c.namespace(d.Namespace)
+	c.name("name", d.Name)
+	c.uid("uid", d.UID)
+	d.Workload.check(&c)
+	c.version(d.Version)
+	c.attempt(d.Attempt)
+	c.optional("status", string(d.Status), maxWord)
+	switch d.Verb {
+	case VerbSucceeded, VerbSuspended, VerbFailed:
+		if d.EntryTimeUnix <= 0 {
+			c.invalid("entryTimeUnix", d.EntryTimeUnix, "must be positive")
+		}
+	}
+	c.optional("reason", d.Reason, maxReason)
+	c.optional("message", d.Message, MaxText)
+	c.optional("user", d.User, maxUser)
+	return c.err()
+}
+
+func (d ChangeWorkload) bounded(limit int) Data {
+	d.Message = cut(d.Message, limit)
+	d.User = cut(d.User, maxUser)
+	return d
+}
+
+// verbOf returns the verb of a type, or an empty one.
+func verbOf(eventType string) Verb {
+	rest, ok := strings.CutPrefix(eventType, changeWorkloadPrefix)
+	if !ok {
+		return ""
+	}
+	verb, _ := strings.CutSuffix(rest, versionSuffix)
+	return Verb(verb)
+}

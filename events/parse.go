@@ -1,0 +1,78 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+)
+
+// The Parse functions return the data of an event that has the right type and
+// valid data. Their errors are for ever: the same event never parses later, so
+// a function answers 400.
+
+// ParsePodFinished returns the data of a TypePodFinished.
+func ParsePodFinished(e cloudevents.Event) (PodFinished, error) {
+	d, err := decode[PodFinished](e, TypePodFinished)
+	return valid(e, d, err)
+}
+
+// ParseChangePodReady returns the data of a TypeChangePodReady.
+func ParseChangePodReady(e cloudevents.Event) (ChangePodReady, error) {
+	d, err := decode[ChangePodReady](e, TypeChangePodReady)
+	return valid(e, d, err)
+}
+
+// ParseChangePodVerdict returns the data of a TypeChangePodVerdict that came
+// through the Broker.
+func ParseChangePodVerdict(e cloudevents.Event) (ChangePodVerdict, error) {
+	d, err := decode[ChangePodVerdict](e, TypeChangePodVerdict)
+	return valid(e, d, err)
+}
+
+// ParseExternalVerdict returns the data of a TypeChangePodVerdict that came
+// from a judge. Who received it has bounded its size; texts are cut here.
+func ParseExternalVerdict(e cloudevents.Event) (ExternalVerdict, error) {
+	d, err := decode[ExternalVerdict](e, TypeChangePodVerdict)
+	return valid(e, d.bounded(MaxText), err)
+}
+
+// ParseChangeWorkload returns the data of any changeworkload type.
+func ParseChangeWorkload(e cloudevents.Event) (ChangeWorkload, error) {
+	d, err := decode[ChangeWorkload](e,
+		TypeChangeWorkloadStarted, TypeChangeWorkloadProgressed, TypeChangeWorkloadSucceeded,
+		TypeChangeWorkloadSuspended, TypeChangeWorkloadFailed, TypeChangeWorkloadRolledBack,
+		TypeChangeWorkloadBypassed)
+	d.Verb = verbOf(e.Type())
+	return valid(e, d, err)
+}
+
+// ParseReleaseDenied returns the data of a TypeReleaseDenied.
+func ParseReleaseDenied(e cloudevents.Event) (ReleaseDenied, error) {
+	d, err := decode[ReleaseDenied](e, TypeReleaseDenied)
+	return valid(e, d, err)
+}
+
+func decode[D any](e cloudevents.Event, types ...string) (D, error) {
+	var d D
+	if !slices.Contains(types, e.Type()) {
+		return d, fmt.Errorf("event type %q: want %q", e.Type(), types)
+	}
+	if err := e.DataAs(&d); err != nil {
+		return d, fmt.Errorf("event %s %s: %w", e.Type(), e.ID(), err)
+	}
+	return d, nil
+}
+
+func valid[D interface{ Validate() error }](e cloudevents.Event, d D, err error) (D, error) {
+	if err == nil {
+		if invalid := d.Validate(); invalid != nil {
+			err = fmt.Errorf("event %s %s: %w", e.Type(), e.ID(), invalid)
+		}
+	}
+	if err != nil {
+		var none D
+		return none, err
+	}
+	return d, nil
+}

@@ -1,0 +1,45 @@
+package events
+
+// The types of event. A change that a reader of the old data would
+// misunderstand gets a new type with the next version, never the old one.
+const (
+	// TypePodFinished: a pod of a release is Ready. Data is PodFinished.
+	TypePodFinished = "dev.breakwater.pod.finished.v1"
+
+	// TypeChangePodReady: a batch waits for a call to the server. Data is ChangePodReady.
+	TypeChangePodReady = "dev.breakwater.changepod.ready.v1"
+	// TypeChangePodVerdict: the server judged a batch. Data is
+	// ChangePodVerdict inside the cluster and ExternalVerdict where a judge
+	// posts it to the callback.
+	TypeChangePodVerdict = "dev.breakwater.changepod.verdict.v1"
+
+	// TypeChangeWorkloadStarted and its likes follow a release. Data is ChangeWorkload.
+	TypeChangeWorkloadStarted    = "dev.breakwater.changeworkload.started.v1"
+	TypeChangeWorkloadProgressed = "dev.breakwater.changeworkload.progressed.v1"
+	TypeChangeWorkloadSucceeded  = "dev.breakwater.changeworkload.succeeded.v1"
+	TypeChangeWorkloadSuspended  = "dev.breakwater.changeworkload.suspended.v1"
+	TypeChangeWorkloadFailed     = "dev.breakwater.changeworkload.failed.v1"
+	TypeChangeWorkloadRolledBack = "dev.breakwater.changeworkload.rolledback.v1"
+	TypeChangeWorkloadBypassed   = "dev.breakwater.changeworkload.bypassed.v1"
+
+	// TypeReleaseDenied: an update of a suspended workload was refused. Data
+	// is ReleaseDenied.
+	TypeReleaseDenied = "dev.breakwater.release.denied.v1"
+)
+
+// Types returns every type, in the order of the package's table.
+func Types() []string {
+	return []string{
+		TypePodFinished,
+		TypeChangePodReady,
+		TypeChangePodVerdict,
+		TypeChangeWorkloadStarted,
+		TypeChangeWorkloadProgressed,
+		TypeChangeWorkloadSucceeded,
+		TypeChangeWorkloadSuspended,
+		TypeChangeWorkloadFailed,
+		TypeChangeWorkloadRolledBack,
+		TypeChangeWorkloadBypassed,
+		TypeReleaseDenied,
+	}
+}

@@ -1,0 +1,166 @@
+package callback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cenkalti/backoff/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+)
+
+// nodeField selects a ChangePod by its node; the CRD declares it selectable.
+const nodeField = "status.changePodId"
+
+// accept makes one verdict durable.
+func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Config) (became, error) {
+	in, err := persist(ctx, func() (input, error) { return r.gather(ctx, v, config) })
+	if err != nil {
+		return lost, err
+	}
+	what, batch := decide(in)
+	switch what {
+	case deliver:
+		return r.deliver(ctx, v, in.workload, batch)
+	case keep:
+		return r.keepEarly(ctx, v, in.workload)
+	case note:
+		return orderCheck, nil
+	default:
+		return dropped, nil
+	}
+}
+
+// gather finds the release that has the order, and its batch that has the node.
+// All batches are read only when none has: a release can have a thousand.
+func (r *receiver) gather(ctx context.Context, v verdict, config altershield.Config) (input, error) {
+	in := input{check: v.check, node: v.said.NodeID, now: r.Clock.Now(), callDeadline: config.TotalDeadline}
+	api := r.Change.AppV1alpha1()
+	selector := labels.Set{v1alpha1.OrderLabel: v1alpha1.OrderHash(v.said.BizExecOrderID)}.String()
+	workloads, err := api.ChangeWorkloads(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return input{}, fmt.Errorf("find the order: %w", err)
+	}
+	for i := range workloads.Items {
+		if workloads.Items[i].Spec.OrderID == v.said.BizExecOrderID {
+			in.workload = &workloads.Items[i]
+		}
+	}
+	if in.workload == nil || v.check == altershield.CheckOrder {
+		return in, nil
+	}
+	byNode := metav1.ListOptions{FieldSelector: nodeField + "=" + fields.EscapeValue(v.said.NodeID)}
+	byRelease := metav1.ListOptions{LabelSelector: labels.Set{
+		v1alpha1.VersionKey: in.workload.Labels[v1alpha1.VersionKey],
+	}.String()}
+	for _, options := range []metav1.ListOptions{byNode, byRelease} {
+		batches, err := api.ChangePods(in.workload.Namespace).List(ctx, options)
+		if err != nil {
+			return input{}, fmt.Errorf("find the node: %w", err)
+		}
+		in.batches = of(in.workload, batches.Items)
+		if what, _ := decide(in); what == deliver {
+			break
+		}
+	}
+	return in, nil
+}
+
+// of returns the batches that belong to the release.
+func of(w *v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []v1alpha1.ChangePod {
+	var out []v1alpha1.ChangePod
+	for _, b := range batches {
+		for _, owner := range b.OwnerReferences {
+			if owner.UID == w.UID {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
+// deliver hands the verdict to the Broker, or, when that has not accepted it in
+// time, to the inbox. It may then arrive twice, which changes nothing.
+func (r *receiver) deliver(ctx context.Context, v verdict, w *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (became, error) {
+	data := r.data(v, w)
+	data.Name, data.UID = batch.Name, batch.UID
+	e, err := events.New(data)
+	if err != nil {
+		return malformed, errors.Join(errMalformed, err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, deliverTimeout)
+	defer cancel()
+	if err = r.Broker.Deliver(bounded, e); err == nil {
+		return delivered, nil
+	}
+	logging.FromContext(ctx).Warnw("the Broker did not accept a verdict; it goes to the inbox", "node", v.said.NodeID, "error", err)
+	return r.store(ctx, inInbox, data, w)
+}
+
+// keepEarly puts a verdict for a node that is not known yet into the inbox,
+// under an id of its own: there is no ChangePod to derive one from.
+func (r *receiver) keepEarly(ctx context.Context, v verdict, w *v1alpha1.ChangeWorkload) (became, error) {
+	data := r.data(v, w)
+	data.Name, data.UID = w.Name, w.UID
+	return r.store(ctx, early, data, w)
+}
+
+// store puts a verdict into the inbox, in the bounds that an event has. A
+// release that is gone needs no verdict.
+func (r *receiver) store(ctx context.Context, as became, data events.ChangePodVerdict, w *v1alpha1.ChangeWorkload) (became, error) {
+	e, err := events.New(data)
+	if err == nil {
+		data, err = events.ParseChangePodVerdict(e)
+	}
+	if err != nil {
+		return malformed, errors.Join(errMalformed, err)
+	}
+	_, err = persist(ctx, func() (struct{}, error) {
+		err := functions.PutIntoInbox(ctx, r.Change, w.Namespace, w.Name, w.UID, data.Inbox())
+		if errors.Is(err, functions.ErrOtherRelease) || apierrors.IsNotFound(err) {
+			err = backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	})
+	switch {
+	case errors.Is(err, functions.ErrOtherRelease), apierrors.IsNotFound(err):
+		return dropped, nil
+	case err != nil:
+		return lost, err
+	}
+	return as, nil
+}
+
+// data is the verdict without the ChangePod.
+func (r *receiver) data(v verdict, w *v1alpha1.ChangeWorkload) events.ChangePodVerdict {
+	return events.ChangePodVerdict{
+		Namespace: w.Namespace, ChangeWorkload: w.Name, Version: w.Spec.Reversion,
+		BizExecOrderID: v.said.BizExecOrderID, NodeID: v.said.NodeID, Stage: v.said.Stage,
+		Verdict: v.said.Verdict, Unjudged: v.unjudged, Message: v.said.Message, PodResults: v.said.PodResults,
+		Time: metav1.NewMicroTime(r.Clock.Now()),
+	}
+}
+
+// persist repeats what did not work until ctx ends: the API server may be back
+// in a second, a full inbox empty, and the verdict will not come again.
+func persist[T any](ctx context.Context, try func() (T, error)) (T, error) {
+	var last error
+	result, err := backoff.Retry(ctx, func() (T, error) {
+		result, err := try()
+		last = err
+		return result, err
+	}, backoff.WithMaxElapsedTime(0))
+	if err != nil && last != nil {
+		err = last // worth more than the end of ctx
+	}
+	return result, err
+}

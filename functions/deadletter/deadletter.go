@@ -1,0 +1,96 @@
+// Package deadletter is the function that gets what could not be delivered. A
+// verdict, which will not come again, goes to the inbox of its ChangeWorkload;
+// everything else is a wake-up, which its reconciler sends again, and becomes a
+// Kubernetes Event on the object that was not woken.
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+)
+
+type function struct {
+	change  versioned.Interface
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	clock   clock.PassiveClock
+	letters metric.Int64Counter
+}
+
+// New returns the function. dynamic reads the objects that events are about.
+func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
+	letters, err := meter.Int64Counter("breakwater.deadletters",
+		metric.WithDescription("Events that could not be delivered, by type and what became of them."))
+	if err != nil {
+		return nil, fmt.Errorf("create metric: %w", err)
+	}
+	f := &function{change: change, kube: kube, dynamic: dynamic, clock: clock, letters: letters}
+	return f.handle, nil
+}
+
+func (f *function) handle(ctx context.Context, e event.Event) error {
+	became, err := f.take(ctx, e)
+	if err != nil {
+		became = "not-stored"
+	}
+	eventType := e.Type()
+	if !slices.Contains(events.Types(), eventType) {
+		eventType = "other"
+	}
+	f.letters.Add(ctx, 1, metric.WithAttributes(attribute.String("type", eventType), attribute.String("became", became)))
+	return err
+}
+
+// take returns what became of the event. Only a verdict that could not be
+// stored is an error: it is worth every repetition, a wake-up is not.
+func (f *function) take(ctx context.Context, e event.Event) (string, error) {
+	if e.Type() == events.TypeChangePodVerdict {
+		said, err := events.ParseChangePodVerdict(e)
+		if err == nil {
+			return f.keep(ctx, said)
+		}
+		// Nobody can read it, here or anywhere.
+		logging.FromContext(ctx).Errorw("a verdict that cannot be read is lost", "error", err)
+	}
+	if err := f.tell(ctx, e); err != nil {
+		logging.FromContext(ctx).Warnw("a dead letter could not be shown on its object", "error", err)
+		return "counted", nil
+	}
+	return "shown", nil
+}
+
+// keep puts a verdict into the inbox of its release, if that is still there.
+func (f *function) keep(ctx context.Context, said events.ChangePodVerdict) (string, error) {
+	release, err := f.change.AppV1alpha1().ChangeWorkloads(said.Namespace).Get(ctx, said.ChangeWorkload, metav1.GetOptions{})
+	if err == nil && release.Spec.OrderID != said.BizExecOrderID {
+		return "outdated", nil
+	}
+	if err == nil {
+		err = functions.PutIntoInbox(ctx, f.change, release.Namespace, release.Name, release.UID, said.Inbox())
+	}
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, functions.ErrOtherRelease):
+		return "outdated", nil
+	case err != nil:
+		logging.FromContext(ctx).Errorw("a verdict is not stored yet", "node", said.NodeID, "stage", said.Stage, "error", err)
+		return "", fmt.Errorf("keep the verdict of node %s: %w", said.NodeID, err)
+	default:
+		return "inbox", nil
+	}
+}

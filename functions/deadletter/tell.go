@@ -1,0 +1,103 @@
+package deadletter
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// The extensions that a Broker adds to a dead letter.
+const (
+	extensionDestination = "knativeerrordest"
+	extensionCode        = "knativeerrorcode"
+)
+
+// maxMessage is how many bytes the message of a Kubernetes Event may have.
+const maxMessage = 1024
+
+// tell writes a Kubernetes Event on the object that the event's source names.
+// The same dead letter again counts the Event up.
+func (f *function) tell(ctx context.Context, e event.Event) error {
+	resource, namespace, name, err := parseSource(e.Source())
+	if err != nil {
+		return err
+	}
+	object, err := f.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read %s %s/%s: %w", resource.Resource, namespace, name, err)
+	}
+	now := metav1.NewTime(f.clock.Now())
+	told := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LabelValue(name) + "." + hash(e.Source(), e.ID())},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
+			Namespace: namespace, Name: name, UID: object.GetUID(),
+		},
+		Reason:         v1alpha1.ReasonUndelivered,
+		Message:        message(e),
+		Type:           corev1.EventTypeWarning,
+		Source:         corev1.EventSource{Component: "deadletter"},
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		ReportingController: v1alpha1.GroupName + "/deadletter",
+	}
+	api := f.kube.CoreV1().Events(namespace)
+	_, err = api.Create(ctx, told, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	old, err := api.Get(ctx, told.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	old.Count, old.LastTimestamp, old.Message = old.Count+1, now, told.Message
+	_, err = api.Update(ctx, old, metav1.UpdateOptions{})
+	return err
+}
+
+// message says what did not arrive where, and why.
+func message(e event.Event) string {
+	extensions := e.Extensions()
+	text := fmt.Sprintf("event %s (id %s) could not be delivered", e.Type(), e.ID())
+	if to, ok := extensions[extensionDestination].(string); ok {
+		text += " to " + to
+	}
+	if code, ok := extensions[extensionCode]; ok {
+		text += fmt.Sprintf(": status %v", code)
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	for len(text) > maxMessage {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return text
+}
+
+// parseSource reads the path of a namespaced object:
+// /apis/<group>/<version>/namespaces/<namespace>/<plural>/<name>, or
+// /api/<version>/... for the core group.
+func parseSource(source string) (resource schema.GroupVersionResource, namespace, name string, err error) {
+	parts := strings.Split(strings.TrimPrefix(source, "/"), "/")
+	if len(parts) == 6 && parts[0] == "api" {
+		parts = append([]string{"apis", ""}, parts[1:]...)
+	}
+	if len(parts) != 7 || parts[0] != "apis" || parts[3] != "namespaces" || parts[4] == "" || parts[6] == "" {
+		return resource, "", "", fmt.Errorf("source %q is not the path of a namespaced object", source)
+	}
+	return schema.GroupVersionResource{Group: parts[1], Version: parts[2], Resource: parts[5]}, parts[4], parts[6], nil
+}
+
+func hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:8])
+}

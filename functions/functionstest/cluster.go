@@ -1,0 +1,218 @@
+// Package functionstest has an API server in memory for the functions' tests.
+// Other than the plain fake clientset it compares and swaps: a patch of a
+// status needs the resourceVersion that it was decided on, and is refused with
+// a conflict when that is not the current one any more.
+package functionstest
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+)
+
+// Cluster is the API server.
+type Cluster struct {
+	Change *fake.Clientset
+	Kube   *kubefake.Clientset
+
+	t        *testing.T
+	mu       sync.Mutex
+	version  int
+	before   func()
+	patches  int
+	failWith error
+}
+
+// New returns an API server that has the objects.
+func New(t *testing.T, objects ...runtime.Object) *Cluster {
+	c := &Cluster{Change: fake.NewSimpleClientset(), Kube: kubefake.NewClientset(), t: t, version: 1}
+	for _, object := range objects {
+		if err := c.Change.Tracker().Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Change.PrependReactor("patch", "*", c.patch)
+	c.Change.PrependReactor("list", "changepods", c.listChangePods)
+	return c
+}
+
+// BeforeNextPatch runs f between the next read and its write, once: what f
+// writes with Write makes that write a conflict.
+func (c *Cluster) BeforeNextPatch(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = f
+}
+
+// FailPatches makes all patches fail; nil ends that.
+func (c *Cluster) FailPatches(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failWith = err
+}
+
+// Patches is how many patches were stored.
+func (c *Cluster) Patches() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.patches
+}
+
+// Configure writes the configuration of a server that is reached at the URL;
+// without one only the token is there.
+func (c *Cluster) Configure(url, token string) {
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}
+	}
+	objects := []runtime.Object{
+		&corev1.Secret{ObjectMeta: meta(altershield.SecretName), Data: map[string][]byte{altershield.TokenKey: []byte(token)}},
+		&corev1.ConfigMap{ObjectMeta: meta(altershield.ConfigMapName), Data: map[string]string{
+			"base-url": url, "platform": "breakwater", "tenant-code": "t", "change-scene-key": "s", "cluster-name": "c",
+		}},
+	}
+	for _, object := range objects {
+		if err := c.Kube.Tracker().Add(object); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// ChangePod returns the object as it is stored.
+func (c *Cluster) ChangePod(name string) *v1alpha1.ChangePod {
+	c.t.Helper()
+	p, err := c.Change.AppV1alpha1().ChangePods(Namespace).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// ChangeWorkload returns the object as it is stored.
+func (c *Cluster) ChangeWorkload(name string) *v1alpha1.ChangeWorkload {
+	c.t.Helper()
+	w, err := c.Change.AppV1alpha1().ChangeWorkloads(Namespace).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return w
+}
+
+// Write stores the object as somebody else would.
+func (c *Cluster) Write(object interface {
+	runtime.Object
+	metav1.Object
+}) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	object.SetResourceVersion(strconv.Itoa(c.version))
+	resource := v1alpha1.SchemeGroupVersion.WithResource("changepods")
+	if _, ok := object.(*v1alpha1.ChangeWorkload); ok {
+		resource.Resource = "changeworkloads"
+	}
+	if err := c.Change.Tracker().Update(resource, object, object.GetNamespace()); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// patch is the API server's side of compare-and-swap.
+func (c *Cluster) patch(action clienttesting.Action) (bool, runtime.Object, error) {
+	c.mu.Lock()
+	before, failure := c.before, c.failWith
+	c.before = nil
+	c.mu.Unlock()
+	if failure != nil {
+		return true, nil, failure
+	}
+	if before != nil {
+		before()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	patch := action.(clienttesting.PatchAction)
+	if patch.GetSubresource() != "status" {
+		c.t.Errorf("%s %s was patched beside its status", patch.GetResource().Resource, patch.GetName())
+	}
+	current, err := c.Change.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	next, err := c.apply(current, patch)
+	if err != nil {
+		return true, nil, err
+	}
+	c.patches++
+	return true, next, c.Change.Tracker().Update(patch.GetResource(), next, patch.GetNamespace())
+}
+
+func (c *Cluster) apply(current runtime.Object, patch clienttesting.PatchAction) (runtime.Object, error) {
+	var decidedOn struct {
+		Metadata struct {
+			ResourceVersion *string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(patch.GetPatch(), &decidedOn); err != nil {
+		return nil, err
+	}
+	version := current.(metav1.Object).GetResourceVersion()
+	switch said := decidedOn.Metadata.ResourceVersion; {
+	case said == nil:
+		c.t.Errorf("a patch of %s names no resourceVersion: %s", patch.GetName(), patch.GetPatch())
+	case *said != version:
+		return nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), nil)
+	}
+	raw, err := json.Marshal(current)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := jsonpatch.MergePatch(raw, patch.GetPatch())
+	if err != nil {
+		return nil, err
+	}
+	var next interface {
+		runtime.Object
+		metav1.Object
+	} = &v1alpha1.ChangePod{}
+	if _, ok := current.(*v1alpha1.ChangeWorkload); ok {
+		next = &v1alpha1.ChangeWorkload{}
+	}
+	if err := json.Unmarshal(merged, next); err != nil {
+		return nil, err
+	}
+	c.version++
+	next.SetResourceVersion(strconv.Itoa(c.version))
+	return next, nil
+}
+
+// listChangePods knows the one selectable field.
+func (c *Cluster) listChangePods(action clienttesting.Action) (bool, runtime.Object, error) {
+	list := action.(clienttesting.ListAction)
+	restrictions := list.GetListRestrictions()
+	node, byNode := restrictions.Fields.RequiresExactMatch("status.changePodId")
+	all, err := c.Change.Tracker().List(list.GetResource(), v1alpha1.SchemeGroupVersion.WithKind("ChangePod"), list.GetNamespace())
+	if err != nil {
+		return true, nil, err
+	}
+	out := &v1alpha1.ChangePodList{}
+	for _, p := range all.(*v1alpha1.ChangePodList).Items {
+		if restrictions.Labels.Matches(labelsOf(p)) && (!byNode || p.Status.ChangePodID == node) {
+			out.Items = append(out.Items, p)
+		}
+	}
+	return true, out, nil
+}

@@ -1,0 +1,82 @@
+// Package report is the function that keeps the server informed of releases:
+// each pod that is finished and each change of a ChangeWorkload's state becomes
+// a record there. The server checks nothing and calls nothing back for them,
+// and nothing in the cluster depends on them.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/functions"
+)
+
+type function struct {
+	client   versioned.Interface
+	server   *functions.Server
+	reported metric.Int64Counter
+}
+
+// New returns the function.
+func New(client versioned.Interface, server *functions.Server, meter metric.Meter) (functions.Function, error) {
+	reported, err := meter.Int64Counter("breakwater.reports",
+		metric.WithDescription("Records sent to the server, by result."))
+	if err != nil {
+		return nil, fmt.Errorf("create metric: %w", err)
+	}
+	return (&function{client: client, server: server, reported: reported}).handle, nil
+}
+
+// handle sends one record. A call that fails is counted and the event is
+// answered as done: the client has tried for its whole deadline, records have
+// no order that a gap would break, and a Broker that repeats them would only
+// hold up the events behind.
+func (f *function) handle(ctx context.Context, e event.Event) error {
+	about, err := parse(e)
+	if err != nil {
+		return functions.Permanent(err)
+	}
+	server, _, err := f.server.Client(ctx)
+	if err != nil || server == nil {
+		return err
+	}
+	workload, err := f.client.AppV1alpha1().ChangeWorkloads(about.namespace).Get(ctx, about.changeWorkload, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the release: %w", err)
+	}
+	if !about.isAbout(workload) || workload.Spec.Attempt == 0 {
+		return nil
+	}
+	_, err = server.SubmitEvent(ctx, about.record(workload))
+	if err != nil {
+		logging.FromContext(ctx).Warnw("a record did not reach the server", "error", err)
+	}
+	f.reported.Add(ctx, 1, metric.WithAttributes(attribute.String("result", result(err))))
+	return nil
+}
+
+func result(err error) string {
+	var transport *altershield.TransportError
+	switch {
+	case err == nil:
+		return "recorded"
+	case errors.As(err, &transport):
+		return v1alpha1.ReasonServerUnreachable
+	default:
+		return v1alpha1.ReasonServerRefused
+	}
+}

@@ -1,0 +1,157 @@
+package submit
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Outcome is what is done for a wake-up; it serves as a metric label.
+type Outcome string
+
+// The outcomes.
+const (
+	// Nothing: the wake-up is outdated, or its call was made.
+	Nothing Outcome = "nothing"
+	// InFlight: somebody wrote an intent and may be calling right now.
+	InFlight Outcome = "in-flight"
+	// OpenOrder: without the order the server refuses every batch.
+	OpenOrder Outcome = "open-order"
+	// StartBatch asks for the PRE check.
+	StartBatch Outcome = "start-batch"
+	// FinishBatch asks for the POST check.
+	FinishBatch Outcome = "finish-batch"
+	// AskRetrieve: the server may have a verdict whose callback was lost, or
+	// may have taken a finish whose answer was lost.
+	AskRetrieve Outcome = "ask-retrieve"
+)
+
+// Input is all that a decision depends on.
+type Input struct {
+	Workload *v1alpha1.ChangeWorkload
+	// Pod is nil for changeworkload.started, which is about the order alone.
+	Pod *v1alpha1.ChangePod
+	// Stage is what the wake-up is for; without meaning where Pod is nil.
+	Stage v1alpha1.Stage
+	// Asked says that retrieve was asked in the course of this wake-up and did
+	// not say pass, which tells nothing: the server says fail also while a
+	// check runs, and of one that never began.
+	Asked bool
+	Now   time.Time
+	// CallDeadline is how long a call to the server can take: an intent that
+	// is older and has no answer will not get one.
+	CallDeadline time.Duration
+}
+
+// Decision is what has to be done, and why.
+type Decision struct {
+	Outcome Outcome
+	Reason  string
+}
+
+// Decide says what a wake-up leads to, from facts alone: the wake-up may be
+// doubled, late or outdated.
+func Decide(in Input) Decision {
+	for _, step := range []func(Input) Decision{release, batch, order, call} {
+		if d := step(in); d.Outcome != "" {
+			return d
+		}
+	}
+	return Decision{Nothing, "the order is open"}
+}
+
+// release: is this a release that the server is to judge?
+func release(in Input) Decision {
+	w := in.Workload
+	switch {
+	case w.DeletionTimestamp != nil:
+		return Decision{Nothing, "the release is being deleted"}
+	case w.Spec.Attempt == 0:
+		return Decision{Nothing, "a baseline is not judged"}
+	case w.Status.Phase == v1alpha1.WorkloadFailed:
+		return Decision{Nothing, "the server did not take the order in time"}
+	}
+	return Decision{}
+}
+
+// batch: does the batch still wait for the stage?
+func batch(in Input) Decision {
+	p := in.Pod
+	switch {
+	case p == nil:
+		return Decision{}
+	case p.DeletionTimestamp != nil:
+		return Decision{Nothing, "the batch is being deleted"}
+	case !owned(p, in.Workload):
+		return Decision{Nothing, "the batch belongs to another attempt"}
+	case past(in.Stage, p.Status.Phase):
+		return Decision{Nothing, "the batch is past the stage"}
+	case p.Status.VerdictOf(in.Stage) != nil:
+		return Decision{Nothing, "the verdict is there"}
+	case in.Stage == v1alpha1.StagePre && p.Status.SubmissionOf(v1alpha1.StagePost) != nil:
+		return Decision{Nothing, "the batch is past the stage"}
+	case in.Stage == v1alpha1.StagePost && p.Status.ChangePodID == "":
+		return Decision{Nothing, "the batch was not started"}
+	}
+	return Decision{}
+}
+
+// past says whether a stage is over in a state. A state lags behind the facts,
+// so that an earlier one says nothing.
+func past(stage v1alpha1.Stage, phase v1alpha1.PodPhase) bool {
+	switch phase {
+	case v1alpha1.PodInit, v1alpha1.PodPreWait, v1alpha1.PodPreSubmitted:
+		return false
+	case v1alpha1.PodPostWait, v1alpha1.PodPostSubmitted:
+		return stage == v1alpha1.StagePre
+	default:
+		return true
+	}
+}
+
+// order: opening it twice does no harm, so it needs no intent.
+func order(in Input) Decision {
+	if o := in.Workload.Status.Order; o == nil || o.OpenedTime == nil {
+		return Decision{OpenOrder, "the order is not open"}
+	}
+	return Decision{}
+}
+
+// call: a start that is repeated makes another node, whose predecessor's
+// verdict is dropped. A finish that is repeated is refused while the check of
+// the first one runs, and accepted and never judged after that; so the server
+// is asked before whether it has passed the batch already.
+func call(in Input) Decision {
+	if in.Pod == nil {
+		return Decision{}
+	}
+	first := map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
+	s := in.Pod.Status.SubmissionOf(in.Stage)
+	switch {
+	case s == nil:
+		return Decision{first, "the call was not made"}
+	case s.AnsweredTime != nil && in.Now.Sub(s.AnsweredTime.Time) < in.CallDeadline:
+		return Decision{Nothing, "the server was called and its verdict may come"}
+	case s.AnsweredTime != nil && !in.Asked:
+		return Decision{AskRetrieve, "the server was called and no verdict came"}
+	case s.AnsweredTime != nil:
+		return Decision{Nothing, "the server has no verdict that one can believe"}
+	case s.Error == nil && in.Now.Sub(s.IntentTime.Time) < in.CallDeadline:
+		return Decision{InFlight, "somebody is calling"}
+	case in.Stage == v1alpha1.StagePre:
+		return Decision{first, "the last start was not answered"}
+	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRefused:
+		return Decision{first, "the last finish was refused"}
+	case !in.Asked:
+		return Decision{AskRetrieve, "the last finish may have arrived"}
+	default:
+		return Decision{first, "nothing says that the last finish arrived"}
+	}
+}
+
+func owned(p *v1alpha1.ChangePod, w *v1alpha1.ChangeWorkload) bool {
+	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == w.UID })
+}

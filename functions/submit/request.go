@@ -1,0 +1,88 @@
+package submit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// What is told to the server. Its own limits (lengths, required fields) are
+// the client's business.
+
+// releaseParams is what a person at the server reads of a release.
+type releaseParams struct {
+	Namespace    string `json:"namespace"`
+	WorkloadType string `json:"workloadType"`
+	WorkloadName string `json:"workloadName"`
+	Revision     string `json:"revision"`
+	Attempt      int64  `json:"attempt"`
+}
+
+// finishResult is serviceResult of a finished batch.
+type finishResult struct {
+	releaseParams
+	Pods []string `json:"pods"`
+}
+
+func paramsOf(w *v1alpha1.ChangeWorkload) releaseParams {
+	return releaseParams{
+		Namespace: w.Namespace, WorkloadType: w.Spec.WorkloadRef.Kind, WorkloadName: w.Spec.WorkloadRef.Name,
+		Revision: w.Spec.Reversion, Attempt: w.Spec.Attempt,
+	}
+}
+
+func orderOf(w *v1alpha1.ChangeWorkload) altershield.OpenOrder {
+	name := w.Namespace + "/" + w.Spec.WorkloadRef.Name
+	return altershield.OpenOrder{
+		OrderID:  w.Spec.OrderID,
+		Title:    fmt.Sprintf("%s %s, version %s, attempt %d", w.Spec.WorkloadRef.Kind, name, w.Spec.Reversion, w.Spec.Attempt),
+		Apps:     []string{w.Spec.AppName},
+		Contents: []altershield.Content{{Type: w.Spec.WorkloadRef.Kind, Name: name}},
+		Params:   paramsOf(w),
+	}
+}
+
+func startOf(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod, now time.Time) altershield.StartBatch {
+	return altershield.StartBatch{
+		OrderID:      w.Spec.OrderID,
+		BatchNo:      p.Spec.BatchNo,
+		TotalBatches: totalBatches(w, p.Spec.BatchNo),
+		// Which batch is the last is known when the release has ended: until
+		// then it can grow by a scale or by pods that are replaced.
+		Last:      false,
+		StartTime: now,
+		Info: altershield.BatchInfo{
+			Namespace: w.Namespace, WorkloadType: w.Spec.WorkloadRef.Kind, WorkloadName: w.Spec.WorkloadRef.Name,
+			Pods: podNames(p), Revision: w.Spec.Reversion,
+		},
+	}
+}
+
+func finishOf(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod, now time.Time) altershield.Finish {
+	pods := podNames(p)
+	return altershield.Finish{
+		OrderID:    w.Spec.OrderID,
+		NodeID:     p.Status.ChangePodID,
+		Message:    fmt.Sprintf("%d pods are ready", len(pods)),
+		Result:     finishResult{paramsOf(w), pods},
+		FinishTime: now,
+		Pods:       pods,
+	}
+}
+
+// totalBatches is the best estimate of a number that the server requires and
+// that nobody knows before the end.
+func totalBatches(w *v1alpha1.ChangeWorkload, batchNo int32) int32 {
+	size := max(1, w.Spec.CountThreshold)
+	return max(batchNo+1, (w.Status.Counts.Pods+size-1)/size)
+}
+
+func podNames(p *v1alpha1.ChangePod) []string {
+	var names []string
+	for _, info := range p.Spec.PodInfos {
+		names = append(names, info.Pod)
+	}
+	return names
+}

@@ -1,0 +1,88 @@
+package functions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.uber.org/zap"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/observability"
+	"knative.dev/pkg/observability/metrics"
+	"knative.dev/pkg/observability/tracing"
+)
+
+// Where the manifests mount the ConfigMaps of the same names, which are those
+// of every Knative component. A mounted file is there before the process is: a
+// read through the API would either delay the first event or miss its metrics.
+const (
+	loggingPath       = "/etc/config-logging"
+	observabilityPath = "/etc/config-observability"
+)
+
+// NewLogger returns the logger of a function, at the level that the ConfigMap
+// config-logging has for its name.
+func NewLogger(name string) (*zap.SugaredLogger, error) {
+	data, err := load(loggingPath)
+	if err != nil {
+		return nil, err
+	}
+	config, err := logging.NewConfigFromMap(data)
+	if err != nil {
+		return nil, fmt.Errorf("read config-logging: %w", err)
+	}
+	logger, _ := logging.NewLoggerFromConfig(config, name)
+	return logger, nil
+}
+
+// SetUpTelemetry sets the process's meters, tracers and propagator as the
+// ConfigMap config-observability has them; without it nothing is exported. A
+// function that scales to zero is seldom there when Prometheus asks: push its
+// metrics (OTLP). The returned flush sends what was not sent yet.
+func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Context) error, err error) {
+	data, err := load(observabilityPath)
+	if err != nil {
+		return nil, err
+	}
+	config, err := observability.NewFromMap(data)
+	if err != nil {
+		return nil, fmt.Errorf("read config-observability: %w", err)
+	}
+	who, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", name)))
+	if err != nil {
+		return nil, fmt.Errorf("name the source of telemetry: %w", err)
+	}
+	meters, err := metrics.NewMeterProvider(ctx, config.Metrics, sdkmetric.WithResource(who))
+	if err != nil {
+		return nil, fmt.Errorf("set up metrics: %w", err)
+	}
+	tracers, err := tracing.NewTracerProvider(ctx, config.Tracing, sdktrace.WithResource(who))
+	if err != nil {
+		return nil, fmt.Errorf("set up traces: %w", err)
+	}
+	otel.SetMeterProvider(meters)
+	otel.SetTracerProvider(tracers)
+	otel.SetTextMapPropagator(tracing.DefaultTextMapPropagator())
+	return func(ctx context.Context) error {
+		return errors.Join(meters.Shutdown(ctx), tracers.Shutdown(ctx))
+	}, nil
+}
+
+// load reads a mounted ConfigMap; one that is not there is empty.
+func load(path string) (map[string]string, error) {
+	data, err := configmap.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data, nil
+}

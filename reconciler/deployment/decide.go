@@ -1,0 +1,106 @@
+package deployment
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// kind is the kind of workload that this package answers for.
+const kind = "Deployment"
+
+// Input is everything that a decision about a Deployment follows from.
+type Input struct {
+	// OptedIn: the Deployment's namespace is guarded.
+	OptedIn bool
+	// Deleting: the Deployment has a deletionTimestamp.
+	Deleting bool
+	// UID is the Deployment's.
+	UID types.UID
+	// Label is the value of the version label.
+	Label string
+	// Release is what the annotations say; Known is false when they are
+	// missing or do not read.
+	Release v1alpha1.Release
+	Known   bool
+	// Computed is the version of the template as it stands.
+	Computed string
+	// Carriers is how many ReplicaSets of the Deployment carry Label as their
+	// version. No two of them have one template, so more than one means that
+	// a template got past admission under the version of another.
+	Carriers int
+	// Named is the ChangeWorkload that has the name of this release, or nil.
+	Named *v1alpha1.ChangeWorkload
+	// Owned are all ChangeWorkloads of the Deployment, Named among them.
+	Owned []*v1alpha1.ChangeWorkload
+}
+
+// Touch says why the Deployment is to pass admission again.
+type Touch string
+
+// The reasons to touch; a bounded set, it is a metric label.
+const (
+	// TouchNone: what the webhook wrote is all there.
+	TouchNone Touch = ""
+	// TouchUnversioned: label or annotations are missing or malformed: the
+	// object is older than the webhook or its namespace's opt-in.
+	TouchUnversioned Touch = "unversioned"
+	// TouchSkipped: the template changed while the webhook could not be asked.
+	TouchSkipped Touch = "skipped"
+)
+
+// Decision is what is to be done, in the order of the fields.
+type Decision struct {
+	Touch Touch
+	// Conflict: a ChangeWorkload of that name belongs to a workload of another
+	// kind. It is never deleted, and none is created.
+	Conflict bool
+	// DeleteStale is the ChangeWorkload that has the name but is about another
+	// attempt or an earlier Deployment of the name; nil when there is none.
+	DeleteStale *v1alpha1.ChangeWorkload
+	// Create: the release has no ChangeWorkload, or will have none in a moment.
+	Create bool
+	// DeleteHistory are ChangeWorkloads of earlier releases: this one succeeded.
+	DeleteHistory []*v1alpha1.ChangeWorkload
+}
+
+// Decide says what follows for a Deployment. It does not compare versions to
+// find out whether a touch is due: when Kubernetes learns a new default, the
+// computed version of every stored template changes though nobody released
+// anything.
+func Decide(in Input) Decision {
+	if !in.OptedIn || in.Deleting {
+		return Decision{}
+	}
+	if !in.Known || in.Label != in.Release.Version {
+		return Decision{Touch: TouchUnversioned}
+	}
+	d := Decision{}
+	if in.Computed != in.Label && in.Carriers > 1 {
+		d.Touch = TouchSkipped
+	}
+	switch c := in.Named; {
+	case c == nil:
+		d.Create = true
+	case c.Spec.WorkloadRef.Kind != kind:
+		d.Conflict = true
+	case c.DeletionTimestamp != nil:
+		// Its deletion will wake us.
+	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
+		d.DeleteStale, d.Create = c, true
+	case c.Status.Phase == v1alpha1.WorkloadSuccess:
+		d.DeleteHistory = history(in)
+	}
+	return d
+}
+
+// history are the Deployment's other ChangeWorkloads.
+func history(in Input) []*v1alpha1.ChangeWorkload {
+	var old []*v1alpha1.ChangeWorkload
+	for _, c := range in.Owned {
+		if c.UID != in.Named.UID && c.DeletionTimestamp == nil {
+			old = append(old, c)
+		}
+	}
+	return old
+}

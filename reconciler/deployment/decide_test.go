@@ -1,0 +1,127 @@
+package deployment
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// recorded is a ChangeWorkload as Decide sees it.
+func recorded(uid string, workload types.UID, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	c := &v1alpha1.ChangeWorkload{}
+	c.Name, c.UID = "sleep--x--"+uid, types.UID(uid)
+	c.Spec.WorkloadRef = v1alpha1.WorkloadRef{Kind: kind, UID: workload}
+	c.Spec.Attempt = attempt
+	c.Status.Phase = phase
+	return c
+}
+
+func TestDecide(t *testing.T) {
+	// A Deployment that the webhook has seen, at its second attempt.
+	input := func(change func(*Input)) Input {
+		in := Input{
+			OptedIn: true, UID: "d", Label: "v1", Computed: "v1", Carriers: 1,
+			Release: v1alpha1.Release{Version: "v1", Attempt: 2}, Known: true,
+		}
+		if change != nil {
+			change(&in)
+		}
+		return in
+	}
+	running, old := recorded("now", "d", 2, v1alpha1.WorkloadRunning), recorded("old", "d", 1, v1alpha1.WorkloadSuccess)
+	success, suspended := recorded("now", "d", 2, v1alpha1.WorkloadSuccess), recorded("now", "d", 2, v1alpha1.WorkloadSuspend)
+	earlier, stranger := recorded("now", "d", 1, v1alpha1.WorkloadSuccess), recorded("now", "d0", 2, v1alpha1.WorkloadSuccess)
+	leaving := recorded("now", "d", 1, v1alpha1.WorkloadSuccess)
+	leaving.DeletionTimestamp = ptr.To(metav1.Now())
+	oldLeaving := recorded("gone", "d", 1, v1alpha1.WorkloadSuspend)
+	oldLeaving.DeletionTimestamp = ptr.To(metav1.Now())
+	otherKind := recorded("now", "s", 2, v1alpha1.WorkloadRunning)
+	otherKind.Spec.WorkloadRef.Kind = "StatefulSet"
+	list := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
+
+	tests := map[string]struct {
+		in   Input
+		want Decision
+	}{
+		"a Deployment outside guarded namespaces is left alone": {
+			in: input(func(in *Input) { in.OptedIn, in.Known, in.Label = false, false, "" }),
+		},
+		"a Deployment that is being deleted is left alone": {
+			in: input(func(in *Input) { in.Deleting, in.Known = true, false }),
+		},
+		"without annotations it is touched, and nothing is created on a guess": {
+			in:   input(func(in *Input) { in.Known, in.Release = false, v1alpha1.Release{} }),
+			want: Decision{Touch: TouchUnversioned},
+		},
+		"without the label it is touched": {
+			in:   input(func(in *Input) { in.Label = "" }),
+			want: Decision{Touch: TouchUnversioned},
+		},
+		"when label and annotation differ it is touched": {
+			in:   input(func(in *Input) { in.Label = "v0" }),
+			want: Decision{Touch: TouchUnversioned},
+		},
+		"a release without a ChangeWorkload gets one": {
+			in:   input(nil),
+			want: Decision{Create: true},
+		},
+		"a baseline gets one too": {
+			in:   input(func(in *Input) { in.Release.Attempt = 0 }),
+			want: Decision{Create: true},
+		},
+		"a release gets one while that of the version before is still running": {
+			in:   input(func(in *Input) { in.Owned = list(recorded("old", "d", 1, v1alpha1.WorkloadRunning)) }),
+			want: Decision{Create: true},
+		},
+		"a running release keeps its ChangeWorkload and the history": {
+			in: input(func(in *Input) { in.Named, in.Owned = running, list(running, old) }),
+		},
+		"a suspended release keeps the history: it is what a rollback goes to": {
+			in: input(func(in *Input) { in.Named, in.Owned = suspended, list(suspended, old) }),
+		},
+		"a successful release deletes the history": {
+			in:   input(func(in *Input) { in.Named, in.Owned = success, list(old, success) }),
+			want: Decision{DeleteHistory: list(old)},
+		},
+		"history that is being deleted is not deleted again": {
+			in: input(func(in *Input) { in.Named, in.Owned = success, list(oldLeaving, success) }),
+		},
+		"a version applied again is a new attempt: its ChangeWorkload is made anew": {
+			in:   input(func(in *Input) { in.Named, in.Owned = earlier, list(earlier, old) }),
+			want: Decision{DeleteStale: earlier, Create: true},
+		},
+		"the ChangeWorkload of an earlier Deployment of the name is made anew": {
+			in:   input(func(in *Input) { in.Named = stranger }),
+			want: Decision{DeleteStale: stranger, Create: true},
+		},
+		"an old ChangeWorkload that is being deleted is waited for": {
+			in: input(func(in *Input) { in.Named = leaving }),
+		},
+		"the ChangeWorkload of another kind's workload is never deleted": {
+			in:   input(func(in *Input) { in.Named = otherKind }),
+			want: Decision{Conflict: true},
+		},
+		"a new default of Kubernetes, which changes the computed version, is no release": {
+			in: input(func(in *Input) { in.Computed, in.Named = "v2", running }),
+		},
+		"a template that came past the webhook, seen by two ReplicaSets of one version, is touched": {
+			in:   input(func(in *Input) { in.Computed, in.Carriers, in.Named = "v2", 2, running }),
+			want: Decision{Touch: TouchSkipped},
+		},
+		"two ReplicaSets of one version are no touch when the version is right": {
+			in: input(func(in *Input) { in.Carriers, in.Named = 2, running }),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Decide(tc.in)); diff != "" {
+				t.Error("(-want +got):", diff)
+			}
+		})
+	}
+}

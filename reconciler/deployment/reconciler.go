@@ -1,0 +1,196 @@
+// Package deployment gives every release of a Deployment its ChangeWorkload.
+//
+// Which release a Deployment is at, the webhook has written on it: version and
+// attempt. This reconciler asks for that where it is missing (a touch: an
+// update that changes nothing passes admission again), creates one
+// ChangeWorkload a version and attempt, and deletes those of earlier releases
+// once the current one is a Success. It never writes to the Deployment itself.
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/clock"
+	reconcilerdeployment "knative.dev/pkg/client/injection/kube/reconciler/apps/v1/deployment"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+)
+
+// behind is how long to wait where a cache has not yet seen what the API
+// server has, or an object of the name is still being deleted.
+const behind = time.Second
+
+// Reconciler keeps ChangeWorkloads in step with Deployments.
+type Reconciler struct {
+	kube            kubernetes.Interface
+	client          versioned.Interface
+	namespaces      corelisters.NamespaceLister
+	replicaSets     appslisters.ReplicaSetLister
+	changeWorkloads listers.ChangeWorkloadLister
+	// settings returns the settings in force.
+	settings func() settings.Settings
+	cluster  *cluster
+	// touches says when a touch without effect is due again.
+	touches *wakeup.Schedule
+	// touched counts touches by reason and effect.
+	touched metric.Int64Counter
+	clock   clock.PassiveClock
+}
+
+var _ reconcilerdeployment.Interface = (*Reconciler)(nil)
+
+// ReconcileKind decides about one Deployment and does what was decided.
+func (r *Reconciler) ReconcileKind(ctx context.Context, d *appsv1.Deployment) reconciler.Event {
+	in, err := r.gather(d)
+	if err != nil {
+		return err
+	}
+	decision := Decide(in)
+	again, changed, err := r.touch(ctx, d, decision.Touch)
+	if err != nil || changed {
+		return err // the changed object is on its way to the cache
+	}
+	if err := r.apply(ctx, d, in, decision); err != nil {
+		return err
+	}
+	if again > 0 {
+		return controller.NewRequeueAfter(again)
+	}
+	return nil
+}
+
+// gather reads what Decide wants, from caches only.
+func (r *Reconciler) gather(d *appsv1.Deployment) (Input, error) {
+	ns, err := r.namespaces.Get(d.Namespace)
+	if apierrs.IsNotFound(err) {
+		return Input{}, nil // not opted in, as far as is known
+	} else if err != nil {
+		return Input{}, fmt.Errorf("read namespace %s: %w", d.Namespace, err)
+	}
+	in := Input{
+		OptedIn:  v1alpha1.OptedIn(ns),
+		Deleting: d.DeletionTimestamp != nil,
+		UID:      d.UID,
+		Label:    d.Labels[v1alpha1.VersionKey],
+	}
+	if !in.OptedIn || in.Deleting {
+		return in, nil
+	}
+	in.Release, in.Known = v1alpha1.ReleaseOf(d.Annotations)
+	in.Known = in.Known && v1alpha1.IsTemplateVersion(in.Release.Version)
+	if in.Computed, err = v1alpha1.TemplateVersion(&d.Spec.Template); err != nil {
+		return Input{}, controller.NewPermanentError(err)
+	}
+	if in.Carriers, err = carriers(r.replicaSets, d, in.Label); err != nil {
+		return Input{}, err
+	}
+	all, err := r.changeWorkloads.ChangeWorkloads(d.Namespace).List(labels.Everything())
+	if err != nil {
+		return Input{}, fmt.Errorf("list ChangeWorkloads: %w", err)
+	}
+	name := v1alpha1.ChangeWorkloadName(d.Name, in.Release.Version)
+	for _, c := range all {
+		if c.Name == name {
+			in.Named = c
+		}
+		if c.Spec.WorkloadRef.UID == d.UID {
+			in.Owned = append(in.Owned, c)
+		}
+	}
+	return in, nil
+}
+
+// apply does what was decided, but for the touch.
+func (r *Reconciler) apply(ctx context.Context, d *appsv1.Deployment, in Input, decision Decision) error {
+	if decision.Conflict {
+		logging.FromContext(ctx).Errorw("a workload of another kind has a ChangeWorkload of this name, so this release is not judged",
+			"changeWorkload", in.Named.Name, "kind", in.Named.Spec.WorkloadRef.Kind)
+		return nil
+	}
+	doomed := decision.DeleteHistory
+	if decision.DeleteStale != nil {
+		doomed = append(doomed, decision.DeleteStale)
+	}
+	if len(doomed) > 0 {
+		if current, err := r.confirm(ctx, d, in); err != nil || !current {
+			return err
+		}
+	}
+	for _, c := range doomed {
+		if err := r.remove(ctx, c); err != nil {
+			return err
+		}
+	}
+	if decision.Create {
+		return r.create(ctx, d, in.Release)
+	}
+	return nil
+}
+
+// confirm asks the API server whether the Deployment is still at the release
+// that was decided on. A new leader's cache may be behind what the leader
+// before it has seen and created, and what is deleted is gone.
+func (r *Reconciler) confirm(ctx context.Context, d *appsv1.Deployment, in Input) (bool, error) {
+	live, err := r.kube.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("confirm the release of Deployment %s/%s: %w", d.Namespace, d.Name, err)
+	}
+	release, known := v1alpha1.ReleaseOf(live.Annotations)
+	if live.UID == in.UID && known && release == in.Release {
+		return true, nil
+	}
+	return false, controller.NewRequeueAfter(behind)
+}
+
+func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
+	err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Delete(ctx, c.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.UID}})
+	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
+		return nil // gone already, or another object has the name now
+	} else if err != nil {
+		return fmt.Errorf("delete ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	logging.FromContext(ctx).Infow("deleted the ChangeWorkload of an earlier release",
+		"changeWorkload", c.Name, "attempt", c.Spec.Attempt)
+	return nil
+}
+
+func (r *Reconciler) create(ctx context.Context, d *appsv1.Deployment, release v1alpha1.Release) error {
+	name, err := r.cluster.name()
+	if err != nil {
+		return err
+	}
+	c := build(d, release, name, r.settings(), r.clock.Now())
+	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Create(ctx, c, metav1.CreateOptions{FieldManager: fieldManager})
+	switch {
+	case apierrs.IsAlreadyExists(err):
+		// Ours, which the cache has not seen, or an old one on its way out.
+		return controller.NewRequeueAfter(behind)
+	case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil
+	case err != nil:
+		return fmt.Errorf("create ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	logging.FromContext(ctx).Infow("a release begins", "changeWorkload", c.Name, "attempt", release.Attempt)
+	return nil
+}

@@ -1,0 +1,64 @@
+package opsconfiginfo
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	reconcileropsconfiginfo "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/opsconfiginfo"
+)
+
+// agentName is the source of our Kubernetes Events.
+const agentName = "breakwater"
+
+// NewController returns the controller of OpsConfigInfo.
+func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+	logger := logging.FromContext(ctx)
+	informer := opsconfiginfoinformer.Get(ctx)
+	r := &Reconciler{
+		client:   changeclient.Get(ctx),
+		lister:   informer.Lister(),
+		recorded: watchRecord(cmw, kubeclient.Get(ctx)),
+		clock:    clock.RealClock{},
+	}
+	impl := reconcileropsconfiginfo.NewImpl(ctx, r, func(impl *controller.Impl) controller.Options {
+		return controller.Options{
+			AgentName:         agentName,
+			SkipStatusUpdates: true, // the condition is applied: see statuspatch
+			PromoteFunc:       func(reconciler.Bucket) { queueDefaults(impl) },
+		}
+	})
+	// Where there is no leader election nobody is promoted.
+	queueDefaults(impl)
+
+	// Which of several objects counts depends on all of them.
+	handler := controller.HandleAll(func(obj any) {
+		impl.Enqueue(obj)
+		all, err := informer.Lister().List(labels.Everything())
+		if err != nil {
+			logger.Errorw("list OpsConfigInfo", "error", err)
+		}
+		for _, c := range all {
+			impl.Enqueue(c)
+		}
+	})
+	if _, err := informer.Informer().AddEventHandler(handler); err != nil {
+		logger.Panicw("watch OpsConfigInfo", "error", err)
+	}
+	return impl
+}
+
+// queueDefaults has the default objects looked at, whether they exist or not.
+func queueDefaults(impl *controller.Impl) {
+	for _, key := range defaultKeys() {
+		impl.EnqueueKey(key)
+	}
+}

@@ -1,0 +1,114 @@
+package opsconfiginfo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// object is an OpsConfigInfo of the system namespace, created at a minute.
+func object(name string, minute int, spec v1alpha1.OpsConfigInfoSpec) *v1alpha1.OpsConfigInfo {
+	return &v1alpha1.OpsConfigInfo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name, Generation: 1,
+			CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))},
+		Spec: spec,
+	}
+}
+
+func TestDecide(t *testing.T) {
+	type spec = v1alpha1.OpsConfigInfoSpec
+	applied := func(message string) Decision {
+		return Decision{Applied: true, Reason: "Applied", Message: message}
+	}
+	elsewhere := object("blocking", 1, spec{Type: "isBlockingUp"})
+	elsewhere.Namespace = "default"
+	leaving := object("a", 1, spec{Type: "isBranch", Content: "10", Enable: true})
+	leaving.DeletionTimestamp = ptr.To(metav1.Now())
+	wrong := object("a", 1, spec{Type: "isBranch", Content: "many", Enable: true})
+
+	tests := map[string]struct {
+		object *v1alpha1.OpsConfigInfo
+		others []*v1alpha1.OpsConfigInfo
+		want   Decision
+	}{
+		"a switch that is on": {
+			object: object("a", 1, spec{Type: "isBlockingUp", Enable: true}),
+			want:   applied("on: a failed check suspends the workload"),
+		},
+		"a switch that is off": {
+			object: object("a", 1, spec{Type: "isBlockingUp"}),
+			want:   applied("off: a failed check suspends nothing"),
+		},
+		"batches that are on": {
+			object: object("a", 1, spec{Type: "isBranch", Content: "10", Enable: true}),
+			want:   applied("on: pods are judged in batches of 10% of the replicas"),
+		},
+		"batches that are off": {
+			object: object("a", 1, spec{Type: "isBranch", Content: "10"}),
+			want:   applied("off: each pod is judged on its own"),
+		},
+		"a value": {
+			object: object("a", 1, spec{Type: "pre-timeout", Content: "90s", Enable: true}),
+			want:   applied("1m30s"),
+		},
+		"a policy": {
+			object: object("a", 1, spec{Type: "no-verdict", Content: "Hold", Enable: true}),
+			want:   applied("Hold"),
+		},
+		"a value that is not enabled leaves the default, and says which": {
+			object: object("a", 1, spec{Type: "wait-threshold", Content: "5s"}),
+			want:   applied("not enabled: the default counts, 1m0s"),
+		},
+		"an unknown type is invalid": {
+			object: object("a", 1, spec{Type: "isBlokingUp", Enable: true}),
+			want: Decision{Reason: "Invalid", Message: "unknown type \"isBlokingUp\": spec.type\n" +
+				"known types are isBlockingUp, isBranch, no-verdict, order-timeout, post-timeout, pre-timeout, wait-threshold"},
+		},
+		"a content that does not read is invalid": {
+			object: wrong,
+			want: Decision{Reason: "Invalid", Message: "invalid content for type isBranch: spec.content\n" +
+				`"many" is not a per cent of the replicas: write a whole number from 1 to 100`},
+		},
+		"an object of another namespace does not count": {
+			object: elsewhere,
+			want:   Decision{Reason: "WrongNamespace", Message: "only objects of namespace altershieldoperator-system count"},
+		},
+		"the newer of two of one type is a duplicate": {
+			object: object("b", 2, spec{Type: "isBlockingUp"}),
+			others: []*v1alpha1.OpsConfigInfo{object("a", 1, spec{Type: "isBlockingUp", Enable: true})},
+			want:   Decision{Reason: "Duplicate", Message: "a has the type isBlockingUp too, is older, and counts"},
+		},
+		"the older of two of one type counts": {
+			object: object("b", 1, spec{Type: "isBlockingUp"}),
+			others: []*v1alpha1.OpsConfigInfo{object("a", 2, spec{Type: "isBlockingUp", Enable: true})},
+			want:   applied("off: a failed check suspends nothing"),
+		},
+		"an older one that is being deleted makes room": {
+			object: object("b", 2, spec{Type: "isBranch", Content: "20", Enable: true}),
+			others: []*v1alpha1.OpsConfigInfo{leaving},
+			want:   applied("on: pods are judged in batches of 20% of the replicas"),
+		},
+		"one in another namespace makes no duplicate": {
+			object: object("b", 2, spec{Type: "isBlockingUp", Enable: true}),
+			others: []*v1alpha1.OpsConfigInfo{elsewhere},
+			want:   applied("on: a failed check suspends the workload"),
+		},
+		"an older one that is invalid still has the type": {
+			object: object("b", 2, spec{Type: "isBranch", Content: "20", Enable: true}),
+			others: []*v1alpha1.OpsConfigInfo{wrong},
+			want:   Decision{Reason: "Duplicate", Message: "a has the type isBranch too, is older, and counts"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Decide(tc.object, append(tc.others, tc.object))); diff != "" {
+				t.Error("(-want +got):", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+// Package opsconfiginfo tells on each OpsConfigInfo whether it counts and with
+// what effect, and creates the two that an installation begins with. What is in
+// force does not depend on it: every binary derives that from the objects.
+package opsconfiginfo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	reconcileropsconfiginfo "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/opsconfiginfo"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+)
+
+const (
+	// fieldManager owns what this binary writes.
+	fieldManager = "controller"
+	// retryCreate is short: during an installation the API server may know
+	// the CRD or reach the webhook only seconds after we start.
+	retryCreate = 2 * time.Second
+)
+
+// Reconciler tells which OpsConfigInfo objects count.
+type Reconciler struct {
+	client   versioned.Interface
+	lister   listers.OpsConfigInfoLister
+	recorded *record
+	clock    clock.PassiveClock
+}
+
+var (
+	_ reconcileropsconfiginfo.Interface = (*Reconciler)(nil)
+	_ reconciler.OnDeletionInterface    = (*Reconciler)(nil)
+)
+
+// ReconcileKind writes the condition Ready of one object.
+func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.OpsConfigInfo) reconciler.Event {
+	all, err := r.lister.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list OpsConfigInfo: %w", err)
+	}
+	if err := r.settle(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, true); err != nil {
+		return err
+	}
+	next := c.DeepCopy()
+	next.Status.ObservedGeneration = c.Generation
+	d := Decide(c, all)
+	if d.Applied {
+		next.MarkApplied(d.Message)
+	} else {
+		next.MarkNotApplied(d.Reason, d.Message)
+	}
+	if equality.Semantic.DeepEqual(c.Status, next.Status) {
+		return nil
+	}
+	if err := r.write(ctx, next); err != nil {
+		return err
+	}
+	announce(ctx, c, next, d)
+	return nil
+}
+
+// ObserveDeletion is called with the key of an object that is not there: one
+// that was deleted, or a default one that was never created.
+func (r *Reconciler) ObserveDeletion(ctx context.Context, key types.NamespacedName) error {
+	return r.settle(ctx, key, false)
+}
+
+// settle creates and records a default object; other keys are nothing to it.
+func (r *Reconciler) settle(ctx context.Context, key types.NamespacedName, exists bool) error {
+	spec, ok := defaults()[key.Name]
+	if !ok || key.Namespace != v1alpha1.SystemNamespace {
+		return nil
+	}
+	others, err := r.lister.OpsConfigInfoes(key.Namespace).List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list OpsConfigInfo: %w", err)
+	}
+	in := Default{Exists: exists, Recorded: r.recorded.has(key.Name)}
+	for _, c := range others {
+		in.TypeTaken = in.TypeTaken || (c.Name != key.Name && c.Spec.Type == spec.Type)
+	}
+	d := DecideDefault(in)
+	if d.Create {
+		_, err := r.client.AppV1alpha1().OpsConfigInfoes(key.Namespace).Create(ctx, &v1alpha1.OpsConfigInfo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: spec,
+		}, metav1.CreateOptions{FieldManager: fieldManager})
+		switch {
+		case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return nil
+		case err != nil && !apierrs.IsAlreadyExists(err):
+			logging.FromContext(ctx).Warnw("the default OpsConfigInfo was not created", "error", err, "next try", retryCreate)
+			return controller.NewRequeueAfter(retryCreate)
+		}
+		logging.FromContext(ctx).Infow("created the default OpsConfigInfo")
+	}
+	if d.Record {
+		return r.recorded.add(ctx, key.Name, r.clock.Now())
+	}
+	return nil
+}
+
+// write applies the derived status.
+func (r *Reconciler) write(ctx context.Context, next *v1alpha1.OpsConfigInfo) error {
+	body, err := statuspatch.Derived(next, statuspatch.OpsConfigInfoDerived)
+	if err != nil {
+		return controller.NewPermanentError(err)
+	}
+	_, err = r.client.AppV1alpha1().OpsConfigInfoes(next.Namespace).Patch(ctx, next.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}, "status")
+	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
+		return nil // gone, or another object has the name: an event brings us back
+	} else if err != nil {
+		return fmt.Errorf("write the status of OpsConfigInfo %s/%s: %w", next.Namespace, next.Name, err)
+	}
+	return nil
+}
+
+// announce makes a Kubernetes Event of a change of the effect. Its reason is
+// the condition's.
+func announce(ctx context.Context, before, after *v1alpha1.OpsConfigInfo, d Decision) {
+	was, is := before.Status.GetCondition(apis.ConditionReady), after.Status.GetCondition(apis.ConditionReady)
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return
+	}
+	level := corev1.EventTypeNormal
+	if !d.Applied {
+		level = corev1.EventTypeWarning
+	}
+	controller.GetEventRecorder(ctx).Event(after, level, d.Reason, d.Message)
+}

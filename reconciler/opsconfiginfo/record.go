@@ -1,0 +1,68 @@
+package opsconfiginfo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// recordName is the ConfigMap that says which default objects have been
+// created: a key for each, with the time. A manifest creates it.
+const recordName = "installed-defaults"
+
+// record knows which default objects have been created.
+type record struct {
+	kube kubernetes.Interface
+	data atomic.Pointer[map[string]string]
+}
+
+// watchRecord returns a record that follows the ConfigMap.
+func watchRecord(cmw configmap.Watcher, kube kubernetes.Interface) *record {
+	r := &record{kube: kube}
+	none := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: recordName}}
+	r.observe(&none)
+	if d, ok := cmw.(configmap.DefaultingWatcher); ok {
+		d.WatchWithDefault(none, r.observe)
+	} else {
+		cmw.Watch(recordName, r.observe)
+	}
+	return r
+}
+
+func (r *record) observe(cm *corev1.ConfigMap) {
+	data := cm.Data
+	r.data.Store(&data)
+}
+
+func (r *record) has(name string) bool { return (*r.data.Load())[name] != "" }
+
+// add records that the object of the name was created or found. Where the
+// ConfigMap was deleted nothing can be recorded, and a default object that is
+// deleted comes back with the next start.
+func (r *record) add(ctx context.Context, name string, at time.Time) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{name: at.UTC().Format(time.RFC3339)}})
+	if err != nil {
+		return fmt.Errorf("record OpsConfigInfo %s: %w", name, err)
+	}
+	_, err = r.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Patch(ctx, recordName, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrs.IsNotFound(err) {
+		logging.FromContext(ctx).Warnw("there is no record of default objects: apply the manifests again", "configmap", recordName)
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("record OpsConfigInfo %s: %w", name, err)
+	}
+	return nil
+}

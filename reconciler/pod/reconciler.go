@@ -1,0 +1,101 @@
+// Package pod tells which pods have come through their release: a pod of a
+// judged release that is Ready gets the label operate-finished, once, and event
+// pod.finished says so.
+//
+// The label is the fact, the event a wake-up: the ChangeWorkload reconciler
+// reads the label, so an event that is lost loses nothing.
+package pod
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel/metric"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	reconcilerpod "knative.dev/pkg/client/injection/kube/reconciler/core/v1/pod"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// fieldManager owns the label.
+const fieldManager = "controller"
+
+// Sender sends a CloudEvent without blocking.
+type Sender interface {
+	Send(ctx context.Context, event cloudevents.Event)
+}
+
+// Reconciler labels finished pods.
+type Reconciler struct {
+	kube   kubernetes.Interface
+	facts  facts
+	sender Sender
+	// finished counts the pods that were labelled.
+	finished metric.Int64Counter
+}
+
+var _ reconcilerpod.Interface = (*Reconciler)(nil)
+
+// ReconcileKind decides about one pod and labels it if it is finished.
+func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconciler.Event {
+	in, rs := r.facts.of(p)
+	if d := Decide(in); !d.Finish {
+		logging.FromContext(ctx).Debugw("the pod is left as it is", "why", d.Why)
+		return nil
+	}
+	if labelled, err := r.label(ctx, p); err != nil || !labelled {
+		return err
+	}
+	r.finished.Add(ctx, 1)
+	event, err := events.New(finished(p, rs, in.Release))
+	if err != nil {
+		// The label is there, which is what counts.
+		return controller.NewPermanentError(err)
+	}
+	r.sender.Send(ctx, event)
+	return nil
+}
+
+// label reports false when the pod is gone. The UID makes the API server
+// refuse the patch for a later pod of the name.
+func (r *Reconciler) label(ctx context.Context, p *corev1.Pod) (bool, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":    p.UID,
+		"labels": map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue},
+	}})
+	if err != nil {
+		return false, controller.NewPermanentError(err)
+	}
+	_, err = r.kube.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	switch {
+	case apierrs.IsNotFound(err), apierrs.IsConflict(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("label pod %s/%s as finished: %w", p.Namespace, p.Name, err)
+	}
+	return true, nil
+}
+
+// finished is the data of the event. The workload is the ReplicaSet's owner.
+func finished(p *corev1.Pod, rs *appsv1.ReplicaSet, release v1alpha1.Release) events.PodFinished {
+	data := events.PodFinished{
+		Namespace: p.Namespace, Pod: p.Name, PodUID: p.UID,
+		Version: release.Version, Attempt: release.Attempt,
+	}
+	if owner := metav1.GetControllerOf(rs); owner != nil {
+		data.Workload = events.Workload{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name}
+	}
+	return data
+}

@@ -1,0 +1,86 @@
+package pod
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+var (
+	_ cache.TransformFunc = Trim
+	_ cache.TransformFunc = TrimReplicaSet
+)
+
+// Trim reduces a pod, before it is cached, to what the reconcilers read: a
+// cluster has tens of thousands of them, and a whole one is ten times the
+// size. What is not a pod passes unchanged.
+func Trim(obj any) (any, error) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	return &corev1.Pod{
+		TypeMeta: p.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion,
+			Labels: p.Labels, OwnerReferences: p.OwnerReferences,
+			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname},
+		Status: corev1.PodStatus{
+			Phase: p.Status.Phase, PodIP: p.Status.PodIP,
+			Conditions:        trimConditions(p.Status.Conditions),
+			ContainerStatuses: trimContainers(p.Status.ContainerStatuses),
+		},
+	}, nil
+}
+
+func trimConditions(all []corev1.PodCondition) []corev1.PodCondition {
+	for _, c := range all {
+		if c.Type == corev1.PodReady {
+			return []corev1.PodCondition{c}
+		}
+	}
+	return nil
+}
+
+func trimContainers(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	trimmed := make([]corev1.ContainerStatus, 0, len(all))
+	for _, c := range all {
+		t := corev1.ContainerStatus{Name: c.Name, Ready: c.Ready, RestartCount: c.RestartCount}
+		if w := c.State.Waiting; w != nil {
+			t.State.Waiting = &corev1.ContainerStateWaiting{Reason: w.Reason}
+		}
+		trimmed = append(trimmed, t)
+	}
+	return slices.Clip(trimmed)
+}
+
+// copied are the annotations that the Deployment controller copies for us.
+var copied = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation}
+
+// TrimReplicaSet drops from a ReplicaSet its template, most annotations and
+// the managed fields.
+func TrimReplicaSet(obj any) (any, error) {
+	rs, ok := obj.(*appsv1.ReplicaSet)
+	if !ok {
+		return obj, nil
+	}
+	var annotations map[string]string
+	for _, key := range copied {
+		if value, ok := rs.Annotations[key]; ok {
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[key] = value
+		}
+	}
+	rs.Annotations, rs.ManagedFields = annotations, nil
+	rs.Spec.Template = corev1.PodTemplateSpec{}
+	return rs, nil
+}

@@ -1,0 +1,121 @@
+package pod
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
+	created, deleted := metav1.Unix(1700000000, 0), metav1.Unix(1700000100, 0)
+	whole := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Namespace: "default", UID: "u", ResourceVersion: "7", Generation: 3, GenerateName: "p-",
+			Labels:            map[string]string{"app": "sleep"},
+			Annotations:       map[string]string{"large": "value"},
+			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: ptr.To(true)}},
+			Finalizers:        []string{"example.com/f"},
+			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+			CreationTimestamp: created, DeletionTimestamp: &deleted,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Hostname: "h", ServiceAccountName: "default",
+			Containers: []corev1.Container{{Name: "c", Image: "i"}},
+			Volumes:    []corev1.Volume{{Name: "v"}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1", HostIP: "192.0.2.1", Message: "m",
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+				{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"},
+			},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "c", Ready: true, RestartCount: 4, Image: "i", ImageID: "sha256:0",
+				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 5m0s"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}},
+			}},
+		},
+	}
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Namespace: "default", UID: "u", ResourceVersion: "7",
+			Labels:            map[string]string{"app": "sleep"},
+			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: ptr.To(true)}},
+			CreationTimestamp: created, DeletionTimestamp: &deleted,
+		},
+		Spec: corev1.PodSpec{NodeName: "n", Hostname: "h"},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1",
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "c", Ready: true, RestartCount: 4,
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			}},
+		},
+	}
+	once, err := Trim(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, once); diff != "" {
+		t.Error("(-want +got):", diff)
+	}
+	twice, err := Trim(once.(*corev1.Pod).DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(once, twice); diff != "" {
+		t.Error("trimming twice is not trimming once (-once +twice):", diff)
+	}
+}
+
+func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
+	whole := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "rs", Namespace: "default", UID: "r", Labels: map[string]string{"app": "sleep"},
+			Annotations: map[string]string{
+				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3",
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager"}},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: ptr.To[int32](3),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n"}},
+		},
+		Status: appsv1.ReplicaSetStatus{ReadyReplicas: 2},
+	}
+	want := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "rs", Namespace: "default", UID: "r", Labels: map[string]string{"app": "sleep"},
+			Annotations: map[string]string{v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2"},
+		},
+		Spec:   appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](3)},
+		Status: appsv1.ReplicaSetStatus{ReadyReplicas: 2},
+	}
+	got, err := TrimReplicaSet(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("(-want +got):", diff)
+	}
+}
+
+func TestTrimPassesOnWhatItDoesNotKnow(t *testing.T) {
+	tombstone := cache.DeletedFinalStateUnknown{Key: "default/p"}
+	for name, trim := range map[string]cache.TransformFunc{"pods": Trim, "ReplicaSets": TrimReplicaSet} {
+		t.Run(name, func(t *testing.T) {
+			got, err := trim(tombstone)
+			if diff := cmp.Diff(any(tombstone), got); err != nil || diff != "" {
+				t.Error("(-want +got):", err, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package altershield
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// check is one stage of a node being checked: it runs, ends, and is called
+// back, as its behaviour says.
+type check struct {
+	node      *node
+	stage     Stage
+	pods      []string
+	behaviour Behaviour
+	timeout   time.Duration
+	url       string
+	// answered is closed when the call that began the check is answered.
+	answered chan struct{}
+	// delivered is closed when an early callback was delivered.
+	delivered chan struct{}
+}
+
+// newCheck asks the script and, where that leaves it open, the rules. d.mu is
+// held.
+func (d *Double) newCheck(n *node, stage Stage) *check {
+	b := d.script.behaviour(d.progress, n.facts(stage))
+	if b.Verdict == "" && d.options.Rules != nil && b.Ending != TimedOut && b.Ending != Threw {
+		b.Rules = d.options.Rules(n.ruleInput(stage))
+		b.NoRules = len(b.Rules) == 0
+		b.Verdict = verdictOf(b.Rules)
+	}
+	if b.Verdict == "" {
+		b.Verdict = "pass"
+	}
+	if b.Ending == "" {
+		b.Ending = Judged
+	}
+	c := &check{
+		node: n, stage: stage, pods: n.pods(), behaviour: b, timeout: d.options.CheckTimeout, url: d.options.CallbackURL,
+		answered: make(chan struct{}), delivered: make(chan struct{}),
+	}
+	if d.script.CheckTimeout.Duration > 0 {
+		c.timeout = d.script.CheckTimeout.Duration
+	}
+	if d.script.CallbackURL != "" {
+		c.url = d.script.CallbackURL
+	}
+	return c
+}
+
+func verdictOf(rules []Rule) string {
+	for _, r := range rules {
+		if strings.EqualFold(r.Verdict, "FAIL") && !r.Ignored {
+			return "fail"
+		}
+	}
+	return "pass"
+}
+
+// run takes a check to its end. The call that began it is answered first,
+// unless the behaviour is early.
+func (d *Double) run(ctx context.Context, c *check) {
+	b := c.behaviour
+	if b.Early {
+		d.end(c, b.Ending)
+		d.callBack(ctx, c, b.Ending)
+		close(c.delivered)
+		return
+	}
+	close(c.delivered)
+	select {
+	case <-c.answered:
+	case <-ctx.Done():
+		return
+	}
+	if b.Never || b.SkipCheck {
+		return
+	}
+	takes, late := b.Delay.Duration, time.Duration(0)
+	how := b.Ending
+	if c.timeout > 0 && takes >= c.timeout && how == Judged {
+		takes, late, how = c.timeout, takes-c.timeout, TimedOut
+	}
+	if !d.wait(ctx, takes) {
+		return
+	}
+	d.end(c, how)
+	if d.wait(ctx, b.Lag.Duration) {
+		d.callBack(ctx, c, how)
+	}
+	if how != b.Ending && d.wait(ctx, late) {
+		d.lateEnd(c)
+	}
+}
+
+func (d *Double) end(c *check, how Ending) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.node.state = endOf(c.stage, how)
+	if how == Judged {
+		c.node.passed[c.stage] = passes(c.behaviour.Verdict)
+	}
+}
+
+// lateEnd stores the judgement of a check that had timed out.
+func (d *Double) lateEnd(c *check) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.node.state = lateEndOf(c.stage, c.node.state)
+	c.node.passed[c.stage] = passes(c.behaviour.Verdict)
+}
+
+func passes(word string) bool { return strings.EqualFold(word, "pass") }
+
+// callBack sends the callback and its copies. Nothing is ever sent again
+// because of its answer.
+func (d *Double) callBack(ctx context.Context, c *check, how Ending) {
+	if c.behaviour.Lost || c.url == "" {
+		return
+	}
+	for i := range max(1, c.behaviour.Copies) {
+		if i > 0 && !d.wait(ctx, c.behaviour.CopyEvery.Duration) {
+			return
+		}
+		d.deliver(ctx, c, d.compose(c, how))
+	}
+}

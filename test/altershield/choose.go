@@ -1,0 +1,81 @@
+package altershield
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+)
+
+// facts are what a match is tried on.
+type facts struct {
+	Stage               Stage
+	Step                string
+	BatchNo             int64
+	Pods                []string
+	Order               string
+	Namespace, Workload string
+}
+
+func (m Match) matches(f facts) bool {
+	podMatches := m.Pod == "" || slices.ContainsFunc(f.Pods, func(pod string) bool {
+		ok, _ := path.Match(m.Pod, pod) // the pattern was validated
+		return ok
+	})
+	return podMatches &&
+		(m.Stage == "" || m.Stage == f.Stage) &&
+		(m.Step == "" || m.Step == f.Step) &&
+		(m.BatchNo == nil || (f.Step == stepBatch && *m.BatchNo == f.BatchNo)) &&
+		strings.Contains(f.Order, m.Order) &&
+		(m.Namespace == "" || m.Namespace == f.Namespace) &&
+		(m.Workload == "" || m.Workload == f.Workload)
+}
+
+// applies says whether a rule with nth and times means the seen-th match.
+func applies(seen, nth, times int) bool {
+	if nth > 0 && times == 0 {
+		times = 1
+	}
+	from := max(nth, 1)
+	return seen >= from && (times == 0 || seen < from+times)
+}
+
+// progress counts the matches of each rule.
+type progress struct {
+	checks, faults []int
+}
+
+func newProgress(s Script) *progress {
+	return &progress{checks: make([]int, len(s.Checks)), faults: make([]int, len(s.Faults))}
+}
+
+// behaviour returns what the script says of a check. Every rule that matches
+// counts it, also when another decides.
+func (s Script) behaviour(p *progress, f facts) Behaviour {
+	chosen, found := s.Default, false
+	for i, rule := range s.Checks {
+		if !rule.Match.matches(f) {
+			continue
+		}
+		p.checks[i]++
+		if !found && applies(p.checks[i], rule.Nth, rule.Times) {
+			chosen, found = rule.Then, true
+		}
+	}
+	return chosen
+}
+
+// fault returns what the script says of a call, or nil.
+func (s Script) fault(p *progress, action string, body []byte) *FaultRule {
+	var chosen *FaultRule
+	for i, rule := range s.Faults {
+		if (rule.Action != "" && rule.Action != action) || !bytes.Contains(body, []byte(rule.Order)) {
+			continue
+		}
+		p.faults[i]++
+		if chosen == nil && applies(p.faults[i], rule.Nth, rule.Times) {
+			chosen = &rule
+		}
+	}
+	return chosen
+}

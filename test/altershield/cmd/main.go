@@ -1,0 +1,78 @@
+// Command cmd is the double of the AlterShield server as an image. It is for
+// tests and demonstrations: it has no persistence and no authentication of its
+// own interface.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+	"golang.org/x/sync/errgroup"
+
+	altershield "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+// environment configures the double; see altershield.Options.
+type environment struct {
+	Listen       string                `default:":8080"`
+	CallbackURL  string                `envconfig:"CALLBACK_URL"`
+	Platform     string                `default:"breakwater"`
+	Token        string                `required:"true"`
+	HeaderPrefix string                `envconfig:"HEADER_PREFIX" default:"X-AlterShield-"`
+	Signature    altershield.Signature `default:"enforce"`
+	Scene        string
+	Generation1  bool
+	CheckTimeout time.Duration `envconfig:"CHECK_TIMEOUT"`
+}
+
+func main() {
+	var env environment
+	if err := envconfig.Process("", &env); err != nil {
+		log.Fatal(err)
+	}
+	if env.Signature != altershield.Enforce && env.Signature != altershield.Skip {
+		log.Fatalf("SIGNATURE is %q: use enforce or skip", env.Signature)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := serve(ctx, env)
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func serve(ctx context.Context, env environment) error {
+	double := altershield.NewDouble(altershield.Options{
+		CallbackURL:  env.CallbackURL,
+		Tokens:       map[string]string{env.Platform: env.Token},
+		HeaderPrefix: env.HeaderPrefix,
+		Signature:    env.Signature,
+		Scene:        env.Scene,
+		Generation1:  env.Generation1,
+		CheckTimeout: env.CheckTimeout,
+	})
+	server := &http.Server{Addr: env.Listen, Handler: double.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("listen: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		double.Close()
+		return server.Shutdown(last)
+	})
+	log.Printf("the double of AlterShield listens on %s and calls back %q", env.Listen, env.CallbackURL)
+	return group.Wait()
+}

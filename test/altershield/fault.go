@@ -1,0 +1,63 @@
+package altershield
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FaultRule breaks calls.
+type FaultRule struct {
+	// Action is the call, such as submitChangeFinishNotify; empty is all.
+	Action string `json:"action,omitempty"`
+	// Order is a part of the body, such as the bizExecOrderId; empty is all.
+	Order string `json:"order,omitempty"`
+	// Nth and Times are as in CheckRule, over matching calls.
+	Nth   int `json:"nth,omitempty"`
+	Times int `json:"times,omitempty"`
+	// Fault is what happens.
+	Fault Fault `json:"fault"`
+	// After: the server has done its part, and only the answer is lost. The
+	// default is that nothing was done.
+	After bool `json:"after,omitempty"`
+	// Delay is how long slow takes.
+	Delay metav1.Duration `json:"delay,omitzero"`
+}
+
+// Fault is a way to break a call.
+type Fault string
+
+// The faults.
+const (
+	// Fault901 answers HTTP 200 with result code 901.
+	Fault901 Fault = "901"
+	// Fault404 and Fault500 answer that status with the server's JSON.
+	Fault404 Fault = "404"
+	Fault500 Fault = "500"
+	// Fault502 answers as a proxy does: HTML.
+	Fault502 Fault = "502"
+	// FaultGarbage answers HTTP 200 with HTML.
+	FaultGarbage Fault = "garbage"
+	// FaultReset closes the connection without an answer.
+	FaultReset Fault = "reset"
+	// FaultSlow waits for Delay; then the call goes on as usual.
+	FaultSlow Fault = "slow"
+)
+
+func faults() []Fault {
+	return []Fault{Fault901, Fault404, Fault500, Fault502, FaultGarbage, FaultReset, FaultSlow}
+}
+
+// statusOf is the HTTP status of a fault that has one.
+func (f Fault) statusOf() int {
+	switch f {
+	case Fault404:
+		return http.StatusNotFound
+	case Fault500:
+		return http.StatusInternalServerError
+	case Fault502:
+		return http.StatusBadGateway
+	default:
+		return http.StatusOK
+	}
+}

@@ -1,0 +1,235 @@
+package altershield
+
+import (
+	"fmt"
+	"time"
+)
+
+// Steps: what a node is a check of.
+const (
+	stepOrder = "ORDER"
+	stepBatch = "BATCH"
+)
+
+// order is a change order.
+type order struct {
+	id        string
+	biz       string
+	platform  string
+	scene     string
+	apps      []string
+	emergency bool
+	// state is INIT, RUNNING, SUCCESS or what the finish said.
+	state string
+}
+
+// node is a check of an order or a batch, in both stages.
+type node struct {
+	id        string
+	order     *order
+	step      string
+	state     State
+	emergency bool
+	batchNo   int64
+	total     int64
+	inPhase   int64
+	start     time.Time
+	finish    time.Time
+	locations []string
+	extInfo   map[string]any
+	// passed has a stage that was judged.
+	passed map[Stage]bool
+}
+
+// act is the server's logic behind an action. The check that it begins, if
+// any, is returned beside the answer. d.mu is held.
+func (d *Double) act(action string, in form) (result, *check) {
+	if scene := in.text("changeSceneKey"); d.options.Scene != "" && scene != d.options.Scene {
+		return refused(codeArgument, "change scene not found, changeSceneKey="+scene), nil
+	}
+	key := orderKey{in.text("platform"), in.text("bizExecOrderId")}
+	switch action {
+	case actionOpenOrder:
+		return d.openOrder(key, in), nil
+	case actionEvent:
+		return d.event(key, in), nil
+	case actionSyncStart:
+		return d.syncStart(key, in), nil
+	case actionStartOrder:
+		return d.start(key, stepOrder, in)
+	case actionStartBatch:
+		return d.start(key, stepBatch, in)
+	case actionFinish:
+		return d.finish(in)
+	case actionRetrieve:
+		return d.retrieve(in), nil
+	default:
+		return d.finishOrder(key, in), nil
+	}
+}
+
+func (d *Double) openOrder(key orderKey, in form) result {
+	if _, exists := d.orders[key]; exists {
+		return refused(codeExists, "duplicate bizExecOrderId: "+key.bizExecOrderID)
+	}
+	o, refusal := d.newOrder(key, in, "INIT")
+	if refusal != nil {
+		return *refusal
+	}
+	return done("create exec order success", orderDomain{OrderID: o.id, URL: urlOf("order", o.id)})
+}
+
+// newOrder stores an order. A creator over 56 bytes passes validation and then
+// does not fit its column.
+func (d *Double) newOrder(key orderKey, in form, state string) (*order, *result) {
+	if n := len(in.text("creator")); n > 56 {
+		r := refused(codeInternal, fmt.Sprintf("data too long for column 'creator': %d", n))
+		return nil, &r
+	}
+	o := &order{
+		id: d.newID("order"), biz: key.bizExecOrderID, platform: key.platform, scene: in.text("changeSceneKey"),
+		apps: in.texts("changeApps"), emergency: in.text("changeScenarioCode") == "01", state: state,
+	}
+	d.orders[key] = o
+	return o, nil
+}
+
+// event records: it opens a finished order, and does nothing when there is one.
+func (d *Double) event(key orderKey, in form) result {
+	if _, exists := d.orders[key]; exists {
+		return done("", nil)
+	}
+	o, refusal := d.newOrder(key, in, "SUCCESS")
+	if refusal != nil {
+		return *refusal
+	}
+	return doneWithoutCode(orderDomain{OrderID: o.id, URL: urlOf("order", o.id)})
+}
+
+// syncStart never gets a verdict in time, whatever checkTimeout is; the double
+// does not make the caller wait for that.
+func (d *Double) syncStart(key orderKey, in form) result {
+	if !d.options.Generation1 {
+		return refused(codeState, "402:unsupported operation in "+string(PreSubmit))
+	}
+	o, exists := d.orders[key]
+	if !exists {
+		var refusal *result
+		if o, refusal = d.newOrder(key, in, "RUNNING"); refusal != nil {
+			return *refusal
+		}
+	}
+	n := d.newNode(o, stepOrder, in)
+	n.state = PreTimeout
+	return done("success", syncDomain{
+		OrderID: o.id, NodeID: n.id, URL: urlOf("node", n.id),
+		Verdict: verdict{CheckPass: true, Verdict: "pass", Rules: []Rule{}},
+	})
+}
+
+func (d *Double) start(key orderKey, step string, in form) (result, *check) {
+	o, exists := d.orders[key]
+	if !exists {
+		return refused(codeArgument, fmt.Sprintf("none order found for platform:%s, bizExecOrderId=%s", key.platform, key.bizExecOrderID)), nil
+	}
+	n := d.newNode(o, step, in)
+	c := d.newCheck(n, Pre)
+	skip := c.behaviour.SkipCheck
+	return done("", nodeDomain{NodeID: n.id, SkipCheck: skip, URL: urlOf("node", n.id)}), c
+}
+
+// newNode makes a node, each time: starts are not idempotent.
+func (d *Double) newNode(o *order, step string, in form) *node {
+	n := &node{
+		id: d.newID("node"), order: o, step: step, state: PreSubmit,
+		emergency: o.emergency || in.is("emergency"),
+		batchNo:   in.num("batchNo"), total: in.num("totalBatchNum"), inPhase: in.num("totalBatchNumInChangePhase"),
+		start: in.time("startTime"), locations: in.texts("effectiveTargetLocations"),
+		extInfo: in.object("extInfo"), passed: map[Stage]bool{},
+	}
+	o.state = "RUNNING"
+	d.nodes[n.id] = n
+	d.nodeList = append(d.nodeList, n)
+	return n
+}
+
+func (d *Double) finish(in form) (result, *check) {
+	n, exists := d.nodes[in.text("nodeId")]
+	if !exists {
+		return refused(codeState, "node not found, nodeId:"+in.text("nodeId")), nil
+	}
+	if in.time("finishTime").IsZero() {
+		// Published versions differ; the double is as strict as the strictest.
+		return refused(codeInternal, "finishTime is null"), nil
+	}
+	f := finishIn(n.state)
+	if !f.Accepted {
+		return refused(codeState, fmt.Sprintf("402:unsupported operation in %s, nodeId=%s", n.state, n.id)), nil
+	}
+	n.state, n.finish = f.Next, in.time("finishTime")
+	answer := done("", nodeDomain{NodeID: n.id, SkipCheck: true, URL: urlOf("node", n.id)})
+	if !f.Runs {
+		return answer, nil
+	}
+	if locations := in.texts("effectiveTargetLocations"); len(locations) > 0 {
+		n.locations = locations
+	}
+	return answer, d.newCheck(n, Post)
+}
+
+// retrieve always says finished, and fail unless the stage was judged a pass:
+// so also while the check runs, and after it timed out or threw.
+func (d *Double) retrieve(in form) result {
+	n, exists := d.nodes[in.text("nodeId")]
+	if !exists {
+		return refused(codeState, "node not found, nodeId:"+in.text("nodeId"))
+	}
+	pass := n.passed[Stage(in.text("defenseStage"))]
+	v := verdict{AllFinish: true, CheckPass: pass, Rules: []Rule{}, Verdict: "fail"}
+	if pass {
+		v.Verdict = "pass"
+	}
+	return done("", progressDomain{Finished: true, Verdict: v, URL: urlOf("node", n.id)})
+}
+
+func (d *Double) finishOrder(key orderKey, in form) result {
+	o, exists := d.orders[key]
+	if !exists {
+		return refused(codeArgument, "changeOrder not found, bizExecOrderId="+key.bizExecOrderID)
+	}
+	o.state = in.text("finishState")
+	return done("change finish success", nil)
+}
+
+func urlOf(kind, id string) string { return "/" + kind + "/" + id }
+
+// pods are the batch's: those of extInfo, or else the locations.
+func (n *node) pods() []string {
+	list, _ := n.extInfo["pods"].([]any)
+	var out []string
+	for _, each := range list {
+		if s, ok := scalar(each); ok {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return n.locations
+	}
+	return out
+}
+
+func (n *node) facts(stage Stage) facts {
+	namespace, _ := n.extInfo["namespace"].(string)
+	workload, _ := n.extInfo["workloadName"].(string)
+	return facts{
+		Stage: stage, Step: n.step, BatchNo: n.batchNo, Pods: n.pods(),
+		Order: n.order.biz, Namespace: namespace, Workload: workload,
+	}
+}
+
+func (n *node) ruleInput(stage Stage) RuleInput {
+	return RuleInput{
+		Stage: stage, Apps: n.order.apps, StartTime: n.start, FinishTime: n.finish, BatchNo: n.batchNo,
+		TotalBatchNum: n.total, TotalBatchNumInChangePhase: n.inPhase, ExtInfo: n.extInfo,
+	}
+}

@@ -1,0 +1,77 @@
+package altershield
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+)
+
+// ParseScript reads a script; an unknown field is an error, for a mistyped one
+// would make a test pass that tests nothing.
+func ParseScript(raw []byte) (Script, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	var s Script
+	if err := d.Decode(&s); err != nil {
+		return Script{}, fmt.Errorf("parse script: %w", err)
+	}
+	return s, s.validate()
+}
+
+func (s Script) validate() error {
+	if err := s.Default.validate("default"); err != nil {
+		return err
+	}
+	for i, rule := range s.Checks {
+		at := fmt.Sprintf("checks[%d]", i)
+		if err := rule.Match.validate(at); err != nil {
+			return err
+		}
+		if rule.Nth < 0 || rule.Times < 0 {
+			return fmt.Errorf("%s: nth and times cannot be negative", at)
+		}
+		if err := rule.Then.validate(at); err != nil {
+			return err
+		}
+	}
+	for i, rule := range s.Faults {
+		if !slices.Contains(faults(), rule.Fault) {
+			return fmt.Errorf("faults[%d].fault: %q is none of %v", i, rule.Fault, faults())
+		}
+		if rule.Nth < 0 || rule.Times < 0 {
+			return fmt.Errorf("faults[%d]: nth and times cannot be negative", i)
+		}
+		if rule.Fault == FaultSlow && rule.Delay.Duration <= 0 {
+			return fmt.Errorf("faults[%d].delay: slow needs one", i)
+		}
+	}
+	return nil
+}
+
+func (m Match) validate(at string) error {
+	if m.Stage != "" && m.Stage != Pre && m.Stage != Post {
+		return fmt.Errorf("%s.match.stage: %q is neither PRE nor POST", at, m.Stage)
+	}
+	if m.Step != "" && m.Step != stepOrder && m.Step != stepBatch {
+		return fmt.Errorf("%s.match.step: %q is neither ORDER nor BATCH", at, m.Step)
+	}
+	if _, err := path.Match(m.Pod, ""); err != nil {
+		return fmt.Errorf("%s.match.pod: %w", at, err)
+	}
+	return nil
+}
+
+func (b Behaviour) validate(at string) error {
+	if !slices.Contains([]Ending{"", Judged, TimedOut, Threw}, b.Ending) {
+		return fmt.Errorf("%s: ending %q is none of judged, timeout, exception", at, b.Ending)
+	}
+	if !slices.Contains(modes(), b.As) {
+		return fmt.Errorf("%s: as %q is none of json, binary, structured, batched", at, b.As)
+	}
+	if b.Copies < 0 {
+		return fmt.Errorf("%s: copies cannot be negative", at)
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package altershield
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// maxBody bounds a call's body, in bytes.
+const maxBody = 4 << 20
+
+const exePath = "/openapi/v1/exe/"
+
+func (d *Double) routes() {
+	d.mux = http.NewServeMux()
+	d.mux.HandleFunc("POST "+exePath+"{action}", d.serve)
+	d.control()
+}
+
+// reply is what goes out, or a connection that is closed.
+type reply struct {
+	status int
+	html   bool
+	body   []byte
+	reset  bool
+	result result
+	node   string
+	check  *check
+}
+
+// serve answers one call: fault, logic, answer, check - in this order, so that
+// a fault can come before or after the server has done its part.
+func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
+	action := r.PathValue("action")
+	entry := CallEntry{Time: d.options.Clock.Now(), Action: action}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "body is too long or was not sent to its end", http.StatusBadRequest)
+		return
+	}
+	if json.Valid(body) {
+		entry.Body = body
+	}
+	d.mu.Lock()
+	fault, ctx := d.script.fault(d.progress, action, body), d.ctx
+	d.mu.Unlock()
+
+	out := d.answer(ctx, r, action, body, fault)
+	if fault != nil {
+		entry.Fault = fault.Fault
+	}
+	entry.Order, entry.Node = named(body)
+	if out.node != "" {
+		entry.Node = out.node
+	}
+	entry.Status, entry.Code, entry.Done = out.status, out.result.code(), d.options.Clock.Now()
+	if out.result.Msg != nil {
+		entry.Msg = *out.result.Msg
+	}
+	d.noteCall(entry)
+	if out.check != nil {
+		// Also a panic, which is how a connection is closed, ends the call.
+		defer close(out.check.answered)
+		<-out.check.delivered
+	}
+	out.write(w)
+}
+
+// answer is the logic with the fault around it. A caller that has left is not
+// noticed: what is slow is done all the same, as at a real server. The check, if any, has begun;
+// it is in the reply only where it must wait for the answer.
+func (d *Double) answer(ctx context.Context, r *http.Request, action string, body []byte, fault *FaultRule) reply {
+	if fault == nil {
+		return d.begin(d.process(r.Header, action, body))
+	}
+	if !fault.After {
+		if fault.Fault != FaultSlow {
+			return fault.reply(r.URL.Path)
+		}
+		if !d.wait(ctx, fault.Delay.Duration) {
+			return reply{reset: true}
+		}
+		return d.begin(d.process(r.Header, action, body))
+	}
+	committed := d.begin(d.process(r.Header, action, body))
+	if committed.check != nil {
+		// The answer is late or lost: the check does not wait for it.
+		close(committed.check.answered)
+		committed.check = nil
+	}
+	if fault.Fault == FaultSlow {
+		d.wait(ctx, fault.Delay.Duration) // closed meanwhile: answered at once
+		return committed
+	}
+	out := fault.reply(r.URL.Path)
+	out.node = committed.node
+	return out
+}
+
+// begin starts the check that a call brought about.
+func (d *Double) begin(out reply) reply {
+	if c := out.check; c != nil {
+		d.mu.Lock()
+		d.background(func(ctx context.Context) { d.run(ctx, c) })
+		d.mu.Unlock()
+	}
+	return out
+}
+
+// process is the server: what the body binds to (101), then the signature
+// (102), then the logic.
+func (d *Double) process(header http.Header, action string, body []byte) reply {
+	fields := fieldsOf(action)
+	if fields == nil {
+		return statusReply(http.StatusNotFound, exePath+action)
+	}
+	in, wrong, err := bind(fields, body)
+	if err != nil {
+		return statusReply(http.StatusBadRequest, exePath+action)
+	}
+	if len(wrong) > 0 {
+		return resultReply(refused(codeArgument, strings.Join(wrong, "; ")))
+	}
+	if d.options.Signature != Skip && !d.signed(header, body) {
+		return resultReply(refused(codeSignature, "authentication request fail"))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	answer, c := d.act(action, in)
+	out := resultReply(answer)
+	out.check = c
+	if c != nil {
+		out.node = c.node.id
+	}
+	return out
+}
+
+func resultReply(r result) reply {
+	return reply{status: http.StatusOK, body: r.bytes(), result: r}
+}
+
+// statusReply is the error page of the server's framework.
+func statusReply(status int, path string) reply {
+	body, err := json.Marshal(map[string]any{"status": status, "error": http.StatusText(status), "path": path})
+	if err != nil { // made of strings and a number
+		panic(err)
+	}
+	return reply{status: status, body: body}
+}
+
+func (f FaultRule) reply(path string) reply {
+	const page = "<html><head><title>Bad Gateway</title></head><body>upstream is away</body></html>"
+	switch f.Fault {
+	case Fault901:
+		return resultReply(refused(codeInternal, "system error"))
+	case Fault502, FaultGarbage:
+		return reply{status: f.Fault.statusOf(), html: true, body: []byte(page)}
+	case FaultReset:
+		return reply{reset: true}
+	default:
+		return statusReply(f.Fault.statusOf(), path)
+	}
+}
+
+func (out reply) write(w http.ResponseWriter) {
+	if out.reset {
+		panic(http.ErrAbortHandler) // the server's way to close a connection
+	}
+	w.Header().Set("Content-Type", "application/json;charset=UTF-8")
+	if out.html {
+		w.Header().Set("Content-Type", "text/html")
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(out.body)))
+	w.WriteHeader(out.status)
+	_, _ = w.Write(out.body) // whoever went away cannot be told
+	_ = http.NewResponseController(w).Flush()
+}
+
+// named reads the ids that a body names, for the log.
+func named(body []byte) (order, node string) {
+	var ids struct {
+		Order any `json:"bizExecOrderId"`
+		Node  any `json:"nodeId"`
+	}
+	if json.Unmarshal(body, &ids) != nil {
+		return "", ""
+	}
+	order, _ = ids.Order.(string)
+	node, _ = ids.Node.(string)
+	return order, node
+}

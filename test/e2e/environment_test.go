@@ -1,0 +1,78 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+)
+
+// testLabel marks the namespaces of these tests.
+const testLabel = "test.breakwater.dev/e2e"
+
+// environment is the cluster, as a test sees it.
+type environment struct {
+	kube    kubernetes.Interface
+	change  client.AppV1alpha1Interface
+	dynamic dynamic.Interface
+}
+
+func connect() (*environment, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	// Four tests poll at once; the limits of the API server are enough.
+	config.QPS, config.Burst = 200, 400
+	// The API server's warnings are for people at a terminal.
+	config.WarningHandler = rest.NoWarnings{}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	change, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	dynamic, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &environment{kube: kube, change: change.AppV1alpha1(), dynamic: dynamic}, nil
+}
+
+func newEnvironment(t *testing.T) *environment {
+	t.Helper()
+	e, err := connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// sweep deletes the namespaces of a run that was killed.
+func (e *environment) sweep(ctx context.Context) error {
+	left, err := e.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: testLabel})
+	if err != nil {
+		return err
+	}
+	for i := range left.Items {
+		err := e.kube.CoreV1().Namespaces().Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{})
+		if err != nil && !apierrs.IsNotFound(err) && !apierrs.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package judge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+// Judge is a double that runs. Its zero value is not usable: New makes it.
+//
+// What it says is set a namespace at a time, so that tests of different
+// namespaces run side by side. A rule must not count (nth, times): the
+// double begins to count anew when anybody changes a rule.
+type Judge struct {
+	http *http.Client
+
+	mu     sync.Mutex
+	checks map[string][]double.CheckRule
+	faults map[string][]double.FaultRule
+}
+
+// New returns a Judge that speaks to the double of URL. A nil client is the
+// default one.
+func New(client *http.Client) *Judge {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	return &Judge{http: client, checks: map[string][]double.CheckRule{}, faults: map[string][]double.FaultRule{}}
+}
+
+// Says sets what the double says of checks of a namespace, in the order of the
+// rules; without one it passes them at once.
+func (j *Judge) Says(ctx context.Context, namespace string, rules ...double.CheckRule) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	rules = slices.Clone(rules)
+	for i := range rules {
+		rules[i].Match.Namespace = namespace
+	}
+	j.checks[namespace] = rules
+	return j.put(ctx)
+}
+
+// Breaks sets which calls about a namespace go wrong.
+func (j *Judge) Breaks(ctx context.Context, namespace string, rules ...double.FaultRule) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	rules = slices.Clone(rules)
+	for i := range rules {
+		rules[i].Order = part(namespace)
+	}
+	j.faults[namespace] = rules
+	return j.put(ctx)
+}
+
+// part is what the order ids of a namespace, and no others, contain.
+func part(namespace string) string { return "/" + namespace + "/" }
+
+func (j *Judge) put(ctx context.Context) error {
+	var s double.Script
+	for _, rules := range j.checks {
+		s.Checks = append(s.Checks, rules...)
+	}
+	for _, rules := range j.faults {
+		s.Faults = append(s.Faults, rules...)
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("write the script: %w", err)
+	}
+	return j.do(ctx, http.MethodPut, "/double/script", raw, nil)
+}
+
+// Log returns what the double has seen and sent about a namespace.
+func (j *Judge) Log(ctx context.Context, namespace string) (double.Log, error) {
+	var log double.Log
+	err := j.do(ctx, http.MethodGet, "/double/log?order="+url.QueryEscape(part(namespace)), nil, &log)
+	return log, err
+}
+
+// Reset makes the double forget everything.
+func (j *Judge) Reset(ctx context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	clear(j.checks)
+	clear(j.faults)
+	return j.do(ctx, http.MethodDelete, "/double", nil, nil)
+}
+
+func (j *Judge) do(ctx context.Context, method, path string, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, URL+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := j.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the double: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read to its end
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("ask the double: %w", err)
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("the double answered %s %s with %s: %s", method, path, response.Status, raw)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
+}

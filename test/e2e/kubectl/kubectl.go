@@ -1,0 +1,85 @@
+// Package kubectl runs the real kubectl, for requirements that are commands.
+// It speaks to the cluster of KUBECONFIG.
+package kubectl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Kubectl runs commands. The zero value runs them as they stand.
+type Kubectl struct {
+	// kubeconfig replaces KUBECONFIG, unless empty.
+	kubeconfig string
+}
+
+// Result is what came back.
+type Result struct {
+	// Args is what was run, without the name kubectl.
+	Args   []string
+	Stdout string
+	Stderr string
+	// Code is the exit code.
+	Code int
+}
+
+// In returns a Kubectl whose commands are about a namespace where they name
+// none, as after `kubectl config set-context --current --namespace`. Its
+// kubeconfig is a file in dir.
+func In(namespace, dir string) (Kubectl, error) {
+	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	if err != nil {
+		return Kubectl{}, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	current, ok := config.Contexts[config.CurrentContext]
+	if !ok {
+		return Kubectl{}, errors.New("the kubeconfig has no current context: set KUBECONFIG")
+	}
+	current.Namespace = namespace
+	// Paths of certificates are relative to the file that names them.
+	if err := clientcmd.ResolveLocalPaths(config); err != nil {
+		return Kubectl{}, fmt.Errorf("resolve the paths of the kubeconfig: %w", err)
+	}
+	path := filepath.Join(dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return Kubectl{}, fmt.Errorf("write %s: %w", path, err)
+	}
+	return Kubectl{kubeconfig: path}, nil
+}
+
+// Run runs a command. The error says that kubectl could not be run at all; an
+// exit code other than 0 is no error.
+func (k Kubectl) Run(ctx context.Context, args ...string) (Result, error) {
+	return k.Feed(ctx, "", args...)
+}
+
+// Feed runs a command with an input, for `kubectl apply -f -`.
+func (k Kubectl) Feed(ctx context.Context, stdin string, args ...string) (Result, error) {
+	cmd := exec.CommandContext(ctx, "kubectl", args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = os.Environ()
+	if k.kubeconfig != "" {
+		cmd.Env = append(cmd.Env, "KUBECONFIG="+k.kubeconfig)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return Result{}, fmt.Errorf("run kubectl %s: %w", strings.Join(args, " "), err)
+	}
+	return Result{Args: args, Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}, nil
+}
+
+// String shows the command and what came back.
+func (r Result) String() string {
+	return fmt.Sprintf("$ kubectl %s\n%s%s(exit code %d)", strings.Join(r.Args, " "), r.Stdout, r.Stderr, r.Code)
+}

@@ -1,0 +1,57 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+)
+
+// sideBySide is how many tests run at once, unless -parallel says otherwise.
+// They mostly wait, so it is more than the two cores of a small machine.
+const sideBySide = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", sideBySide) // a number, of a flag that exists
+	}
+	if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, "the cluster is not ready for the tests:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// prepare checks that Breakwater is there, and tidies up after a run that was
+// killed.
+func prepare() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	e, err := connect()
+	if err != nil {
+		return err
+	}
+	deployments, err := e.kube.AppsV1().Deployments(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	if len(deployments.Items) == 0 {
+		return fmt.Errorf("nothing is installed in namespace %s: run `make up`", v1alpha1.SystemNamespace)
+	}
+	if err := judge.Unconfigure(ctx, e.kube); err != nil {
+		return err
+	}
+	return e.sweep(ctx)
+}

@@ -1,0 +1,99 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+)
+
+// namespace is a namespace that one test has for itself.
+type namespace struct {
+	*environment
+	name string
+	// kubectl works in this namespace.
+	kubectl kubectl.Kubectl
+}
+
+// guarded makes a namespace that is opted in.
+func (e *environment) guarded(t *testing.T) *namespace {
+	t.Helper()
+	return e.makeNamespace(t, map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
+}
+
+// unguarded makes a namespace that is not opted in.
+func (e *environment) unguarded(t *testing.T) *namespace {
+	t.Helper()
+	return e.makeNamespace(t, map[string]string{})
+}
+
+// makeNamespace makes a namespace. It is gone after the test, which leaves
+// what was in it in bin/e2e when it failed.
+func (e *environment) makeNamespace(t *testing.T, labels map[string]string) *namespace {
+	t.Helper()
+	labels[testLabel] = "true"
+	made, err := e.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "e2e-", Labels: labels, Annotations: map[string]string{testLabel: t.Name()},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("make a namespace: %v", err)
+	}
+	began := made.CreationTimestamp.Time
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if t.Failed() {
+			e.dump(ctx, t, made.Name, began)
+		}
+		if err := e.kube.CoreV1().Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete namespace %s: %v", made.Name, err)
+		}
+	})
+	k, err := kubectl.In(made.Name, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &namespace{environment: e, name: made.Name, kubectl: k}
+}
+
+// run runs kubectl, which has to end with exit code 0, and returns what it
+// printed.
+func (n *namespace) run(t *testing.T, args ...string) string {
+	t.Helper()
+	r := n.try(t, args...)
+	if r.Code != 0 {
+		t.Fatalf("the command did not succeed:\n%s", r)
+	}
+	return r.Stdout
+}
+
+// try runs kubectl, however it ends.
+func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
+	t.Helper()
+	r, err := n.kubectl.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// refused runs kubectl, which has to be refused with these words.
+func (n *namespace) refused(t *testing.T, deployment string, args ...string) {
+	t.Helper()
+	words := "deployment " + deployment + " is suspended"
+	want := "Error from server (" + words + `): admission webhook "vdeployment.kb.io" denied the request: ` + words
+	r := n.try(t, args...)
+	if r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
+		t.Errorf("the command was not refused as it should be:\n%s\nwant on stderr:\n%s", r, want)
+	}
+}

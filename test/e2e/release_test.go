@@ -1,0 +1,217 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// create creates a Deployment.
+func (n *namespace) create(t *testing.T, d *appsv1.Deployment) *appsv1.Deployment {
+	t.Helper()
+	made, err := n.kube.AppsV1().Deployments(n.name).Create(t.Context(), d, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create Deployment %s: %v", d.Name, err)
+	}
+	return made
+}
+
+// deployment returns a Deployment as it is now.
+func (n *namespace) deployment(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	d, err := n.kube.AppsV1().Deployments(n.name).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// release changes the pod template: its marker becomes another.
+func (n *namespace) release(t *testing.T, name, marker string) {
+	t.Helper()
+	if err := n.patch(t.Context(), name, releaseOf(marker)); err != nil {
+		t.Fatalf("release %s of %s: %v", marker, name, err)
+	}
+}
+
+// repair is a release that says that it is the repair.
+func (n *namespace) repair(t *testing.T, name, marker string) {
+	t.Helper()
+	if err := n.patch(t.Context(), name, repairOf(marker)); err != nil {
+		t.Fatalf("repair %s of %s: %v", marker, name, err)
+	}
+}
+
+func releaseOf(marker string) string {
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, gen.Marker, marker)
+}
+
+func repairOf(marker string) string {
+	return fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
+		v1alpha1.IgnoredSuspendLabel, gen.Marker, marker)
+}
+
+func (n *namespace) patch(ctx context.Context, name, body string) error {
+	_, err := n.kube.AppsV1().Deployments(n.name).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	return err
+}
+
+// current returns the ChangeWorkload of the release that a Deployment is at.
+func (n *namespace) current(ctx context.Context, name string) (*v1alpha1.ChangeWorkload, error) {
+	d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	release, ok := v1alpha1.ReleaseOf(d.Annotations)
+	if !ok {
+		return nil, fmt.Errorf("deployment %s has no version and attempt", name)
+	}
+	c, err := n.change.ChangeWorkloads(n.name).Get(ctx, v1alpha1.ChangeWorkloadName(name, release.Version), metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if c.Spec.Attempt != release.Attempt {
+		return nil, fmt.Errorf("ChangeWorkload %s is about attempt %d, the Deployment is at %d", c.Name, c.Spec.Attempt, release.Attempt)
+	}
+	return c, nil
+}
+
+// awaitPhase waits until the current release of a Deployment is in a state.
+func (n *namespace) awaitPhase(t *testing.T, within time.Duration, name string, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found *v1alpha1.ChangeWorkload
+	await(t, within, fmt.Sprintf("the release of %s is %s", name, phase), func(ctx context.Context) error {
+		c, err := n.current(ctx, name)
+		if err != nil {
+			return err
+		}
+		found = c
+		if c.Status.Phase == phase {
+			return nil
+		}
+		return fmt.Errorf("%s is %q: %+v", c.Name, c.Status.Phase, c.Status.Counts)
+	})
+	return found
+}
+
+// changePods returns the batches of a release, the first one first.
+func (n *namespace) changePods(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]v1alpha1.ChangePod, error) {
+	list, err := n.change.ChangePods(n.name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	own := slices.DeleteFunc(list.Items, func(p v1alpha1.ChangePod) bool { return !metav1.IsControlledBy(&p, c) })
+	slices.SortFunc(own, func(a, b v1alpha1.ChangePod) int {
+		return v1alpha1.ChangePodIndex(a.Name) - v1alpha1.ChangePodIndex(b.Name)
+	})
+	return own, nil
+}
+
+// awaitBatch waits until a release has a number of batches of which the
+// condition holds, and returns the last one looked at.
+func (n *namespace) awaitBatch(t *testing.T, within time.Duration, name string, index int, what string, holds func(*v1alpha1.ChangePod) bool) *v1alpha1.ChangePod {
+	t.Helper()
+	var found *v1alpha1.ChangePod
+	await(t, within, fmt.Sprintf("batch %d of %s %s", index, name, what), func(ctx context.Context) error {
+		c, err := n.current(ctx, name)
+		if err != nil {
+			return err
+		}
+		p, err := n.change.ChangePods(n.name).Get(ctx, v1alpha1.ChangePodName(c.Name, index), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !metav1.IsControlledBy(p, c) {
+			return fmt.Errorf("%s belongs to another attempt", p.Name)
+		}
+		found = p
+		if !holds(p) {
+			return fmt.Errorf("%s is %q", p.Name, p.Status.Phase)
+		}
+		return nil
+	})
+	return found
+}
+
+// isThere holds of every batch.
+func isThere(*v1alpha1.ChangePod) bool { return true }
+
+// isDone holds of a batch that has ended.
+func isDone(p *v1alpha1.ChangePod) bool { return p.Status.Phase == v1alpha1.PodExecuteDone }
+
+// judgeByHand fails or passes every pod of a batch, as a person with kubectl does.
+func (n *namespace) judgeByHand(t *testing.T, p *v1alpha1.ChangePod, verdict, message string) {
+	t.Helper()
+	results := slices.Clone(p.Spec.PodInfos)
+	for i := range results {
+		results[i].Verdict, results[i].Message = verdict, message
+	}
+	raw, err := json.Marshal(map[string]any{"status": map[string]any{"podResults": results, "message": "PostFinish"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.change.ChangePods(n.name).Patch(t.Context(), p.Name, types.MergePatchType, raw, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatalf("judge %s by hand: %v", p.Name, err)
+	}
+}
+
+// awaitDeployment waits until a condition on a Deployment holds.
+func (n *namespace) awaitDeployment(t *testing.T, within time.Duration, name, what string, holds func(*appsv1.Deployment) bool) *appsv1.Deployment {
+	t.Helper()
+	var found *appsv1.Deployment
+	await(t, within, fmt.Sprintf("Deployment %s %s", name, what), func(ctx context.Context) error {
+		d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		found = d
+		if !holds(d) {
+			return fmt.Errorf("labels %v, annotations %v, paused %t", d.Labels, d.Annotations, d.Spec.Paused)
+		}
+		return nil
+	})
+	return found
+}
+
+func isSuspended(d *appsv1.Deployment) bool { return d.Labels[v1alpha1.SuspendLabel] != "" }
+
+// isFree holds of a Deployment of which no suspension and no hold is left.
+func isFree(d *appsv1.Deployment) bool {
+	_, held := d.Annotations[v1alpha1.HoldAnnotation]
+	_, repairs := d.Labels[v1alpha1.IgnoredSuspendLabel]
+	return !isSuspended(d) && !held && !repairs && !d.Spec.Paused
+}
+
+// awaitEvent waits for a Kubernetes Event of a reason about an object whose
+// message contains words.
+func (n *namespace) awaitEvent(t *testing.T, object, reason, words string) {
+	t.Helper()
+	await(t, soon, fmt.Sprintf("an Event %s on %s with %q", reason, object, words), func(ctx context.Context) error {
+		list, err := n.kube.CoreV1().Events(n.name).List(ctx, metav1.ListOptions{
+			FieldSelector: "involvedObject.name=" + object + ",reason=" + reason,
+		})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if strings.Contains(list.Items[i].Message, words) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%d Events of that reason", len(list.Items))
+	})
+}

@@ -1,0 +1,222 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+)
+
+// samples are what the README tells people to apply.
+const samples = "../../config/samples"
+
+const (
+	system = v1alpha1.SystemNamespace
+	// ordinary is the change of the pod template that the requirement types.
+	ordinary = `{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}`
+)
+
+// walkthrough types what the requirement types, and expects what it shows.
+// message is what a batch says that nobody has touched: without a server it is
+// not the one of a batch that the server judged.
+func walkthrough(message string) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		n.run(t, "apply", "-f", filepath.Join(samples, "sleep-first.yaml"))
+		first := n.awaitPhase(t, rollout, "sleep", v1alpha1.WorkloadSuccess)
+		batch := n.batchesAsPrinted(t, first, message)
+		n.failByPatch(t, first, batch)
+		n.stdout(t, "deployment.apps/sleep labeled\n", "label", "deployment", "sleep", "team=a") // other metadata is free
+		n.refused(t, "sleep", "patch", "deployment", "sleep", "-p", ordinary, "--type", "merge")
+
+		n.stdout(t, "deployment.apps/sleep configured\n", "apply", "-f", filepath.Join(samples, "sleep.yaml"))
+		n.awaitStatuses(t, "the repair runs beside what it repairs", map[string]string{first.Name: "Suspend", "": "Running"})
+		second := n.awaitPhase(t, rollout, "sleep", v1alpha1.WorkloadSuccess)
+		n.awaitStatuses(t, "only the repair is left", map[string]string{second.Name: "Success"})
+		n.awaitDeployment(t, soon, "sleep", "is free again", isFree)
+		n.stdout(t, "deployment.apps/sleep patched\n", "patch", "deployment", "sleep", "-p", ordinary, "--type", "merge")
+	}
+}
+
+// stdout runs a command that has to succeed and to print exactly this.
+func (n *namespace) stdout(t *testing.T, want string, args ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, n.run(t, args...)); diff != "" {
+		t.Errorf("kubectl %v (-want +got):\n%s", args, diff)
+	}
+}
+
+// table runs a `kubectl get` and checks the names of its columns.
+func (n *namespace) table(t *testing.T, columns []string, args ...string) kubectl.Table {
+	t.Helper()
+	table := kubectl.ParseTable(n.run(t, args...))
+	if diff := cmp.Diff(columns, table.Header); diff != "" {
+		t.Errorf("the columns of kubectl %v (-want +got):\n%s", args, diff)
+	}
+	return table
+}
+
+// batchesAsPrinted checks what `kubectl get` prints of a release of sleep that
+// is over, and returns the name of its first batch.
+func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, message string) string {
+	t.Helper()
+	d := n.deployment(t, "sleep")
+	version := d.Labels[v1alpha1.VersionKey]
+	if len(version) != 32 || c.Name != "sleep--x--"+version {
+		t.Errorf("version label %q and ChangeWorkload %q do not belong together", version, c.Name)
+	}
+	workloads := n.table(t, []string{"NAME", "STATUS", "CREATETIME"}, "get", "changeworkloads")
+	checkTimes(t, workloads)
+	pods := n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods")
+	checkTimes(t, pods)
+	var want []map[string]string
+	for i := range 5 {
+		want = append(want, map[string]string{
+			"NAME": c.Name + "--x--" + strconv.Itoa(i+1), "STATUS": "ExecuteDone", "MESSAGE": message,
+		})
+	}
+	ignoreTime := cmpopts.IgnoreMapEntries(func(column, _ string) bool { return column == "CREATETIME" })
+	if diff := cmp.Diff(want, pods.Rows, ignoreTime); diff != "" {
+		t.Errorf("kubectl get changepods (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]map[string]string{{"NAME": c.Name, "STATUS": "Success"}}, workloads.Rows, ignoreTime); diff != "" {
+		t.Errorf("kubectl get changeworkloads (-want +got):\n%s", diff)
+	}
+	return c.Name + "--x--1"
+}
+
+func checkTimes(t *testing.T, table kubectl.Table) {
+	t.Helper()
+	for _, cell := range table.Column("CREATETIME") {
+		if _, err := time.Parse(v1alpha1.TimeLayout, cell); err != nil {
+			t.Errorf("CREATETIME: %v", err)
+		}
+	}
+}
+
+// failByPatch fails the pod of a batch with the command of the requirement,
+// and checks everything that it says will happen.
+func (n *namespace) failByPatch(t *testing.T, c *v1alpha1.ChangeWorkload, batch string) {
+	t.Helper()
+	var p v1alpha1.ChangePod
+	if err := yaml.Unmarshal([]byte(n.run(t, "get", "changepods", batch, "-o", "yaml")), &p); err != nil {
+		t.Fatal(err)
+	}
+	info := p.Spec.PodInfos[0]
+	if info.App != "sleep" || info.HostName != info.Pod || info.Namespace != n.name || info.WorkSpace != n.name || info.IP == "" {
+		t.Errorf("spec.podInfos of %s is %+v", batch, info)
+	}
+	patch := fmt.Sprintf(`{"status":{"podResults":[{"app":"sleep","hostName":%[1]q,"ip":%[2]q,"namespace":%[3]q,"pod":%[1]q,`+
+		`"workSpace":%[3]q,"verdict":"unpass","message":"find error"}], "message": "PostFinish"}}`, info.Pod, info.IP, n.name)
+	began := time.Now()
+	n.stdout(t, "changepod.app.ops.cloud.alipay.com/"+batch+" patched\n",
+		"patch", "changepod", "--subresource=status", batch, "--type", "merge", "-p", patch)
+
+	n.awaitStatuses(t, "the release is suspended", map[string]string{c.Name: "Suspend"})
+	await(t, soon, "the batch says PostFinish", func(context.Context) error {
+		for _, row := range n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods").Rows {
+			if row["NAME"] == batch && (row["STATUS"] != "ExecuteDone" || row["MESSAGE"] != "PostFinish") {
+				return fmt.Errorf("%v", row)
+			}
+		}
+		return nil
+	})
+	n.failedPodsAsPrinted(t, v1alpha1.PodSummary{
+		App: "sleep", HostName: info.Pod, IP: info.IP, Namespace: n.name, Pod: info.Pod, WorkSpace: n.name,
+		Verdict: "unpass", Message: "find error",
+	})
+	d := n.awaitDeployment(t, soon, "sleep", "is suspended", isSuspended)
+	if got := d.Labels[v1alpha1.DefenseStatusLabel]; got != "processed" {
+		t.Errorf("label %s is %q, want processed", v1alpha1.DefenseStatusLabel, got)
+	}
+	checkSuspendTime(t, d, began)
+}
+
+// failedPodsAsPrinted checks .status.defenseCheckFailPods of the one release
+// that is there.
+func (n *namespace) failedPodsAsPrinted(t *testing.T, want ...v1alpha1.PodSummary) {
+	t.Helper()
+	var list v1alpha1.ChangeWorkloadList
+	if err := yaml.Unmarshal([]byte(n.run(t, "get", "changeworkloads", "-o", "yaml")), &list); err != nil {
+		t.Fatal(err)
+	}
+	ignoreUID := cmpopts.IgnoreFields(v1alpha1.PodSummary{}, "UID")
+	if len(list.Items) != 1 {
+		t.Fatalf("%d ChangeWorkloads are there, want 1", len(list.Items))
+	}
+	if diff := cmp.Diff(want, list.Items[0].Status.DefenseCheckFailPods, ignoreUID); diff != "" {
+		t.Errorf(".status.defenseCheckFailPods (-want +got):\n%s", diff)
+	}
+}
+
+// checkSuspendTime checks that a suspension began when it did: a label has
+// whole seconds.
+func checkSuspendTime(t *testing.T, d *appsv1.Deployment, began time.Time) {
+	t.Helper()
+	seconds, err := strconv.ParseInt(d.Labels[v1alpha1.SuspendLabel], 10, 64)
+	if err != nil {
+		t.Errorf("label %s: %v", v1alpha1.SuspendLabel, err)
+		return
+	}
+	if at := time.Unix(seconds, 0); at.Before(began.Add(-time.Second)) || at.After(time.Now()) {
+		t.Errorf("label %s is %s, the suspension began at %s", v1alpha1.SuspendLabel, at, began)
+	}
+}
+
+// awaitStatuses waits until `kubectl get changeworkloads` prints exactly these
+// names with these states; an empty name is any other.
+func (n *namespace) awaitStatuses(t *testing.T, what string, want map[string]string) {
+	t.Helper()
+	await(t, rollout, what, func(context.Context) error {
+		rows := n.table(t, []string{"NAME", "STATUS", "CREATETIME"}, "get", "changeworkloads").Rows
+		got := map[string]string{}
+		for _, row := range rows {
+			name := row["NAME"]
+			if _, named := want[name]; !named {
+				name = ""
+			}
+			got[name] = row["STATUS"]
+		}
+		if len(rows) != len(want) || cmp.Diff(want, got) != "" {
+			return fmt.Errorf("%v", rows)
+		}
+		return nil
+	})
+}
+
+// theTwoConfigurations are there after an installation, and printed as the
+// requirement shows them.
+func theTwoConfigurations(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	table := n.table(t, []string{"NAME", "AGE"}, "get", "opsconfiginfo", "-n", system)
+	for _, name := range []string{"blocking", "branch"} {
+		if !slices.Contains(table.Column("NAME"), name) {
+			t.Errorf("opsconfiginfo %s is not listed:\n%v", name, table)
+		}
+	}
+	for name, want := range map[string]v1alpha1.OpsConfigInfoSpec{
+		"blocking": {Type: "isBlockingUp", Enable: true},
+		"branch":   {Type: "isBranch", Enable: false, Content: "10"},
+	} {
+		var got v1alpha1.OpsConfigInfo
+		if err := yaml.Unmarshal([]byte(n.run(t, "get", "opsconfiginfo", name, "-n", system, "-o", "yaml")), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Spec, cmpopts.IgnoreFields(v1alpha1.OpsConfigInfoSpec{}, "Remark")); diff != "" {
+			t.Errorf("opsconfiginfo %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
