@@ -31,7 +31,8 @@ type ChangePodVerdict struct {
 	Message string `json:"message,omitempty"`
 	// PodResults are verdicts for single pods: pod, uid, verdict and message;
 	// New leaves the rest of a summary out. A pod without one is meant by the
-	// verdict of the stage, so New may also leave out those that say the same.
+	// verdict of the stage, so where not all of them fit New leaves out those
+	// that say the same, but for the first.
 	PodResults []v1alpha1.PodSummary `json:"podResults,omitempty"`
 	// Time is when the verdict came.
 	Time metav1.MicroTime `json:"time"`
@@ -46,8 +47,8 @@ func (ChangePodVerdict) Type() string { return TypeChangePodVerdict }
 // than of the stage, are another fact; another message or time are not.
 func (d ChangePodVerdict) ID() string {
 	id := string(d.UID) + "/" + d.Version + "/" + string(d.Stage) + "/" + segment(d.NodeID) + "/" + segment(d.Verdict)
-	if more := differing(d.PodResults, d.Verdict); len(more) > 0 {
-		id += "/" + hashResults(more)
+	if more := hashResults(d.PodResults, d.Verdict); more != "" {
+		id += "/" + more
 	}
 	return id
 }

@@ -30,13 +30,13 @@ func (v ExternalVerdict) Validate() error {
 }
 
 // bounded returns the verdict with no text longer than limit bytes. Results
-// that count as the stage's verdict are left out where all of them would be
-// too many, or as the last means to fit: no outcome changes by that.
+// that are not essential are left out where all of them would be too many, or
+// as the last means to fit: no outcome changes by that.
 func (v ExternalVerdict) bounded(limit int) ExternalVerdict {
 	v.Message = cut(v.Message, limit)
 	v.PodResults = boundedResults(v.PodResults, limit)
 	if limit == 0 || len(v.PodResults) > maxResults {
-		v.PodResults = differing(v.PodResults, v.Verdict)
+		v.PodResults = essential(v.PodResults, v.Verdict)
 	}
 	return v
 }

@@ -29,20 +29,38 @@ func boundedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSumm
 	return out
 }
 
-// differing returns the results that do not count as the verdict of the stage
-// does. Those alone tell more than the stage's verdict.
-func differing(results []v1alpha1.PodSummary, stage string) []v1alpha1.PodSummary {
+// agrees says that a result counts as the verdict of the stage does.
+func agrees(r v1alpha1.PodSummary, stage string) bool {
+	return v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.ParseVerdict(stage)
+}
+
+// essential returns the results that do not agree with the verdict of the
+// stage, and of those that do the first: pods that are not named are meant by
+// the stage, but a fail that names nobody is meant for all.
+func essential(results []v1alpha1.PodSummary, stage string) []v1alpha1.PodSummary {
+	found := false
 	return slices.DeleteFunc(slices.Clone(results), func(r v1alpha1.PodSummary) bool {
-		return v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.ParseVerdict(stage)
+		again := found && agrees(r, stage)
+		found = found || agrees(r, stage)
+		return again
 	})
 }
 
-// hashResults returns 16 hexadecimal characters for what results say, whatever
-// their order and messages.
-func hashResults(results []v1alpha1.PodSummary) string {
+// hashResults returns 16 hexadecimal characters for what results say beyond
+// the verdict of the stage, whatever their order and messages, and nothing
+// where they say no more. It is the same for the essential ones alone.
+func hashResults(results []v1alpha1.PodSummary, stage string) string {
 	var said []string
 	for _, r := range results {
-		said = append(said, fmt.Sprintf("%q %q", r.Pod, r.Verdict))
+		if !agrees(r, stage) {
+			said = append(said, fmt.Sprintf("%q %q", r.Pod, r.Verdict))
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	if len(said) < len(results) {
+		said = append(said, "others agree")
 	}
 	slices.Sort(said)
 	return hash(strings.Join(said, "\n"))

@@ -36,13 +36,17 @@ const (
 	workers = 4
 )
 
-// NewController returns the controller of Deployments.
+// NewController returns the controller of Deployments. It sets the transform of
+// their informer, which must not have been started.
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	deployments := deploymentinformer.Get(ctx).Informer()
 	replicaSets := replicasetinformer.Get(ctx)
 	namespaces := namespaceinformer.Get(ctx)
 	changeWorkloads := changeworkloadinformer.Get(ctx)
+	if err := deployments.SetTransform(Trim); err != nil {
+		logger.Panicw("trim the cache", "error", err)
+	}
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), nil)
 	if err != nil {
 		logger.Panicw("settings", "error", err)

@@ -1,10 +1,9 @@
 package deployment
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
-
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 var _ cache.TransformFunc = Trim

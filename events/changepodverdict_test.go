@@ -1,0 +1,100 @@
+package events
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestTextsAreCutUntilTheDataFits(t *testing.T) {
+	many := func(n int, word string) []v1alpha1.PodSummary {
+		var out []v1alpha1.PodSummary
+		for i := range n {
+			out = append(out, v1alpha1.PodSummary{
+				Pod: "sleep-7d9c5b4f5d-" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)), Verdict: word,
+				Message: strings.Repeat("<reason> ", 500),
+			})
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		change func(*ChangePodVerdict)
+		want   int // results
+		err    bool
+	}{
+		"a long message":                      {func(v *ChangePodVerdict) { v.Message = strings.Repeat("ä", 10_000) }, 2, false},
+		"control characters":                  {func(v *ChangePodVerdict) { v.Message = strings.Repeat("\x01", 10_000) }, 2, false},
+		"not UTF-8":                           {func(v *ChangePodVerdict) { v.Message = strings.Repeat("\xff", 10_000) }, 2, false},
+		"long results":                        {func(v *ChangePodVerdict) { v.PodResults = many(40, "pass") }, 40, false},
+		"too many that say the same":          {func(v *ChangePodVerdict) { v.PodResults = append(many(300, "fail"), v.PodResults[1]) }, 2, false},
+		"too many that say something else":    {func(v *ChangePodVerdict) { v.PodResults = many(90, "pass") }, 0, true},
+		"more than the inbox has a place for": {func(v *ChangePodVerdict) { v.PodResults = many(101, "pass") }, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := verdict()
+			tc.change(&v)
+			e, err := New(v)
+			if tc.err {
+				if err == nil {
+					t.Fatalf("no error for %d bytes", len(e.Data()))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(e.Data()) > MaxData {
+				t.Errorf("%d bytes of data", len(e.Data()))
+			}
+			got, err := ParseChangePodVerdict(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.PodResults) != tc.want || got.ID() != e.ID() {
+				t.Errorf("%d results, want %d; id %q of event %q", len(got.PodResults), tc.want, got.ID(), e.ID())
+			}
+		})
+	}
+}
+
+func TestTooLargeDataIsAnErrorOfItsOwn(t *testing.T) {
+	v := verdict()
+	v.PodResults = nil
+	for i := range 90 {
+		v.PodResults = append(v.PodResults, v1alpha1.PodSummary{
+			Pod: "sleep-" + strings.Repeat("x", 40) + string(rune('a'+i%26)) + string(rune('a'+i/26)), Verdict: "pass",
+		})
+	}
+	_, err := New(v)
+	var tooLarge *TooLargeError
+	if !errors.As(err, &tooLarge) || tooLarge.Size <= MaxData {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAJudgeCannotSpeakAsAPerson(t *testing.T) {
+	v := verdict()
+	v.PodResults[0].Source = v1alpha1.SourceServer
+	v.PodResults[0].IP = "10.0.0.1"
+	for _, got := range []v1alpha1.PodSummary{v.bounded(MaxText).(ChangePodVerdict).PodResults[0], v.Inbox().PodResults[0]} {
+		if got.Source != "" || got.IP != "" {
+			t.Errorf("result %+v", got)
+		}
+	}
+}
+
+func TestTheInboxKeepsWhatWasSaid(t *testing.T) {
+	v := verdict()
+	v.Unjudged = true
+	want := v1alpha1.InboxVerdict{
+		ID: v.ID(), NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: true,
+		Message: v.Message, PodResults: v.PodResults, Time: v.Time,
+	}
+	if diff := cmp.Diff(want, v.Inbox()); diff != "" {
+		t.Errorf("inbox (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,94 @@
+package events
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+func TestDeliverTellsWhetherTheBrokerAccepted(t *testing.T) {
+	b := newBroker(t)
+	s := newFixture(t, Options{}, to(b.URL))
+	s.run(t)
+	if err := s.Deliver(t.Context(), podEvent(t, "a")); err != nil {
+		t.Errorf("accepted: %v", err)
+	}
+
+	b.answer(http.StatusServiceUnavailable)
+	var status *StatusError
+	if err := s.Deliver(t.Context(), podEvent(t, "a")); !errors.As(err, &status) || status.Permanent() {
+		t.Errorf("503: %v", err)
+	}
+	b.answer(http.StatusForbidden)
+	if err := s.Deliver(t.Context(), podEvent(t, "a")); !errors.As(err, &status) || !status.Permanent() {
+		t.Errorf("403: %v", err)
+	}
+
+	b.hold()
+	t.Cleanup(b.release)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Deliver(ctx, podEvent(t, "a")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no answer in time: %v", err)
+	}
+}
+
+func TestDeliverWithoutABrokerFailsAtOnce(t *testing.T) {
+	s := newFixture(t, Options{}, func(context.Context) (Endpoint, error) { return Endpoint{}, errors.New("not there") })
+	s.run(t)
+	var none *NoBrokerError
+	if err := s.Deliver(t.Context(), podEvent(t, "a")); !errors.As(err, &none) {
+		t.Errorf("error %v", err)
+	}
+	if n := s.value(t, "breakwater.events.broker.known"); n != 0 {
+		t.Errorf("broker.known is %d", n)
+	}
+}
+
+func TestDeliverWaitsForTheFirstLookUp(t *testing.T) {
+	b := newBroker(t)
+	asked, found := make(chan struct{}), make(chan struct{})
+	s := newFixture(t, Options{}, func(context.Context) (Endpoint, error) {
+		close(asked)
+		<-found
+		return Endpoint{URL: b.URL}, nil
+	})
+	s.run(t)
+	<-asked
+	delivered := make(chan error)
+	go func() { delivered <- s.Deliver(t.Context(), podEvent(t, "a")) }()
+	close(found)
+	if err := <-delivered; err != nil {
+		t.Error(err)
+	}
+	if n := s.value(t, "breakwater.events.broker.known"); n != 1 {
+		t.Errorf("broker.known is %d", n)
+	}
+}
+
+func TestABrokerWithTheCertificatesOfItsAddressIsTrusted(t *testing.T) {
+	b := newBroker(t)
+	secure := httptest.NewTLSServer(b.Config.Handler)
+	t.Cleanup(secure.Close)
+	certificates := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
+	for name, tc := range map[string]struct {
+		endpoint Endpoint
+		ok       bool
+	}{
+		"trusted":   {Endpoint{URL: secure.URL, CACerts: certificates}, true},
+		"untrusted": {Endpoint{URL: secure.URL}, false},
+		"not PEM":   {Endpoint{URL: secure.URL, CACerts: "none"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFixture(t, Options{}, func(context.Context) (Endpoint, error) { return tc.endpoint, nil })
+			s.run(t)
+			if err := s.Deliver(t.Context(), podEvent(t, "a")); (err == nil) != tc.ok {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package events
+
+import (
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+const version = "5d41402abc4b2a76b9719d911017c592"
+
+func deployment() Workload {
+	return Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}
+}
+
+// examples returns one of each type.
+func examples() []Data {
+	all := []Data{
+		PodFinished{
+			Namespace: "default",
+			Pod:       "sleep-7d9c5b4f5d-x2k9q",
+			PodUID:    "0a1b2c3d-0000-4000-8000-000000000001",
+			Workload:  deployment(),
+			Version:   version,
+			Attempt:   3,
+		},
+		ChangePodReady{
+			Namespace:      "default",
+			Name:           "sleep--x--" + version + "--x--1",
+			UID:            "0a1b2c3d-0000-4000-8000-000000000002",
+			ChangeWorkload: "sleep--x--" + version,
+			Version:        version,
+			Attempt:        3,
+			Stage:          v1alpha1.StagePre,
+		},
+		verdict(),
+	}
+	for _, verb := range []Verb{
+		VerbStarted, VerbProgressed, VerbSucceeded, VerbSuspended, VerbFailed, VerbRolledBack, VerbBypassed,
+	} {
+		all = append(all, release(verb))
+	}
+	return append(all, ReleaseDenied{
+		RequestUID: "0a1b2c3d-0000-4000-8000-000000000004",
+		Namespace:  "default",
+		Workload:   deployment(),
+		User:       "jane",
+		Reason:     v1alpha1.ReasonReleaseDenied,
+		Message:    "deployment sleep is suspended",
+	})
+}
+
+func verdict() ChangePodVerdict {
+	return ChangePodVerdict{
+		Namespace:      "default",
+		Name:           "sleep--x--" + version + "--x--1",
+		UID:            "0a1b2c3d-0000-4000-8000-000000000002",
+		ChangeWorkload: "sleep--x--" + version,
+		Version:        version,
+		BizExecOrderID: "demo/default/Deployment/sleep/" + version + "/3",
+		NodeID:         "node-17",
+		Stage:          v1alpha1.StagePost,
+		Verdict:        "fail",
+		Message:        "error rate above 1 %",
+		PodResults: []v1alpha1.PodSummary{
+			{Pod: "sleep-7d9c5b4f5d-x2k9q", Verdict: "fail", Message: "find error"},
+			{Pod: "sleep-7d9c5b4f5d-abcde", Verdict: "pass"},
+		},
+		Time: metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)),
+	}
+}
+
+func release(verb Verb) ChangeWorkload {
+	d := ChangeWorkload{
+		Verb:          verb,
+		Namespace:     "default",
+		Name:          "sleep--x--" + version,
+		UID:           "0a1b2c3d-0000-4000-8000-000000000003",
+		Workload:      deployment(),
+		Version:       version,
+		Attempt:       3,
+		Status:        v1alpha1.WorkloadSuspend,
+		EntryTimeUnix: 1_767_323_045,
+		Reason:        v1alpha1.ReasonCheckFailed,
+		Message:       "1 of 10 pods failed",
+		Counts:        v1alpha1.PodCounts{Pods: 10, Preparing: 4, Checking: 2, Passed: 3, Failed: 1},
+	}
+	if verb == VerbBypassed {
+		d.User = "jane"
+	}
+	return d
+}
+
+// short returns a type without what all types have in common.
+func short(eventType string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(eventType, "dev.breakwater."), ".v1")
+}
+
+func parse(e cloudevents.Event) (Data, error) {
+	switch e.Type() {
+	case TypePodFinished:
+		return ParsePodFinished(e)
+	case TypeChangePodReady:
+		return ParseChangePodReady(e)
+	case TypeChangePodVerdict:
+		return ParseChangePodVerdict(e)
+	case TypeReleaseDenied:
+		return ParseReleaseDenied(e)
+	default:
+		return ParseChangeWorkload(e)
+	}
+}

@@ -1,0 +1,127 @@
+package events
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// fixture is a sender with its metrics.
+type fixture struct {
+	*Sender
+	reader *sdkmetric.ManualReader
+	end    chan error
+}
+
+func newFixture(t *testing.T, o Options, resolve Resolve) *fixture {
+	t.Helper()
+	reader := sdkmetric.NewManualReader()
+	o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	s, err := NewSender(NewTarget(clock.RealClock{}, resolve), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{Sender: s, reader: reader, end: make(chan error, 1)}
+}
+
+func to(url string) Resolve {
+	return func(context.Context) (Endpoint, error) { return Endpoint{URL: url}, nil }
+}
+
+// run runs the sender until the test ends or stop is called.
+func (f *fixture) run(t *testing.T) (stop func()) {
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(f.end)
+		f.end <- f.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		f.ended(t)
+	})
+	return stop
+}
+
+// ended returns when Run has.
+func (f *fixture) ended(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-f.end:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("Run does not end")
+	}
+}
+
+// value sums the points of a metric that have all the labels.
+func (f *fixture) value(t *testing.T, name string, labels ...attribute.KeyValue) int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := f.reader.Collect(context.Background(), &all); err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if m.Name != name {
+				continue
+			}
+			var points []metricdata.DataPoint[int64]
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				points = data.DataPoints
+			case metricdata.Gauge[int64]:
+				points = data.DataPoints
+			}
+			for _, p := range points {
+				if has(p.Attributes, labels) {
+					sum += p.Value
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func has(set attribute.Set, labels []attribute.KeyValue) bool {
+	for _, l := range labels {
+		if v, ok := set.Value(l.Key); !ok || v != l.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// eventually returns when the metric has the value.
+func (f *fixture) eventually(t *testing.T, want int64, name string, labels ...attribute.KeyValue) {
+	t.Helper()
+	err := poll(t, func() bool { return f.value(t, name, labels...) == want })
+	if err != nil {
+		t.Fatalf("%s%v is %d, want %d: %v", name, labels, f.value(t, name, labels...), want, err)
+	}
+}
+
+func podEvent(t *testing.T, pod string) cloudevents.Event {
+	t.Helper()
+	d := examples()[0].(PodFinished)
+	d.Pod, d.PodUID = pod, types.UID(pod)
+	return mustNew(t, d)
+}
+
+func mustNew(t *testing.T, d Data) cloudevents.Event {
+	t.Helper()
+	e, err := New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}

@@ -1,0 +1,67 @@
+package events
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestTheSameFactHasTheSameIDAndAnotherFactAnother(t *testing.T) {
+	again := release(VerbSuspended)
+	again.EntryTimeUnix++
+	later := release(VerbStarted)
+	later.EntryTimeUnix++
+	more := release(VerbProgressed)
+	more.Counts.Passed++
+	post := examples()[1].(ChangePodReady)
+	post.Stage = v1alpha1.StagePost
+	agreeing := v1alpha1.PodSummary{Pod: "another", Verdict: "unpass"}
+	change := func(f func(*ChangePodVerdict)) Data {
+		v := verdict()
+		f(&v)
+		return v
+	}
+	for name, tc := range map[string]struct {
+		a, b Data
+		same bool
+	}{
+		"another stage":                  {examples()[1], post, false},
+		"suspended again":                {release(VerbSuspended), again, false},
+		"started, told in a later state": {release(VerbStarted), later, true},
+		"other counts":                   {release(VerbProgressed), more, false},
+		"another verb":                   {release(VerbSuspended), release(VerbSucceeded), false},
+		"a verdict told again":           {verdict(), change(func(v *ChangePodVerdict) { v.Time = metav1.MicroTime{} }), true},
+		"a verdict with another message": {verdict(), change(func(v *ChangePodVerdict) { v.Message = "other" }), true},
+		"another word":                   {verdict(), change(func(v *ChangePodVerdict) { v.Verdict = "unpass" }), false},
+		"another node":                   {verdict(), change(func(v *ChangePodVerdict) { v.NodeID = "node-18" }), false},
+		"no results":                     {verdict(), change(func(v *ChangePodVerdict) { v.PodResults = nil }), false},
+		"one that agrees less":           {change(func(v *ChangePodVerdict) { v.PodResults = append(v.PodResults, agreeing) }), verdict(), true},
+		"none that agrees":               {verdict(), change(func(v *ChangePodVerdict) { v.PodResults = v.PodResults[1:] }), false},
+		"only some that agree":           {change(func(v *ChangePodVerdict) { v.PodResults = nil }), change(func(v *ChangePodVerdict) { v.PodResults = v.PodResults[:1] }), true},
+		"a word that is not plain":       {change(func(v *ChangePodVerdict) { v.Verdict = "a b" }), change(func(v *ChangePodVerdict) { v.Verdict = "a/b" }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if (tc.a.ID() == tc.b.ID()) != tc.same {
+				t.Errorf("ids %q and %q, same should be %v", tc.a.ID(), tc.b.ID(), tc.same)
+			}
+		})
+	}
+}
+
+func TestAWordThatIsNotPlainDoesNotReachTheID(t *testing.T) {
+	for _, word := range []string{"", "a b", "a/b", "ä", "x\r\nce-type: y"} {
+		if got := segment(word); !strings.HasPrefix(got, "~") || !plain(got[1:]) {
+			t.Errorf("segment(%q) = %q", word, got)
+		}
+	}
+}
+
+func TestAPodOfTheCoreGroupHasItsOwnPath(t *testing.T) {
+	w := Workload{APIVersion: "v1", Kind: "Pod", Name: "a"}
+	if got, want := w.source("ns"), "/api/v1/namespaces/ns/pods/a"; got != want {
+		t.Errorf("source %q, want %q", got, want)
+	}
+}

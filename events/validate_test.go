@@ -1,0 +1,49 @@
+package events
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestAnErrorNamesTheField(t *testing.T) {
+	pod := func(f func(*PodFinished)) Data { d := examples()[0].(PodFinished); f(&d); return d }
+	ready := func(f func(*ChangePodReady)) Data { d := examples()[1].(ChangePodReady); f(&d); return d }
+	judged := func(f func(*ChangePodVerdict)) Data { d := verdict(); f(&d); return d }
+	work := func(f func(*ChangeWorkload)) Data { d := release(VerbSuspended); f(&d); return d }
+	denied := func(f func(*ReleaseDenied)) Data { d := examples()[10].(ReleaseDenied); f(&d); return d }
+	for want, d := range map[string]Data{
+		"namespace:":            pod(func(d *PodFinished) { d.Namespace = "a/b" }),
+		"pod:":                  pod(func(d *PodFinished) { d.Pod = "" }),
+		"podUid:":               pod(func(d *PodFinished) { d.PodUID = "a b" }),
+		"workload.apiVersion:":  pod(func(d *PodFinished) { d.Workload.APIVersion = "a/b/c" }),
+		"workload.kind:":        pod(func(d *PodFinished) { d.Workload.Kind = "" }),
+		"workload.name:":        pod(func(d *PodFinished) { d.Workload.Name = "../x" }),
+		"version:":              pod(func(d *PodFinished) { d.Version = strings.Repeat("a", 64) }),
+		"attempt:":              pod(func(d *PodFinished) { d.Attempt = -1 }),
+		"name:":                 ready(func(d *ChangePodReady) { d.Name = "A" }),
+		"uid:":                  ready(func(d *ChangePodReady) { d.UID = types.UID(strings.Repeat("a", 129)) }),
+		"changeWorkload:":       ready(func(d *ChangePodReady) { d.ChangeWorkload = "" }),
+		"stage:":                ready(func(d *ChangePodReady) { d.Stage = "pre" }),
+		"bizExecOrderId:":       judged(func(d *ChangePodVerdict) { d.BizExecOrderID = strings.Repeat("a", 129) }),
+		"nodeId:":               judged(func(d *ChangePodVerdict) { d.NodeID = "" }),
+		"verdict:":              judged(func(d *ChangePodVerdict) { d.Verdict = strings.Repeat("a", 64) }),
+		"podResults[1].pod:":    judged(func(d *ChangePodVerdict) { d.PodResults[1].Pod = d.PodResults[0].Pod }),
+		"podResults[1].verdict": judged(func(d *ChangePodVerdict) { d.PodResults[1].Verdict = strings.Repeat("a", 64) }),
+		"time:":                 judged(func(d *ChangePodVerdict) { d.Time = metav1.MicroTime{} }),
+		"verb:":                 work(func(d *ChangeWorkload) { d.Verb = "won" }),
+		"entryTimeUnix:":        work(func(d *ChangeWorkload) { d.EntryTimeUnix = 0 }),
+		"reason:":               work(func(d *ChangeWorkload) { d.Reason = strings.Repeat("a", 129) }),
+		"requestUid:":           denied(func(d *ReleaseDenied) { d.RequestUID = "" }),
+		"user:":                 denied(func(d *ReleaseDenied) { d.User = "" }),
+	} {
+		t.Run(want, func(t *testing.T) {
+			_, err := New(d)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want one that names %s", err, want)
+			}
+		})
+	}
+}

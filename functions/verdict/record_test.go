@@ -1,0 +1,168 @@
+package verdict_test
+
+import (
+	"testing"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/metric/noop"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/functions/verdict"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Judge, functions.Function) {
+	c := ft.New(t, objects...)
+	j := ft.NewJudge(t, c, "")
+	recorder, err := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, j, verdict.New(recorder, j.Server)
+}
+
+func verdictOf(t *testing.T, stage v1alpha1.Stage, word, node string, edit ...func(*events.ChangePodVerdict)) event.Event {
+	t.Helper()
+	d := events.ChangePodVerdict{
+		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", ChangeWorkload: ft.Release, Version: ft.Version,
+		BizExecOrderID: ft.OrderID, NodeID: node, Stage: stage, Verdict: word, Message: "because",
+		Time: metav1.NewMicroTime(ft.Now()),
+	}
+	for _, f := range edit {
+		f(&d)
+	}
+	e, err := events.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func withoutRules(v *events.ChangePodVerdict) { v.Unjudged = true }
+
+func TestAVerdictIsStoredOnce(t *testing.T) {
+	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	for range 3 {
+		if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", "n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := c.ChangePod(ft.BatchName(1)).Status
+	if c.Patches() != 1 || len(status.Verdicts) != 1 || status.ResultOf("a").Verdict != "fail" {
+		t.Errorf("%d patches, status %+v", c.Patches(), status)
+	}
+}
+
+func TestWhatAPersonWritesBetweenReadAndWriteStays(t *testing.T) {
+	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	c.BeforeNextPatch(func() {
+		batch := c.ChangePod(ft.BatchName(1))
+		batch.Status.PodResults = []v1alpha1.PodSummary{{Pod: "a", Verdict: "pass", Message: "I looked"}}
+		c.Write(batch)
+	})
+	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", "n")); err != nil {
+		t.Fatal(err)
+	}
+	status := c.ChangePod(ft.BatchName(1)).Status
+	want := &v1alpha1.PodSummary{Pod: "a", Verdict: "pass", Message: "I looked"}
+	if diff := cmp.Diff(want, status.ResultOf("a")); diff != "" {
+		t.Error(diff)
+	}
+	if v := status.VerdictOf(v1alpha1.StagePost); v == nil || v.Verdict != "fail" {
+		t.Errorf("the server's verdict is %v", v)
+	}
+}
+
+func TestOfTwoVerdictsAtOnceTheFailStays(t *testing.T) {
+	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	c.BeforeNextPatch(func() {
+		if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", "n")); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "pass", "n")); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePost); v.Verdict != "fail" {
+		t.Errorf("verdict is %v", v)
+	}
+}
+
+func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		script   double.Script
+		unjudged bool
+	}{
+		"the check was judged a pass": {double.Script{Default: double.Behaviour{NoRules: true}}, false},
+		"the check timed out":         {double.Script{Default: double.Behaviour{Ending: double.TimedOut}}, true},
+		"the check threw":             {double.Script{Default: double.Behaviour{Ending: double.Threw}}, true},
+		"the server does not answer":  {double.Script{Faults: []double.FaultRule{{Action: "retrieveChangeCheck", Fault: double.Fault404}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, j, function := newFunction(t)
+			j.Script(t, tc.script)
+			node := j.NewNode(t)
+			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Started(node, 0))); err != nil {
+				t.Fatal(err)
+			}
+			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", node, withoutRules)); err != nil {
+				t.Fatal(err)
+			}
+			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.Unjudged != tc.unjudged {
+				t.Errorf("verdict is %+v", v)
+			}
+		})
+	}
+}
+
+func TestWithoutAServerNobodyConfirmsAPassWithoutRules(t *testing.T) {
+	c := ft.New(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	j := ft.NewJudge(t, ft.New(t), "")
+	recorder, err := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	function := verdict.New(recorder, functions.NewServer(c.Kube))
+	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", withoutRules)); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); !v.Unjudged {
+		t.Errorf("verdict is %+v", v)
+	}
+}
+
+func TestAVerdictForWhatIsNotThereChangesNothing(t *testing.T) {
+	for name, batch := range map[string]*v1alpha1.ChangePod{
+		"the batch is gone":              ft.NewBatch(2, []string{"a"}, ft.Started("n", 0)),
+		"the batch is a later one":       ft.NewBatch(1, []string{"a"}, ft.Started("n", 0), func(p *v1alpha1.ChangePod) { p.UID = "later" }),
+		"the batch was started again":    ft.NewBatch(1, []string{"a"}, ft.Started("n2", 0)),
+		"the batch has not been started": ft.NewBatch(1, []string{"a"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, function := newFunction(t, batch)
+			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", "n")); err != nil {
+				t.Errorf("got %v, want nothing: the wake-up is outdated", err)
+			}
+			if c.Patches() != 0 {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestAnEventThatSaysNothingIsPermanentlyWrong(t *testing.T) {
+	_, _, function := newFunction(t)
+	e := verdictOf(t, v1alpha1.StagePost, "fail", "n")
+	if err := e.SetData(event.ApplicationJSON, map[string]string{"stage": "LATER"}); err != nil {
+		t.Fatal(err)
+	}
+	if fate := functions.FateOf(function(t.Context(), e)); fate != functions.FatePermanent {
+		t.Errorf("fate is %s", fate)
+	}
+}
