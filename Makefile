@@ -4,9 +4,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-export KO_CONFIG_PATH := $(CURDIR)
+export KO_CONFIG_PATH := $(CURDIR)/ko.yaml
 CLUSTER := $(CURDIR)/bin/cluster
-KO ?= $(shell command -v ko || echo go run github.com/google/ko@v0.19.1)
 # Simulated nodes beside the real one.
 NODES ?= 10
 

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${KO_DOCKER_REPO:?set KO_DOCKER_REPO to a registry that the cluster can pull from}"
-export KO_CONFIG_PATH="$PWD"
+export KO_CONFIG_PATH="$PWD/ko.yaml"
 ko=(ko)
 command -v ko >/dev/null || ko=(go run github.com/google/ko@v0.19.1)
 

@@ -19,7 +19,6 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
 	"github.com/breakwater-dev/breakwater/admission/history"
 	"github.com/breakwater-dev/breakwater/admission/opsconfig"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
@@ -46,13 +45,6 @@ const (
 	meterName = "github.com/breakwater-dev/breakwater/admission"
 )
 
-// server is the admission controller and the reconciler of its configurations
-// in one, as sharedmain wants it.
-type server struct {
-	*bookkeeper.Reconciler
-	*admission.Mux
-}
-
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
 func NewController(ready *Readiness) injection.ControllerConstructor {
@@ -63,7 +55,7 @@ func NewController(ready *Readiness) injection.ControllerConstructor {
 		}
 		books, queue := newBookkeeper(ctx)
 		ready.watch(books.Secrets, books.Secret)
-		return queue(server{books, mux})
+		return queue(server{books, mux, ctx.Done()})
 	}
 }
 

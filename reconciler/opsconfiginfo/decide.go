@@ -3,6 +3,7 @@ package opsconfiginfo
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -28,7 +29,7 @@ func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 	// Admission refuses these, but an object may be older than a check, or
 	// have come while the webhook was down.
 	if err := c.Validate(context.Background()); err != nil {
-		return Decision{Reason: v1alpha1.ReasonConfigInvalid, Message: err.Error()}
+		return Decision{Reason: v1alpha1.ReasonConfigInvalid, Message: strings.ReplaceAll(err.Error(), "\n", ": ")}
 	}
 	for _, e := range settings.Effective(all) {
 		if e.Spec.Type == c.Spec.Type && e.Name != c.Name {

@@ -66,12 +66,12 @@ func TestDecide(t *testing.T) {
 		},
 		"an unknown type is invalid": {
 			object: object("a", 1, spec{Type: "isBlokingUp", Enable: true}),
-			want: Decision{Reason: "Invalid", Message: "unknown type \"isBlokingUp\": spec.type\n" +
+			want: Decision{Reason: "Invalid", Message: "unknown type \"isBlokingUp\": spec.type: " +
 				"known types are isBlockingUp, isBranch, no-verdict, order-timeout, post-timeout, pre-timeout, wait-threshold"},
 		},
 		"a content that does not read is invalid": {
 			object: wrong,
-			want: Decision{Reason: "Invalid", Message: "invalid content for type isBranch: spec.content\n" +
+			want: Decision{Reason: "Invalid", Message: "invalid content for type isBranch: spec.content: " +
 				`"many" is not a per cent of the replicas: write a whole number from 1 to 100`},
 		},
 		"an object of another namespace does not count": {
