@@ -232,7 +232,7 @@ func TestRefusalsCarryTheirCode(t *testing.T) {
 			return err
 		}, IsState},
 		"a creator that does not fit its column": {
-			func(c *Config) { c.Creator, c.TotalDeadline = strings.Repeat("c", 57), 50*time.Millisecond },
+			func(c *Config) { c.Creator = strings.Repeat("c", 57) },
 			func(w *world) error {
 				_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
 				return err
@@ -240,7 +240,7 @@ func TestRefusalsCarryTheirCode(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.call(newWorld(t, tc.change)); !tc.is(err) {
+			if err := tc.call(newWorld(t, tc.change, onlyOnce())); !tc.is(err) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -319,25 +319,36 @@ func TestAVerdictOfRetrieveIsAWordOrAnObject(t *testing.T) {
 	}
 }
 
-func TestACallEndsWithinItsTotalDeadline(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.TotalDeadline = 100 * time.Millisecond })
-	w.script(t, `{"faults":[{"fault":"500"}]}`)
-	begin := time.Now()
-	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
-	var transport *TransportError
-	if !errors.As(err, &transport) || transport.Status != http.StatusInternalServerError {
-		t.Errorf("the last answer is lost: %v", err)
-	}
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("took %s", took)
-	}
-	if got := len(w.double.Log().Calls); got < 2 {
-		t.Errorf("%d attempts", got)
+// onlyOnce makes the first pause longer than any deadline.
+func onlyOnce() Option { return WithPause(time.Hour) }
+
+func TestACallEndsWithItsTotalDeadlineAndTellsTheLastAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pause    time.Duration
+		deadline time.Duration
+		least    int
+	}{
+		"a pause beyond the deadline is not begun": {time.Hour, time.Minute, 1},
+		"the deadline ends the attempts":           {time.Millisecond, 300 * time.Millisecond, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			attempts := 0
+			away := roundTrip(func(*http.Request) (*http.Response, error) {
+				attempts++
+				return &http.Response{StatusCode: http.StatusBadGateway, Body: io.NopCloser(strings.NewReader("away"))}, nil
+			})
+			c := New(Config{BaseURL: "http://x", TotalDeadline: tc.deadline, QPS: 1000}, WithPause(tc.pause), WithTransport(away))
+			_, err := c.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
+			var transport *TransportError
+			if !errors.As(err, &transport) || transport.Status != http.StatusBadGateway || attempts < tc.least {
+				t.Errorf("%d attempts: %v", attempts, err)
+			}
+		})
 	}
 }
 
 func TestTheTokenBucketHoldsCallsBack(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.QPS, c.Burst, c.TotalDeadline = 0.01, 1, time.Second })
+	w := newWorld(t, func(c *Config) { c.QPS, c.Burst = 0.01, 1 })
 	w.open(t, "o")
 	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "p"})
 	var transport *TransportError
@@ -395,7 +406,7 @@ func TestADialErrorCertainlyCameBeforeTheRequest(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	_ = listener.Close()
-	c := New(Config{BaseURL: "http://" + address, TotalDeadline: 50 * time.Millisecond}, WithPause(time.Millisecond))
+	c := New(Config{BaseURL: "http://" + address}, onlyOnce())
 	_, err = c.StartBatch(t.Context(), StartBatch{OrderID: "o"})
 	var transport *TransportError
 	if !errors.As(err, &transport) || transport.Kind != KindDial || MayHaveReached(err) {

@@ -43,6 +43,22 @@ const (
 // mistyped base-url would otherwise mean that nothing is ever judged. Keys
 // that begin with an underscore (_example) are for people.
 func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
+	c, errs := parseConfigMap(cm)
+	if secret != nil {
+		// A token written with an editor or with echo ends in a newline.
+		c.Token = strings.TrimSpace(string(secret.Data[TokenKey]))
+	}
+	if c.Configured() && c.Token == "" {
+		errs = append(errs, fmt.Errorf("secret %s: key %s is missing: put the platform's token there", SecretName, TokenKey))
+	}
+	if len(errs) > 0 {
+		return Config{}, errors.Join(errs...)
+	}
+	return c, nil
+}
+
+// parseConfigMap reads everything but the token: not every process may see it.
+func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {
 	p := parser{data: map[string]string{}, unread: map[string]bool{}}
 	if cm != nil {
 		for key, value := range cm.Data {
@@ -66,19 +82,11 @@ func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
 		AttemptTimeout:      p.duration(keyAttemptTimeout),
 		TotalDeadline:       p.duration(keyTotalDeadline),
 		QPS:                 float32(p.number(keyQPS)),
-		Burst:               int(p.number(keyBurst)),
+		Burst:               p.number(keyBurst),
 		MaxSkew:             p.duration(keyMaxSkew),
-	}
-	c = c.withDefaults()
-	if secret != nil {
-		// A token written with an editor or with echo ends in a newline.
-		c.Token = strings.TrimSpace(string(secret.Data[TokenKey]))
-	}
+	}.withDefaults()
 	p.check(c)
-	if len(p.errs) > 0 {
-		return Config{}, errors.Join(p.errs...)
-	}
-	return c, nil
+	return c, p.errs
 }
 
 // parser collects mistakes instead of stopping at the first.
@@ -187,9 +195,6 @@ func (p *parser) check(c Config) {
 		if required.value == "" {
 			p.fail(required.key, "is missing: %s", required.fix)
 		}
-	}
-	if c.Token == "" {
-		p.errs = append(p.errs, fmt.Errorf("secret %s: key %s is missing: put the platform's token there", SecretName, TokenKey))
 	}
 	if c.AttemptTimeout > c.TotalDeadline {
 		p.fail(keyAttemptTimeout, "is %s, longer than %s (%s): shorten it", c.AttemptTimeout, keyTotalDeadline, c.TotalDeadline)

@@ -2,6 +2,7 @@ package altershield
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,11 +15,13 @@ import (
 // WatchConfigured returns a function that says whether a server is configured
 // now, and calls changed when that turns. A ConfigMap that is missing or does
 // not parse means that none is: the reason is logged, and the release goes on
-// by the no-verdict policy.
+// by the no-verdict policy. The token does not count: who only watches may not
+// read it, and who calls the server tells when it is missing.
 func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func()) func() bool {
 	var configured atomic.Bool
 	observe := func(cm *corev1.ConfigMap) {
-		cfg, err := ParseConfig(cm, nil)
+		cfg, errs := parseConfigMap(cm)
+		err := errors.Join(errs...)
 		if err != nil {
 			logging.FromContext(ctx).Errorw("no server is used", "configmap", ConfigMapName, "error", err)
 		}

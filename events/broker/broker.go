@@ -36,6 +36,11 @@ import (
 // to us. Each look-up renews it, and they are seconds apart.
 const lease = time.Hour
 
+// firstRead is how long the first look-up waits for the ConfigMap. The watcher
+// is started after the sender was made, and stands in for what it has not read
+// yet with nothing; only later does nothing mean that the ConfigMap is absent.
+const firstRead = 2 * time.Second
+
 // NewSender returns a sender to the Broker that the ConfigMap refers to, and
 // follows both. ctx is that of knative.dev/pkg/injection; cmw must not have
 // been started. A ConfigMap that does not exist is waited for, if cmw can
@@ -44,7 +49,7 @@ func NewSender(ctx context.Context, cmw configmap.Watcher, o events.Options) (*e
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	f := &finder{parent: parent()}
+	f := newFinder(o.Clock)
 	target := events.NewTarget(o.Clock, f.find)
 	f.addresses = resolver.NewURIResolverFromTracker(ctx,
 		tracker.New(func(types.NamespacedName) { target.Poke() }, lease))
@@ -77,12 +82,20 @@ func parent() *corev1.ConfigMap {
 
 // finder finds the address of what the ConfigMap refers to.
 type finder struct {
+	clock     clock.Clock
 	addresses *resolver.URIResolver
 	parent    *corev1.ConfigMap
+	// read is closed when a ConfigMap with content was read.
+	read     chan struct{}
+	readOnce sync.Once
 
 	mu  sync.Mutex
 	ref duckv1.KReference
 	err error
+}
+
+func newFinder(c clock.Clock) *finder {
+	return &finder{clock: c, parent: parent(), read: make(chan struct{}), err: errAbsent()}
 }
 
 // refer takes the reference from the ConfigMap. One that is wrong is returned
@@ -92,21 +105,33 @@ func (f *finder) refer(cm *corev1.ConfigMap) error {
 	ref, err := parse(cm)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil && f.ref.Name != "" && len(cm.Data) > 0 {
-		return err
+	if len(cm.Data) > 0 {
+		defer f.readOnce.Do(func() { close(f.read) })
+		if err != nil && f.err == nil {
+			return err
+		}
 	}
 	f.ref, f.err = ref, err
 	return nil
 }
 
+// reference returns what refer took, and at first waits for it.
+func (f *finder) reference(ctx context.Context) (duckv1.KReference, error) {
+	wait := f.clock.NewTimer(firstRead)
+	defer wait.Stop()
+	select {
+	case <-f.read:
+	case <-wait.C():
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ref, f.err
+}
+
 // find implements events.Resolve.
 func (f *finder) find(ctx context.Context) (events.Endpoint, error) {
-	f.mu.Lock()
-	ref, err := f.ref, f.err
-	f.mu.Unlock()
-	if err == nil && ref.Name == "" {
-		err = fmt.Errorf("ConfigMap %s: not read yet", ConfigName)
-	}
+	ref, err := f.reference(ctx)
 	if err != nil {
 		return events.Endpoint{}, err
 	}

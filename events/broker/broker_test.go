@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -105,6 +106,13 @@ func TestAConfigMapThatDoesNotExistStopsNothing(t *testing.T) {
 	}
 	run(t, sender)
 	sender.Send(t.Context(), event(t, "a"))
+	delivered := make(chan error, 1)
+	go func() { delivered <- sender.Deliver(t.Context(), event(t, "b")) }()
+	c.eventually(t, func() bool { return len(delivered) == 1 })
+	var none *events.NoBrokerError
+	if err := <-delivered; !errors.As(err, &none) {
+		t.Errorf("Deliver without a ConfigMap: %v", err)
+	}
 	if _, err := kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Create(t.Context(), configMap("default"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +120,7 @@ func TestAConfigMapThatDoesNotExistStopsNothing(t *testing.T) {
 }
 
 func TestAReferenceThatIsWrongDoesNotReplaceOneThatWasRight(t *testing.T) {
-	f := &finder{}
+	f := newFinder(clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)))
 	if err := f.refer(configMap("right")); err != nil {
 		t.Fatal(err)
 	}

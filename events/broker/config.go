@@ -24,7 +24,7 @@ const (
 // whatever class first of all. The error names the key.
 func parse(cm *corev1.ConfigMap) (duckv1.KReference, error) {
 	if len(cm.Data) == 0 {
-		return duckv1.KReference{}, fmt.Errorf("ConfigMap %s: absent or empty", ConfigName)
+		return duckv1.KReference{}, errAbsent()
 	}
 	ref := duckv1.KReference{
 		APIVersion: cm.Data[keyAPIVersion],
@@ -48,3 +48,5 @@ func parse(cm *corev1.ConfigMap) (duckv1.KReference, error) {
 	}
 	return ref, errors.Join(errs...)
 }
+
+func errAbsent() error { return fmt.Errorf("ConfigMap %s: absent or empty", ConfigName) }

@@ -5,7 +5,6 @@
 package functionstest
 
 import (
-	"context"
 	"encoding/json"
 	"strconv"
 	"sync"
@@ -50,8 +49,8 @@ func New(t *testing.T, objects ...runtime.Object) *Cluster {
 	return c
 }
 
-// BeforeNextPatch runs f between the next read and its write, once: what f
-// writes with Write makes that write a conflict.
+// BeforeNextPatch runs f between the next read and its write, once. What f
+// writes, by Write and not by a client, makes that write a conflict.
 func (c *Cluster) BeforeNextPatch(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,21 +93,23 @@ func (c *Cluster) Configure(url, token string) {
 // ChangePod returns the object as it is stored.
 func (c *Cluster) ChangePod(name string) *v1alpha1.ChangePod {
 	c.t.Helper()
-	p, err := c.Change.AppV1alpha1().ChangePods(Namespace).Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return p
+	return stored[*v1alpha1.ChangePod](c, "changepods", name).DeepCopy()
 }
 
 // ChangeWorkload returns the object as it is stored.
 func (c *Cluster) ChangeWorkload(name string) *v1alpha1.ChangeWorkload {
 	c.t.Helper()
-	w, err := c.Change.AppV1alpha1().ChangeWorkloads(Namespace).Get(context.Background(), name, metav1.GetOptions{})
+	return stored[*v1alpha1.ChangeWorkload](c, "changeworkloads", name).DeepCopy()
+}
+
+// stored reads past the client, which BeforeNextPatch must not use.
+func stored[T runtime.Object](c *Cluster, plural, name string) T {
+	c.t.Helper()
+	object, err := c.Change.Tracker().Get(v1alpha1.SchemeGroupVersion.WithResource(plural), Namespace, name)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return w
+	return object.(T)
 }
 
 // Write stores the object as somebody else would.

@@ -82,9 +82,9 @@ func TestWhatAPersonWritesBetweenReadAndWriteStays(t *testing.T) {
 func TestOfTwoVerdictsAtOnceTheFailStays(t *testing.T) {
 	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	c.BeforeNextPatch(func() {
-		if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", "n")); err != nil {
-			t.Error(err)
-		}
+		batch := c.ChangePod(ft.BatchName(1))
+		ft.Judged(v1alpha1.StagePost, "fail")(batch)
+		c.Write(batch)
 	})
 	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "pass", "n")); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
 // testLabel marks the namespaces of these tests.
@@ -26,6 +27,8 @@ type environment struct {
 	kube    kubernetes.Interface
 	change  client.AppV1alpha1Interface
 	dynamic dynamic.Interface
+	// judge is the double, in the groups of tests that have one.
+	judge *judge.Judge
 }
 
 func connect() (*environment, error) {
@@ -50,7 +53,7 @@ func connect() (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &environment{kube: kube, change: change.AppV1alpha1(), dynamic: dynamic}, nil
+	return &environment{kube: kube, change: change.AppV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
 }
 
 func newEnvironment(t *testing.T) *environment {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"testing"
+
+	_ "knative.dev/pkg/client/injection/ducks/duck/v1/addressable/fake"
+	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
+	"knative.dev/pkg/configmap/informer"
+	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	"knative.dev/pkg/reconciler"
+	rtesting "knative.dev/pkg/reconciler/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	_ "github.com/breakwater-dev/breakwater/client/injection/client/fake"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod/fake"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+)
+
+// The Leases that Role controller names are called after the queues.
+func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
+	ctx, cancel, _ := rtesting.SetupFakeContextWithCancel(t)
+	out := &outbox{}
+	cmw := informer.NewInformedWatcher(fakekubeclient.Get(ctx), v1alpha1.SystemNamespace)
+	queues := map[string]bool{}
+	for _, build := range controllers(out) {
+		impl := build(ctx, cmw)
+		if _, ok := impl.Reconciler.(reconciler.LeaderAware); !ok {
+			t.Errorf("%s is not leader-aware", impl.Name)
+		}
+		queues[impl.Name] = true
+	}
+	for _, name := range []string{"changepod", "changeworkload", "deployment", "opsconfiginfo", "pod"} {
+		if queue := "github.com.breakwater-dev.breakwater.reconciler." + name + ".Reconciler"; !queues[queue] {
+			t.Errorf("no queue %s among %v", queue, queues)
+		}
+	}
+	// Nobody needs a ConfigMap to start.
+	if err := cmw.Start(ctx.Done()); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	out.drain()
+}

@@ -1,0 +1,77 @@
+package functions_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/breakwater-dev/breakwater/functions"
+)
+
+func TestAProcessThatIsToldToStopFinishesWhatItBegan(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + listener.Addr().String()
+	ctx, stop := context.WithCancel(t.Context())
+	begun, besideEnded := make(chan struct{}), make(chan struct{})
+	parts := functions.Parts{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(begun)
+			<-ctx.Done() // told to stop while it works
+			if r.Context().Err() != nil {
+				t.Error("the request was broken off")
+			}
+			_, _ = io.WriteString(w, "finished")
+		}),
+		Beside: []func(context.Context) error{func(ctx context.Context) error {
+			<-ctx.Done()
+			close(besideEnded)
+			return nil
+		}},
+	}
+	ended, answered := make(chan error), make(chan string)
+	go func() { ended <- functions.Serve(ctx, listener, "test", parts) }()
+	go func() { answered <- get(t, url+"/") }()
+	<-begun
+	if got := get(t, url+functions.HealthPath); got != "" {
+		t.Errorf("health is %q", got)
+	}
+	stop()
+	if got := <-answered; got != "finished" {
+		t.Errorf("answer is %q", got)
+	}
+	<-besideEnded
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAPartThatFailsEndsTheProcess(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails := func(context.Context) error { return io.ErrUnexpectedEOF }
+	parts := functions.Parts{Handler: http.NotFoundHandler(), Beside: []func(context.Context) error{fails}}
+	if err := functions.Serve(t.Context(), listener, "test", parts); err != io.ErrUnexpectedEOF { //nolint:errorlint // it is the very one
+		t.Errorf("got %v", err)
+	}
+}
+
+func get(t *testing.T, url string) string {
+	response, err := http.Get(url) //nolint:gosec,noctx // our own address
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer func() { _ = response.Body.Close() }() // read to its end
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("%s: %d, %v", url, response.StatusCode, err)
+	}
+	return string(body)
+}

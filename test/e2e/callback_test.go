@@ -1,0 +1,121 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// aVerdictAsCloudEvent is a verdict, in each of the modes of CloudEvents.
+func aVerdictAsCloudEvent(mode string) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		n.says(t,
+			double.CheckRule{
+				Match: batch(2, double.Post),
+				Then:  double.Behaviour{Verdict: "fail", As: mode, Message: errorRate},
+			},
+			double.CheckRule{Then: double.Behaviour{As: mode}},
+		)
+		n.create(t, gen.Deployment("web", 3, gen.Simulated))
+		c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+		n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+		n.awaitPasses(t, "web", 2)
+		failedPods := c.Status.DefenseCheckFailPods
+		if len(failedPods) != 1 || !strings.Contains(failedPods[0].Message, errorRate) {
+			t.Errorf("the pods that failed are %+v, want one because the %s", failedPods, errorRate)
+		}
+	}
+}
+
+// aForgedVerdict changes nothing, whoever it comes from.
+func aForgedVerdict(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	forged := failed()
+	forged.BadSignature = true
+	n.says(t, double.CheckRule{Match: batch(1, double.Post), Then: forged})
+	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusUnauthorized {
+		t.Errorf("the callback was answered %d, want 401", sent.Status)
+	}
+	p := n.awaitBatch(t, soon, "web", 1, "waits for its POST verdict", func(p *v1alpha1.ChangePod) bool {
+		return p.Status.Phase == v1alpha1.PodPostSubmitted
+	})
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail := callback(t, c.Spec.OrderID, p.Status.ChangePodID, "fail")
+	for name, token := range map[string]string{"another token": "guessed", "no token": ""} {
+		if status := post(t, fail, token); status != http.StatusUnauthorized {
+			t.Errorf("a callback signed with %s was answered %d, want 401", name, status)
+		}
+	}
+	after := n.awaitBatch(t, soon, "web", 1, "is there", isThere)
+	if after.ResourceVersion != p.ResourceVersion {
+		t.Errorf("the batch was written: %+v", after.Status)
+	}
+	// The same path, with the right signature, is believed.
+	if status := post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token); status != http.StatusOK {
+		t.Errorf("a callback that is signed well was answered %d, want 200", status)
+	}
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+}
+
+// callback is a verdict as the server posts it.
+func callback(t *testing.T, order, node, verdict string) []byte {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{
+		"callbackRequest": map[string]any{
+			"bizExecOrderId": order, "changeSceneKey": "breakwater", "defenseStageEnum": "POST", "nodeId": node,
+			"verdict": map[string]any{
+				"allFinish": true, "checkPass": verdict == "pass", "verdict": verdict,
+				"rules": []any{map[string]any{"name": "by hand", "verdict": strings.ToUpper(verdict), "msg": "by hand"}},
+			},
+		},
+		"changeCheckType": "CHANGE_BATCH",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// post posts to the callback as the server does, signed with a token; without
+// one there is no signature at all. It returns the HTTP status.
+func post(t *testing.T, body []byte, token string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, judge.CallbackURL, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json;UTF-8")
+	if token != "" {
+		timestamp := strconv.FormatInt(time.Now().UnixMilli(), 10)
+		request.Header.Set(altershield.DefaultHeaderPrefix+altershield.HeaderPlatform, judge.Platform)
+		request.Header.Set(altershield.DefaultHeaderPrefix+altershield.HeaderTimestamp, timestamp)
+		request.Header.Set(altershield.DefaultHeaderPrefix+altershield.HeaderSign, altershield.Sign(timestamp, body, token))
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read to its end
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode
+}

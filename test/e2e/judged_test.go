@@ -1,0 +1,293 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// The words of a rule that fails, as a person is to read them.
+const errorRate = "error rate is 7 per cent, 1 is allowed"
+
+// failed is a verdict with a rule that says why.
+func failed() double.Behaviour {
+	return double.Behaviour{Verdict: "fail", Rules: []double.Rule{{
+		ExternalRuleID: "r1", ControlKey: "error-rate", Status: "SUCCESS", Verdict: "FAIL", Msg: errorRate,
+		RiskLevel: "HIGH", Name: "error rate", Owner: "sre",
+	}}}
+}
+
+// batch matches the check of one batch, counted from 1, at a stage.
+func batch(number int64, stage double.Stage) double.Match {
+	number-- // the server counts from 0
+	return double.Match{Step: "BATCH", BatchNo: &number, Stage: stage}
+}
+
+// says has the double say something about the checks of this namespace.
+func (n *namespace) says(t *testing.T, rules ...double.CheckRule) {
+	t.Helper()
+	if err := n.judge.Says(t.Context(), n.name, rules...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// aReleaseThatPasses is judged pod by pod and leaves nothing else behind.
+func aReleaseThatPasses(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 10, gen.Simulated))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.release(t, "web", "v2")
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+
+	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 10, Passed: 10}) {
+		t.Errorf("the counts are %+v, want 10 pods that were judged and passed", got)
+	}
+	for _, want := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadJudged, v1alpha1.WorkloadOrderAccepted} {
+		if cond := c.Status.GetCondition(want); !cond.IsTrue() {
+			t.Errorf("condition %s is %+v, want True", want, cond)
+		}
+	}
+	await(t, soon, "one ChangeWorkload and its 10 ChangePods are left", func(ctx context.Context) error {
+		workloads, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		pods, err := n.change.ChangePods(n.name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(workloads.Items) != 1 || len(pods.Items) != 10 {
+			return fmt.Errorf("%d ChangeWorkloads, %d ChangePods", len(workloads.Items), len(pods.Items))
+		}
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			if !metav1.IsControlledBy(p, &workloads.Items[0]) || len(p.Spec.PodInfos) != 1 ||
+				p.Status.Message != string(v1alpha1.PodPostFinish) {
+				return fmt.Errorf("%s is of %v, has %d pods and says %q", p.Name, p.OwnerReferences, len(p.Spec.PodInfos), p.Status.Message)
+			}
+		}
+		return nil
+	})
+	n.awaitClaims(t, "web")
+	n.run(t, "wait", "changeworkload", c.Name, "--for=condition=Succeeded", "--timeout=5s")
+	n.checkOrder(t, c)
+}
+
+// checkOrder checks what the server was told of a release that passed: one
+// order, and a start and a finish of each batch.
+func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
+	t.Helper()
+	log, err := n.judge.Log(t.Context(), n.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]int{}
+	for _, call := range log.Calls {
+		if call.Order == c.Spec.OrderID && call.Code == "000" {
+			calls[call.Action]++
+		}
+	}
+	for action, want := range map[string]int{
+		"submitChangeExecOrder": 1, "submitChangeExecBatchStartNotify": 10, "submitChangeFinishNotify": 10,
+	} {
+		if calls[action] != want {
+			t.Errorf("the server took %d calls %s, want %d", calls[action], action, want)
+		}
+	}
+}
+
+// aReleaseThatFails is stopped in its tracks, and stays so until it is repaired.
+func aReleaseThatFails(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 10, gen.Simulated, gen.Paced(2)))
+	good := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.says(t, double.CheckRule{Match: batch(3, double.Post), Then: failed()})
+	w := n.watchPods(t)
+	n.release(t, "web", "v2")
+	bad := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	held := n.awaitDeployment(t, soon, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
+	n.awaitEvent(t, "web", v1alpha1.ReasonSuspended, bad.Name)
+
+	third := n.awaitBatch(t, soon, "web", 3, "is over", isDone)
+	failedPods := bad.Status.DefenseCheckFailPods
+	if len(failedPods) != 1 || failedPods[0].Pod != third.Spec.PodInfos[0].Pod || !strings.Contains(failedPods[0].Message, errorRate) {
+		t.Errorf("the pods that failed are %+v, want %s because the %s", failedPods, third.Spec.PodInfos[0].Pod, errorRate)
+	}
+	n.checkStopped(t, w, held)
+
+	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
+	n.says(t)
+	n.repair(t, "web", "v3")
+	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "system:admin")
+	repaired := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.awaitClaims(t, "web")
+	await(t, soon, "only the repair is left", func(ctx context.Context) error {
+		list, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 || list.Items[0].Name != repaired.Name {
+			return fmt.Errorf("%d ChangeWorkloads, the first version was %s (%w)", len(list.Items), good.Name, err)
+		}
+		return nil
+	})
+	n.stdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+}
+
+// checkStopped checks that the roll-out stood still from 5 s after the verdict
+// on, and observes that it still does.
+func (n *namespace) checkStopped(t *testing.T, w *podWatch, held *appsv1.Deployment) {
+	t.Helper()
+	log, err := n.judge.Log(t.Context(), n.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verdict time.Time
+	for _, c := range log.Callbacks {
+		if c.Verdict == "fail" && c.Stage == double.Post {
+			verdict = c.Sent
+		}
+	}
+	if verdict.IsZero() {
+		t.Fatal("the double has not sent the fail")
+	}
+	observe(t, 10*time.Second)
+	if moves := w.since(t, verdict.Add(5*time.Second), anyMove); len(moves) > 0 {
+		t.Errorf("pods came or went later than 5 s after the verdict of %s:\n%s", verdict.Format("15:04:05.000"), lines(moves))
+	}
+	moves := w.since(t, verdict, anyMove)
+	if len(moves) > 0 {
+		t.Logf("the last pod came or went %s after the verdict", moves[len(moves)-1].at.Sub(verdict).Round(time.Millisecond))
+	}
+	now := n.deployment(t, "web")
+	if !now.Spec.Paused || now.Status.UpdatedReplicas >= 10 || now.Status.UpdatedReplicas != held.Status.UpdatedReplicas {
+		t.Errorf("%d of 10 pods are new and paused is %t; when it was held %d were new",
+			now.Status.UpdatedReplicas, now.Spec.Paused, held.Status.UpdatedReplicas)
+	}
+}
+
+// aFailBeforeTheChange counts as any fail.
+func aFailBeforeTheChange(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.says(t, double.CheckRule{Match: batch(2, double.Pre), Then: failed()})
+	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	if len(c.Status.DefenseCheckFailPods) != 1 {
+		t.Errorf("%d pods failed, want 1", len(c.Status.DefenseCheckFailPods))
+	}
+	p := n.awaitBatch(t, soon, "web", 2, "is over", isDone)
+	if p.Status.Message != string(v1alpha1.PodPreFailed) {
+		t.Errorf("the batch says %q, want PreFailed", p.Status.Message)
+	}
+}
+
+// nobodyJudged passes, because the policy is Pass, and says so.
+func nobodyJudged(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.says(t,
+		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Verdict: "inconc"}},
+		double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Ending: double.TimedOut}},
+		double.CheckRule{Match: batch(3, double.Post), Then: double.Behaviour{Ending: double.Threw}},
+		double.CheckRule{Match: batch(4, double.Post), Then: double.Behaviour{Verdict: "a word of a later server"}},
+	)
+	n.create(t, gen.Deployment("web", 5, gen.Simulated))
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 5, Passed: 5, Unjudged: 4}) {
+		t.Errorf("the counts are %+v, want 5 pods of which nobody judged 4", got)
+	}
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() {
+		t.Errorf("condition Judged is %+v, want False", cond)
+	}
+}
+
+// aHastyVerdict comes before the server has answered the call that asked for it.
+func aHastyVerdict(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	hastyFail := failed()
+	hastyFail.Early = true
+	n.says(t,
+		double.CheckRule{Match: double.Match{Stage: double.Pre}, Then: double.Behaviour{Early: true}},
+		double.CheckRule{Match: batch(2, double.Post), Then: hastyFail},
+	)
+	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitPasses(t, "web", 2)
+	if got := len(c.Status.DefenseCheckFailPods); got != 1 {
+		t.Errorf("%d pods failed, want 1", got)
+	}
+}
+
+// aRepeatedVerdict is one verdict, and one for a node that nobody knows is none.
+func aRepeatedVerdict(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	stranger := failed()
+	stranger.UnknownNode = true
+	stranger.Copies = 2
+	n.says(t,
+		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Copies: 3}},
+		double.CheckRule{Match: batch(2, double.Post), Then: stranger},
+	)
+	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.awaitPasses(t, "web", 2)
+	n.awaitCallbacks(t, "fail", 2)
+	p := n.awaitBatch(t, soon, "web", 2, "waits for its verdict", isThere)
+	if v := p.Status.VerdictOf(v1alpha1.StagePost); v != nil {
+		t.Errorf("the batch took a verdict that was for another: %+v", v)
+	}
+	if d := n.deployment(t, "web"); isSuspended(d) {
+		t.Error("a verdict for a node that nobody knows suspended the Deployment")
+	}
+}
+
+// awaitPasses waits until a number of pods has passed.
+func (n *namespace) awaitPasses(t *testing.T, name string, passed int32) {
+	t.Helper()
+	await(t, rollout, fmt.Sprintf("%d pods of %s have passed", passed, name), func(ctx context.Context) error {
+		c, err := n.current(ctx, name)
+		if err != nil {
+			return err
+		}
+		if c.Status.Counts.Passed != passed {
+			return fmt.Errorf("%q, %+v", c.Status.Phase, c.Status.Counts)
+		}
+		return nil
+	})
+}
+
+// awaitCallbacks waits until the double has sent a verdict a number of times,
+// and returns the first one.
+func (n *namespace) awaitCallbacks(t *testing.T, verdict string, times int) double.CallbackEntry {
+	t.Helper()
+	var first double.CallbackEntry
+	await(t, rollout, fmt.Sprintf("the double has sent %q %d times", verdict, times), func(ctx context.Context) error {
+		log, err := n.judge.Log(ctx, n.name)
+		if err != nil {
+			return err
+		}
+		sent := 0
+		for _, c := range log.Callbacks {
+			if c.Verdict == verdict && c.Stage == double.Post {
+				if sent++; sent == 1 {
+					first = c
+				}
+			}
+		}
+		if sent < times {
+			return fmt.Errorf("it was sent %d times", sent)
+		}
+		return nil
+	})
+	return first
+}
