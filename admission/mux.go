@@ -70,7 +70,7 @@ func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *adm
 	counter.Add(ctx, 1, metric.WithAttributes(
 		attribute.String("webhook", name), attribute.String("decision", answer.Decision)))
 	logging.FromContext(ctx).Infow("answered", "webhook", name, "decision", answer.Decision,
-		"allowed", answer.Response.Allowed, "user", req.UserInfo.Username)
+		"allowed", answer.Response.Allowed)
 	return answer.Response
 }
 

@@ -149,5 +149,5 @@ func (c *Client) start(ctx context.Context, action string, body any) (StartAnswe
 		// The node exists, but nothing can ever be matched with it.
 		return StartAnswer{}, &TransportError{Action: action, Kind: KindMalformed, Sent: true, Err: errNoNode}
 	}
-	return StartAnswer{NodeID: domain.NodeID, SkipCheck: domain.SkipCheck, URL: domain.URL}, nil
+	return StartAnswer(domain), nil
 }

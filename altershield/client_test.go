@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,106 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
-
-const testToken = "altershield-operator"
-
-// world is a server, a client, and what the server called back.
-type world struct {
-	double *double.Double
-	client *Client
-	config Config
-
-	mu     sync.Mutex
-	posted []posted
-}
-
-type posted struct {
-	header http.Header
-	body   []byte
-}
-
-// newWorld connects a client and a double over loopback. Signatures are
-// enforced. change may adapt what the client is made from.
-func newWorld(t *testing.T, change func(*Config), options ...Option) *world {
-	t.Helper()
-	w := &world{}
-	receiver := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.posted = append(w.posted, posted{r.Header, body})
-		_, _ = rw.Write([]byte(`{"success":true}`))
-	}))
-	t.Cleanup(receiver.Close)
-	w.double = double.NewDouble(double.Options{
-		CallbackURL: receiver.URL, Tokens: map[string]string{"breakwater": testToken}, HeaderPrefix: "X-OpsCloud-", Scene: "scene",
-	})
-	server := httptest.NewServer(w.double.Handler())
-	t.Cleanup(server.Close)
-	t.Cleanup(w.double.Close)
-	w.config = Config{
-		BaseURL: server.URL, HeaderPrefix: "X-OpsCloud-", Platform: "breakwater", Token: testToken, TenantCode: "tenant",
-		ChangeSceneKey: "scene", ClusterName: "one", QPS: 1000, Burst: 1000,
-	}
-	if change != nil {
-		change(&w.config)
-	}
-	w.client = New(w.config, append([]Option{WithPause(time.Millisecond)}, options...)...)
-	t.Cleanup(w.client.Close)
-	return w
-}
-
-func (w *world) script(t *testing.T, script string) {
-	t.Helper()
-	s, err := double.ParseScript([]byte(script))
-	if err == nil {
-		err = w.double.SetScript(s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// callbacks returns all that came, in the order of their coming, once nothing
-// is under way any more.
-func (w *world) callbacks(t *testing.T) []Callback {
-	t.Helper()
-	if err := w.double.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []Callback
-	for _, p := range w.posted {
-		if err := Verify(p.header, w.config.HeaderPrefix, w.config.Platform, p.body, testToken, time.Now(), 0); err != nil {
-			t.Fatal(err)
-		}
-		c, err := ParseCallback(p.body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
-func (w *world) open(t *testing.T, id string) {
-	t.Helper()
-	if _, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: id}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *world) startBatch(t *testing.T, id string) StartAnswer {
-	t.Helper()
-	answer, err := w.client.StartBatch(t.Context(), StartBatch{OrderID: id, Info: BatchInfo{Pods: []string{"p"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer
-}
 
 func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
 	ctx, w := t.Context(), newWorld(t, nil)
@@ -125,7 +25,7 @@ func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
 	if err != nil || order.OrderID == "" || order.Existed {
 		t.Fatalf("%+v, %v", order, err)
 	}
-	started := w.startBatch(t, "o")
+	started := w.startBatch(t)
 	pre := w.callbacks(t)
 	if len(pre) != 1 || pre[0].NodeID != started.NodeID || pre[0].Stage != v1alpha1.StagePre || pre[0].Verdict != "pass" || pre[0].Unjudged {
 		t.Fatalf("PRE: %+v", pre)
@@ -157,7 +57,7 @@ func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
 
 func TestAnOrderThatExistsIsASuccess(t *testing.T) {
 	w := newWorld(t, nil)
-	w.open(t, "o")
+	w.open(t)
 	got, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
 	if diff := cmp.Diff(OrderAnswer{Existed: true}, got); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
@@ -166,7 +66,7 @@ func TestAnOrderThatExistsIsASuccess(t *testing.T) {
 
 func TestAnOrderIsPrechecked(t *testing.T) {
 	w := newWorld(t, nil)
-	w.open(t, "o")
+	w.open(t)
 	started, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o", Emergency: true})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +87,7 @@ func TestAnEventIsRecordedOnceAndDoesNotDisturbTheRelease(t *testing.T) {
 	if second, err := w.client.SubmitEvent(t.Context(), SubmitEvent{OrderID: id}); err != nil || second != (EventAnswer{}) {
 		t.Errorf("%+v, %v", second, err)
 	}
-	w.open(t, "o")
+	w.open(t)
 	if got := w.double.Orders(); len(got) != 2 || got[1].State != "SUCCESS" {
 		t.Errorf("%+v", got)
 	}
@@ -250,8 +150,8 @@ func TestRefusalsCarryTheirCode(t *testing.T) {
 func TestAFinishBeforeThePreVerdictIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	w.script(t, `{"default":{"never":true}}`)
-	w.open(t, "o")
-	started := w.startBatch(t, "o")
+	w.open(t)
+	started := w.startBatch(t)
 	_, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: started.NodeID})
 	var refusal *ResultError
 	if !errors.As(err, &refusal) || !IsState(err) || !strings.Contains(refusal.Msg, "402:unsupported operation in PRE_AOP_SUBMIT") {
@@ -261,8 +161,8 @@ func TestAFinishBeforeThePreVerdictIsRefused(t *testing.T) {
 
 func TestASecondFinishIsAcceptedAndDead(t *testing.T) {
 	w := newWorld(t, nil)
-	w.open(t, "o")
-	node := w.startBatch(t, "o").NodeID
+	w.open(t)
+	node := w.startBatch(t).NodeID
 	w.callbacks(t)
 	for range 2 {
 		if _, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: node}); err != nil {
@@ -286,8 +186,8 @@ func TestRetrieveCannotBeBelievedWhenItSaysFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
 			w.script(t, `{"default":`+behaviour+`}`)
-			w.open(t, "o")
-			node := w.startBatch(t, "o").NodeID
+			w.open(t)
+			node := w.startBatch(t).NodeID
 			for _, c := range w.callbacks(t) {
 				if !c.Unjudged {
 					t.Errorf("%+v", c)
@@ -349,7 +249,7 @@ func TestACallEndsWithItsTotalDeadlineAndTellsTheLastAnswer(t *testing.T) {
 
 func TestTheTokenBucketHoldsCallsBack(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.QPS, c.Burst = 0.01, 1 })
-	w.open(t, "o")
+	w.open(t)
 	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "p"})
 	var transport *TransportError
 	if !errors.As(err, &transport) || transport.Kind != KindThrottled || MayHaveReached(err) {
@@ -400,7 +300,7 @@ func TestOneConfigHasOneClient(t *testing.T) {
 }
 
 func TestADialErrorCertainlyCameBeforeTheRequest(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

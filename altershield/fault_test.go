@@ -51,7 +51,7 @@ func TestAHarmlessCallSurvivesFaults(t *testing.T) {
 func TestAHarmlessCallIsNotHeldUpByOneSlowAttempt(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.AttemptTimeout = 300 * time.Millisecond })
 	w.script(t, `{"faults":[{"fault":"slow","delay":"1h","times":1}]}`)
-	w.open(t, "o")
+	w.open(t)
 }
 
 func TestALostAnswerToOpeningAnOrderIsFoundToBeASuccess(t *testing.T) {
@@ -72,8 +72,8 @@ func TestStartsAndFinishesAreSentOnceWhateverHappens(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.open(t, "o")
-			node := w.startBatch(t, "o").NodeID
+			w.open(t)
+			node := w.startBatch(t).NodeID
 			w.callbacks(t)
 			before := len(w.double.Log().Calls)
 			if strings.Contains(fault, "slow") {
@@ -111,10 +111,10 @@ func TestAStartIsTriedAgainWhileThereIsNoConnection(t *testing.T) {
 	}}
 	defer transport.CloseIdleConnections()
 	w := newWorld(t, nil, WithTransport(transport))
-	w.open(t, "o")
+	w.open(t)
 	transport.CloseIdleConnections()
 	dials.Store(0)
-	if got := w.startBatch(t, "o"); got.NodeID == "" || dials.Load() != 3 {
+	if got := w.startBatch(t); got.NodeID == "" || dials.Load() != 3 {
 		t.Errorf("%+v after %d dials", got, dials.Load())
 	}
 	if got := len(w.double.Nodes()); got != 1 {

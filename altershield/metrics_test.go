@@ -18,8 +18,8 @@ func TestAttemptsAreCountedByActionAndResult(t *testing.T) {
 	reader := metric.NewManualReader()
 	w := newWorld(t, nil, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	w.script(t, `{"faults":[{"action":"submitChangeExecOrder","fault":"502","times":2}]}`)
-	w.open(t, "o")
-	w.open(t, "o")
+	w.open(t)
+	w.open(t)
 	_, _ = w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: "none"}) // counted as 103
 	var data metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &data); err != nil {

@@ -112,7 +112,7 @@ func TestAResultThatIsNoJSONIsAnErrorBeforeTheCall(t *testing.T) {
 
 func TestTheTotalOfBatchesIsNeverBelowTheBatch(t *testing.T) {
 	w := newWorld(t, nil)
-	w.open(t, "o")
+	w.open(t)
 	if _, err := w.client.StartBatch(t.Context(), StartBatch{OrderID: "o", BatchNo: 7, Last: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,9 @@ import (
 // Webhook is the name of the mutating webhook.
 const Webhook = "mdeployment.kb.io"
 
+// LeftToGate is the decision about an update that vdeployment.kb.io will refuse.
+const LeftToGate = "LeftToGate"
+
 // Stamper answers for mdeployment.kb.io. It writes nothing but its patch.
 type Stamper struct {
 	// Settings returns the settings in force.
@@ -74,12 +77,16 @@ func (s *Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest)
 }
 
 // outcome is what is counted: why an update passed a suspension tells more
-// than that it is a release.
+// than that it is a release, and one that the gate will refuse is none.
 func outcome(d Decision, gate suspend.Decision) string {
-	if gate.Bypass() {
+	switch {
+	case gate.Bypass():
 		return gate.Reason
+	case gate.Outcome == suspend.Refuse:
+		return LeftToGate
+	default:
+		return d.Outcome
 	}
-	return d.Outcome
 }
 
 // pointless warns who asks for a repair and changes nothing that could be one.

@@ -178,7 +178,7 @@ func TestTheStamperWrites(t *testing.T) {
 		"no second repair, and leaves the request for it to the gate": {
 			old:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)),
 			new:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), asks, image("busybox:3")),
-			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asks), says: Released,
+			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asks), says: LeftToGate,
 		},
 		"a repair of the next suspension": {
 			old: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),

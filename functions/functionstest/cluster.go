@@ -32,6 +32,7 @@ type Cluster struct {
 	mu       sync.Mutex
 	version  int
 	before   func()
+	beforeIn int
 	patches  int
 	failWith error
 }
@@ -49,13 +50,16 @@ func New(t *testing.T, objects ...runtime.Object) *Cluster {
 	return c
 }
 
-// BeforeNextPatch runs f between the next read and its write, once. What f
-// writes, by Write and not by a client, makes that write a conflict.
-func (c *Cluster) BeforeNextPatch(f func()) {
+// BeforePatch runs f between read and write of the nth patch from now, once.
+// What f writes, by Write and not by a client, makes that write a conflict.
+func (c *Cluster) BeforePatch(n int, f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.before = f
+	c.before, c.beforeIn = f, n
 }
+
+// BeforeNextPatch is BeforePatch of the first.
+func (c *Cluster) BeforeNextPatch(f func()) { c.BeforePatch(1, f) }
 
 // FailPatches makes all patches fail; nil ends that.
 func (c *Cluster) FailPatches(err error) {
@@ -134,8 +138,12 @@ func (c *Cluster) Write(object interface {
 // patch is the API server's side of compare-and-swap.
 func (c *Cluster) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	c.mu.Lock()
-	before, failure := c.before, c.failWith
-	c.before = nil
+	failure := c.failWith
+	c.beforeIn--
+	var before func()
+	if c.beforeIn == 0 {
+		before = c.before
+	}
 	c.mu.Unlock()
 	if failure != nil {
 		return true, nil, failure

@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 func TestCallbacksAreAsScripted(t *testing.T) {
@@ -197,43 +201,39 @@ func TestVerdictsAsCloudEvents(t *testing.T) {
 			if batched := cehttp.IsHTTPBatch(request.Header); batched != (mode == "batched") {
 				t.Errorf("batched: %v", batched)
 			}
-			read := cehttp.NewEventsFromHTTPRequest
-			if mode != "batched" {
-				read = nil
-			}
-			checkEvent(t, request, read != nil, node)
+			checkEvent(t, request, mode == "batched", node)
 		})
 	}
 }
 
+// checkEvent reads the event as the callback does.
 func checkEvent(t *testing.T, request *http.Request, batched bool, node string) {
 	t.Helper()
-	var data eventData
+	var e *cloudevents.Event
+	var err error
 	if batched {
-		all, err := cehttp.NewEventsFromHTTPRequest(request)
-		if err != nil || len(all) != 1 {
-			t.Fatal(len(all), err)
+		all, batchErr := cehttp.NewEventsFromHTTPRequest(request)
+		if batchErr != nil || len(all) != 1 {
+			t.Fatal(len(all), batchErr)
 		}
-		if err := all[0].DataAs(&data); err != nil {
-			t.Fatal(err)
-		}
-	} else {
-		e, err := cehttp.NewEventFromHTTPRequest(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e.Type() != "dev.breakwater.changepod.verdict.v1" || e.ID() != node+"/PRE/fail" || e.Subject() != node {
-			t.Errorf("%s", e)
-		}
-		if err := e.DataAs(&data); err != nil {
-			t.Fatal(err)
-		}
+		e = &all[0]
+	} else if e, err = cehttp.NewEventFromHTTPRequest(request); err != nil {
+		t.Fatal(err)
 	}
-	want := eventData{
-		BizExecOrderID: "o", NodeID: node, Stage: Pre, Verdict: "fail", Message: "find error",
-		PodResults: []PodResult{{"a", "fail", "find error"}, {"b", "fail", "find error"}},
+	if e.ID() != node+"/PRE/fail" || e.Subject() != node {
+		t.Errorf("%s", e)
 	}
-	if diff := cmp.Diff(want, data); diff != "" {
+	got, err := events.ParseExternalVerdict(*e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := events.ExternalVerdict{
+		BizExecOrderID: "o", NodeID: node, Stage: v1alpha1.StagePre, Verdict: "fail", Message: "find error",
+		PodResults: []v1alpha1.PodSummary{
+			{Pod: "a", Verdict: "fail", Message: "find error"}, {Pod: "b", Verdict: "fail", Message: "find error"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got: %s", diff)
 	}
 }

@@ -20,6 +20,9 @@ const (
 	rollout = 2 * time.Minute
 	// recovery is for what needs a pod of the system to come back first.
 	recovery = 4 * time.Minute
+	// settingsInForce is how long a change of the configuration may take to be
+	// seen by every binary: 2 s, and the time that it takes to look.
+	settingsInForce = 4 * time.Second
 	// look is how often a condition is looked at.
 	look = 250 * time.Millisecond
 )

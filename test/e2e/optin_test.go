@@ -206,4 +206,3 @@ func checkForeign(t *testing.T, kind string, m metav1.ObjectMeta) {
 		}
 	}
 }
-

@@ -1,0 +1,171 @@
+package deadletter_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"go.opentelemetry.io/otel/metric/noop"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/deadletter"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+)
+
+func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
+	t.Helper()
+	batch := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ChangePod",
+		"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(1), "uid": "batch-1"},
+	}}
+	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batch)
+	f, err := deadletter.New(c.Change, c.Kube, objects, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// dead is an event as a Broker hands it to a dead-letter sink.
+func dead(t *testing.T, d events.Data) event.Event {
+	t.Helper()
+	e, err := events.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.SetExtension("knativeerrordest", "http://submit.altershieldoperator-system.svc.cluster.local")
+	e.SetExtension("knativeerrorcode", 503)
+	return e
+}
+
+func fail() events.ChangePodVerdict {
+	return events.ChangePodVerdict{
+		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", ChangeWorkload: ft.Release, Version: ft.Version,
+		BizExecOrderID: ft.OrderID, NodeID: "n", Stage: v1alpha1.StagePost, Verdict: "fail", Message: "because",
+		Time: metav1.NewMicroTime(ft.Now()),
+	}
+}
+
+func wakeUp() events.ChangePodReady {
+	return events.ChangePodReady{
+		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", ChangeWorkload: ft.Release,
+		Version: ft.Version, Attempt: 1, Stage: v1alpha1.StagePre,
+	}
+}
+
+func TestAVerdictGoesToTheInboxOnce(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	f := newFunction(t, c)
+	for range 2 {
+		if err := f(t.Context(), dead(t, fail())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inbox := c.ChangeWorkload(ft.Release).Status.Inbox
+	if len(inbox) != 1 || inbox[0].ID != fail().ID() || inbox[0].NodeID != "n" || inbox[0].Message != "because" {
+		t.Errorf("inbox is %+v", inbox)
+	}
+}
+
+func TestAVerdictThatCannotBeStoredComesAgain(t *testing.T) {
+	t.Run("the inbox is full", func(t *testing.T) {
+		c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
+			for i := range functions.MaxInbox {
+				w.Status.Inbox = append(w.Status.Inbox, v1alpha1.InboxVerdict{ID: fmt.Sprint(i)})
+			}
+		}))
+		if fate := functions.FateOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.FateRetry {
+			t.Errorf("fate is %s", fate)
+		}
+	})
+	t.Run("the API server is away", func(t *testing.T) {
+		c := ft.New(t, ft.NewRelease())
+		c.FailPatches(errors.New("away"))
+		if fate := functions.FateOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.FateRetry {
+			t.Errorf("fate is %s", fate)
+		}
+	})
+}
+
+func TestAVerdictForAReleaseThatIsGoneNeedsNobody(t *testing.T) {
+	for name, c := range map[string]*ft.Cluster{
+		"gone":        ft.New(t),
+		"a later one": ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Spec.OrderID = "another" })),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := newFunction(t, c)(t.Context(), dead(t, fail())); err != nil {
+				t.Error(err)
+			}
+			if c.Patches() != 0 {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestAWakeUpIsShownOnItsObject(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	f := newFunction(t, c)
+	for range 3 {
+		if err := f(t.Context(), dead(t, wakeUp())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := shownIn(t, c)
+	if len(shown) != 1 {
+		t.Fatalf("%d Kubernetes Events", len(shown))
+	}
+	got := shown[0]
+	if got.InvolvedObject.Kind != "ChangePod" || got.InvolvedObject.UID != "batch-1" || got.Count != 3 ||
+		got.Reason != v1alpha1.ReasonUndelivered || !strings.Contains(got.Message, "submit") || !strings.Contains(got.Message, "503") {
+		t.Errorf("got %+v", got)
+	}
+	if len(c.ChangeWorkload(ft.Release).Status.Inbox) != 0 {
+		t.Error("a wake-up took a verdict's place in the inbox")
+	}
+}
+
+func TestAWakeUpThatCannotBeShownIsDone(t *testing.T) {
+	gone := wakeUp()
+	gone.Name = "gone"
+	odd := dead(t, wakeUp())
+	odd.SetSource("/somewhere/else")
+	unreadable := dead(t, fail())
+	if err := unreadable.SetData(event.ApplicationJSON, "no"); err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]event.Event{
+		"its object is gone":        dead(t, gone),
+		"its source is no object":   odd,
+		"a verdict nobody can read": unreadable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewRelease())
+			if err := newFunction(t, c)(t.Context(), e); err != nil {
+				t.Error(err)
+			}
+			if c.Patches() != 0 {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func shownIn(t *testing.T, c *ft.Cluster) []corev1.Event {
+	t.Helper()
+	list, err := c.Kube.CoreV1().Events(ft.Namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}

@@ -1,0 +1,125 @@
+package report_test
+
+import (
+	"testing"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/functions/report"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+func workload() events.Workload {
+	return events.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}
+}
+
+func finished(attempt int64) events.PodFinished {
+	return events.PodFinished{
+		Namespace: ft.Namespace, Pod: "sleep-1", PodUID: "uid-1", Workload: workload(), Version: ft.Version, Attempt: attempt,
+	}
+}
+
+func suspended() events.ChangeWorkload {
+	return events.ChangeWorkload{
+		Verb: events.VerbSuspended, Namespace: ft.Namespace, Name: ft.Release, UID: "release", Workload: workload(),
+		Version: ft.Version, Attempt: 1, EntryTimeUnix: ft.Now().Unix(), Reason: v1alpha1.ReasonCheckFailed, Message: "pod sleep-1 failed",
+	}
+}
+
+func eventOf(t *testing.T, d events.Data) event.Event {
+	t.Helper()
+	e, err := events.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newFunction(t *testing.T, c *ft.Cluster, server *functions.Server) functions.Function {
+	t.Helper()
+	f, err := report.New(c.Change, server, noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestEachFactIsRecordedOnceAndBesideTheOrder(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	j := ft.NewJudge(t, c, "")
+	f := newFunction(t, c, j.Server)
+	for range 2 {
+		for _, d := range []events.Data{finished(1), suspended()} {
+			if err := f(t.Context(), eventOf(t, d)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var records []string
+	for _, o := range j.Orders() {
+		records = append(records, o.State)
+		if o.Order == ft.OrderID {
+			t.Error("a record took the id of the release's order")
+		}
+	}
+	if diff := cmp.Diff([]string{"SUCCESS", "SUCCESS"}, records); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsNotARunningReleaseIsNotReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		release *v1alpha1.ChangeWorkload
+		data    events.Data
+	}{
+		"the release is gone":        {nil, finished(1)},
+		"the pod is of an old one":   {ft.NewRelease(), finished(2)},
+		"the event is of an old one": {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }), suspended()},
+		"it is a baseline":           {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 0 }), finished(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t)
+			if tc.release != nil {
+				c = ft.New(t, tc.release)
+			}
+			j := ft.NewJudge(t, c, "")
+			if err := newFunction(t, c, j.Server)(t.Context(), eventOf(t, tc.data)); err != nil {
+				t.Error(err)
+			}
+			if got := j.Calls(); len(got) != 0 {
+				t.Errorf("calls are %v", got)
+			}
+		})
+	}
+}
+
+func TestARecordThatDoesNotArriveHoldsNothingUp(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	j := ft.NewJudge(t, c, "")
+	j.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.Fault404}}})
+	if err := newFunction(t, c, j.Server)(t.Context(), eventOf(t, suspended())); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWithoutAServerNothingIsReported(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	if err := newFunction(t, c, functions.NewServer(c.Kube))(t.Context(), eventOf(t, finished(1))); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnEventThatSaysNothingIsPermanentlyWrong(t *testing.T) {
+	c := ft.New(t)
+	e := eventOf(t, finished(1))
+	e.SetType(events.TypeChangePodReady)
+	if fate := functions.FateOf(newFunction(t, c, functions.NewServer(c.Kube))(t.Context(), e)); fate != functions.FatePermanent {
+		t.Errorf("fate is %s", fate)
+	}
+}

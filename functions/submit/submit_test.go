@@ -1,0 +1,369 @@
+package submit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/metric/noop"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/functions/submit"
+	"github.com/breakwater-dev/breakwater/functions/verdict"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+const (
+	open, start, finish, retrieve = "submitChangeExecOrder", "submitChangeExecBatchStartNotify", "submitChangeFinishNotify", "retrieveChangeCheck"
+
+	pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+)
+
+func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Judge, functions.Function) {
+	t.Helper()
+	c := ft.New(t, objects...)
+	j := ft.NewJudge(t, c, "")
+	return c, j, functionOf(t, c, j)
+}
+
+func functionOf(t *testing.T, c *ft.Cluster, j *ft.Judge) functions.Function {
+	t.Helper()
+	recorder, err := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	function, err := submit.New(c.Change, j.Server, recorder, j.Clock, noop.Meter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return function
+}
+
+func wakeUp(t *testing.T, d events.Data) event.Event {
+	t.Helper()
+	e, err := events.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func ready(t *testing.T, stage v1alpha1.Stage) event.Event {
+	return wakeUp(t, events.ChangePodReady{
+		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", ChangeWorkload: ft.Release,
+		Version: ft.Version, Attempt: 1, Stage: stage,
+	})
+}
+
+func begun(t *testing.T) event.Event {
+	return wakeUp(t, events.ChangeWorkload{
+		Verb: events.VerbStarted, Namespace: ft.Namespace, Name: ft.Release, UID: "release",
+		Workload: events.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}, Version: ft.Version, Attempt: 1,
+	})
+}
+
+func unopened(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
+
+func calls(t *testing.T, j *ft.Judge, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, j.Calls()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	for _, e := range []event.Event{begun(t), begun(t), ready(t, pre), ready(t, pre), ready(t, pre)} {
+		if err := function(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls(t, j, open, start)
+	batch := c.ChangePod(ft.BatchName(1))
+	node := j.Nodes()[0].ID
+	if batch.Status.ChangePodID != node || batch.Status.PreSubmitTime == "" || batch.Status.SubmissionOf(pre).Attempts != 1 {
+		t.Fatalf("status is %+v", batch.Status)
+	}
+	ft.Judged(pre, "pass")(batch)
+	c.Write(batch)
+	if err := j.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := function(t.Context(), ready(t, post)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls(t, j, open, start, finish)
+	if s := c.ChangePod(ft.BatchName(1)).Status; s.PostSubmitTime == "" || s.SubmissionOf(post).AnsweredTime == nil {
+		t.Errorf("status is %+v", s)
+	}
+}
+
+func TestAMissingOrderIsOpenedBeforeTheFirstStart(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	if err := function(t.Context(), ready(t, pre)); err != nil {
+		t.Fatal(err)
+	}
+	calls(t, j, open, start)
+	if o := c.ChangeWorkload(ft.Release).Status.Order; o == nil || o.ID == "" || o.OpenedTime == nil {
+		t.Errorf("order is %+v", o)
+	}
+}
+
+func TestOnlyTheWriterOfTheIntentCalls(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+	c.BeforeNextPatch(func() {
+		batch := c.ChangePod(ft.BatchName(1))
+		ft.Intent(pre, time.Second)(batch)
+		c.Write(batch)
+	})
+	if err := function(t.Context(), ready(t, pre)); err != nil {
+		t.Fatal(err)
+	}
+	calls(t, j)
+	if n := c.Patches(); n != 0 {
+		t.Errorf("%d writes", n)
+	}
+}
+
+func TestAnIntentThatNobodyAnsweredIsGivenUp(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}, ft.Intent(pre, time.Minute)))
+	if err := function(t.Context(), ready(t, pre)); err != nil {
+		t.Fatal(err)
+	}
+	calls(t, j, open, start)
+	if s := c.ChangePod(ft.BatchName(1)).Status; s.SubmissionOf(pre).Attempts != 2 || s.ChangePodID == "" {
+		t.Errorf("status is %+v", s)
+	}
+}
+
+func TestTheAnswerToACallThatWasGivenUpIsDropped(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	j.Script(t, double.Script{})
+	// The order's patch passes; before the answer's, somebody else claims.
+	claimed := func() {
+		batch := c.ChangePod(ft.BatchName(1))
+		batch.Status.Submissions[0].Attempts++
+		c.Write(batch)
+	}
+	c.BeforePatch(3, claimed)
+	if err := function(t.Context(), ready(t, pre)); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.ChangePod(ft.BatchName(1)).Status; s.ChangePodID != "" || s.SubmissionOf(pre).AnsweredTime != nil {
+		t.Errorf("status is %+v", s)
+	}
+}
+
+func TestARefusalIsAFactAndNotRepeated(t *testing.T) {
+	// The double knows no order, as a server that has lost it.
+	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+	if err := function(t.Context(), ready(t, pre)); err != nil {
+		t.Fatalf("got %v, want nothing: the same words would be refused again", err)
+	}
+	calls(t, j, start)
+	if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerRefused {
+		t.Errorf("error is %+v", e)
+	}
+}
+
+func TestAServerThatIsAwayIsAFactAndWorthARepetition(t *testing.T) {
+	for name, fault := range map[string]double.Fault{"502": double.Fault502, "reset": double.FaultReset, "901": double.Fault901} {
+		t.Run(name, func(t *testing.T) {
+			c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+			j.Script(t, double.Script{Faults: []double.FaultRule{{Action: start, Fault: fault}}})
+			if fate := functions.FateOf(function(t.Context(), ready(t, pre))); fate != functions.FateRetry {
+				t.Errorf("fate is %s", fate)
+			}
+			if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerUnreachable {
+				t.Errorf("error is %+v", e)
+			}
+		})
+	}
+}
+
+func TestAnOrderThatIsNotTakenIsAFact(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.Fault404}}})
+	if err := function(t.Context(), begun(t)); err != nil {
+		t.Fatalf("got %v, want nothing: a wrong base-url is not cured in seconds", err)
+	}
+	o := c.ChangeWorkload(ft.Release).Status.Order
+	if o == nil || o.OpenedTime != nil || o.Error == nil || o.Error.Reason != v1alpha1.ReasonServerUnreachable {
+		t.Errorf("order is %+v", o)
+	}
+	j.Script(t, double.Script{})
+	if err := function(t.Context(), begun(t)); err != nil {
+		t.Fatal(err)
+	}
+	if o := c.ChangeWorkload(ft.Release).Status.Order; o.OpenedTime == nil || o.Error != nil {
+		t.Errorf("order is %+v", o)
+	}
+}
+
+func TestAnOrderWhoseAnswerWasLostIsOpen(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.FaultReset, After: true, Nth: 1}}})
+	if err := function(t.Context(), begun(t)); err != nil {
+		t.Fatal(err)
+	}
+	calls(t, j, open, open)
+	if o := c.ChangeWorkload(ft.Release).Status.Order; o.OpenedTime == nil {
+		t.Errorf("order is %+v", o)
+	}
+}
+
+// finishing is a batch that passed PRE at the double and has to be finished.
+func finishing(t *testing.T, edit ...func(*v1alpha1.ChangePod)) (*ft.Cluster, *ft.Judge, functions.Function) {
+	t.Helper()
+	c := ft.New(t, ft.NewRelease())
+	j := ft.NewJudge(t, c, "")
+	edit = append([]func(*v1alpha1.ChangePod){ft.Started(j.NewNode(t), time.Minute), ft.Judged(pre, "pass")}, edit...)
+	if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, edit...)); err != nil {
+		t.Fatal(err)
+	}
+	return c, j, functionOf(t, c, j)
+}
+
+func TestAFinishWhoseAnswerWasLostIsNotBlindlyRepeated(t *testing.T) {
+	lost := double.FaultRule{Action: finish, Fault: double.FaultReset, After: true, Nth: 1}
+	never := lost
+	never.After = false
+	for name, tc := range map[string]struct {
+		script double.Script
+		calls  []string
+		want   string // the POST verdict
+	}{
+		"it had arrived and passed": {
+			double.Script{Faults: []double.FaultRule{lost}}, []string{finish, retrieve}, "pass",
+		},
+		"it had arrived and its check runs": {
+			double.Script{Faults: []double.FaultRule{lost}, Default: double.Behaviour{Never: true}}, []string{finish, retrieve, finish}, "",
+		},
+		"it had not arrived": {
+			double.Script{Faults: []double.FaultRule{never}}, []string{finish, retrieve, finish}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, j, function := finishing(t)
+			before := len(j.Calls())
+			j.Script(t, tc.script)
+			if fate := functions.FateOf(function(t.Context(), ready(t, post))); fate != functions.FateRetry {
+				t.Fatalf("fate is %s", fate)
+			}
+			if !tc.script.Default.Never {
+				if err := j.Idle(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := function(t.Context(), ready(t, post)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.calls, j.Calls()[before:]); diff != "" {
+				t.Error(diff)
+			}
+			s := c.ChangePod(ft.BatchName(1)).Status
+			if s.SubmissionOf(post).AnsweredTime == nil || s.SubmissionOf(post).Error != nil {
+				t.Errorf("submission is %+v", s.SubmissionOf(post))
+			}
+			if v := s.VerdictOf(post); (v == nil) != (tc.want == "") || (v != nil && v.Verdict != tc.want) {
+				t.Errorf("verdict is %+v", v)
+			}
+		})
+	}
+}
+
+func TestAVerdictWhoseCallbackWasLostIsFetched(t *testing.T) {
+	for name, tc := range map[string]struct {
+		word   string
+		stored bool
+	}{
+		"a pass is believed":             {"pass", true},
+		"a fail could also mean it runs": {"fail", false},
+		"another word is no verdict":     {"inconc", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewRelease())
+			j := ft.NewJudge(t, c, "")
+			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.word, Lost: true}})
+			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Started(j.NewNode(t), time.Minute))); err != nil {
+				t.Fatal(err)
+			}
+			if err := functionOf(t, c, j)(t.Context(), ready(t, pre)); err != nil {
+				t.Fatal(err)
+			}
+			v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre)
+			if (v != nil) != tc.stored || (v != nil && v.Unjudged) {
+				t.Errorf("verdict is %+v", v)
+			}
+		})
+	}
+}
+
+func TestACheckThatTheServerSkipsIsKnownToBeUnjudged(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	j.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
+	if err := function(t.Context(), ready(t, pre)); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre); v == nil || !v.Unjudged || v.Message == "" {
+		t.Errorf("verdict is %+v", v)
+	}
+}
+
+func TestAnOutdatedWakeUpChangesNothing(t *testing.T) {
+	for name, objects := range map[string][]runtime.Object{
+		"everything is gone":       {},
+		"the release is gone":      {ft.NewBatch(1, []string{"a"})},
+		"the batch is gone":        {ft.NewRelease()},
+		"the batch is a later one": {ft.NewRelease(), ft.NewBatch(1, []string{"a"}, func(p *v1alpha1.ChangePod) { p.UID = "later" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, j, function := newFunction(t, objects...)
+			if err := function(t.Context(), ready(t, pre)); err != nil {
+				t.Error(err)
+			}
+			calls(t, j)
+			if c.Patches() != 0 {
+				t.Error("something was written")
+			}
+		})
+	}
+	t.Run("the release is a later one", func(t *testing.T) {
+		_, j, function := newFunction(t, ft.NewRelease(unopened, func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }))
+		if err := function(t.Context(), begun(t)); err != nil {
+			t.Error(err)
+		}
+		calls(t, j)
+	})
+}
+
+func TestWithoutAServerThereIsNothingToSubmit(t *testing.T) {
+	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	elsewhere := ft.NewJudge(t, ft.New(t), "")
+	elsewhere.Server = functions.NewServer(c.Kube)
+	function := functionOf(t, c, elsewhere)
+	for _, e := range []event.Event{begun(t), ready(t, pre)} {
+		if err := function(t.Context(), e); err != nil {
+			t.Error(err)
+		}
+	}
+	if c.Patches() != 0 {
+		t.Error("something was written")
+	}
+}
+
+func TestAnEventOfAnotherTypeIsPermanentlyWrong(t *testing.T) {
+	_, _, function := newFunction(t)
+	e := ready(t, pre)
+	e.SetType(events.TypePodFinished)
+	if fate := functions.FateOf(function(t.Context(), e)); fate != functions.FatePermanent {
+		t.Errorf("fate is %s", fate)
+	}
+}

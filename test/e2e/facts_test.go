@@ -1,0 +1,99 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// writesOfOthers is how often a fact is written while the reconciler derives.
+const writesOfOthers = 100
+
+// aFactBetweenReadAndWrite of the reconciler survives. Each patch also spoils
+// what the reconciler derives, so that it has to write again and again, and
+// the watch shows every state that there was: no write may bring an older
+// fact back.
+func aFactBetweenReadAndWrite(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	p := n.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	events, err := n.change.ChangePods(n.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: p.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	for i := range writesOfOthers {
+		n.writeFact(t, p, i)
+	}
+	last := fmt.Sprint(writesOfOthers - 1)
+	derived := 0
+	seen := -1
+	deadline := time.NewTimer(soon)
+	defer deadline.Stop()
+	for {
+		var event watch.Event
+		select {
+		case event = <-events.ResultChan():
+		case <-deadline.C:
+			t.Fatalf("the last state that was seen has fact %d, and the reconciler wrote %d times; want %s, and message PostFinish", seen, derived, last)
+		}
+		now, ok := event.Object.(*v1alpha1.ChangePod)
+		if !ok {
+			t.Fatalf("the watch told of %T", event.Object)
+		}
+		if now.Status.Message == string(v1alpha1.PodPostFinish) {
+			derived++
+		}
+		fact, err := factOf(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fact < seen {
+			t.Fatalf("a write brought fact %d back after fact %d", fact, seen)
+		}
+		seen = fact
+		if seen == writesOfOthers-1 && now.Status.Message == string(v1alpha1.PodPostFinish) {
+			t.Logf("the reconciler wrote %d times between %d facts", derived, writesOfOthers)
+			return
+		}
+	}
+}
+
+// writeFact writes what function verdict or a person writes, and a message
+// that the reconciler has to derive anew.
+func (n *namespace) writeFact(t *testing.T, p *v1alpha1.ChangePod, i int) {
+	t.Helper()
+	result := p.Spec.PodInfos[0]
+	result.Verdict, result.Message = "pass", fmt.Sprint(i)
+	raw, err := json.Marshal(map[string]any{"status": map[string]any{
+		"podResults": []v1alpha1.PodSummary{result}, "message": fmt.Sprint("spoilt ", i),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = n.change.ChangePods(n.name).Patch(t.Context(), p.Name, types.MergePatchType, raw, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// factOf reads the number of the fact; -1 before the first.
+func factOf(p *v1alpha1.ChangePod) (int, error) {
+	if len(p.Status.PodResults) == 0 {
+		return -1, nil
+	}
+	var fact int
+	_, err := fmt.Sscan(p.Status.PodResults[0].Message, &fact)
+	return fact, err
+}

@@ -1,0 +1,115 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// spec is one sentence of the specification and its proof.
+type spec struct {
+	says   string
+	proves func(*testing.T, *environment)
+}
+
+// Without a server nothing is judged, and everything else works.
+func TestWithoutAServer(t *testing.T) {
+	e := newEnvironment(t)
+	oneByOne(t, e, []spec{
+		{"a namespace that is not opted in is never touched, and its requests never reach the webhook", stayingOut},
+		{"a change of isBlockingUp counts within 2 s, and does not resume what is held", theSwitch},
+	})
+	sideBySide(t, e, []spec{
+		{"the two configurations of the original are there", theTwoConfigurations},
+		{"what people type works as it stands", walkthrough("PreFailed")},
+		{"opting a namespace in judges nothing that runs", optingIn},
+		{"a template that is applied again is a new attempt", aTemplateAppliedAgain},
+		{"the pod template is never changed", theTemplate},
+		{"a fact that is written between the reconciler's read and its write survives", aFactBetweenReadAndWrite},
+		{"scaling, other metadata and deletion of a suspended Deployment pass", whatIsFree},
+		{"releases of a suspended Deployment, and the end of its suspension, are refused", whatIsRefused},
+		{"a held roll-out cannot be resumed by hand", aHeldRollout},
+		{"deleting the pod that failed does not end the suspension, an explicit pass does", aDeletedFailedPod},
+		{"a suspension is repaired once", aSecondRepair},
+		{"the way back to a version that succeeded is admitted", aWayBack},
+		{"a Deployment without labels is guarded", anOddDeployment(unlabelled())},
+		{"a huge Deployment is guarded", anOddDeployment(huge())},
+		{"a Deployment whose name has 253 characters is guarded", anOddDeployment(gen.Deployment(longName(), 2, gen.Simulated))},
+		{"a dry run leaves no trace", aDryRun},
+		{"a server-side apply owns its fields and not ours", aServerSideApply},
+		{"a client-side apply sees no drift", aClientSideApply},
+		{"what only the webhook writes cannot be written by hand", tampering},
+		{"a configuration that is wrong is refused with the name of the field", aWrongConfiguration},
+	})
+}
+
+// With a server every pod is judged.
+func TestWithAServer(t *testing.T) {
+	e := newEnvironment(t)
+	configure(t, e)
+	oneByOne(t, e, []spec{
+		{"the functions start from zero and go back to zero", fromZeroAndBack},
+	})
+	sideBySide(t, e, []spec{
+		{"what people type works as it stands", walkthrough("PostFinish")},
+		{"a release whose pods pass is a Success and leaves its ChangeWorkload and ChangePods", aReleaseThatPasses},
+		{"a release one of whose pods fails is stopped, and goes on when it is repaired", aReleaseThatFails},
+		{"a fail before the change of a batch counts as a fail", aFailBeforeTheChange},
+		{"a batch that nobody judged passes, and says so", nobodyJudged},
+		{"a verdict that comes before the server's answer counts", aHastyVerdict},
+		{"a verdict that comes again or for an unknown node changes nothing", aRepeatedVerdict},
+		{"a verdict counts as a CloudEvent in binary mode", aVerdictAsCloudEvent("binary")},
+		{"a verdict counts as a CloudEvent in structured mode", aVerdictAsCloudEvent("structured")},
+		{"a verdict counts as a CloudEvent in batched mode", aVerdictAsCloudEvent("batched")},
+		{"a verdict that is not signed well is refused with 401 and changes nothing", aForgedVerdict},
+		{"kubectl rollout undo to a version that succeeded is admitted", aRolloutUndo},
+	})
+}
+
+// configure has Breakwater ask the double for the time of the test.
+func configure(t *testing.T, e *environment) {
+	t.Helper()
+	began := time.Now()
+	if err := judge.Install(t.Context(), e.kube, os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the double was installed in %s", time.Since(began).Round(time.Second))
+	if err := e.judge.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := judge.Unconfigure(ctx, e.kube); err != nil {
+			t.Errorf("leave the cluster without a server: %v", err)
+		}
+	})
+	if err := judge.Configure(t.Context(), e.kube); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// oneByOne is for tests that others would disturb, or that disturb others.
+func oneByOne(t *testing.T, e *environment, specs []spec) {
+	for _, s := range specs {
+		t.Run(s.says, func(t *testing.T) { s.proves(t, e) })
+	}
+}
+
+// sideBySide returns when all of them are over.
+func sideBySide(t *testing.T, e *environment, specs []spec) {
+	t.Run("side by side", func(t *testing.T) {
+		for _, s := range specs {
+			t.Run(s.says, func(t *testing.T) {
+				t.Parallel()
+				s.proves(t, e)
+			})
+		}
+	})
+}
