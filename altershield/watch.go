@@ -3,6 +3,7 @@ package altershield
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,19 +14,17 @@ import (
 )
 
 // WatchConfigured returns a function that says whether a server is configured
-// now, and calls changed when that turns. A ConfigMap that is missing or does
-// not parse means that none is: the reason is logged, and the release goes on
-// by the no-verdict policy. The token does not count: who only watches may not
-// read it, and who calls the server tells when it is missing.
+// now, and calls changed when that turns. A ConfigMap with mistakes counts as
+// configured: somebody wants a judge, so the release waits for the mistake to
+// be mended, as it waits for a server that is down, and does not pass as if
+// nobody had ever wanted one.
 func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func()) func() bool {
 	var configured atomic.Bool
 	observe := func(cm *corev1.ConfigMap) {
-		cfg, errs := parseConfigMap(cm)
-		err := errors.Join(errs...)
-		if err != nil {
-			logging.FromContext(ctx).Errorw("no server is used", "configmap", ConfigMapName, "error", err)
+		if _, errs := parseConfigMap(cm); len(errs) > 0 {
+			logging.FromContext(ctx).Errorw("the server cannot be reached", "configmap", ConfigMapName, "error", errors.Join(errs...))
 		}
-		now := err == nil && cfg.Configured()
+		now := strings.TrimSpace(cm.Data[keyBaseURL]) != ""
 		if configured.Swap(now) != now {
 			changed()
 		}

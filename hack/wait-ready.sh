@@ -7,3 +7,4 @@ wait_for --for=condition=Available deployment --all
 wait_for --for=condition=Ready broker/default
 wait_for --for=condition=Ready ksvc --all
 wait_for --for=condition=Ready trigger --all
+wait_for --for=condition=Ready opsconfiginfo/blocking opsconfiginfo/branch

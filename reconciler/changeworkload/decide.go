@@ -104,6 +104,10 @@ func Decide(in Input) Decision {
 		d.Batches, d.Deadline = batches(in)
 		d.Action = holdOrNot(in)
 		return d
+	case forgotten(in):
+		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost
+		d.Detail = "the workload is suspended, but the ChangeWorkload that knew the failed check was deleted: repair it or roll it back"
+		return d
 	case c.Status.Phase == v1alpha1.WorkloadSuccess:
 		// Pods that come after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, reasonOf(c), detailOf(c)
@@ -189,6 +193,15 @@ func holdOrNot(in Input) Action {
 // ours says whether the suspension was made for this attempt.
 func ours(in Input) bool {
 	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
+}
+
+// forgotten says whether the suspension is of this attempt and this
+// ChangeWorkload is not the one that made it. Deleting a ChangeWorkload must
+// not lift what it holds, so the new one does not begin anew.
+func forgotten(in Input) bool {
+	c := in.ChangeWorkload
+	fresh := c.Status.Phase == v1alpha1.WorkloadInit && reasonOf(c) == ""
+	return in.Workload.Suspend != "" && ours(in) && (fresh || reasonOf(c) == v1alpha1.ReasonCheckLost)
 }
 
 // afterSuccess ends what suspension this success ends: one of ours, or the one

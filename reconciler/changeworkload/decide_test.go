@@ -139,6 +139,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"nor does deleting its ChangePod":                    {release(1, onceFailed(1), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"an explicit pass does":                              {release(2, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
 		"and ends a release that is complete":                {release(1, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
+		"nor does deleting the ChangeWorkload":               {release(1, finished(1, 1), judged(1, "pass"), held, complete1), want{suspend, v1alpha1.ReasonCheckLost, "", nil}},
 		"the success of the repair ends the suspension":      {release(1, finished(1, 1), judged(1, "pass"), repairs, complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
 		"a suspension made by hand stays":                    {release(1, finished(1, 1), judged(1, "pass"), frozenByHand, complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
 		"nobody judged and the policy is Pass":               {release(1, finished(1, 1), judged(1, "done"), complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},

@@ -117,7 +117,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 // ChangeWorkload), is another of the same name, or its namespace is not opted in.
 func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *appsv1.Deployment, error) {
 	ns, err := r.namespaces.Get(c.Namespace)
-	if apierrs.IsNotFound(err) || (err == nil && ns.Labels[v1alpha1.NamespaceLabel] != v1alpha1.NamespaceEnabled) {
+	if apierrs.IsNotFound(err) || (err == nil && !v1alpha1.OptedIn(ns)) {
 		return Input{}, nil, nil
 	} else if err != nil {
 		return Input{}, nil, fmt.Errorf("read namespace %s: %w", c.Namespace, err)

@@ -13,6 +13,9 @@ const (
 	ReasonAllPassed = "AllPodsPassed"
 	// ReasonCheckFailed: the server or a person failed at least one pod.
 	ReasonCheckFailed = "CheckFailed"
+	// ReasonCheckLost: the workload is suspended for this version, but the
+	// ChangeWorkload that knew the failed check was deleted.
+	ReasonCheckLost = "FailedCheckLost"
 	// ReasonSuperseded: a newer template was applied before the end.
 	ReasonSuperseded = "Superseded"
 
