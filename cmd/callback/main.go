@@ -7,7 +7,10 @@ import (
 	"log"
 
 	"go.opentelemetry.io/otel"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/client/injection/ducks/duck/v1/addressable"
 	"knative.dev/pkg/configmap/informer"
@@ -36,7 +39,12 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 	}
 	// What the Broker's resolver wants to find; the rest of injection is not needed.
 	ctx = addressable.WithDuck(context.WithValue(ctx, dynamicclient.Key{}, objects))
-	config := informer.NewInformedWatcher(clients.Kube, v1alpha1.SystemNamespace)
+	// One ConfigMap only, so that no permission on others is needed.
+	config := informer.NewInformedWatcherFromFactory(informers.NewSharedInformerFactoryWithOptions(clients.Kube, 0,
+		informers.WithNamespace(v1alpha1.SystemNamespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, broker.ConfigName).String()
+		})), v1alpha1.SystemNamespace)
 	sender, err := broker.NewSender(ctx, config, events.Options{})
 	if err != nil {
 		return functions.Parts{}, err

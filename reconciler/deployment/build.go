@@ -23,7 +23,8 @@ const (
 func build(d *appsv1.Deployment, release v1alpha1.Release, cluster string, s settings.Settings, now time.Time) *v1alpha1.ChangeWorkload {
 	gvk := appsv1.SchemeGroupVersion.WithKind(kind)
 	name := v1alpha1.ChangeWorkloadName(d.Name, release.Version)
-	orderID := v1alpha1.OrderID(cluster, d.Namespace, kind, d.Name, release.Version, release.Attempt)
+	ref := v1alpha1.WorkloadRef{APIVersion: gvk.GroupVersion().String(), Kind: kind, Name: d.Name, UID: d.UID}
+	orderID := v1alpha1.OrderID(cluster, d.Namespace, ref, release.Version, release.Attempt)
 	return &v1alpha1.ChangeWorkload{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      name,
@@ -44,11 +45,9 @@ func build(d *appsv1.Deployment, release v1alpha1.Release, cluster string, s set
 			CreateTime:        v1alpha1.FormatTime(now),
 			CreateTimeUnix:    now.Unix(),
 			AppName:           cmp.Or(d.Labels[recommendedNameLabel], d.Labels[appLabel], d.Name),
-			WorkloadRef: v1alpha1.WorkloadRef{
-				APIVersion: gvk.GroupVersion().String(), Kind: kind, Name: d.Name, UID: d.UID,
-			},
-			Attempt: release.Attempt,
-			OrderID: orderID,
+			WorkloadRef:       ref,
+			Attempt:           release.Attempt,
+			OrderID:           orderID,
 		},
 	}
 }

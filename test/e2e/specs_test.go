@@ -72,6 +72,29 @@ func TestWithAServer(t *testing.T) {
 	})
 }
 
+// When parts die or are away, a release ends later, and right.
+func TestThroughFailures(t *testing.T) {
+	e := newEnvironment(t)
+	configure(t, e)
+	oneByOne(t, e, []spec{
+		{"a release ends right when the channel dies twice, once with a fail on its way", lossOfEvents},
+		{"a release ends right when the controller is killed", theDeathOf(component("controller"))},
+		{"a release ends right when the webhook is killed", theDeathOf(component("webhook"))},
+		{"a release ends right when submit is killed", theDeathOf(function("submit"))},
+		{"a release ends right when verdict is killed", theDeathOf(function("verdict"))},
+		{"a release ends right when report is killed", theDeathOf(function("report"))},
+		{"a release ends right when callback is killed", theDeathOf(function("callback"))},
+		{"a verdict that comes while the Broker is down is applied", anOutage(theBroker)},
+		{"a verdict that comes while verdict is down is applied", anOutage(theVerdictFunction)},
+		{"a verdict that comes while both are down is applied", anOutage(theBroker, theVerdictFunction)},
+		{"while the webhook is away only releases of what is suspended wait for it", theWebhookIsAway},
+	})
+	e.awaitFunctions(t)
+	for _, name := range []string{"controller", "webhook"} {
+		e.awaitDeployed(t, system, name)
+	}
+}
+
 // configure has Breakwater ask the double for the time of the test.
 func configure(t *testing.T, e *environment) {
 	t.Helper()

@@ -64,7 +64,7 @@ func whatIsRefused(t *testing.T, e *environment) {
 	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge", "--dry-run=server")
 	n.refused(t, "web", "label", "deployment", "web", v1alpha1.SuspendLabel+"-")
 	n.refused(t, "web", "label", "deployment", "web", v1alpha1.SuspendLabel+"=1", "--overwrite")
-	n.refused(t, "web", "set", "image", "deployment/web", "sleep=busybox:other")
+	n.refusedAnyhow(t, "set", "image", "deployment/web", "sleep=busybox:other")
 	n.refusedAnyhow(t, "rollout", "restart", "deployment", "web")
 	if got := n.deployment(t, "web").Labels[v1alpha1.SuspendLabel]; got != suspend {
 		t.Errorf("the suspension began at %s and says %s now", suspend, got)

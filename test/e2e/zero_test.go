@@ -2,6 +2,73 @@
 
 package e2e
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
 
-func fromZeroAndBack(t *testing.T, e *environment) { t.Skip("later") }
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// The functions that run only while there is something for them to do.
+func sleepers() []string { return []string{"submit", "verdict", "report", "deadletter"} }
+
+// selects selects the pods of a function.
+func selects(function string) string { return "serving.knative.dev/service=" + function }
+
+// fromZeroAndBack: no function runs before a release, those that are needed
+// run during it, and none runs afterwards.
+func fromZeroAndBack(t *testing.T, e *environment) {
+	awaitZero(t)
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	await(t, rollout, "submit, verdict and report run", func(ctx context.Context) error {
+		for _, function := range []string{"submit", "verdict", "report"} {
+			printed, err := podsAsPrinted(ctx, function)
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(printed, "Running") {
+				return fmt.Errorf("%s: %s", function, printed)
+			}
+		}
+		return nil
+	})
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	first := n.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	stored := first.Status.VerdictOf(v1alpha1.StagePre).Time
+	t.Logf("from the creation of the first batch, with the functions at zero, to its stored PRE verdict: at most %s",
+		stored.Sub(first.CreationTimestamp.Time).Round(10e6))
+	awaitZero(t)
+}
+
+// awaitZero waits until `kubectl get pods` shows no pod of any function that
+// sleeps.
+func awaitZero(t *testing.T) {
+	t.Helper()
+	await(t, recovery, "no function that sleeps has a pod", func(ctx context.Context) error {
+		for _, function := range sleepers() {
+			printed, err := podsAsPrinted(ctx, function)
+			if err != nil {
+				return err
+			}
+			if printed != "No resources found in "+system+" namespace." {
+				return errors.New(printed)
+			}
+		}
+		return nil
+	})
+}
+
+// podsAsPrinted is what `kubectl get pods` prints of a function.
+func podsAsPrinted(ctx context.Context, function string) (string, error) {
+	r, err := kubectl.Kubectl{}.Run(ctx, "get", "pods", "-n", system, "-l", selects(function))
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(r.Stdout + r.Stderr), nil
+}

@@ -67,10 +67,13 @@ func LabelValue(value string) string {
 }
 
 // OrderID is the bizExecOrderId of a release: unique by cluster, namespace,
-// kind, workload, version and attempt, and at most 128 bytes (the server's
-// limit), shortened with a hash where it is longer.
-func OrderID(cluster, namespace, kind, workload, version string, attempt int64) string {
-	return shorten(fmt.Sprintf("%s/%s/%s/%s/%s/%d", cluster, namespace, kind, workload, version, attempt), 128)
+// workload, version and attempt, and at most 128 bytes (the server's limit),
+// shortened with a hash where it is longer. The beginning of the workload's
+// UID tells one that was deleted and created again, whose attempts count anew.
+func OrderID(cluster, namespace string, ref WorkloadRef, version string, attempt int64) string {
+	uid := string(ref.UID)
+	return shorten(fmt.Sprintf("%s/%s/%s/%s/%s/%s/%d",
+		cluster, namespace, ref.Kind, ref.Name, uid[:min(8, len(uid))], version, attempt), 128)
 }
 
 // OrderHash is the value of OrderLabel for an order id.

@@ -30,7 +30,7 @@ func Install(ctx context.Context, kube kubernetes.Interface, progress io.Writer)
 	command := Command()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "KO_CONFIG_PATH="+root)
+	cmd.Env = append(os.Environ(), "KO_CONFIG_PATH="+filepath.Join(root, "ko.yaml"))
 	cmd.Stdout, cmd.Stderr = progress, progress
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(command, " "), err)

@@ -1,0 +1,186 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// after gives a behaviour a duration.
+func after(d time.Duration, b double.Behaviour) double.Behaviour {
+	b.Delay.Duration = d
+	return b
+}
+
+// isBeforeTheJudge holds of a batch whose finish is told, or about to be told,
+// to the server: its POST verdict is on the way.
+func isBeforeTheJudge(p *v1alpha1.ChangePod) bool {
+	return p.Status.SubmissionOf(v1alpha1.StagePost) != nil
+}
+
+// lossOfEvents: the channel loses what it holds, in the middle of a release
+// and while a fail is on its way.
+func lossOfEvents(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 6, gen.Simulated, gen.Paced(2)))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.says(t, double.CheckRule{Match: batch(5, double.Post), Then: after(2*time.Second, failed())})
+	n.release(t, "web", "v2")
+	n.awaitBatch(t, rollout, "web", 2, "is there", isThere)
+	e.kill(t, dispatcher())
+	n.awaitBatch(t, recovery, "web", 5, "is before the judge", isBeforeTheJudge)
+	e.kill(t, dispatcher())
+
+	n.awaitFail(t, recovery, 5)
+	n.says(t)
+	n.repair(t, "web", "v3")
+	n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.awaitClaims(t, "web")
+}
+
+// awaitFail waits until web is suspended because of one batch and no other,
+// and every pod has been judged.
+func (n *namespace) awaitFail(t *testing.T, within time.Duration, index int) {
+	t.Helper()
+	n.awaitPhase(t, within, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	n.awaitClaims(t, "web")
+	p := n.awaitBatch(t, soon, "web", index, "is over", isDone)
+	await(t, within, "every pod is judged", func(ctx context.Context) error {
+		c, err := n.current(ctx, "web")
+		if err != nil {
+			return err
+		}
+		if got := c.Status.Counts; got.Failed != 1 || got.Passed != got.Pods-1 || got.Unjudged != 0 {
+			return fmt.Errorf("%+v", got)
+		}
+		if got := c.Status.DefenseCheckFailPods[0].Pod; got != p.Spec.PodInfos[0].Pod {
+			return fmt.Errorf("pod %s failed, want that of %s", got, p.Name)
+		}
+		return nil
+	})
+}
+
+// theDeathOf a part in the middle of a release delays its end, and no more.
+func theDeathOf(p part) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		n.says(t,
+			double.CheckRule{Match: batch(4, double.Post), Then: after(4*time.Second, failed())},
+			double.CheckRule{Then: after(time.Second, double.Behaviour{})},
+		)
+		n.create(t, gen.Deployment("web", 6, gen.Simulated))
+		n.awaitBatch(t, rollout, "web", 4, "is before the judge", isBeforeTheJudge)
+		e.kill(t, p)
+		n.awaitFail(t, recovery, 4)
+		n.says(t)
+		n.repair(t, "web", "v2")
+		n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
+		n.awaitDeployment(t, soon, "web", "is free again", isFree)
+		n.awaitClaims(t, "web")
+	}
+}
+
+// anOutage takes parts away before a fail comes, and brings them back
+// afterwards: the verdict, which nobody sends again, is applied.
+func anOutage(takeAway ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
+		n.create(t, gen.Deployment("web", 3, gen.Simulated))
+		waiting := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", func(p *v1alpha1.ChangePod) bool {
+			s := p.Status.SubmissionOf(v1alpha1.StagePost)
+			return s != nil && s.AnsweredTime != nil
+		})
+		n.awaitPasses(t, "web", 2)
+		var undo []func()
+		for _, take := range takeAway {
+			undo = append(undo, take(t, e))
+		}
+		c, err := n.current(t.Context(), "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+			t.Errorf("the callback was answered %d, want 200: the verdict is safe", status)
+		}
+		took := time.Since(began)
+		t.Logf("the callback was answered after %s", took.Round(time.Millisecond))
+		if took > patience {
+			t.Errorf("the callback was answered after %s; the server waits for %s", took, patience)
+		}
+		await(t, soon, "the verdict is kept in the inbox, or applied", func(ctx context.Context) error {
+			c, err := n.current(ctx, "web")
+			if err != nil {
+				return err
+			}
+			if len(c.Status.Inbox) == 0 && c.Status.Counts.Failed == 0 {
+				return fmt.Errorf("the inbox is empty: %+v", c.Status.Counts)
+			}
+			return nil
+		})
+		for _, bringBack := range undo {
+			bringBack()
+		}
+		n.awaitFail(t, recovery, 2)
+		await(t, rollout, "the inbox is empty", func(ctx context.Context) error {
+			c, err := n.current(ctx, "web")
+			if err == nil && len(c.Status.Inbox) > 0 {
+				err = fmt.Errorf("%d verdicts", len(c.Status.Inbox))
+			}
+			return err
+		})
+	}
+}
+
+// patience is how long the server waits for the answer to its callback.
+const patience = 6 * time.Second
+
+func theBroker(t *testing.T, e *environment) (undo func()) {
+	return e.stop(t, eventing, "mt-broker-ingress")
+}
+
+func theVerdictFunction(t *testing.T, e *environment) (undo func()) { return e.withdraw(t, "verdict") }
+
+// theWebhookIsAway: only releases of what is suspended have to wait for it.
+func theWebhookIsAway(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.suspendWeb(t)
+	n.create(t, gen.Deployment("free", 2, gen.Simulated))
+	n.awaitPhase(t, rollout, "free", v1alpha1.WorkloadSuccess)
+	undo := e.stop(t, system, "webhook")
+	if r := n.try(t, "patch", "deployment", "web", "-p", ordinary, "--type", "merge"); r.Code == 0 {
+		t.Errorf("a suspended Deployment was released while nobody could refuse it:\n%s", r)
+	}
+	n.run(t, "scale", "deployment", "web", "--replicas=3")
+	n.run(t, "label", "deployment", "web", "team=a")
+	n.release(t, "free", "v2")
+	n.create(t, gen.Deployment("new", 1, gen.Simulated))
+	n.awaitAvailable(t, "free")
+	n.awaitAvailable(t, "new")
+	undo()
+	for name, attempt := range map[string]int64{"free": 2, "new": 0} {
+		await(t, recovery, "the release of "+name+" that went past the webhook is found", func(ctx context.Context) error {
+			c, err := n.current(ctx, name)
+			if err != nil {
+				return err
+			}
+			if c.Spec.Attempt != attempt || c.Status.Phase != v1alpha1.WorkloadSuccess {
+				return fmt.Errorf("attempt %d is %q", c.Spec.Attempt, c.Status.Phase)
+			}
+			return nil
+		})
+	}
+	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+}

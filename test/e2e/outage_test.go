@@ -1,0 +1,246 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+const eventing = "knative-eventing"
+
+// part is a part of the system that can be killed.
+type part struct{ namespace, selector string }
+
+func (p part) String() string { return p.namespace + "/" + p.selector }
+
+// dispatcher delivers the events of the in-memory channel; what it holds is
+// lost with it.
+func dispatcher() part {
+	return part{eventing, "messaging.knative.dev/channel=in-memory-channel,messaging.knative.dev/role=dispatcher"}
+}
+
+// component is a Deployment of ours.
+func component(name string) part {
+	return part{system, "app.kubernetes.io/part-of=breakwater,app.kubernetes.io/component=" + name + ",!serving.knative.dev/service"}
+}
+
+// function is a function of ours.
+func function(name string) part { return part{system, selects(name)} }
+
+// pods returns the pods of a part that are not about to go.
+func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
+	list, err := e.kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: p.selector})
+	if err != nil {
+		return nil, err
+	}
+	var out []corev1.Pod
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			out = append(out, pod)
+		}
+	}
+	return out, nil
+}
+
+// kill kills every pod of a part, without a moment to say good-bye. A function
+// is waited for: at zero there is nothing to kill.
+func (e *environment) kill(t *testing.T, p part) {
+	t.Helper()
+	await(t, soon, p.String()+" runs and is killed", func(ctx context.Context) error {
+		pods, err := e.pods(ctx, p)
+		if err != nil {
+			return err
+		}
+		killed := 0
+		for i := range pods {
+			if pods[i].Status.Phase != corev1.PodRunning {
+				continue
+			}
+			err := e.kube.CoreV1().Pods(p.namespace).Delete(ctx, pods[i].Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+			if err != nil && !apierrs.IsNotFound(err) {
+				return err
+			}
+			killed++
+		}
+		if killed == 0 {
+			return fmt.Errorf("%d pods, none of them runs", len(pods))
+		}
+		t.Logf("%s killed %d pods of %s", time.Now().Format("15:04:05.000"), killed, p)
+		return nil
+	})
+}
+
+// stop scales a Deployment to zero and kills its pods. Undo brings it back and
+// waits until it is available; the end of the test does so at the latest.
+func (e *environment) stop(t *testing.T, namespace, name string) (undo func()) {
+	t.Helper()
+	deployments := e.kube.AppsV1().Deployments(namespace)
+	d, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := *d.Spec.Replicas
+	scale := func(ctx context.Context, replicas int32) error {
+		_, err := deployments.Patch(ctx, name, types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+		return err
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := scale(ctx, was); err != nil {
+			t.Errorf("bring %s back: %v", name, err)
+		}
+	})
+	if err := scale(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	p := part{namespace, metav1.FormatLabelSelector(d.Spec.Selector)}
+	await(t, soon, name+" is stopped", func(ctx context.Context) error {
+		list, err := e.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: p.selector})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			err := e.kube.CoreV1().Pods(namespace).Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+			if err != nil && !apierrs.IsNotFound(err) {
+				return err
+			}
+		}
+		if len(list.Items) > 0 {
+			return fmt.Errorf("%d pods are there", len(list.Items))
+		}
+		return nil
+	})
+	return func() {
+		t.Helper()
+		if err := scale(t.Context(), was); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitDeployed(t, namespace, name)
+	}
+}
+
+// awaitDeployed waits until a Deployment has all of its pods.
+func (e *environment) awaitDeployed(t *testing.T, namespace, name string) {
+	t.Helper()
+	await(t, recovery, name+" is available", func(ctx context.Context) error {
+		d, err := e.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas < *d.Spec.Replicas {
+			return fmt.Errorf("%+v", d.Status)
+		}
+		return nil
+	})
+}
+
+func knativeServices() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "services"}
+}
+
+func triggers() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "eventing.knative.dev", Version: "v1", Resource: "triggers"}
+}
+
+// withdraw deletes a function. Undo creates it anew and waits until events
+// reach it; the end of the test does so at the latest.
+func (e *environment) withdraw(t *testing.T, name string) (undo func()) {
+	t.Helper()
+	services := e.dynamic.Resource(knativeServices()).Namespace(system)
+	was, err := services.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": was.GetAPIVersion(), "kind": was.GetKind(), "spec": was.Object["spec"],
+	}}
+	again.SetName(name)
+	again.SetLabels(was.GetLabels())
+	annotations := was.GetAnnotations()
+	// Who created it is written by Serving, and cannot be told to it.
+	delete(annotations, "serving.knative.dev/creator")
+	delete(annotations, "serving.knative.dev/lastModifier")
+	again.SetAnnotations(annotations)
+
+	back := func(ctx context.Context) error {
+		_, err := services.Create(ctx, again, metav1.CreateOptions{})
+		if apierrs.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := back(ctx); err != nil {
+			t.Errorf("bring %s back: %v", name, err)
+		}
+	})
+	if err := services.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, recovery, "function "+name+" is gone", func(ctx context.Context) error {
+		_, err := services.Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrs.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("it is being deleted")
+	})
+	return func() {
+		t.Helper()
+		if err := back(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitFunctions(t)
+	}
+}
+
+// awaitFunctions waits until every function and every Trigger is ready.
+func (e *environment) awaitFunctions(t *testing.T) {
+	t.Helper()
+	for _, kind := range []schema.GroupVersionResource{knativeServices(), triggers()} {
+		await(t, recovery, "all "+kind.Resource+" are ready", func(ctx context.Context) error {
+			list, err := e.dynamic.Resource(kind).Namespace(system).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				if err := isReady(&list.Items[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// isReady reads the condition Ready of a Knative object.
+func isReady(u *unstructured.Unstructured) error {
+	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	for _, c := range conditions {
+		condition, ok := c.(map[string]any)
+		if ok && condition["type"] == "Ready" && condition["status"] == string(corev1.ConditionTrue) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not ready: %v", u.GetName(), conditions)
+}
