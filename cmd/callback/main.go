@@ -53,6 +53,11 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		Change: clients.Change, Server: functions.NewServer(clients.Kube), Broker: sender,
 		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
 	})
-	watch := func(ctx context.Context) error { return config.Start(ctx.Done()) }
+	watch := func(ctx context.Context) error {
+		if err := config.Start(ctx.Done()); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("watch %s: %w", broker.ConfigName, err)
+		}
+		return nil
+	}
 	return functions.Parts{Handler: handler, Beside: []func(context.Context) error{watch, sender.Run}}, err
 }

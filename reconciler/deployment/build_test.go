@@ -25,7 +25,7 @@ func TestBuild(t *testing.T) {
 	s := settings.Default()
 	s.BatchPercent = 10
 	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.FixedZone("Shanghai", 8*60*60))
-	orderID := "c1/default/Deployment/sleep/" + version + "/3"
+	orderID := "c1/default/Deployment/sleep/d/" + version + "/3"
 	want := &v1alpha1.ChangeWorkload{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "sleep--x--" + version, Namespace: "default",

@@ -85,7 +85,7 @@ func TestOptingInANamespaceRecordsWhatRunsAsBaseline(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := a.wait(t, 0)
-	if want := "c1/default/Deployment/sleep/" + versionOf(t, sleep(t, "")) + "/0"; got.Spec.OrderID != want {
+	if want := "c1/default/Deployment/sleep/d/" + versionOf(t, sleep(t, "")) + "/0"; got.Spec.OrderID != want {
 		t.Errorf("orderId = %q, want %q", got.Spec.OrderID, want)
 	}
 }

@@ -1,0 +1,139 @@
+package functions_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rickb777/date/period"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// manifests decodes every document of a kind in config/core files of a pattern.
+func manifests[T any](t *testing.T, pattern, kind string) []T {
+	t.Helper()
+	files, err := filepath.Glob("../config/core/" + pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+	var out []T
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range bytes.Split(raw, []byte("\n---\n")) {
+			var meta metav1.TypeMeta
+			if err := yaml.Unmarshal(document, &meta); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if meta.Kind != kind {
+				continue
+			}
+			var object T
+			if err := yaml.UnmarshalStrict(document, &object); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			out = append(out, object)
+		}
+	}
+	return out
+}
+
+func TestEachTriggerAsksForTheTypesOfItsFunction(t *testing.T) {
+	got := map[string][]string{}
+	for _, trigger := range manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger") {
+		if err := trigger.Validate(t.Context()); err != nil {
+			t.Errorf("%s: %v", trigger.Name, err)
+		}
+		filters := trigger.Spec.Filters
+		if len(filters) == 1 && len(filters[0].Any) > 0 {
+			filters = filters[0].Any
+		}
+		for _, filter := range filters {
+			got[trigger.Spec.Subscriber.Ref.Name] = append(got[trigger.Spec.Subscriber.Ref.Name], filter.Exact["type"])
+		}
+	}
+	want := map[string][]string{
+		"submit":  {events.TypeChangeWorkloadStarted, events.TypeChangePodReady},
+		"verdict": {events.TypeChangePodVerdict},
+		"report":  {events.TypePodFinished},
+	}
+	for _, eventType := range events.Types() {
+		if strings.Contains(eventType, ".changeworkload.") {
+			want["report"] = append(want["report"], eventType)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestATriggerIsThroughWithAnEventInTenSecondsOfPauses(t *testing.T) {
+	for _, trigger := range manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger") {
+		delivery := trigger.Spec.Delivery
+		delay, err := period.Parse(*delivery.BackoffDelay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _ := delay.Duration()
+		var pauses time.Duration
+		for i := range *delivery.Retry {
+			pauses += first << i
+		}
+		if pauses >= 10*time.Second || *delivery.BackoffPolicy != "exponential" || delivery.DeadLetterSink.Ref.Name != "deadletter" {
+			t.Errorf("%s: pauses are %s, delivery is %+v", trigger.Name, pauses, delivery)
+		}
+	}
+}
+
+func TestAFunctionMayOnlyWhatItDoes(t *testing.T) {
+	const our = "app.ops.cloud.alipay.com"
+	got := map[string][]string{}
+	add := func(name string, rules []rbacv1.PolicyRule) {
+		for _, rule := range rules {
+			for _, resource := range rule.Resources {
+				line := strings.Join(rule.Verbs, ",") + " " + resource
+				if len(rule.ResourceNames) > 0 {
+					line += " " + strings.Join(rule.ResourceNames, ",")
+				}
+				got[name] = append(got[name], line)
+			}
+			if len(rule.APIGroups) != 1 || slices.Contains(rule.APIGroups, "*") {
+				t.Errorf("%s: API groups are %v", name, rule.APIGroups)
+			}
+			if strings.HasPrefix(rule.Resources[0], "change") != (rule.APIGroups[0] == our) {
+				t.Errorf("%s: %s is not in %s", name, rule.Resources, rule.APIGroups)
+			}
+		}
+	}
+	for _, role := range manifests[rbacv1.ClusterRole](t, "130-*.yaml", "ClusterRole") {
+		add(strings.TrimPrefix(role.Name, "breakwater-"), role.Rules)
+	}
+	for _, role := range manifests[rbacv1.Role](t, "130-*.yaml", "Role") {
+		add(role.Name, role.Rules)
+	}
+	server := []string{"get configmaps config-altershield", "get secrets altershield-token"}
+	want := map[string][]string{
+		"submit": append([]string{"get changeworkloads", "get changepods",
+			"patch changeworkloads/status", "patch changepods/status"}, server...),
+		"verdict":    append([]string{"get changepods", "patch changepods/status"}, server...),
+		"report":     append([]string{"get changeworkloads"}, server...),
+		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create,get,update events"},
+		"callback": append(append([]string{"get,list changeworkloads", "list changepods", "patch changeworkloads/status",
+			"get,list,watch brokers"}, server...), "get,list,watch configmaps config-broker"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,52 @@
+package functions_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/breakwater-dev/breakwater/functions"
+)
+
+// outside makes the process one that runs outside a cluster, on any port.
+func outside(t *testing.T) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	const content = `{"apiVersion":"v1","kind":"Config","current-context":"c",
+		"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+		"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"u","user":{}}]}`
+	if err := os.WriteFile(config, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", config)
+	t.Setenv("PORT", "0")
+}
+
+func TestAProcessServesWithoutAskingAnybodyFirst(t *testing.T) {
+	outside(t) // an API server that is not there
+	ctx, stop := context.WithCancel(t.Context())
+	err := functions.Run(ctx, "test", func(_ context.Context, c functions.Clients) (functions.Parts, error) {
+		if c.Kube == nil || c.Change == nil || c.Config.UserAgent != "test" {
+			t.Errorf("clients are %+v", c)
+		}
+		serving := func(context.Context) error { stop(); return nil }
+		return functions.Parts{Handler: http.NotFoundHandler(), Beside: []func(context.Context) error{serving}}, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAProcessThatCannotBeBuiltEnds(t *testing.T) {
+	outside(t)
+	broken := errors.New("broken")
+	err := functions.Run(t.Context(), "test", func(context.Context, functions.Clients) (functions.Parts, error) {
+		return functions.Parts{}, broken
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+)
+
+// until waits for something that no single command waits for.
+func until(ctx context.Context, what string, limit time.Duration, holds func(context.Context) (bool, error)) error {
+	if err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, limit, true, holds); err != nil {
+		return fmt.Errorf("wait until %s: %w", what, err)
+	}
+	return nil
+}
+
+// awaitZero waits until no function that sleeps has a pod.
+func (s *story) awaitZero(ctx context.Context) error {
+	const sleepers = "serving.knative.dev/service in (submit,verdict,report,deadletter)"
+	return until(ctx, "the functions are at zero", 5*time.Minute, func(ctx context.Context) (bool, error) {
+		pods, err := s.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: sleepers})
+		return err == nil && len(pods.Items) == 0, err
+	})
+}
+
+// release waits for the ChangeWorkload of what was applied last, and returns
+// its name.
+func (s *story) release(ctx context.Context) (name string, err error) {
+	err = until(ctx, "the release has a ChangeWorkload", time.Minute, func(ctx context.Context) (bool, error) {
+		d, err := s.kube.AppsV1().Deployments(demo).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		name = v1alpha1.ChangeWorkloadName(d.Name, d.Labels[v1alpha1.VersionKey])
+		r, err := kubectl.Kubectl{}.Run(ctx, "get", "changeworkload", name, "-n", demo)
+		return r.Code == 0, err
+	})
+	return name, err
+}
+
+// versionOf reads the version in the name of a ChangeWorkload.
+func versionOf(release string) string { return release[strings.LastIndex(release, "--x--")+len("--x--"):] }
+
+// await waits for a ChangeWorkload, as CI would.
+func (s *story) await(ctx context.Context, release, condition string) error {
+	_, err := s.kubectl(ctx, "wait", "changeworkload", release, "-n", demo, "--for="+condition, within)
+	return err
+}
+
+// onlyOneIsLeft waits until one ChangeWorkload is left, and shows it.
+func (s *story) onlyOneIsLeft(ctx context.Context, release string) error {
+	err := until(ctx, "only the repair is left", time.Minute, func(ctx context.Context) (bool, error) {
+		r, err := kubectl.Kubectl{}.Run(ctx, "get", "changeworkloads", "-n", demo, "-o", "name")
+		return strings.Count(r.Stdout, "\n") == 1 && strings.Contains(r.Stdout, release), err
+	})
+	if err != nil {
+		return err
+	}
+	return s.all(ctx, []string{"get", "changeworkloads", "-n", demo}, []string{"get", "changepods", "-n", demo})
+}
+
+// toZeroAgain waits for the functions to go, and takes the judge away.
+func (s *story) toZeroAgain(ctx context.Context) error {
+	s.title("Back to zero")
+	s.say("Nothing is to be judged any more. (Waiting until the functions are gone.)")
+	if err := s.awaitZero(ctx); err != nil {
+		return err
+	}
+	_, err := s.kubectl(ctx, "get", "pods", "-n", system)
+	return err
+}
