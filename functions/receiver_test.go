@@ -32,7 +32,7 @@ func receiver(t *testing.T, f functions.Function) *functions.Receiver {
 
 // binary returns a request with an event in binary mode.
 func binary(body string, header ...string) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	for k, v := range map[string]string{"Specversion": "1.0", "Id": "1", "Source": "/s", "Type": "t"} {
 		r.Header.Set("Ce-"+k, v)
@@ -44,7 +44,7 @@ func binary(body string, header ...string) *http.Request {
 }
 
 func structured(body string) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
 	return r
 }
@@ -58,9 +58,9 @@ func TestAnAnswerHasNoBody(t *testing.T) {
 	}{
 		"a binary event":      {binary(`{"a":1}`), takes, http.StatusOK},
 		"a structured event":  {structured(`{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{}}`), takes, http.StatusOK},
-		"no event at all":     {httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}")), takes, http.StatusBadRequest},
+		"no event at all":     {httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader("{}")), takes, http.StatusBadRequest},
 		"an event without id": {binary("{}", "Ce-Id", ""), takes, http.StatusBadRequest},
-		"a GET":               {httptest.NewRequest(http.MethodGet, "/", nil), takes, http.StatusBadRequest},
+		"a GET":               {httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil), takes, http.StatusBadRequest},
 		"a body too long":     {binary(`"` + strings.Repeat("x", 65<<10) + `"`), takes, http.StatusBadRequest},
 		"a function that wants it again": {
 			binary("{}"), func(context.Context, event.Event) error { return errors.New("later") }, http.StatusServiceUnavailable,

@@ -44,7 +44,7 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	if port == "" {
 		port = "8080"
 	}
-	listener, err := net.Listen("tcp", ":"+port)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", ":"+port)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

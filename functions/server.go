@@ -28,7 +28,8 @@ func NewServer(kube kubernetes.Interface, options ...altershield.Option) *Server
 }
 
 // Config returns the configuration as it is now. Objects that are not there
-// mean that no server and no token are configured.
+// mean that no server and no token are configured. One that is there and makes
+// no sense is a *ConfigError.
 func (s *Server) Config(ctx context.Context) (altershield.Config, error) {
 	core := s.Kube.CoreV1()
 	config, err := present(core.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, altershield.ConfigMapName, metav1.GetOptions{}))
@@ -39,8 +40,25 @@ func (s *Server) Config(ctx context.Context) (altershield.Config, error) {
 	if err != nil {
 		return altershield.Config{}, fmt.Errorf("read %s: %w", altershield.SecretName, err)
 	}
-	return altershield.ParseConfig(config, secret)
+	parsed, err := altershield.ParseConfig(config, secret)
+	if err != nil {
+		return altershield.Config{}, &ConfigError{Err: err}
+	}
+	return parsed, nil
 }
+
+// ConfigError says that somebody has to mend the configuration. Its text holds
+// no secret and may be shown.
+type ConfigError struct {
+	// Err names the keys and what is wrong with them.
+	Err error
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (e *ConfigError) Unwrap() error { return e.Err }
 
 // Client returns the client and its configuration, or a nil client where no
 // server is configured.

@@ -110,10 +110,10 @@ func readEvents(f form, header http.Header, body []byte) ([]event.Event, error) 
 // contentTypeOf mends a content type that no parser takes.
 func contentTypeOf(f form, header http.Header) string {
 	contentType := header.Get(cehttp.ContentType)
-	switch {
-	case f == formBatch:
+	switch f {
+	case formBatch:
 		return event.ApplicationCloudEventsBatchJSON
-	case f == formStructured:
+	case formStructured:
 		return event.ApplicationCloudEventsJSON
 	}
 	if _, _, err := mime.ParseMediaType(contentType); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
@@ -17,18 +18,33 @@ import (
 // open: an answer was lost, or two wake-ups came at once.
 func (f *function) openOrder(ctx context.Context, server Server, w *v1alpha1.ChangeWorkload) (*v1alpha1.ChangeWorkload, error) {
 	answer, callErr := server.OpenOrder(ctx, orderOf(w))
+	stored, err := f.storeOrder(ctx, w, answer, callErr)
+	if err != nil {
+		return nil, err
+	}
+	return stored, callErr
+}
+
+// misconfigured stores that the order cannot be opened because of a mistake in
+// the configuration, so that a person finds it where the release is.
+func (f *function) misconfigured(ctx context.Context, w *v1alpha1.ChangeWorkload, why error) error {
+	logging.FromContext(ctx).Errorw("the server cannot be called", "error", why)
+	if decision := Decide(Input{Workload: w}); decision.Outcome != OpenOrder {
+		return nil
+	}
+	_, err := f.storeOrder(ctx, w, altershield.OrderAnswer{}, why)
+	return err
+}
+
+func (f *function) storeOrder(ctx context.Context, w *v1alpha1.ChangeWorkload, answer altershield.OrderAnswer, callErr error) (*v1alpha1.ChangeWorkload, error) {
 	workloads := f.client.AppV1alpha1().ChangeWorkloads(w.Namespace)
-	stored, err := functions.Swap(ctx, workloads, w.Name, statuspatch.ChangeWorkloadSubmit, func(current *v1alpha1.ChangeWorkload) error {
+	return functions.Swap(ctx, workloads, w.Name, statuspatch.ChangeWorkloadSubmit, func(current *v1alpha1.ChangeWorkload) error {
 		if current.UID != w.UID {
 			return errOutdated
 		}
 		current.Status.Order = orderAfter(current.Status.Order, answer, callErr, f.clock.Now())
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return stored, callErr
 }
 
 // orderAfter returns the fact after a call. What an earlier call learned of an

@@ -117,9 +117,13 @@ func fate(err error) error {
 
 // wake decides and acts until there is nothing more to do.
 func (f *function) wake(ctx context.Context, w wakeUp) error {
-	server, config, err := f.server.Client(ctx)
-	if err != nil || server == nil {
-		return err
+	server, config, configErr := f.server.Client(ctx)
+	var mistake *functions.ConfigError
+	if errors.As(configErr, &mistake) {
+		configErr = nil
+	}
+	if configErr != nil || (server == nil && mistake == nil) {
+		return configErr
 	}
 	workload, err := f.client.AppV1alpha1().ChangeWorkloads(w.namespace).Get(ctx, w.workload, metav1.GetOptions{})
 	if err != nil {
@@ -127,6 +131,9 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 	}
 	if w.workloadUID != "" && w.workloadUID != workload.UID {
 		return errOutdated
+	}
+	if mistake != nil {
+		return f.misconfigured(ctx, workload, mistake)
 	}
 	in := Input{Workload: workload, Stage: w.stage, CallDeadline: config.TotalDeadline}
 	for range maxSteps {

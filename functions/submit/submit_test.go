@@ -1,6 +1,7 @@
 package submit_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -356,6 +357,23 @@ func TestWithoutAServerThereIsNothingToSubmit(t *testing.T) {
 	}
 	if c.Patches() != 0 {
 		t.Error("something was written")
+	}
+}
+
+func TestAMistakeInTheConfigurationStandsOnTheRelease(t *testing.T) {
+	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	c.Configure("no URL", ft.Token)
+	elsewhere := ft.NewJudge(t, ft.New(t), "")
+	elsewhere.Server = functions.NewServer(c.Kube)
+	function := functionOf(t, c, elsewhere)
+	for _, e := range []event.Event{begun(t), ready(t, pre)} {
+		if err := function(t.Context(), e); err != nil {
+			t.Error(err)
+		}
+	}
+	o := c.ChangeWorkload(ft.Release).Status.Order
+	if o == nil || o.OpenedTime != nil || o.Error == nil || !strings.Contains(o.Error.Message, "base-url") {
+		t.Errorf("order is %+v", o)
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *cluster) call(ctx context.Context, method, path string, body, into any)
 		}
 		reader = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, apiServer+path, reader)
+	req, err := http.NewRequestWithContext(ctx, method, c.apiServer()+path, reader)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (c *cluster) call(ctx context.Context, method, path string, body, into any)
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		return err

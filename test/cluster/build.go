@@ -5,10 +5,13 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -84,26 +87,36 @@ func (c *cluster) build(ctx context.Context, f family) error {
 	}
 	final := c.cached("bin", key)
 	if _, err := os.Stat(final); err == nil {
+		c.used(final)
 		return nil
 	}
 	flags, err := c.ldflags(f)
 	if err != nil {
 		return err
 	}
-	temporary := final + ".part"
-	if err := os.RemoveAll(temporary); err != nil {
-		return err
-	}
+	temporary := final + partSuffix + strconv.Itoa(os.Getpid())
 	if err := os.MkdirAll(temporary, 0o755); err != nil {
 		return err
 	}
+	defer func() { _ = os.RemoveAll(temporary) }() // when the rename did not take it
+	args := []string{"build", "-trimpath", "-ldflags", flags, "-o", temporary + "/"}
 	for name, pkg := range f.binaries {
-		if _, err := c.goCommand(ctx, f, "build", "-trimpath", "-ldflags", flags, "-o", filepath.Join(temporary, name), pkg); err != nil {
-			return err
+		if len(f.binaries) == 1 {
+			args[len(args)-1] = filepath.Join(temporary, name) // else a file is named as its package
 		}
+		args = append(args, pkg)
 	}
-	return os.Rename(temporary, final)
+	if _, err := c.goCommand(ctx, f, args...); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, final); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err // it exists when another instance has built the same meanwhile
+	}
+	return nil
 }
+
+// partSuffix marks what is not complete; the number of the process follows.
+const partSuffix = ".part-"
 
 // ldflags gives Kubernetes the version that its own build scripts would: without one it
 // reports v0.0.0 and Knative refuses it.

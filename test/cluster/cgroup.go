@@ -51,12 +51,12 @@ func trackingMount() string {
 	return "/sys/fs/cgroup"
 }
 
-func systemCgroup() string { return filepath.Join(trackingMount(), cgroupName, "system") }
+func (c *cluster) systemCgroup() string { return filepath.Join(trackingMount(), c.name, "system") }
 
 // makeCgroups makes breakwater in every hierarchy, because kubelet wants its root in all.
 func (c *cluster) makeCgroups() error {
 	for _, m := range cgroupMounts() {
-		dir := filepath.Join(m, cgroupName)
+		dir := filepath.Join(m, c.name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (c *cluster) makeCgroups() error {
 			delegate(dir)
 		}
 	}
-	return os.MkdirAll(systemCgroup(), 0o755)
+	return os.MkdirAll(c.systemCgroup(), 0o755)
 }
 
 // delegate hands the v2 controllers to the children. Some may be refused, for example in
@@ -84,11 +84,11 @@ func delegate(dir string) {
 }
 
 // cgroupProcesses lists the processes below breakwater, pods' included.
-func cgroupProcesses() []int {
+func (c *cluster) cgroupProcesses() []int {
 	var pids []int
-	_ = filepath.WalkDir(filepath.Join(trackingMount(), cgroupName), func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(filepath.Join(trackingMount(), c.name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "cgroup.procs" {
-			return nil
+			return nil //nolint:nilerr // it went meanwhile, and its processes with it
 		}
 		data, _ := os.ReadFile(path)
 		for _, f := range strings.Fields(string(data)) {
@@ -102,9 +102,9 @@ func cgroupProcesses() []int {
 }
 
 // removeCgroups removes the empty folders, the deepest first.
-func removeCgroups() error {
+func (c *cluster) removeCgroups() error {
 	var errs []error
-	for _, dir := range ourCgroups() {
+	for _, dir := range c.ourCgroups() {
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -112,10 +112,10 @@ func removeCgroups() error {
 	return errors.Join(errs...)
 }
 
-func ourCgroups() []string {
+func (c *cluster) ourCgroups() []string {
 	var dirs []string
 	for _, m := range cgroupMounts() {
-		_ = filepath.WalkDir(filepath.Join(m, cgroupName), func(path string, d fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(filepath.Join(m, c.name), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				dirs = append([]string{path}, dirs...) // a parent is walked before its children
 			}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // run runs a short command and returns its output; an error carries the last of stderr.
@@ -16,9 +18,14 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	return runWith(ctx, nil, nil, name, args...)
 }
 
+// runWith interrupts the command when the context ends, or this process: a compiler removes
+// its temporary files then. Who does not listen is killed.
 func runWith(ctx context.Context, env []string, stdin io.Reader, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Stdin = env, stdin
+	cmd.SysProcAttr = interruptedWithUs()
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

@@ -4,8 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -20,7 +23,7 @@ func (c *cluster) startContainerd(ctx context.Context) error {
 	if err := c.forgetContainers(ctx); err != nil {
 		return err
 	}
-	if err := c.start(process{Name: "containerd", Command: c.containerdCommand("containerd.toml")}); err != nil {
+	if err := c.start(ctx, process{Name: "containerd", Command: c.containerdCommand("containerd.toml")}); err != nil {
 		return err
 	}
 	return c.awaitContainerd(ctx)
@@ -39,14 +42,15 @@ func (c *cluster) awaitContainerd(ctx context.Context) error {
 // with the CRI plugin off, or it would try to recover them first.
 func (c *cluster) forgetContainers(ctx context.Context) error {
 	for _, kind := range []string{"sandboxes", "containers"} {
-		if err := os.RemoveAll(c.cached("containerd", "io.containerd.grpc.v1.cri", kind)); err != nil {
+		if err := os.RemoveAll(filepath.Join(c.containerdRoot(), "io.containerd.grpc.v1.cri", kind)); err != nil {
 			return err
 		}
 	}
-	if _, err := os.Stat(c.cached("containerd", "io.containerd.metadata.v1.bolt", "meta.db")); err != nil {
+	c.used(c.containerdRoot())
+	if _, err := os.Stat(filepath.Join(c.containerdRoot(), "io.containerd.metadata.v1.bolt", "meta.db")); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := c.start(process{Name: "containerd", Command: c.containerdCommand("containerd-bare.toml")}); err != nil {
+	if err := c.start(ctx, process{Name: "containerd", Command: c.containerdCommand("containerd-bare.toml")}); err != nil {
 		return err
 	}
 	if err := c.awaitContainerd(ctx); err != nil {
@@ -60,6 +64,9 @@ func (c *cluster) forgetContainers(ctx context.Context) error {
 		if _, err := c.ctr(ctx, append([]string{"containers", "delete"}, ids...)...); err != nil {
 			return err
 		}
+	}
+	if err := c.trimImages(ctx); err != nil {
+		return err
 	}
 	return c.stop(ctx, "containerd")
 }
@@ -75,17 +82,17 @@ func (c *cluster) writeContainerdFiles() error {
 	}
 	config := func(disabled string) []byte {
 		return fmt.Appendf(nil, containerdConfig, c.containerdRoot(), c.in("run", "containerd"), c.containerdSocket(),
-			disabled, registryInside+"/"+pauseTag(busybox), c.in("cni"), c.in("registries"))
+			disabled, registryInside+"/"+pauseTag(busybox), c.in("cni"), c.in("registries"), c.in("opt"))
 	}
 	mirror := "server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n"
 	files := map[string][]byte{
-		"containerd.toml":            config(""),
-		"containerd-bare.toml":       config(`, "io.containerd.grpc.v1.cri"`),
-		"cni/10-breakwater.conflist": fmt.Appendf(nil, cniConfig, cniNetwork, podCIDR, c.in("ipam")),
+		"containerd.toml":         config(""),
+		"containerd-bare.toml":    config(`, "io.containerd.grpc.v1.cri"`),
+		"cni/10-cluster.conflist": fmt.Appendf(nil, cniConfig, c.name, podCIDR, c.in("ipam")),
 		// The samples name images without a registry, "busybox" for one.
-		"registries/docker.io/hosts.toml":              fmt.Appendf(nil, mirror, registryInside, registryInside),
-		"registries/" + registryInside + "/hosts.toml": fmt.Appendf(nil, mirror, registryInside, registryInside),
-		"registries/" + registryHost + "/hosts.toml":   fmt.Appendf(nil, mirror, registryInside, registryInside),
+		"registries/docker.io/hosts.toml":                fmt.Appendf(nil, mirror, registryInside, registryInside),
+		"registries/" + registryInside + "/hosts.toml":   fmt.Appendf(nil, mirror, registryInside, registryInside),
+		"registries/" + c.registryHost() + "/hosts.toml": fmt.Appendf(nil, mirror, registryInside, registryInside),
 	}
 	for name, data := range files {
 		if err := writeFile(c.in(name), data, 0o644); err != nil {
@@ -102,6 +109,8 @@ state = "%[2]s"
 disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.devmapper"%[4]s]
 [grpc]
   address = "%[3]s"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "%[8]s"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "%[5]s"
   restrict_oom_score_adj = true

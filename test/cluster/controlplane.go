@@ -11,10 +11,10 @@ import (
 
 // startEtcd keeps its data for the life of the cluster only, so it may skip fsync.
 func (c *cluster) startEtcd(ctx context.Context) error {
-	err := c.start(process{Name: "etcd", Command: []string{c.binary(etcd, "etcd"),
+	err := c.start(ctx, process{Name: "etcd", Command: []string{c.binary(etcd, "etcd"),
 		"--data-dir=" + c.in("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
-		"--listen-metrics-urls=http://" + nodeAddress + ":2381", // health for the host; data is for the API server alone
+		"--listen-metrics-urls=http://" + c.nodeAddress + ":2381", // health for the host; data is for the API server alone
 		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=default=http://127.0.0.1:2380",
 		"--log-level=warn", "--quota-backend-bytes=4294967296",
@@ -22,16 +22,16 @@ func (c *cluster) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.awaitHTTP(ctx, "etcd", "http://"+nodeAddress+":2381/health", time.Minute)
+	return c.awaitHTTP(ctx, "etcd", "http://"+c.nodeAddress+":2381/health", time.Minute)
 }
 
 func (c *cluster) startAPIServer(ctx context.Context) error {
 	if err := writeFile(c.in("audit-policy.yaml"), []byte(auditPolicy), 0o644); err != nil {
 		return err
 	}
-	err := c.start(process{Name: "kube-apiserver", Command: []string{c.binary(kubernetes, "kube-apiserver"),
+	err := c.start(ctx, process{Name: "kube-apiserver", Command: []string{c.binary(kubernetes, "kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379",
-		"--advertise-address=" + nodeAddress, "--bind-address=0.0.0.0", "--secure-port=6443",
+		"--advertise-address=" + c.nodeAddress, "--bind-address=0.0.0.0", "--secure-port=6443",
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--tls-cert-file=" + c.pki("apiserver.crt"), "--tls-private-key-file=" + c.pki("apiserver.key"),
 		"--client-ca-file=" + c.pki("ca.crt"),
@@ -81,14 +81,14 @@ func (c *cluster) startControllers(ctx context.Context) error {
 		"--service-account-private-key-file=" + c.pki("service-account.key"), "--root-ca-file=" + c.pki("ca.crt"),
 		"--cluster-signing-cert-file=" + c.pki("ca.crt"), "--cluster-signing-key-file=" + c.pki("ca.key"),
 	}, auth("controller-manager")...)
-	if err := c.start(process{Name: "kube-controller-manager", Command: manager}); err != nil {
+	if err := c.start(ctx, process{Name: "kube-controller-manager", Command: manager}); err != nil {
 		return err
 	}
 	scheduler := append([]string{c.binary(kubernetes, "kube-scheduler"), "--kube-api-qps=500", "--kube-api-burst=1000"}, auth("scheduler")...)
-	if err := c.start(process{Name: "kube-scheduler", Command: scheduler}); err != nil {
+	if err := c.start(ctx, process{Name: "kube-scheduler", Command: scheduler}); err != nil {
 		return err
 	}
-	if err := c.startProxy(); err != nil {
+	if err := c.startProxy(ctx); err != nil {
 		return err
 	}
 	return waiting{what: "default service account", log: c.log("kube-controller-manager"), deadline: time.Minute, alive: c.check("kube-controller-manager")}.
@@ -98,12 +98,12 @@ func (c *cluster) startControllers(ctx context.Context) error {
 }
 
 // startProxy leaves conntrack's limits alone: they belong to the whole machine.
-func (c *cluster) startProxy() error {
-	config := fmt.Sprintf(proxyConfig, c.kubeconfig("proxy"), podCIDR, nodeName)
+func (c *cluster) startProxy(ctx context.Context) error {
+	config := fmt.Sprintf(proxyConfig, c.kubeconfig("proxy"), podCIDR, c.nodeName())
 	if err := writeFile(c.in("kube-proxy.yaml"), []byte(config), 0o644); err != nil {
 		return err
 	}
-	return c.start(process{Name: "kube-proxy", Command: []string{c.binary(kubernetes, "kube-proxy"), "--config=" + c.in("kube-proxy.yaml")}})
+	return c.start(ctx, process{Name: "kube-proxy", Command: []string{c.binary(kubernetes, "kube-proxy"), "--config=" + c.in("kube-proxy.yaml")}})
 }
 
 const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
@@ -128,7 +128,7 @@ func (c *cluster) awaitHTTP(ctx context.Context, name, url string, deadline time
 		if err != nil {
 			return err
 		}
-		defer res.Body.Close()
+		defer func() { _ = res.Body.Close() }()
 		if res.StatusCode != http.StatusOK {
 			return fmt.Errorf("%s", res.Status)
 		}

@@ -12,15 +12,15 @@ import (
 // startDNS runs CoreDNS as a process at the node's address: one image and one Pod less to
 // wait for, and it answers the host too.
 func (c *cluster) startDNS(ctx context.Context) error {
-	config := fmt.Sprintf(corefile, nodeAddress, domain, c.kubeconfig("dns"))
+	config := fmt.Sprintf(corefile, c.nodeAddress, domain, c.kubeconfig("dns"))
 	if err := writeFile(c.in("Corefile"), []byte(config), 0o644); err != nil {
 		return err
 	}
-	if err := c.start(process{Name: "coredns", Command: []string{c.binary(coredns, "coredns"), "-conf", c.in("Corefile")}}); err != nil {
+	if err := c.start(ctx, process{Name: "coredns", Command: []string{c.binary(coredns, "coredns"), "-conf", c.in("Corefile")}}); err != nil {
 		return err
 	}
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, nodeAddress+":53")
+		return (&net.Dialer{}).DialContext(ctx, network, c.nodeAddress+":53")
 	}}
 	return waiting{what: "answer from DNS", log: c.log("coredns"), deadline: 30 * time.Second, alive: c.check("coredns")}.
 		until(ctx, func(ctx context.Context) error {

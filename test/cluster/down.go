@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +23,7 @@ func (c *cluster) down(ctx context.Context) error {
 	}{
 		{"end processes", c.killAll},
 		{"unmount", c.unmountAll},
-		{"remove network namespace", removeNamespace},
+		{"remove network namespace", c.removeNamespace},
 		{"remove cgroups", c.awaitCgroupsGone},
 		{"restore the host", func(context.Context) error { return c.restoreHost() }},
 		{"remove state", func(context.Context) error { return c.removeState() }},
@@ -36,10 +36,36 @@ func (c *cluster) down(ctx context.Context) error {
 	return nil
 }
 
+// removeCache removes what only this instance keeps there. The default instance also
+// removes what all share, builds and images, unless another one runs from it.
+func (c *cluster) removeCache() error {
+	if c.name != defaultName {
+		return errors.Join(os.RemoveAll(c.containerdRoot()), os.RemoveAll(filepath.Join(c.registryData(), c.manifestDir)))
+	}
+	if users := processesNaming(c.cache + "/"); len(users) > 0 {
+		return fmt.Errorf("processes %v run from %s: end the cluster that they belong to first", users, c.cache)
+	}
+	return os.RemoveAll(c.cache)
+}
+
+// processesNaming lists processes that have the text in their command line.
+func processesNaming(text string) []int {
+	var pids []int
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		if data, err := os.ReadFile(f); err == nil && strings.Contains(string(data), text) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f))); err == nil && pid != os.Getpid() {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
 // anythingLeft lists what exists of a cluster; empty after "down".
 func (c *cluster) anythingLeft() []string {
 	var left []string
-	for _, pid := range cgroupProcesses() {
+	for _, pid := range c.cgroupProcesses() {
 		left = append(left, fmt.Sprintf("process %d", pid))
 	}
 	for _, p := range c.processes() {
@@ -50,13 +76,13 @@ func (c *cluster) anythingLeft() []string {
 	for _, m := range c.ourMounts() {
 		left = append(left, "mount "+m)
 	}
-	if linkExists(hostLink) {
-		left = append(left, "interface "+hostLink)
+	if linkExists(c.hostLink) {
+		left = append(left, "interface "+c.hostLink)
 	}
-	if namespaceFileExists() {
-		left = append(left, "network namespace "+netnsPath())
+	if c.namespaceFileExists() {
+		left = append(left, "network namespace "+c.netnsPath())
 	}
-	for _, dir := range ourCgroups() {
+	for _, dir := range c.ourCgroups() {
 		left = append(left, "cgroup "+dir)
 	}
 	if entries, _ := os.ReadDir(c.state); len(entries) > 0 {
@@ -96,7 +122,7 @@ func (c *cluster) unmountAll(ctx context.Context) error {
 	return waiting{what: "end of all mounts", deadline: 20 * time.Second}.until(ctx, func(context.Context) error {
 		var errs []error
 		for _, m := range c.ourMounts() {
-			if err := syscall.Unmount(m, syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {
+			if err := unmount(m); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", m, err))
 			}
 		}
@@ -110,7 +136,7 @@ func (c *cluster) unmountAll(ctx context.Context) error {
 // awaitCgroupsGone retries: the kernel frees a cgroup shortly after its last process.
 func (c *cluster) awaitCgroupsGone(ctx context.Context) error {
 	return waiting{what: "end of all cgroups", deadline: 10 * time.Second}.until(ctx, func(context.Context) error {
-		return removeCgroups()
+		return c.removeCgroups()
 	})
 }
 
@@ -128,7 +154,7 @@ func (c *cluster) stop(ctx context.Context, name string) error {
 		if p.Name != name || !p.running() {
 			continue
 		}
-		if err := syscall.Kill(p.PID, syscall.SIGTERM); err != nil {
+		if err := signalTo(p.PID, syscall.SIGTERM); err != nil {
 			return err
 		}
 		err := waiting{what: "end of " + name, log: c.log(name), deadline: 20 * time.Second, every: 20 * time.Millisecond}.until(ctx, func(context.Context) error {
@@ -142,11 +168,4 @@ func (c *cluster) stop(ctx context.Context, name string) error {
 		}
 	}
 	return os.Remove(c.pidFile(name))
-}
-
-// logFiles lists what can be read after a failure.
-func (c *cluster) logFiles() []string {
-	files, _ := filepath.Glob(c.in("log", "*.log"))
-	sort.Strings(files)
-	return files
 }

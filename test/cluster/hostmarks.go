@@ -6,37 +6,58 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // hostMarks is what programs change on the host though told to stay in their folders:
 // kubelet sets kernel parameters, and some folders have names that no setting moves.
 // Written before they start, put back by "down".
+//
+// Instances share what is marked. Each one that starts takes over the marks of those that
+// are there, and the last one to go restores.
 type hostMarks struct {
+	Boot    string            `json:"boot"` // kernel parameters of an earlier boot are history
 	Sysctls map[string]string `json:"sysctls"`
 	Absent  []string          `json:"absent"` // folders that were not there before
+	// Unmounted is true when /run/netns was no mount: "ip netns add" makes it one.
+	Unmounted bool `json:"unmounted"`
 }
 
-var (
-	watchedSysctls = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
-		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
-	watchedFolders = []string{"/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods",
-		"/run/containerd", "/opt/containerd", "/run/netns", "/run/kubernetes", "/run/lock/kubelet.lock"}
+const (
+	netnsFolder   = "/run/netns"
+	kubeletFolder = "/var/lib/kubelet"
 )
 
+func watchedSysctls() []string {
+	return []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
+}
+
+// watchedFolders: kubelet's device plugins and links to logs, libcni's results, sockets of
+// containerd's shims.
+func watchedFolders() []string {
+	return []string{kubeletFolder, "/var/lib/cni", "/var/log/containers", "/var/log/pods",
+		"/run/containerd", "/opt/containerd", netnsFolder, "/run/kubernetes", "/run/lock/kubelet.lock"}
+}
+
 func (c *cluster) markHost() error {
-	marks := hostMarks{Sysctls: map[string]string{}}
-	for _, s := range watchedSysctls {
+	marks := hostMarks{Boot: bootID(), Sysctls: map[string]string{}, Unmounted: !isMount(netnsFolder)}
+	for _, s := range watchedSysctls() {
 		if v, err := os.ReadFile("/proc/sys/" + s); err == nil {
 			marks.Sysctls[s] = strings.TrimSpace(string(v))
 		}
 	}
-	for _, f := range watchedFolders {
+	for _, f := range watchedFolders() {
 		if _, err := os.Lstat(f); errors.Is(err, fs.ErrNotExist) {
 			marks.Absent = append(marks.Absent, f)
 		}
+	}
+	for _, other := range c.otherMarks() {
+		marks = marks.inherit(other)
 	}
 	data, err := json.MarshalIndent(marks, "", "  ")
 	if err != nil {
@@ -45,29 +66,70 @@ func (c *cluster) markHost() error {
 	return writeFile(c.in("host.json"), data, 0o644)
 }
 
-// restoreHost puts the parameters back and removes what is ours in folders that others
-// may share, then the folders that we were the first to use.
+// inherit prefers what was before the other instance.
+func (m hostMarks) inherit(other hostMarks) hostMarks {
+	m.Sysctls = maps.Clone(m.Sysctls)
+	maps.Copy(m.Sysctls, other.Sysctls)
+	m.Absent = append(slices.Clone(m.Absent), other.Absent...)
+	slices.Sort(m.Absent)
+	m.Absent = slices.Compact(m.Absent)
+	m.Unmounted = m.Unmounted || other.Unmounted
+	return m
+}
+
+// current is false for marks of an earlier boot; a tool that noted no boot wrote them now.
+func (m hostMarks) current() bool { return m.Boot == "" || m.Boot == bootID() }
+
+// otherMarks finds the other instances by their state, in the usual place and beside ours.
+func (c *cluster) otherMarks() []hostMarks {
+	var others []hostMarks
+	usual, _ := filepath.Glob("/var/lib/*-cluster/host.json")
+	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(c.state), "*-cluster", "host.json"))
+	files := append(usual, beside...)
+	slices.Sort(files)
+	for _, f := range slices.Compact(files) {
+		if f == c.in("host.json") {
+			continue
+		}
+		if m, err := readMarks(f); err == nil && m.current() {
+			others = append(others, m)
+		}
+	}
+	return others
+}
+
+func readMarks(path string) (hostMarks, error) {
+	var m hostMarks
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(data, &m)
+}
+
+// restoreHost removes what is ours in folders that others may share; then, when no other
+// instance is left, it puts the parameters back and removes the folders that the first of
+// them was the first to use.
 func (c *cluster) restoreHost() error {
-	var errs []error
-	errs = append(errs, c.removeTraces())
-	var marks hostMarks
-	data, err := os.ReadFile(c.in("host.json"))
-	if err != nil || json.Unmarshal(data, &marks) != nil {
+	errs := []error{c.removeTraces()}
+	marks, err := readMarks(c.in("host.json"))
+	if err != nil || len(c.otherMarks()) > 0 {
 		return errors.Join(errs...)
 	}
 	for s, v := range marks.Sysctls {
-		if now, err := os.ReadFile("/proc/sys/" + s); err == nil && strings.TrimSpace(string(now)) != v {
+		if now, err := os.ReadFile("/proc/sys/" + s); err == nil && strings.TrimSpace(string(now)) != v && marks.current() {
 			errs = append(errs, os.WriteFile("/proc/sys/"+s, []byte(v), 0o644))
 		}
 	}
+	if names, err := os.ReadDir(netnsFolder); marks.Unmounted && err == nil && len(names) == 0 && isMount(netnsFolder) {
+		errs = append(errs, unmount(netnsFolder))
+	}
+	if slices.Contains(marks.Absent, kubeletFolder) {
+		// The socket and the checkpoint of device plugins: no setting moves them.
+		errs = append(errs, os.RemoveAll(filepath.Join(kubeletFolder, "device-plugins")))
+	}
 	for _, f := range marks.Absent {
 		removeEmptyFolders(f)
-	}
-	// kubelet's device plugin folder has a fixed name and holds its socket and checkpoint.
-	for _, f := range marks.Absent {
-		if f == "/var/lib/kubelet" {
-			errs = append(errs, os.RemoveAll(f))
-		}
 	}
 	return errors.Join(errs...)
 }
@@ -86,7 +148,7 @@ func (c *cluster) removeTraces() error {
 			remove(l)
 		}
 	}
-	results, _ := filepath.Glob("/var/lib/cni/results/" + cniNetwork + "-*")
+	results, _ := filepath.Glob("/var/lib/cni/results/" + c.name + "-*")
 	loopbacks, _ := filepath.Glob("/var/lib/cni/results/cni-loopback-*")
 	for _, r := range append(results, loopbacks...) {
 		if data, err := os.ReadFile(r); err == nil && strings.Contains(string(data), c.state+"/") {
@@ -116,4 +178,17 @@ func removeEmptyFolders(dir string) {
 		}
 	}
 	_ = os.Remove(dir) // refused when something is left: then it is not ours
+}
+
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+func isMount(dir string) bool {
+	data, _ := os.ReadFile("/proc/self/mountinfo")
+	return slices.ContainsFunc(strings.Split(string(data), "\n"), func(line string) bool {
+		fields := strings.Fields(line)
+		return len(fields) > 4 && fields[4] == dir
+	})
 }

@@ -56,7 +56,7 @@ func (c *cluster) pushBaseImages(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", ref, err)
 		}
-		if err := push(ctx, ref, img); err != nil {
+		if err := c.push(ctx, ref, img); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func pauseImage(busybox []byte) baseImage {
 func pauseTag(busybox []byte) string {
 	sum := sha256.New()
 	sum.Write(busybox)
-	fmt.Fprint(sum, pauseImage(nil))
+	_, _ = fmt.Fprint(sum, pauseImage(nil))
 	return fmt.Sprintf("pause:%x", sum.Sum(nil)[:6])
 }
 
@@ -143,8 +143,8 @@ func assemble(files []file, config v1.Config) (v1.Image, error) {
 }
 
 // push uploads an image to the cluster's registry, from the host.
-func push(ctx context.Context, ref string, img v1.Image) error {
-	tag, err := name.NewTag(registryHost+"/"+ref, name.Insecure)
+func (c *cluster) push(ctx context.Context, ref string, img v1.Image) error {
+	tag, err := name.NewTag(c.registryHost()+"/"+ref, name.Insecure)
 	if err != nil {
 		return err
 	}
@@ -155,12 +155,12 @@ func push(ctx context.Context, ref string, img v1.Image) error {
 }
 
 // inRegistry tells whether the cluster's registry has a reference as pods name it.
-func inRegistry(ctx context.Context, ref string) bool {
+func (c *cluster) inRegistry(ctx context.Context, ref string) bool {
 	parsed, err := name.ParseReference(ref, name.Insecure)
 	if err != nil {
 		return false
 	}
-	seen, err := name.ParseReference(registryHost+"/"+parsed.Context().RepositoryStr()+separator(parsed)+parsed.Identifier(), name.Insecure)
+	seen, err := name.ParseReference(c.registryHost()+"/"+parsed.Context().RepositoryStr()+separator(parsed)+parsed.Identifier(), name.Insecure)
 	if err != nil {
 		return false
 	}

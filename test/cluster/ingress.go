@@ -16,11 +16,11 @@ var ingressManifest string
 // two Services without selectors point to it. Names of Knative Services inside the cluster
 // are CNAMEs of the private one.
 func (c *cluster) startIngress(ctx context.Context) error {
-	if err := c.apply(ctx, "breakwater-ingress", []byte(strings.ReplaceAll(ingressManifest, "NODE_ADDRESS", nodeAddress))); err != nil {
+	if err := c.apply(ctx, "breakwater-ingress", []byte(strings.ReplaceAll(ingressManifest, "NODE_ADDRESS", c.nodeAddress))); err != nil {
 		return err
 	}
 	const namespace = "breakwater-ingress"
-	err := c.start(process{Name: "traefik", Env: []string{"KUBECONFIG=" + c.kubeconfig("ingress")},
+	err := c.start(ctx, process{Name: "traefik", Env: []string{"KUBECONFIG=" + c.kubeconfig("ingress")},
 		Command: []string{c.binary(traefik, "traefik"),
 			"--experimental.knative=true", "--providers.knative=true",
 			"--providers.knative.publicentrypoints=public", "--providers.knative.privateentrypoints=private",
@@ -28,8 +28,8 @@ func (c *cluster) startIngress(ctx context.Context) error {
 			"--providers.knative.privateservice.name=private", "--providers.knative.privateservice.namespace=" + namespace,
 			// Several changes a second cost one reload; a new function waits no longer than this.
 			"--providers.knative.throttleduration=50ms", "--providers.providersthrottleduration=50ms",
-			"--entrypoints.public.address=" + nodeAddress + ":8080", "--entrypoints.private.address=" + nodeAddress + ":8081",
-			"--entrypoints.ping.address=" + nodeAddress + ":8082", "--ping=true", "--ping.entrypoint=ping",
+			"--entrypoints.public.address=" + c.nodeAddress + ":8080", "--entrypoints.private.address=" + c.nodeAddress + ":8081",
+			"--entrypoints.ping.address=" + c.nodeAddress + ":8082", "--ping=true", "--ping.entrypoint=ping",
 			// A function may take as long as its own timeout says.
 			"--entrypoints.public.transport.respondingtimeouts.readtimeout=0", "--entrypoints.private.transport.respondingtimeouts.readtimeout=0",
 			"--serverstransport.maxidleconnsperhost=200",
@@ -38,5 +38,5 @@ func (c *cluster) startIngress(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.awaitHTTP(ctx, "traefik", "http://"+nodeAddress+":8082/ping", time.Minute)
+	return c.awaitHTTP(ctx, "traefik", "http://"+c.nodeAddress+":8082/ping", time.Minute)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 //go:embed manifests/knative-settings.yaml
-var knativeSettings []byte
+var knativeSettings string
 
 // knativeFiles are the manifests taken from the modules' zips. Left out: what needs images
 // from elsewhere, autoscaling of webhooks (no metrics here), and Eventing's sinks and
@@ -68,7 +68,8 @@ func (c *cluster) resolveKnative(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if data, err := os.ReadFile(path); err == nil && allInRegistry(ctx, string(data)) {
+	if data, err := os.ReadFile(path); err == nil && c.allInRegistry(ctx, string(data)) {
+		c.used(path)
 		return nil
 	}
 	manifests, err := c.gatherKnative(ctx)
@@ -88,8 +89,8 @@ func (c *cluster) resolveKnative(ctx context.Context) error {
 	if err := writeFile(source, []byte(manifests), 0o644); err != nil {
 		return err
 	}
-	command := inside("nice", c.binary(ko, "ko"), "resolve", "--sbom=none", "--preserve-import-paths", "-f", source)
-	env := append(c.koEnv(), "GOFLAGS=-mod=readonly", "GOPROXY=off", "GOWORK=off", "KO_CONFIG_PATH="+c.moduleDir(knative))
+	command := c.inside("nice", c.binary(ko, "ko"), "resolve", "--sbom=none", "--preserve-import-paths", "-f", source)
+	env := append(c.koEnv(), "KOCACHE="+c.in("knative", "ko"), "GOFLAGS=-mod=readonly", "GOPROXY=off", "GOWORK=off", "KO_CONFIG_PATH="+c.moduleDir(knative))
 	out, err := runWith(ctx, env, nil, "env", append([]string{"--chdir=" + c.moduleDir(knative)}, command...)...)
 	if err != nil {
 		return err
@@ -105,8 +106,11 @@ func (c *cluster) gatherKnative(ctx context.Context) (string, error) {
 			return "", err
 		}
 		files, err := filepath.Glob(filepath.Join(module, filepath.FromSlash(k.pattern)))
-		if err != nil || len(files) == 0 {
-			return "", fmt.Errorf("no %s in %s: %v", k.pattern, k.module, err)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", k.pattern, err)
+		}
+		if len(files) == 0 {
+			return "", fmt.Errorf("no %s in %s", k.pattern, k.module)
 		}
 		for _, f := range files {
 			data, err := os.ReadFile(f)
@@ -119,10 +123,10 @@ func (c *cluster) gatherKnative(ctx context.Context) (string, error) {
 	return all.String(), nil
 }
 
-func allInRegistry(ctx context.Context, manifests string) bool {
+func (c *cluster) allInRegistry(ctx context.Context, manifests string) bool {
 	images := regexp.MustCompile(regexp.QuoteMeta(registryInside)+`/[^\s"']+`).FindAllString(manifests, -1)
 	for _, i := range images {
-		if !inRegistry(ctx, i) {
+		if !c.inRegistry(ctx, i) {
 			return false
 		}
 	}
@@ -149,7 +153,7 @@ func (c *cluster) applyKnative(ctx context.Context) error {
 	if err := c.apply(ctx, "breakwater-knative", []byte(rest)); err != nil {
 		return err
 	}
-	return c.apply(ctx, "breakwater-settings", knativeSettings)
+	return c.apply(ctx, "breakwater-settings", []byte(strings.ReplaceAll(knativeSettings, "NODE_ADDRESS", c.nodeAddress)))
 }
 
 var foundation = regexp.MustCompile(`(?m)^kind: (CustomResourceDefinition|Namespace)\s*$`)

@@ -10,17 +10,17 @@ import (
 
 // startKubelet starts the one real node.
 func (c *cluster) startKubelet(ctx context.Context) error {
-	if err := writeFile(c.in("resolv.conf"), []byte(resolvConf), 0o644); err != nil {
+	if err := writeFile(c.in("resolv.conf"), c.resolvConf(), 0o644); err != nil {
 		return err
 	}
 	config := fmt.Sprintf(kubeletConfig, c.pki("ca.crt"), c.pki("kubelet-server.crt"), c.pki("kubelet-server.key"),
-		nodeAddress, domain, c.in("resolv.conf"), c.in("pod-logs"), "/"+cgroupName, c.containerdSocket(), c.in("volume-plugins"))
+		c.nodeAddress, domain, c.in("resolv.conf"), c.in("pod-logs"), "/"+c.name, c.containerdSocket(), c.in("volume-plugins"))
 	if err := writeFile(c.in("kubelet.yaml"), []byte(config), 0o644); err != nil {
 		return err
 	}
-	return c.start(process{Name: "kubelet", Command: []string{c.binary(kubernetes, "kubelet"),
+	return c.start(ctx, process{Name: "kubelet", Command: []string{c.binary(kubernetes, "kubelet"),
 		"--config=" + c.in("kubelet.yaml"), "--root-dir=" + c.in("kubelet"), "--kubeconfig=" + c.kubeconfig("kubelet"),
-		"--hostname-override=" + nodeName, "--node-ip=" + nodeAddress, "--v=1",
+		"--hostname-override=" + c.nodeName(), "--node-ip=" + c.nodeAddress, "--v=1",
 	}})
 }
 
@@ -28,7 +28,7 @@ func (c *cluster) awaitNode(ctx context.Context) error {
 	return waiting{what: "Ready node", log: c.log("kubelet"), deadline: 2 * time.Minute, alive: c.check("kubelet")}.
 		until(ctx, func(ctx context.Context) error {
 			var n node
-			if err := c.get(ctx, "/api/v1/nodes/"+nodeName, &n); err != nil {
+			if err := c.get(ctx, "/api/v1/nodes/"+c.nodeName(), &n); err != nil {
 				return err
 			}
 			if !n.ready() {
@@ -74,4 +74,6 @@ eventRecordQPS: 0
 shutdownGracePeriod: 0s
 `
 
-const resolvConf = "nameserver " + nodeAddress + "\nsearch svc." + domain + " " + domain + "\noptions ndots:3\n"
+func (c *cluster) resolvConf() []byte {
+	return []byte("nameserver " + c.nodeAddress + "\nsearch svc." + domain + " " + domain + "\noptions ndots:3\n")
+}

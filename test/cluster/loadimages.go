@@ -20,9 +20,9 @@ import (
 // registry stands in for docker.io too.
 func (c *cluster) loadImages(ctx context.Context, sources []string) error {
 	for _, s := range sources {
-		load := loadReference
+		load := c.loadReference
 		if info, err := os.Stat(s); err == nil && info.Mode().IsRegular() {
-			load = loadArchive
+			load = c.loadArchive
 		}
 		names, err := load(ctx, s)
 		if err != nil {
@@ -35,7 +35,7 @@ func (c *cluster) loadImages(ctx context.Context, sources []string) error {
 	return nil
 }
 
-func loadArchive(ctx context.Context, path string) ([]string, error) {
+func (c *cluster) loadArchive(ctx context.Context, path string) ([]string, error) {
 	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(path) })
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func loadArchive(ctx context.Context, path string) ([]string, error) {
 				return nil, err
 			}
 			ref := tag.RepositoryStr() + ":" + tag.TagStr()
-			if err := push(ctx, ref, img); err != nil {
+			if err := c.push(ctx, ref, img); err != nil {
 				return nil, err
 			}
 			names = append(names, ref)
@@ -64,7 +64,7 @@ func loadArchive(ctx context.Context, path string) ([]string, error) {
 	return names, nil
 }
 
-func loadReference(ctx context.Context, s string) ([]string, error) {
+func (c *cluster) loadReference(ctx context.Context, s string) ([]string, error) {
 	source, err := name.ParseReference(s)
 	if err != nil {
 		return nil, err
@@ -79,5 +79,5 @@ func loadReference(ctx context.Context, s string) ([]string, error) {
 		tag = t.TagStr()
 	}
 	ref := source.Context().RepositoryStr() + ":" + tag
-	return []string{ref}, push(ctx, ref, img)
+	return []string{ref}, c.push(ctx, ref, img)
 }

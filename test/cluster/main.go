@@ -22,14 +22,16 @@ const goarch = runtime.GOARCH
 const usage = `usage: go -C test/cluster run . <command>
 
   up [--nodes N]            bring the cluster up, with N simulated nodes (10)
-  down                      end it and leave nothing behind but the cache
+  down [--cache]            end it and leave nothing behind but the cache; or not even that
   status                    what runs, and where everything is; fails when it is not up
   kubeconfig [user]         path of a kubeconfig that works from here (users: admin, load)
   exec -- command [args]    run a command inside, with KUBECONFIG, kubectl, ko and DNS
   load-images <ref|tar>...  copy images into the cluster's registry
   nodes N                   change the number of simulated nodes
 
-BREAKWATER_CACHE holds builds and images, BREAKWATER_STATE the running cluster.
+BREAKWATER_CACHE holds builds and images, BREAKWATER_STATE the running cluster;
+BREAKWATER_NAME (breakwater) names it: clusters of other names, "bw…", live beside it.
+doc.go says what runs, where its logs are and what the limits are.
 `
 
 // cluster carries what every part needs.
@@ -43,7 +45,12 @@ type cluster struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &cluster{layout: newLayout(), progress: newProgress(os.Stderr, time.Now)}
+	l, err := newLayout()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	}
+	c := &cluster{layout: l, progress: newProgress(os.Stderr, time.Now)}
 	if err := c.dispatch(ctx, os.Args[1:]); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			err = fmt.Errorf("interrupted; \"up\" starts anew, \"down\" removes what is there")
@@ -64,7 +71,10 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 	}
 	switch command {
 	case "registry":
-		return serveRegistry(rest[0])
+		if len(rest) != 2 {
+			return errors.New("registry needs the folder of blobs and the name of that of manifests")
+		}
+		return serveRegistry(rest[0], rest[1])
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 		return nil
@@ -81,7 +91,17 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 		}
 		return c.locked(func() error { return c.up(ctx, *nodes) })
 	case "down":
-		return c.locked(func() error { return c.down(ctx) })
+		flags := flag.NewFlagSet("down", flag.ContinueOnError)
+		cache := flags.Bool("cache", false, "remove the cache too")
+		if err := flags.Parse(rest); err != nil {
+			return err
+		}
+		return c.locked(func() error {
+			if err := c.down(ctx); err != nil || !*cache {
+				return err
+			}
+			return c.step("remove cache", c.removeCache)
+		})
 	case "status":
 		return c.status(ctx, os.Stdout)
 	case "kubeconfig":
@@ -126,19 +146,26 @@ func canRun() error {
 	return nil
 }
 
-// locked lets one change happen at a time. The lock is beside the state, which "down" deletes,
-// and the kernel drops it when the tool dies.
+// locked lets one change happen at a time. The lock is beside the state, which "down"
+// deletes; the kernel drops it when the tool dies, and whoever holds it removes its file.
 func (c *cluster) locked(f func() error) error {
 	path := c.state + ".lock"
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	defer func() { _ = lock.Close() }()
+	busy := func() error {
 		owner, _ := os.ReadFile(path)
 		return fmt.Errorf("another run of this tool is at work (pid %s, lock %s): wait for it", owner, path)
 	}
+	if err := tryLock(lock); err != nil {
+		return busy()
+	}
+	if !sameFile(lock, path) { // its former holder has just removed it, and another may have a new one
+		return busy()
+	}
+	defer func() { _ = os.Remove(path) }()
 	if err := lock.Truncate(0); err != nil {
 		return err
 	}
@@ -146,4 +173,13 @@ func (c *cluster) locked(f func() error) error {
 		return err
 	}
 	return f()
+}
+
+func sameFile(open *os.File, path string) bool {
+	a, err := open.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(path)
+	return err == nil && os.SameFile(a, b)
 }

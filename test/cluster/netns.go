@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 )
@@ -16,46 +17,64 @@ import (
 // not forward what arrives on its end, whatever its own setting is. That route exists
 // because the kernel asks for one before kube-proxy's rules may rewrite the address.
 func (c *cluster) makeNamespace(ctx context.Context) error {
+	if err := c.addressFree(); err != nil {
+		return err
+	}
 	steps := [][]string{
-		{"ip", "netns", "add", namespace},
-		{"ip", "link", "add", hostLink, "type", "veth", "peer", "name", clusterLink, "netns", namespace},
-		{"ip", "addr", "add", hostAddress + linkBits, "dev", hostLink},
-		{"ip", "link", "set", hostLink, "up"},
-		inside("ip", "link", "set", "lo", "up"),
-		inside("ip", "addr", "add", nodeAddress+linkBits, "dev", clusterLink),
-		inside("ip", "link", "set", clusterLink, "up"),
-		inside("ip", "route", "add", serviceCIDR, "via", hostAddress),
+		{"ip", "netns", "add", c.name},
+		{"ip", "link", "add", c.hostLink, "type", "veth", "peer", "name", c.clusterLink, "netns", c.name},
+		{"ip", "addr", "add", c.hostAddress + linkBits, "dev", c.hostLink},
+		{"ip", "link", "set", c.hostLink, "up"},
+		c.inside("ip", "link", "set", "lo", "up"),
+		c.inside("ip", "addr", "add", c.nodeAddress+linkBits, "dev", c.clusterLink),
+		c.inside("ip", "link", "set", c.clusterLink, "up"),
+		c.inside("ip", "route", "add", serviceCIDR, "via", c.hostAddress),
 		// /proc/sys/net shows the values of the namespace of the process that opens it.
-		inside("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"),
+		c.inside("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"),
 	}
 	for _, s := range steps {
 		if _, err := run(ctx, s[0], s[1:]...); err != nil {
 			return err
 		}
 	}
-	forwarding := "/proc/sys/net/ipv4/conf/" + hostLink + "/forwarding"
+	forwarding := "/proc/sys/net/ipv4/conf/" + c.hostLink + "/forwarding"
 	if err := os.WriteFile(forwarding, []byte("0"), 0o644); err != nil {
-		return fmt.Errorf("stop forwarding from %s: %w", hostLink, err)
+		return fmt.Errorf("stop forwarding from %s: %w", c.hostLink, err)
+	}
+	return nil
+}
+
+// addressFree refuses the address of another interface: that of an instance whose name
+// gives the same, or of something else that measures here.
+func (c *cluster) addressFree() error {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.Contains(net.ParseIP(c.nodeAddress)) {
+			return fmt.Errorf("%s is in %s, which this machine uses already: choose another BREAKWATER_NAME", c.nodeAddress, n)
+		}
 	}
 	return nil
 }
 
 // inside prefixes a command so that it runs in the namespace. nsenter and not "ip netns
 // exec": the latter mounts another /sys, where kubelet finds no cgroups.
-func inside(command ...string) []string {
-	return append([]string{"nsenter", "--net=" + netnsPath(), "--"}, command...)
+func (c *cluster) inside(command ...string) []string {
+	return append([]string{"nsenter", "--net=" + c.netnsPath(), "--"}, command...)
 }
 
 // removeNamespace deletes the namespace, and with it its links and nft rules.
-func removeNamespace(ctx context.Context) error {
+func (c *cluster) removeNamespace(ctx context.Context) error {
 	var errs []error
-	if linkExists(hostLink) {
-		if _, err := run(ctx, "ip", "link", "del", hostLink); err != nil {
+	if linkExists(c.hostLink) {
+		if _, err := run(ctx, "ip", "link", "del", c.hostLink); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	if namespaceFileExists() {
-		if _, err := run(ctx, "ip", "netns", "del", namespace); err != nil {
+	if c.namespaceFileExists() {
+		if _, err := run(ctx, "ip", "netns", "del", c.name); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -67,13 +86,13 @@ func linkExists(name string) bool {
 	return err == nil
 }
 
-func namespaceFileExists() bool {
-	_, err := os.Stat(netnsPath())
+func (c *cluster) namespaceFileExists() bool {
+	_, err := os.Stat(c.netnsPath())
 	return err == nil
 }
 
 // namespaceWorks tells a live namespace from a leftover file that nothing is mounted on.
-func namespaceWorks(ctx context.Context) bool {
-	command := inside("true")
-	return namespaceFileExists() && exec.CommandContext(ctx, command[0], command[1:]...).Run() == nil
+func (c *cluster) namespaceWorks(ctx context.Context) bool {
+	command := c.inside("true")
+	return c.namespaceFileExists() && exec.CommandContext(ctx, command[0], command[1:]...).Run() == nil
 }

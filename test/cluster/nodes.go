@@ -50,10 +50,10 @@ func (c *cluster) startKwok(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.start(process{Name: "kwok", Command: []string{c.binary(kwok, "kwok"),
+	return c.start(ctx, process{Name: "kwok", Command: []string{c.binary(kwok, "kwok"),
 		"--kubeconfig=" + c.kubeconfig("kwok"), "--config=" + stages,
 		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-		"--node-ip=" + nodeAddress, "--cidr=10.2.0.0/16", "--node-lease-duration-seconds=40",
+		"--node-ip=" + c.nodeAddress, "--cidr=10.2.0.0/16", "--node-lease-duration-seconds=40",
 	}})
 }
 
@@ -66,6 +66,7 @@ func (c *cluster) kwokStages(ctx context.Context) (string, error) {
 	}
 	path := c.cached("bin", key+"-stages.yaml")
 	if _, err := os.Stat(path); err == nil {
+		c.used(path)
 		return path, nil
 	}
 	module, err := c.moduleCache(ctx, kwok, kwok.module)

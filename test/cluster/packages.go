@@ -26,15 +26,9 @@ var debianPackages = [][2]string{
 
 const caBundle = "/etc/ssl/certs/ca-certificates.crt"
 
-// installPackages asks apt for what is missing. An index is fetched only when apt does
-// not know the packages, as on a fresh CI image.
+// installPackages asks apt for what is missing.
 func (c *cluster) installPackages(ctx context.Context) error {
-	var missing []string
-	for _, p := range debianPackages {
-		if _, err := os.Stat(p[1]); err != nil {
-			missing = append(missing, p[0])
-		}
-	}
+	missing := missingPackages(func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if len(missing) == 0 {
 		return nil
 	}
@@ -42,14 +36,30 @@ func (c *cluster) installPackages(ctx context.Context) error {
 		return fmt.Errorf("missing %s, and there is no apt-get to install them with", strings.Join(missing, ", "))
 	}
 	c.say("   apt-get install %s", strings.Join(missing, " "))
+	return install(ctx, missing)
+}
+
+func missingPackages(exists func(path string) bool) []string {
+	var missing []string
+	for _, p := range debianPackages {
+		if !exists(p[1]) {
+			missing = append(missing, p[0])
+		}
+	}
+	return missing
+}
+
+// install fetches an index only when apt does not know the packages, as on a fresh CI image.
+func install(ctx context.Context, packages []string) error {
+	const patience = "DPkg::Lock::Timeout=120" // another apt may run, as on a machine that has just started
 	env := append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	install := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
-	if _, err := runWith(ctx, env, nil, "apt-get", install...); err == nil {
+	command := append([]string{"install", "-y", "--no-install-recommends", "-o", patience}, packages...)
+	if _, err := runWith(ctx, env, nil, "apt-get", command...); err == nil {
 		return nil
 	}
 	if _, err := runWith(ctx, env, nil, "apt-get", "update"); err != nil {
 		return err
 	}
-	_, err := runWith(ctx, env, nil, "apt-get", install...)
+	_, err := runWith(ctx, env, nil, "apt-get", command...)
 	return err
 }

@@ -23,21 +23,23 @@ type identity struct {
 	groups     []string
 }
 
-// identities are the users of the cluster. admin is in system:masters, so the API server
+// identities lists the users of the cluster. admin is in system:masters, so the API server
 // neither authorizes nor queues it; load is a cluster-admin by RBAC, for measurements in
 // which API priority and fairness takes part.
-var identities = []identity{
-	{"admin", "breakwater-admin", []string{"system:masters"}},
-	{"load", "breakwater-load", []string{"breakwater:load"}},
-	{"controller-manager", "system:kube-controller-manager", nil},
-	{"scheduler", "system:kube-scheduler", nil},
-	{"proxy", "system:kube-proxy", nil},
-	{"kubelet", "system:node:" + nodeName, []string{"system:nodes"}},
-	{"kwok", "breakwater-kwok", []string{"system:masters"}},
-	{"dns", "breakwater-dns", []string{"system:masters"}},
-	{"ingress", "breakwater-ingress", []string{"system:masters"}},
-	{"apiserver-kubelet", "breakwater-apiserver", []string{"system:masters"}},
-	{"front-proxy", "front-proxy", nil},
+func (c *cluster) identities() []identity {
+	return []identity{
+		{"admin", "breakwater-admin", []string{"system:masters"}},
+		{"load", "breakwater-load", []string{"breakwater:load"}},
+		{"controller-manager", "system:kube-controller-manager", nil},
+		{"scheduler", "system:kube-scheduler", nil},
+		{"proxy", "system:kube-proxy", nil},
+		{"kubelet", "system:node:" + c.nodeName(), []string{"system:nodes"}},
+		{"kwok", "breakwater-kwok", []string{"system:masters"}},
+		{"dns", "breakwater-dns", []string{"system:masters"}},
+		{"ingress", "breakwater-ingress", []string{"system:masters"}},
+		{"apiserver-kubelet", "breakwater-apiserver", []string{"system:masters"}},
+		{"front-proxy", "front-proxy", nil},
+	}
 }
 
 // makePKI writes a new authority, certificates and kubeconfigs; they live as long as the
@@ -53,7 +55,7 @@ func (c *cluster) makePKI() error {
 	server := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.ParseIP(serviceAddress), net.ParseIP(nodeAddress), net.IPv4(127, 0, 0, 1)},
+		IPAddresses: []net.IP{net.ParseIP(serviceAddress), net.ParseIP(c.nodeAddress), net.IPv4(127, 0, 0, 1)},
 		DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc." + domain},
 	}
@@ -61,15 +63,15 @@ func (c *cluster) makePKI() error {
 		return err
 	}
 	kubeletServer := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: nodeName},
+		Subject:     pkix.Name{CommonName: c.nodeName()},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.ParseIP(nodeAddress)},
-		DNSNames:    []string{nodeName},
+		IPAddresses: []net.IP{net.ParseIP(c.nodeAddress)},
+		DNSNames:    []string{c.nodeName()},
 	}
 	if err := c.certificate("kubelet-server", kubeletServer, ca, caKey); err != nil {
 		return err
 	}
-	for _, id := range identities {
+	for _, id := range c.identities() {
 		client := &x509.Certificate{
 			Subject:     pkix.Name{CommonName: id.user, Organization: id.groups},
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -164,21 +166,21 @@ func (c *cluster) writeKubeconfig(user string) error {
 		}
 		parts[i] = base64.StdEncoding.EncodeToString(data)
 	}
-	return writeFile(c.kubeconfig(user), fmt.Appendf(nil, kubeconfigTemplate, apiServer, parts[0], user, parts[1], parts[2]), 0o600)
+	return writeFile(c.kubeconfig(user), fmt.Appendf(nil, kubeconfigTemplate, c.apiServer(), parts[0], user, parts[1], parts[2], c.name), 0o600)
 }
 
 const kubeconfigTemplate = `apiVersion: v1
 kind: Config
-current-context: breakwater
+current-context: %[6]s
 clusters:
-- name: breakwater
+- name: %[6]s
   cluster:
     server: %[1]s
     certificate-authority-data: %[2]s
 contexts:
-- name: breakwater
+- name: %[6]s
   context:
-    cluster: breakwater
+    cluster: %[6]s
     user: %[3]s
 users:
 - name: %[3]s

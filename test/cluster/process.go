@@ -28,7 +28,7 @@ type process struct {
 
 // start runs the process in the namespace and our cgroup, in its own session, writing to
 // its own log: it outlives this command and does not see its Ctrl-C.
-func (c *cluster) start(p process) error {
+func (c *cluster) start(ctx context.Context, p process) error {
 	for _, f := range []string{c.pidFile(p.Name), c.log(p.Name)} {
 		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
 			return err
@@ -38,14 +38,14 @@ func (c *cluster) start(p process) error {
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	// The shell joins the cgroup before it becomes the process, so no child escapes it.
-	wrapped := append([]string{"-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(systemCgroup(), "cgroup.procs")}, inside(p.Command...)...)
-	cmd := exec.Command("/bin/sh", wrapped...)
+	wrapped := append([]string{"-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(c.systemCgroup(), "cgroup.procs")}, c.inside(p.Command...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", wrapped...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Dir = c.state
 	cmd.Env = append(cleanEnv(os.Environ()), p.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = ownSession()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}
@@ -139,14 +139,14 @@ func parseStartTime(stat string) string {
 // it. Kubernetes gets no chance to tidy up: all that it made goes with the state.
 func (c *cluster) killAll(ctx context.Context) error {
 	return waiting{what: "end of all processes", deadline: 30 * time.Second, every: 50 * time.Millisecond}.until(ctx, func(context.Context) error {
-		left := cgroupProcesses()
+		left := c.cgroupProcesses()
 		for _, p := range c.processes() {
 			if p.running() {
 				left = append(left, p.PID)
 			}
 		}
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_ = signalTo(pid, syscall.SIGKILL)
 		}
 		if len(left) > 0 {
 			return fmt.Errorf("%d left: %v", len(left), left)
@@ -160,7 +160,7 @@ func writeFile(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	temporary := path + ".tmp"
+	temporary := path + partSuffix + strconv.Itoa(os.Getpid())
 	if err := os.WriteFile(temporary, data, mode); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func newProgress(out io.Writer, now func() time.Time) *progress {
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, "[%6.1fs] %s\n", p.now().Sub(p.start).Seconds(), fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(p.out, "[%6.1fs] %s\n", p.now().Sub(p.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // step runs f and tells what became of it; a short step prints its end only.

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,9 +25,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// The registry is this program itself, started as "registry <folder>". The library keeps
-// blobs on disk but manifests in memory only; savedManifests keeps those too, because the
-// images of one cluster serve the next.
+// The registry is this program itself, started as "registry <folder> <manifests>". The
+// library keeps blobs on disk but manifests in memory only; savedManifests keeps those too,
+// because the images of one cluster serve the next. Instances share blobs, and start with
+// the manifests of the default instance, so that Knative is built once.
 
 // startRegistry runs a copy of this executable: "go run" deletes the original.
 func (c *cluster) startRegistry(ctx context.Context) error {
@@ -41,23 +44,23 @@ func (c *cluster) startRegistry(ctx context.Context) error {
 	if err := writeFile(binary, data, 0o755); err != nil {
 		return err
 	}
-	if err := c.start(process{Name: "registry", Command: []string{binary, "registry", c.registryData()}}); err != nil {
+	if err := c.start(ctx, process{Name: "registry", Command: []string{binary, "registry", c.registryData(), c.manifestDir}}); err != nil {
 		return err
 	}
-	return c.awaitHTTP(ctx, "registry", "http://"+registryHost+"/v2/", 30*time.Second)
+	return c.awaitHTTP(ctx, "registry", "http://"+c.registryHost()+"/v2/", 30*time.Second)
 }
 
 // serveRegistry listens on every address of the namespace: containerd and ko use
 // localhost, the host uses the node's address.
-func serveRegistry(data string) error {
+func serveRegistry(data, own string) error {
 	blobs := filepath.Join(data, "blobs")
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
 		return err
 	}
 	quiet := log.New(io.Discard, "", 0)
 	handler := registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)), registry.Logger(quiet))
-	saved := &savedManifests{next: handler, dir: filepath.Join(data, "manifests")}
-	if err := saved.replay(); err != nil {
+	saved := &savedManifests{next: handler, dir: filepath.Join(data, own)}
+	if err := saved.replay(context.Background(), filepath.Join(data, "manifests"), saved.dir); err != nil {
 		return err
 	}
 	server := &http.Server{Addr: ":" + registryPort, Handler: saved, ReadHeaderTimeout: 10 * time.Second}
@@ -112,29 +115,28 @@ func (s *savedManifests) save(m savedManifest) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return writeFile(filepath.Join(s.dir, url.PathEscape(m.Path)), data, 0o644)
+	return writeFile(manifestPath(s.dir, m.Path), data, 0o644)
 }
+
+func manifestPath(dir, path string) string { return filepath.Join(dir, url.PathEscape(path)) }
 
 // replay gives the saved manifests back. An index is refused before the manifests that it
 // lists, so refused ones are tried again for as long as others are accepted.
-func (s *savedManifests) replay() error {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	var left []savedManifest
-	for _, e := range entries {
-		var m savedManifest
-		data, err := os.ReadFile(filepath.Join(s.dir, e.Name()))
-		if err == nil && json.Unmarshal(data, &m) == nil {
-			left = append(left, m)
+func (s *savedManifests) replay(ctx context.Context, dirs ...string) error {
+	newest := map[string]savedManifest{} // by path: what a later folder has wins
+	for _, dir := range dirs {
+		saved, err := readManifests(dir)
+		if err != nil {
+			return err
 		}
+		maps.Copy(newest, saved)
 	}
+	left := slices.Collect(maps.Values(newest))
 	for before := -1; len(left) != before; {
 		before = len(left)
 		var refused []savedManifest
 		for _, m := range left {
-			r := httptest.NewRequest(http.MethodPut, m.Path, bytes.NewReader(m.Body))
+			r := httptest.NewRequestWithContext(ctx, http.MethodPut, m.Path, bytes.NewReader(m.Body))
 			r.Header.Set("Content-Type", m.ContentType)
 			answer := httptest.NewRecorder()
 			s.next.ServeHTTP(answer, r)
@@ -148,4 +150,21 @@ func (s *savedManifests) replay() error {
 		fmt.Fprintf(os.Stderr, "not restored: %s\n", m.Path)
 	}
 	return nil
+}
+
+// readManifests returns what is saved in a folder, by path.
+func readManifests(dir string) (map[string]savedManifest, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	saved := map[string]savedManifest{}
+	for _, e := range entries {
+		var m savedManifest
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err == nil && json.Unmarshal(data, &m) == nil && !strings.Contains(e.Name(), partSuffix) {
+			saved[m.Path] = m
+		}
+	}
+	return saved, nil
 }

@@ -13,7 +13,7 @@ import (
 // status prints what runs and where everything is; its error makes the exit code.
 func (c *cluster) status(ctx context.Context, out io.Writer) error {
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(out, "%-26s %s\n", name, fmt.Sprintf(format, args...))
+		_, _ = fmt.Fprintf(out, "%-26s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	var problems []error
 	all := c.processes()
@@ -34,7 +34,7 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 			line("health", "%v", err)
 			problems = append(problems, err)
 		} else {
-			line("health", "API server, node %s and Knative are ready", nodeName)
+			line("health", "API server, node %s and Knative are ready", c.nodeName())
 		}
 		if simulated, err := c.simulatedNodes(ctx); err == nil {
 			line("nodes", "1 real, %d simulated", len(simulated))
@@ -46,10 +46,10 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 		}
 	}
 	line("kubeconfig", "%s", c.adminKubeconfig())
-	line("registry", "%s inside, %s from the host", registryInside, registryHost)
-	line("ingress", "http://%s:8080 public, http://%s:8081 inside", nodeAddress, nodeAddress)
+	line("registry", "%s inside, %s from the host", registryInside, c.registryHost())
+	line("ingress", "http://%s:8080 public, http://%s:8081 inside", c.nodeAddress, c.nodeAddress)
 	line("audit log", "%s", c.auditLog())
-	line("network namespace", "%s (present: %v)", netnsPath(), namespaceFileExists())
+	line("network namespace", "%s (present: %v)", c.netnsPath(), c.namespaceFileExists())
 	line("state", "%s", c.state)
 	line("cache", "%s", c.cache)
 	if err := errors.Join(problems...); err != nil {

@@ -54,14 +54,15 @@ func (c *cluster) bringUp(nodes int) []task {
 	}
 	return []task{
 		{name: "packages", run: c.installPackages},
-		{name: "note the host's settings", needs: []string{"packages"}, run: plain(c.markHost)},
+		{name: "trim the cache", run: c.trimCache},
+		{name: "note the host's settings", needs: []string{"packages", "trim the cache"}, run: plain(c.markHost)},
 		{name: "network namespace", needs: []string{"note the host's settings"}, run: c.makeNamespace},
 		{name: "cgroups", needs: []string{"note the host's settings"}, run: plain(c.makeCgroups)},
 		{name: "certificates", needs: []string{"packages"}, run: plain(c.makePKI)},
 		{name: "registry", needs: []string{"network namespace", "cgroups"}, run: c.startRegistry},
 		{name: "base images", needs: []string{"registry"}, run: c.pushBaseImages},
 		{name: "containerd", needs: []string{"network namespace", "cgroups"}, run: c.startContainerd},
-		build(etcd),
+		build(etcd, "trim the cache"),
 		build(kubernetes, "build etcd"),
 		{name: "etcd", needs: []string{"build etcd", "network namespace", "cgroups"}, run: c.startEtcd},
 		{name: "API server", needs: []string{"build kubernetes", "etcd", "certificates"}, run: c.startAPIServer},
@@ -102,11 +103,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "breakwater:
 // repair reports whether a complete cluster runs. When some of its processes have ended it
 // starts those again; when that does not help, the caller begins anew.
 func (c *cluster) repair(ctx context.Context) bool {
-	if _, err := os.Stat(c.ready()); err != nil || !namespaceWorks(ctx) {
+	if _, err := os.Stat(c.ready()); err != nil || !c.namespaceWorks(ctx) {
 		return false
 	}
 	var dead []process
-	alive := 0
+	alive, tell := 0, c.now()
 	for _, p := range c.processes() {
 		if p.running() {
 			alive++
@@ -119,16 +120,20 @@ func (c *cluster) repair(ctx context.Context) bool {
 	}
 	for _, p := range dead {
 		c.say("%s has ended; starting it again", p.Name)
-		if err := c.start(p); err != nil {
+		if err := c.start(ctx, p); err != nil {
 			c.say("%v", err)
 			return false
 		}
 	}
-	deadline := 10 * time.Second
-	if len(dead) > 0 {
-		deadline = time.Minute
-	}
-	err := waiting{what: "healthy cluster", deadline: deadline}.until(ctx, c.healthy)
+	// Patience: to begin anew costs all that is in the cluster, and a busy machine is slow.
+	err := waiting{what: "healthy cluster", deadline: 2 * time.Minute}.until(ctx, func(ctx context.Context) error {
+		err := c.healthy(ctx)
+		if err != nil && c.now().After(tell) {
+			c.say("waiting for a healthy cluster: %v", err)
+			tell = c.now().Add(15 * time.Second)
+		}
+		return err
+	})
 	if err != nil {
 		c.say("%v", err)
 	}
@@ -141,7 +146,7 @@ func (c *cluster) healthy(ctx context.Context) error {
 		return err
 	}
 	var n node
-	if err := c.get(ctx, "/api/v1/nodes/"+nodeName, &n); err != nil {
+	if err := c.get(ctx, "/api/v1/nodes/"+c.nodeName(), &n); err != nil {
 		return err
 	}
 	if !n.ready() {

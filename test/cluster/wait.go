@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -44,7 +45,7 @@ func (w waiting) until(ctx context.Context, check func(context.Context) error) e
 		}
 		select {
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); cause != context.DeadlineExceeded {
+			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 				return fmt.Errorf("waiting for %s: %w", w.what, cause)
 			}
 			return fmt.Errorf("no %s within %s: %w%s", w.what, w.deadline, last, w.where())

@@ -46,7 +46,9 @@ func (s *story) release(ctx context.Context) (name string, err error) {
 }
 
 // versionOf reads the version in the name of a ChangeWorkload.
-func versionOf(release string) string { return release[strings.LastIndex(release, "--x--")+len("--x--"):] }
+func versionOf(release string) string {
+	return release[strings.LastIndex(release, "--x--")+len("--x--"):]
+}
 
 // await waits for a ChangeWorkload, as CI would.
 func (s *story) await(ctx context.Context, release, condition string) error {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestOnlyMountsBelowOursAreFoundTheLatestFirst(t *testing.T) {
+	const info = `22 1 254:0 / / rw - ext4 /dev/vda rw
+30 22 0:40 / /var/lib/bwx-cluster/kubelet rw - ext4 /dev/vda rw
+31 30 0:41 / /var/lib/bwx-cluster/kubelet/a\040b rw - tmpfs tmpfs rw
+32 22 0:42 / /var/lib/bwx-cluster2/kubelet rw - tmpfs tmpfs rw
+33 22 0:43 / /var/lib/bwx-cluster rw - tmpfs tmpfs rw
+34 22 0:44 / /cache/containerd/x rw - tmpfs tmpfs rw
+cut`
+	got := mountsBelow(info, "/var/lib/bwx-cluster", "/cache/containerd")
+	want := []string{"/cache/containerd/x", "/var/lib/bwx-cluster/kubelet/a b", "/var/lib/bwx-cluster/kubelet"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestANamedInstanceRemovesOnlyItsOwnPartOfTheCache(t *testing.T) {
+	c := testCluster(t)
+	own := []string{filepath.Join(c.containerdRoot(), "x"), filepath.Join(c.registryData(), c.manifestDir, "x")}
+	shared := []string{c.cached("bin", "x"), c.cached("containerd", "x"), c.cached("registry", "manifests", "x")}
+	for _, f := range append(own, shared...) {
+		put(t, f, "")
+	}
+	if err := c.removeCache(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range own {
+		if exists(f) {
+			t.Errorf("%s is left", f)
+		}
+	}
+	for _, f := range shared {
+		if !exists(f) {
+			t.Errorf("%s is gone", f)
+		}
+	}
+}
+
+func TestOneRunAtATimeAndNoLockIsLeft(t *testing.T) {
+	c := testCluster(t)
+	err := c.locked(func() error {
+		second := c.locked(func() error { t.Error("a second run came in"); return nil })
+		if second == nil || !strings.Contains(second.Error(), "another run") {
+			t.Errorf("got %v", second)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exists(c.state + ".lock") {
+		t.Error("the lock is left")
+	}
+	if err := os.WriteFile(c.state+".lock", []byte("4711"), 0o644); err != nil { // as a killed run leaves it
+		t.Fatal(err)
+	}
+	if err := c.locked(func() error { return nil }); err != nil {
+		t.Errorf("the lock of a dead run holds: %v", err)
+	}
+}
+
+func TestTheLastInstanceRestoresWhatTheFirstOneFound(t *testing.T) {
+	first := hostMarks{Boot: bootID(), Sysctls: map[string]string{"kernel/panic": "0"}, Absent: []string{"/b", "/a"}, Unmounted: true}
+	second := hostMarks{Boot: bootID(), Sysctls: map[string]string{"kernel/panic": "10", "vm/x": "1"}, Absent: []string{"/a", "/c"}}
+	got := second.inherit(first)
+	if got.Sysctls["kernel/panic"] != "0" || got.Sysctls["vm/x"] != "1" || !got.Unmounted || !slices.Equal(got.Absent, []string{"/a", "/b", "/c"}) {
+		t.Errorf("%+v", got)
+	}
+	if second.Sysctls["kernel/panic"] != "10" {
+		t.Error("inherit changed its receiver")
+	}
+}
+
+func TestMarksOfAnEarlierBootAreHistory(t *testing.T) {
+	if (hostMarks{Boot: "earlier"}).current() || !(hostMarks{Boot: bootID()}).current() {
+		t.Error("the boot does not count")
+	}
+}
+
+func TestFoldersOfOthersStay(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "a", "theirs"), "")
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	removeEmptyFolders(filepath.Join(dir, "a"))
+	if !exists(filepath.Join(dir, "a", "theirs")) || exists(filepath.Join(dir, "a", "b")) {
+		t.Error("it took a file, or left an empty folder")
+	}
+}

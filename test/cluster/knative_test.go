@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestKindsAndNamespacesComeFirst(t *testing.T) {
+	first, rest := splitFoundation("kind: Service\n---\nkind: Namespace\nmetadata: {name: a}\n--- # comment\nkind: CustomResourceDefinition\n---\n\n---\n  kind: Namespace\n")
+	if strings.Count(first, "---") != 2 || !strings.Contains(first, "CustomResourceDefinition") {
+		t.Errorf("first: %q", first)
+	}
+	if !strings.Contains(rest, "kind: Service") || strings.Count(rest, "---") != 2 {
+		t.Errorf("rest: %q", rest)
+	}
+}
+
+func TestDeploymentsAskForLittleAndAreReadyEarly(t *testing.T) {
+	const in = `kind: Deployment
+spec:
+  readinessProbe:
+    httpGet:
+      path: /
+    initialDelaySeconds: 20
+    periodSeconds: 10
+  livenessProbe:
+    initialDelaySeconds: 20
+  resources:
+    requests:
+      cpu: 100m
+      memory: 100Mi
+    limits:
+      cpu: 200m
+      memory: 200Mi
+  after: here
+---
+kind: ConfigMap
+data:
+  limits:
+    cpu: 200m
+`
+	const want = `kind: Deployment
+spec:
+  readinessProbe:
+    httpGet:
+      path: /
+    initialDelaySeconds: 0
+    periodSeconds: 1
+  livenessProbe:
+    initialDelaySeconds: 20
+  resources:
+    requests:
+      cpu: 5m
+      memory: 20Mi
+  after: here
+---
+kind: ConfigMap
+data:
+  limits:
+    cpu: 200m
+`
+	if got := frugal(in); got != want {
+		t.Errorf("got\n%s", got)
+	}
+}

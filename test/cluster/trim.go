@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The cache would grow with every version that is built and every image that is pushed.
+// A new "up" trims it before anything uses it: what was not used for a month, what an
+// interrupted run left half done, and images that no name or manifest of Knative leads to.
+const (
+	unusedAge = 30 * 24 * time.Hour
+	imageAge  = 7 * 24 * time.Hour // a cluster that is up may still deploy it
+	uploadAge = 24 * time.Hour     // a blob comes before the manifest that names it
+)
+
+func (c *cluster) trimCache(context.Context) error {
+	var errs []error
+	for _, pattern := range []string{"bin/*", "knative/*", "ko/*", "containerd*", "registry/manifests*/*" + partSuffix + "*"} {
+		entries, _ := filepath.Glob(c.cached(filepath.FromSlash(pattern)))
+		for _, e := range entries {
+			if c.disposable(e) {
+				c.say("   no longer used: %s", e)
+				errs = append(errs, os.RemoveAll(e))
+			}
+		}
+	}
+	return errors.Join(append(errs, c.trimRegistry())...)
+}
+
+// disposable tells what is half done by a process that is gone, or old and without a user.
+func (c *cluster) disposable(entry string) bool {
+	if _, pid, ok := strings.Cut(filepath.Base(entry), partSuffix); ok {
+		n, err := strconv.Atoi(pid)
+		return err == nil && processGone(n)
+	}
+	info, err := os.Lstat(entry)
+	return err == nil && c.now().Sub(info.ModTime()) > unusedAge && len(processesNaming(entry)) == 0
+}
+
+// used keeps an entry for another month.
+func (c *cluster) used(entry string) {
+	_ = os.Chtimes(entry, time.Time{}, c.now()) // when it is not there, it is made next
+}
+
+var digestPattern = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+// manifestFile is a saved manifest as far as trimming needs it.
+type manifestFile struct {
+	path   string
+	digest string // empty for a tag
+	young  bool
+	names  []string // digests in its body
+}
+
+// trimRegistry removes manifests first and then the blobs that none of the others name.
+func (c *cluster) trimRegistry() error {
+	var all []manifestFile
+	files, _ := filepath.Glob(filepath.Join(c.registryData(), "manifests*"))
+	for _, dir := range files {
+		saved, err := readManifests(dir)
+		if err != nil {
+			return err
+		}
+		for p, m := range saved {
+			f := manifestFile{path: manifestPath(dir, p), names: digestPattern.FindAllString(string(m.Body), -1)}
+			if info, err := os.Stat(f.path); err == nil {
+				f.young = c.now().Sub(info.ModTime()) < imageAge
+			}
+			if last := path.Base(p); strings.HasPrefix(last, "sha256:") {
+				f.digest = last
+			}
+			all = append(all, f)
+		}
+	}
+	var pinned []string
+	resolved, _ := filepath.Glob(c.cached("knative", "*.yaml"))
+	for _, r := range resolved {
+		data, err := os.ReadFile(r)
+		if err != nil {
+			return err
+		}
+		pinned = append(pinned, digestPattern.FindAllString(string(data), -1)...)
+	}
+	drop, named := unreachable(all, pinned)
+	var errs []error
+	for _, f := range drop {
+		errs = append(errs, os.Remove(f.path))
+	}
+	return errors.Join(append(errs, c.trimBlobs(named))...)
+}
+
+// unreachable returns the manifests that nothing leads to, and the digests that the rest
+// name. A young manifest, a tag and a pinned digest are where ways begin.
+func unreachable(all []manifestFile, pinned []string) (drop []manifestFile, named map[string]bool) {
+	named = map[string]bool{}
+	for _, p := range pinned {
+		named[p] = true
+	}
+	kept := map[string]bool{}
+	for grown := true; grown; {
+		grown = false
+		for _, f := range all {
+			if kept[f.path] || !f.young && f.digest != "" && !named[f.digest] {
+				continue
+			}
+			kept[f.path], grown = true, true
+			for _, n := range f.names {
+				named[n] = true
+			}
+		}
+	}
+	for _, f := range all {
+		if !kept[f.path] {
+			drop = append(drop, f)
+		}
+	}
+	return drop, named
+}
+
+func (c *cluster) trimBlobs(named map[string]bool) error {
+	var errs []error
+	uploads, _ := filepath.Glob(filepath.Join(c.registryData(), "blobs", "upload-*"))
+	blobs, _ := filepath.Glob(filepath.Join(c.registryData(), "blobs", "sha256", "*"))
+	for _, b := range append(uploads, blobs...) {
+		info, err := os.Stat(b)
+		if err != nil || named["sha256:"+filepath.Base(b)] || c.now().Sub(info.ModTime()) < uploadAge {
+			continue
+		}
+		if err := os.Remove(b); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// trimImages removes unpacked images that the registry no longer has. It runs while
+// containerd has no containers.
+func (c *cluster) trimImages(ctx context.Context) error {
+	list, err := c.ctr(ctx, "images", "list")
+	if err != nil {
+		return err
+	}
+	saved := map[string]bool{}
+	dirs, _ := filepath.Glob(filepath.Join(c.registryData(), "manifests*"))
+	for _, dir := range dirs {
+		manifests, err := readManifests(dir)
+		if err != nil {
+			return err
+		}
+		for p := range manifests {
+			saved[path.Base(p)] = true
+		}
+	}
+	if gone := imagesWithout(list, saved); len(gone) > 0 {
+		_, err = c.ctr(ctx, append([]string{"images", "remove"}, gone...)...)
+	}
+	return err
+}
+
+// imagesWithout reads containerd's list: a reference, a type, a digest.
+func imagesWithout(list string, saved map[string]bool) []string {
+	var gone []string
+	for line := range strings.Lines(list) {
+		if f := strings.Fields(line); len(f) > 2 && strings.HasPrefix(f[2], "sha256:") && !saved[f[2]] {
+			gone = append(gone, f[0])
+		}
+	}
+	return gone
+}
