@@ -8,7 +8,9 @@ import "strings"
 // because two cores hold the whole of Knative and forty functions; limits go, because a
 // throttled webhook makes everything wait while it starts. Readiness is asked for at once
 // and each second: two controllers would otherwise be ready after 20 to 30 s, and "up" with
-// them. Liveness stays patient.
+// them. Liveness becomes patient: an API server, a compiler and a hundred pods share two
+// cores here, and a webhook that is ended because it took over a second to answer a probe
+// is the outage that its probe is meant to mend.
 func frugal(manifests string) string {
 	docs := strings.Split(manifests, "\n---")
 	for i, d := range docs {
@@ -28,11 +30,17 @@ func frugalDeployment(doc string) string {
 		if block != "" && text != "" && indent <= depth {
 			block = ""
 		}
-		if text == "limits:" || text == "requests:" || text == "readinessProbe:" {
+		if text == "limits:" || text == "requests:" || text == "readinessProbe:" || text == "livenessProbe:" {
 			block, depth = text, indent
+			if text == "livenessProbe:" {
+				inner := strings.Repeat(" ", indent+2)
+				line += inner + "timeoutSeconds: 10\n" + inner + "failureThreshold: 12\n"
+			}
 		}
 		switch {
 		case block == "limits:":
+			continue
+		case block == "livenessProbe:" && (strings.HasPrefix(text, "timeoutSeconds:") || strings.HasPrefix(text, "failureThreshold:")):
 			continue
 		case block == "requests:" && strings.HasPrefix(text, "cpu:"):
 			line = strings.Repeat(" ", indent) + "cpu: 5m\n"

@@ -27,6 +27,8 @@ spec:
     periodSeconds: 10
   livenessProbe:
     initialDelaySeconds: 20
+    timeoutSeconds: 1
+    failureThreshold: 3
   resources:
     requests:
       cpu: 100m
@@ -49,6 +51,8 @@ spec:
     initialDelaySeconds: 0
     periodSeconds: 1
   livenessProbe:
+    timeoutSeconds: 10
+    failureThreshold: 12
     initialDelaySeconds: 20
   resources:
     requests:

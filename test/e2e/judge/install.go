@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +50,12 @@ func ready(ctx context.Context, kube kubernetes.Interface) error {
 		}
 		s := d.Status
 		state = fmt.Errorf("generation %d of %d, %d of %d pods available", s.ObservedGeneration, d.Generation, s.AvailableReplicas, s.Replicas)
-		return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.AvailableReplicas == 1, nil
+		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.AvailableReplicas != 1 {
+			return false, nil
+		}
+		// The Service learns of a pod a moment after the Deployment does.
+		state = New(nil).do(ctx, http.MethodGet, "/double/health", nil, nil)
+		return state == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the double: %w (%w)", err, state)
