@@ -130,7 +130,7 @@ func TestAFunctionMayOnlyWhatItDoes(t *testing.T) {
 			"patch changeworkloads/status", "patch changepods/status"}, server...),
 		"verdict":    append([]string{"get changepods", "patch changepods/status"}, server...),
 		"report":     append([]string{"get changeworkloads"}, server...),
-		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create,get,update events"},
+		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events"},
 		"callback": append(append([]string{"get,list changeworkloads", "list changepods", "patch changeworkloads/status",
 			"get,list,watch brokers"}, server...), "get,list,watch configmaps config-broker"),
 	}

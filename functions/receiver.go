@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudevents/sdk-go/observability/opentelemetry/v2/client"
 	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/cloudevents/sdk-go/v2/extensions"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -119,6 +120,8 @@ func traced(ctx context.Context, header http.Header, e event.Event) context.Cont
 	sent := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(header))
 	came := trace.SpanContextFromContext(sent)
 	switch {
+	case !came.IsValid() && e.Extensions()[extensions.TraceParentExtension] == nil:
+		return ctx // the library would warn at each event
 	case !came.IsValid():
 		return client.ExtractDistributedTracingExtension(ctx, e)
 	case trace.SpanContextFromContext(ctx).TraceID() == came.TraceID():

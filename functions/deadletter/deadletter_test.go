@@ -113,7 +113,7 @@ func TestAVerdictForAReleaseThatIsGoneNeedsNobody(t *testing.T) {
 	}
 }
 
-func TestAWakeUpIsShownOnItsObject(t *testing.T) {
+func TestAWakeUpIsShownOnceOnItsObject(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	f := newFunction(t, c)
 	for range 3 {
@@ -126,7 +126,7 @@ func TestAWakeUpIsShownOnItsObject(t *testing.T) {
 		t.Fatalf("%d Kubernetes Events", len(shown))
 	}
 	got := shown[0]
-	if got.InvolvedObject.Kind != "ChangePod" || got.InvolvedObject.UID != "batch-1" || got.Count != 3 ||
+	if got.InvolvedObject.Kind != "ChangePod" || got.InvolvedObject.UID != "batch-1" || got.Count != 1 ||
 		got.Reason != v1alpha1.ReasonUndelivered || !strings.Contains(got.Message, "submit") || !strings.Contains(got.Message, "503") {
 		t.Errorf("got %+v", got)
 	}

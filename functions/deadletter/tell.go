@@ -26,8 +26,10 @@ const (
 // maxMessage is how many bytes the message of a Kubernetes Event may have.
 const maxMessage = 1024
 
-// tell writes a Kubernetes Event on the object that the event's source names.
-// The same dead letter again counts the Event up.
+// tell writes a Kubernetes Event on the object that the event's source names:
+// one an object and type, however many follow. When events cannot be delivered
+// there are hundreds at once, and a write for each would be one more load on
+// what is overloaded already.
 func (f *function) tell(ctx context.Context, e event.Event) error {
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {
@@ -39,7 +41,7 @@ func (f *function) tell(ctx context.Context, e event.Event) error {
 	}
 	now := metav1.NewTime(f.clock.Now())
 	told := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LabelValue(name) + "." + hash(e.Source(), e.ID())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LabelValue(name) + "." + hash(e.Source(), e.Type())},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
 			Namespace: namespace, Name: name, UID: object.GetUID(),
@@ -51,17 +53,10 @@ func (f *function) tell(ctx context.Context, e event.Event) error {
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		ReportingController: v1alpha1.GroupName + "/deadletter",
 	}
-	api := f.kube.CoreV1().Events(namespace)
-	_, err = api.Create(ctx, told, metav1.CreateOptions{})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
+	_, err = f.kube.CoreV1().Events(namespace).Create(ctx, told, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil // said already; the metric counts the rest
 	}
-	old, err := api.Get(ctx, told.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	old.Count, old.LastTimestamp, old.Message = old.Count+1, now, told.Message
-	_, err = api.Update(ctx, old, metav1.UpdateOptions{})
 	return err
 }
 

@@ -65,7 +65,9 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 		return transition
 	}
 	for i := range a.Conditions {
-		if a.Conditions[i].Status != b.Conditions[i].Status || a.Conditions[i].Reason != b.Conditions[i].Reason {
+		// The reason of an Unknown turns with every pod.
+		known := b.Conditions[i].Status != corev1.ConditionUnknown
+		if a.Conditions[i].Status != b.Conditions[i].Status || (known && a.Conditions[i].Reason != b.Conditions[i].Reason) {
 			return transition
 		}
 	}

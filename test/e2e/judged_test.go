@@ -149,19 +149,8 @@ func aReleaseThatFails(t *testing.T, e *environment) {
 // on, and observes that it still does.
 func (n *namespace) checkStopped(t *testing.T, w *podWatch, held *appsv1.Deployment) {
 	t.Helper()
-	log, err := n.judge.Log(t.Context(), n.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var verdict time.Time
-	for _, c := range log.Callbacks {
-		if c.Verdict == "fail" && c.Stage == double.Post {
-			verdict = c.Sent
-		}
-	}
-	if verdict.IsZero() {
-		t.Fatal("the double has not sent the fail")
-	}
+	// The log has it when it was answered, which may be after it was applied.
+	verdict := n.awaitCallbacks(t, "fail", 1).Sent
 	observe(t, 10*time.Second)
 	if moves := w.since(t, verdict.Add(5*time.Second), anyMove); len(moves) > 0 {
 		t.Errorf("pods came or went later than 5 s after the verdict of %s:\n%s", verdict.Format("15:04:05.000"), lines(moves))
