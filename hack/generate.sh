@@ -58,4 +58,4 @@ for kind in opsconfiginfoes changeworkloads changepods; do
 done
 rmdir client/.crd
 
-if [[ -d events/generate ]]; then go run ./events/generate; fi
+go run ./events/generate
