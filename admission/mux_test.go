@@ -2,6 +2,7 @@ package admission_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -42,7 +43,7 @@ func newMux(t *testing.T) (*admission.Mux, *metric.ManualReader) {
 
 func ask(t *testing.T, m *admission.Mux, path string, dryRun *bool) *admissionv1.AdmissionResponse {
 	t.Helper()
-	ctx := apis.WithHTTPRequest(t.Context(), httptest.NewRequest("POST", path+"?timeout=5s", nil))
+	ctx := apis.WithHTTPRequest(t.Context(), httptest.NewRequest(http.MethodPost, path+"?timeout=5s", nil))
 	return m.Admit(ctx, &admissionv1.AdmissionRequest{DryRun: dryRun})
 }
 

@@ -30,7 +30,7 @@ func TestAProcessThatEndsAnswersAndSendsConnectionsAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer res.Body.Close()
+		defer func() { _ = res.Body.Close() }()
 		if res.StatusCode != http.StatusOK {
 			t.Errorf("answered %d", res.StatusCode)
 		}

@@ -70,7 +70,7 @@ func Decide(in Input) Decision {
 		return Decision{Outcome: Admit}
 	case in.TemplateChanged && (in.Succeeded || in.ByController):
 		return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
-	case in.TemplateChanged && in.RepairAsked && !(in.RepairUsed && in.Blocking):
+	case in.TemplateChanged && in.RepairAsked && (!in.RepairUsed || !in.Blocking):
 		return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
 	case !in.Blocking:
 		return Decision{Outcome: Admit}

@@ -240,11 +240,11 @@ func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAn
 
 func TestThePatchTouchesNothingButOurFields(t *testing.T) {
 	old := build(stamped(1), admissiontest.Held)
-	new := build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+	repair := build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
 	// Server-side apply: who owns what is the API server's to keep.
-	new.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
+	repair.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
-	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, old, new))
+	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, old, repair))
 	var ops []struct{ Op, Path string }
 	if err := json.Unmarshal(answer.Response.Patch, &ops); err != nil {
 		t.Fatal(err)

@@ -34,16 +34,16 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 			announceBypass(ctx, deployment, b)
 		}
 	}
-	switch {
-	case next.Status.Phase == old:
+	switch next.Status.Phase {
+	case old:
 		verbs = append(verbs, events.VerbProgressed)
-	case next.Status.Phase == v1alpha1.WorkloadSuccess:
+	case v1alpha1.WorkloadSuccess:
 		verbs = append(verbs, events.VerbSucceeded)
 		record(ctx, next, deployment, corev1.EventTypeNormal, d)
-	case next.Status.Phase == v1alpha1.WorkloadSuspend:
+	case v1alpha1.WorkloadSuspend:
 		verbs = append(verbs, events.VerbSuspended)
 		record(ctx, next, deployment, corev1.EventTypeWarning, d)
-	case next.Status.Phase == v1alpha1.WorkloadFailed:
+	case v1alpha1.WorkloadFailed:
 		verbs = append(verbs, events.VerbFailed)
 		record(ctx, next, deployment, corev1.EventTypeWarning, d)
 	}
