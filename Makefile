@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Simulated nodes beside the real one.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-e2e bench generate verify lint cluster
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-e2e bench generate verify lint cluster
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -37,11 +37,14 @@ install: apply
 	@hack/wait-ready.sh
 
 test: ## Lint, verify, unit and end-to-end tests, with a summary.
-	@hack/test.sh lint verify test-unit test-e2e
+	@hack/test.sh lint verify test-unit test-cluster test-e2e
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/gotest.sh unit -race ./...
 	@cd test/cluster && ../../hack/gotest.sh unit-cluster ./...
+
+test-cluster: ## Prove on a second cluster that down leaves nothing and up survives a kill.
+	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 15m -count 1 .
 
 test-e2e: up ## End-to-end tests on the embedded cluster.
 	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -timeout 40m -count 1 ./test/e2e/...

@@ -6,3 +6,4 @@ mkdir -p bin
 [[ -x bin/golangci-lint ]] || go build -C tools/lint -o "$PWD/bin/" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 for script in hack/*.sh .ci/run; do bash -n "$script"; done
 bin/golangci-lint run --build-tags e2e,bench ./...
+(cd test/cluster && ../../bin/golangci-lint run --config ../../.golangci.yaml --build-tags cluster ./...)

@@ -131,7 +131,7 @@ func aReleaseThatFails(t *testing.T, e *environment) {
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
 	n.says(t)
 	n.repair(t, "web", "v3")
-	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "system:admin")
+	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "repair by "+n.run(t, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
 	repaired := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitDeployment(t, soon, "web", "is free again", isFree)
 	n.awaitClaims(t, "web")

@@ -92,8 +92,9 @@ func theDeathOf(p part) func(*testing.T, *environment) {
 }
 
 // anOutage takes parts away before a fail comes, and brings them back
-// afterwards: the verdict, which nobody sends again, is applied.
-func anOutage(takeAway ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
+// afterwards: the verdict, which nobody sends again, is applied. Meanwhile,
+// where it is not nil, is done while the verdict waits.
+func anOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.guarded(t)
 		n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
@@ -130,6 +131,9 @@ func anOutage(takeAway ...func(*testing.T, *environment) (undo func())) func(*te
 			}
 			return nil
 		})
+		if meanwhile != nil {
+			meanwhile(t, e)
+		}
 		for _, bringBack := range undo {
 			bringBack()
 		}
@@ -152,6 +156,9 @@ func theBroker(t *testing.T, e *environment) (undo func()) {
 }
 
 func theVerdictFunction(t *testing.T, e *environment) (undo func()) { return e.withdraw(t, "verdict") }
+
+// deadletterDies: what could not be delivered is with it just now.
+func deadletterDies(t *testing.T, e *environment) { e.kill(t, function("deadletter")) }
 
 // theWebhookIsAway: only releases of what is suspended have to wait for it.
 func theWebhookIsAway(t *testing.T, e *environment) {

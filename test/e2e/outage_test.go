@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -51,34 +50,6 @@ func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
 		}
 	}
 	return out, nil
-}
-
-// kill kills every pod of a part, without a moment to say good-bye. A function
-// is waited for: at zero there is nothing to kill.
-func (e *environment) kill(t *testing.T, p part) {
-	t.Helper()
-	await(t, soon, p.String()+" runs and is killed", func(ctx context.Context) error {
-		pods, err := e.pods(ctx, p)
-		if err != nil {
-			return err
-		}
-		killed := 0
-		for i := range pods {
-			if pods[i].Status.Phase != corev1.PodRunning {
-				continue
-			}
-			err := e.kube.CoreV1().Pods(p.namespace).Delete(ctx, pods[i].Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
-			if err != nil && !apierrs.IsNotFound(err) {
-				return err
-			}
-			killed++
-		}
-		if killed == 0 {
-			return fmt.Errorf("%d pods, none of them runs", len(pods))
-		}
-		t.Logf("%s killed %d pods of %s", time.Now().Format("15:04:05.000"), killed, p)
-		return nil
-	})
 }
 
 // stop scales a Deployment to zero and kills its pods. Undo brings it back and

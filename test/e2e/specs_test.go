@@ -84,9 +84,9 @@ func TestThroughFailures(t *testing.T) {
 		{"a release ends right when verdict is killed", theDeathOf(function("verdict"))},
 		{"a release ends right when report is killed", theDeathOf(function("report"))},
 		{"a release ends right when callback is killed", theDeathOf(function("callback"))},
-		{"a verdict that comes while the Broker is down is applied", anOutage(theBroker)},
-		{"a verdict that comes while verdict is down is applied", anOutage(theVerdictFunction)},
-		{"a verdict that comes while both are down is applied", anOutage(theBroker, theVerdictFunction)},
+		{"a verdict that comes while the Broker is down is applied", anOutage(nil, theBroker)},
+		{"a verdict that comes while verdict is down, and deadletter is killed, is applied", anOutage(deadletterDies, theVerdictFunction)},
+		{"a verdict that comes while Broker and verdict are down is applied", anOutage(nil, theBroker, theVerdictFunction)},
 		{"while the webhook is away only releases of what is suspended wait for it", theWebhookIsAway},
 	})
 	e.awaitFunctions(t)
