@@ -56,9 +56,14 @@ func (s *story) await(ctx context.Context, release, condition string) error {
 	return err
 }
 
-// onlyOneIsLeft waits until one ChangeWorkload is left, and shows it.
+// onlyOneIsLeft waits until one ChangeWorkload is left and the Deployment is
+// not suspended any more, and shows it.
 func (s *story) onlyOneIsLeft(ctx context.Context, release string) error {
 	err := until(ctx, "only the repair is left", time.Minute, func(ctx context.Context) (bool, error) {
+		d, err := s.kube.AppsV1().Deployments(demo).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil || d.Labels[v1alpha1.SuspendLabel] != "" {
+			return false, err
+		}
 		r, err := kubectl.Kubectl{}.Run(ctx, "get", "changeworkloads", "-n", demo, "-o", "name")
 		return strings.Count(r.Stdout, "\n") == 1 && strings.Contains(r.Stdout, release), err
 	})
