@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -31,6 +32,7 @@ const path = "/openapi/altershield/callback"
 type house struct {
 	*ft.Cluster
 	broker  *eventstest.Recorder
+	options callback.Options
 	handler http.Handler
 }
 
@@ -38,16 +40,21 @@ func newHouse(t *testing.T, c *ft.Cluster) *house {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(ft.Now())
 	h := &house{Cluster: c, broker: &eventstest.Recorder{}}
-	var err error
-	h.handler, err = callback.New(callback.Options{
+	h.options = callback.Options{
 		Change: c.Change, Server: ft.NewServer(c, clock), Broker: h.broker, Clock: clock, Meter: noop.Meter{},
-		// What cannot be stored is tried for that long.
-		StoreTimeout: 100 * time.Millisecond,
-	})
-	if err != nil {
+	}
+	h.patience(t, 100*time.Millisecond)
+	return h
+}
+
+// patience is how long what cannot be read or stored is tried.
+func (h *house) patience(t *testing.T, d time.Duration) {
+	t.Helper()
+	h.options.StoreTimeout = d
+	var err error
+	if h.handler, err = callback.New(h.options); err != nil {
 		t.Fatal(err)
 	}
-	return h
 }
 
 // configured returns a house with a token and a server.
@@ -174,6 +181,21 @@ func TestOnlyIfNeitherTakesItAVerdictIsNotAccepted(t *testing.T) {
 	h.broker.FailDeliveries(errors.New("no broker"))
 	h.FailPatches(errors.New("no API server"))
 	expect(t, h.post(said("n")), http.StatusServiceUnavailable)
+}
+
+func TestAVerdictOutlivesAnAPIServerThatIsAwayForAMoment(t *testing.T) {
+	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	away := true
+	h.Kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		was := away
+		away = false
+		return was, nil, errors.New("connection refused")
+	})
+	h.patience(t, 10*time.Second)
+	expect(t, h.post(said("n")), http.StatusOK)
+	if n := len(h.delivered(t)); n != 1 {
+		t.Errorf("%d events", n)
+	}
 }
 
 func TestAnEarlyVerdictWaitsForItsNode(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -13,6 +14,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/functions"
 )
 
 // became is what became of a verdict; it serves as a metric label.
@@ -111,7 +113,15 @@ func statusOf(err error) int {
 
 // authenticate verifies the signature before anything is read from the body.
 func (r *receiver) authenticate(ctx context.Context, header http.Header, body []byte) (altershield.Config, became, error) {
-	config, err := r.Server.Config(ctx)
+	// A verdict will not come again because the API server was away for a second.
+	config, err := persist(ctx, func() (altershield.Config, error) {
+		config, err := r.Server.Config(ctx)
+		var mistake *functions.ConfigError
+		if errors.As(err, &mistake) {
+			err = backoff.Permanent(err)
+		}
+		return config, err
+	})
 	if err != nil {
 		return config, unconfigured, err
 	}

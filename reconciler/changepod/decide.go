@@ -48,7 +48,8 @@ type Decision struct {
 
 // Decide derives the state from the facts. It never looks at the state that
 // was derived before, with one exception: a batch that ended without a verdict
-// stays ended until a verdict comes, whatever the configuration becomes.
+// stays ended until a verdict comes, whatever the configuration becomes. One
+// that a person's word ended goes on when that is taken back.
 func Decide(in Input) Decision {
 	c := in.ChangePod
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
@@ -59,7 +60,7 @@ func Decide(in Input) Decision {
 		return done(v1alpha1.PodPostFinish, "", post.Message, post.Time.Time)
 	case pre != nil && v1alpha1.ParseVerdict(pre.Verdict) == v1alpha1.OutcomeFail:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonCheckFailed, pre.Message, pre.Time.Time)
-	case pre == nil && c.Status.Phase == v1alpha1.PodExecuteDone:
+	case pre == nil && c.Status.Phase == v1alpha1.PodExecuteDone && !c.TakenBack():
 		return stay(c)
 	case !in.ServerConfigured:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoServer,

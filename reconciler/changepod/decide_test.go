@@ -70,28 +70,29 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		orderFailed bool
 		want        want
 	}{
-		"a new batch waits for its start":                 {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
-		"a start that was answered waits for PRE":         {batch: batch(submission(pre, true)), want: want{v1alpha1.PodPreSubmitted, "", ""}},
-		"a start that was refused is tried again":         {batch: batch(submission(pre, false)), want: want{v1alpha1.PodPreWait, "", pre}},
-		"without a server it ends at once":                {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"without an order it ends":                        {batch: batch(), orderFailed: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"no answer to the start in time ends it":          {batch: batch(submission(pre, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a late PRE verdict is asked for":                 {batch: batch(submission(pre, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
-		"no PRE verdict after asking ends it":             {batch: batch(submission(pre, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
-		"a PRE pass waits for the finish":                 {batch: batch(submission(pre, true), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
-		"a PRE word that says nothing goes on to POST":    {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.PodPostWait, "", post}},
-		"a PRE fail ends it":                              {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a finish that was answered waits for POST":       {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.PodPostSubmitted, "", ""}},
-		"no answer to the finish in time ends it":         {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"no POST verdict after asking ends it":            {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"a POST pass ends it":                             {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a POST fail ends it":                             {batch: batch(verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a POST verdict that overtook PRE ends it":        {batch: batch(verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a person ends it at any time":                    {batch: batch(submission(pre, true), person("pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a person judges what nobody judged":              {batch: batch(ended(v1alpha1.PodPreFailed), person("unpass")), noServer: true, want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a word of a person that says nothing is nothing": {batch: batch(person("none")), want: want{v1alpha1.PodPreWait, "", pre}},
-		"what ended stays ended when a server comes":      {batch: batch(ended(v1alpha1.PodPreFailed)), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a late PRE verdict takes an ended batch on":      {batch: batch(ended(v1alpha1.PodPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a new batch waits for its start":                     {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
+		"a start that was answered waits for PRE":             {batch: batch(submission(pre, true)), want: want{v1alpha1.PodPreSubmitted, "", ""}},
+		"a start that was refused is tried again":             {batch: batch(submission(pre, false)), want: want{v1alpha1.PodPreWait, "", pre}},
+		"without a server it ends at once":                    {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"without an order it ends":                            {batch: batch(), orderFailed: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"no answer to the start in time ends it":              {batch: batch(submission(pre, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a late PRE verdict is asked for":                     {batch: batch(submission(pre, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
+		"no PRE verdict after asking ends it":                 {batch: batch(submission(pre, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
+		"a PRE pass waits for the finish":                     {batch: batch(submission(pre, true), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a PRE word that says nothing goes on to POST":        {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a PRE fail ends it":                                  {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a finish that was answered waits for POST":           {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.PodPostSubmitted, "", ""}},
+		"no answer to the finish in time ends it":             {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"no POST verdict after asking ends it":                {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"a POST pass ends it":                                 {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a POST fail ends it":                                 {batch: batch(verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a POST verdict that overtook PRE ends it":            {batch: batch(verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a person ends it at any time":                        {batch: batch(submission(pre, true), person("pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a person judges what nobody judged":                  {batch: batch(ended(v1alpha1.PodPreFailed), person("unpass")), noServer: true, want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a word of a person that says nothing is nothing":     {batch: batch(person("none")), want: want{v1alpha1.PodPreWait, "", pre}},
+		"what ended stays ended when a server comes":          {batch: batch(ended(v1alpha1.PodPreFailed)), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"what a person ended goes on when that is taken back": {batch: batch(ended(v1alpha1.PodPostFinish)), want: want{v1alpha1.PodPreWait, "", pre}},
+		"a late PRE verdict takes an ended batch on":          {batch: batch(ended(v1alpha1.PodPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(Input{
@@ -101,8 +102,8 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 			if diff := cmp.Diff(tc.want, want{got.Phase, got.Message, got.Wake}); diff != "" {
 				t.Error(diff)
 			}
-			if got.Phase != doneIt && got.Deadline.IsZero() {
-				t.Error("a batch that waits has no deadline")
+			if got.Phase != doneIt && !got.Deadline.After(t0.Add(tc.after)) {
+				t.Errorf("a batch that waits has no deadline to come: %s", got.Deadline)
 			}
 		})
 	}
@@ -127,6 +128,7 @@ func TestWhatWasSaidOfAPod(t *testing.T) {
 		"PRE failed, POST passes":                    {batch(verdict(pre, "fail"), verdict(post, "pass")), v1alpha1.OutcomeFail},
 		"POST is inconclusive":                       {batch(ended("PostFinish"), verdict(post, "inconc")), v1alpha1.OutcomeNone},
 		"POST says nothing that is known":            {batch(ended("PostFinish"), verdict(post, "maybe")), v1alpha1.OutcomeNone},
+		"ended by a person, who took it back":        {batch(ended("PostFinish")), v1alpha1.OutcomePending},
 		"ended and nobody judged":                    {batch(ended("PreFailed")), v1alpha1.OutcomeNone},
 		"a person passes what failed":                {batch(verdict(post, "fail"), person("pass")), v1alpha1.OutcomePass},
 		"a person fails what passed":                 {batch(verdict(post, "pass"), person("unpass")), v1alpha1.OutcomeFail},

@@ -38,6 +38,12 @@ import (
 // fieldManager owns what this binary applies.
 const fieldManager = "controller"
 
+// ownerMissing is how long to wait for a ChangeWorkload that is not in the cache.
+const ownerMissing = 5 * time.Second
+
+// retryStale is how long to wait for the cache when a write showed it to be behind.
+const retryStale = 50 * time.Millisecond
+
 // Sender sends a CloudEvent without blocking.
 type Sender interface {
 	Send(ctx context.Context, event cloudevents.Event)
@@ -65,9 +71,12 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	}
 	owner, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(c.Spec.ChangeWorkloadID)
 	if apierrs.IsNotFound(err) {
-		// The garbage collector is about to take the ChangePod, or the cache is
-		// behind: both end with an event.
-		return nil
+		// The garbage collector is about to take the ChangePod, or this cache is
+		// behind that of ChangePods, and no event of a ChangeWorkload wakes us.
+		if metav1.GetControllerOf(c) == nil {
+			return nil // left behind on purpose: nobody will come
+		}
+		return controller.NewRequeueAfter(ownerMissing)
 	} else if err != nil {
 		return fmt.Errorf("read ChangeWorkload %s: %w", c.Spec.ChangeWorkloadID, err)
 	}
@@ -85,7 +94,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	if changed {
 		if wait := unsettled(d, now); wait > 0 {
 			again = sooner(again, wait)
-		} else if err := r.write(ctx, c, next); err != nil {
+		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
+			return controller.NewRequeueAfter(retryStale) // decided on an old object
+		} else if err != nil {
 			return err
 		}
 	}

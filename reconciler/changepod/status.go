@@ -53,7 +53,8 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
 			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
 	default:
-		m.MarkTrue(v1alpha1.PodJudged)
+		// MarkTrue would mark Succeeded too, and move its time at every turn.
+		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue, Severity: apis.ConditionSeverityInfo})
 	}
 	switch {
 	case outcomes[v1alpha1.OutcomeFail] > 0 || (unjudged && policy == v1alpha1.NoVerdictFail):

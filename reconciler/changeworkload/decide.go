@@ -92,7 +92,10 @@ func Decide(in Input) Decision {
 	case in.Workload.Version != c.Spec.Reversion || in.Workload.Attempt != c.Spec.Attempt:
 		// Nothing that is learnt of an old version touches the workload.
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOf(c), detailOf(c)
-		if !ended && c.Status.Phase != v1alpha1.WorkloadSuspend {
+		// An attempt that is not newer is a cache that is behind, or a workload
+		// whose annotations were taken away: neither ends this release.
+		newer := in.Workload.Attempt > c.Spec.Attempt
+		if newer && !ended && c.Status.Phase != v1alpha1.WorkloadSuspend {
 			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
 				"a newer template was applied before this version was judged to its end"
 		}
@@ -123,18 +126,23 @@ func Decide(in Input) Decision {
 		return d
 	}
 
-	if in.ServerConfigured && !opened(c) {
-		deadline := c.CreationTimestamp.Add(in.Settings.OrderTimeout)
-		if !in.Now.Before(deadline) && in.Settings.NoVerdict != v1alpha1.NoVerdictHold {
-			return orderFailed(in, d)
-		}
-		d.WakeOrder = true
-		d.Deadline = earliest(d.Deadline, deadline)
-	}
-	if in.Workload.Complete && d.Tally.allPassed(in.Workload.Replicas) && !d.WakeOrder {
+	pending := in.ServerConfigured && !opened(c)
+	// Without an order only people can have judged, and they need none.
+	if in.Workload.Complete && d.Tally.allPassed(in.Workload.Replicas) && (!pending || d.Tally.allJudged()) {
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, d.Tally.summary()
 		d.Action = afterSuccess(in)
 		return d
+	}
+	if pending {
+		deadline := askedSince(in).Add(in.Settings.OrderTimeout)
+		late := !in.Now.Before(deadline)
+		if late && in.Settings.NoVerdict != v1alpha1.NoVerdictHold {
+			return orderFailed(in, d)
+		}
+		d.WakeOrder = true
+		if !late {
+			d.Deadline = deadline
+		}
 	}
 
 	var next time.Time
@@ -162,6 +170,21 @@ func running(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string) {
 			"no pod was finished within " + in.Settings.WaitThreshold.String()
 	}
 	return v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut, d.Tally.summary()
+}
+
+// askedSince is when the server was first asked for the order. That is not when
+// the release began if the server was configured later, or if the controller
+// was down: a server that was never asked has refused nothing.
+func askedSince(in Input) time.Time {
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	switch {
+	case cond == nil, cond.Reason == v1alpha1.ReasonNoServer:
+		return in.Now
+	case cond.Reason == v1alpha1.ReasonOrderRefused:
+		return time.Time{} // its time is over
+	default:
+		return cond.LastTransitionTime.Inner.Time
+	}
 }
 
 // orderFailed decides a release whose order the server did not take in time.

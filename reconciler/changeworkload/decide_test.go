@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -70,6 +73,29 @@ func judged(n int, word string) func(*Input) {
 	}
 }
 
+// person adds a word of a person to the newest ChangePod.
+func person(word string) func(*Input) {
+	return func(in *Input) {
+		c := in.ChangePods[len(in.ChangePods)-1]
+		c.Status.PodResults = []v1alpha1.PodSummary{{Pod: c.Spec.PodInfos[0].Pod, Verdict: word}}
+	}
+}
+
+// ordered says since when, or with what end, the order was asked for.
+func ordered(status corev1.ConditionStatus, reason string, since time.Time) func(*Input) {
+	return func(in *Input) {
+		in.ChangeWorkload.Status.Conditions = append(in.ChangeWorkload.Status.Conditions, apis.Condition{
+			Type: v1alpha1.WorkloadOrderAccepted, Status: status, Reason: reason,
+			LastTransitionTime: apis.VolatileTime{Inner: metav1.NewTime(since)},
+		})
+	}
+}
+func asked(in *Input) {
+	ordered(corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, t0)(in)
+}
+func behind(in *Input)    { in.Workload.Version, in.Workload.Attempt = "u", 1 }
+func unstamped(in *Input) { in.Workload.Version, in.Workload.Attempt = "", -1 }
+
 func complete1(in *Input)   { in.Workload.Complete = true }
 func withServer(in *Input)  { in.ServerConfigured = true }
 func notBlocking(in *Input) { in.Settings.Blocking = false }
@@ -93,6 +119,13 @@ func frozenByHand(in *Input) { in.Workload.Suspend = "7" }
 func onceFailed(n int) func(*Input) {
 	return func(in *Input) {
 		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, summary(n))
+	}
+}
+func onceUnjudged(n int) func(*Input) {
+	return func(in *Input) {
+		f := summary(n)
+		f.Message = unjudgedMessage
+		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, f)
 	}
 }
 func orderOpen(in *Input) {
@@ -137,8 +170,8 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a fail after success":                               {release(1, finished(1, 1), judged(1, "unpass"), complete1, was(success)), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
 		"deleting the pod that failed clears nothing":        {release(1, judged(1, "fail"), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"nor does deleting its ChangePod":                    {release(1, onceFailed(1), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
-		"an explicit pass does":                              {release(2, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
-		"and ends a release that is complete":                {release(1, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
+		"an explicit pass does":                              {release(2, onceFailed(1), finished(1, 1), judged(1, "fail"), person("pass"), held, was(suspend)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"and ends a release that is complete":                {release(1, onceFailed(1), finished(1, 1), judged(1, "fail"), person("pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
 		"nor does deleting the ChangeWorkload":               {release(1, finished(1, 1), judged(1, "pass"), held, complete1), want{suspend, v1alpha1.ReasonCheckLost, "", nil}},
 		"the success of the repair ends the suspension":      {release(1, finished(1, 1), judged(1, "pass"), repairs, complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
 		"a suspension made by hand stays":                    {release(1, finished(1, 1), judged(1, "pass"), frozenByHand, complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
@@ -151,13 +184,27 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a fail of an old version leaves the workload alone": {release(1, judged(1, "fail"), newer, was(suspend)), want{suspend, "", "", nil}},
 		"with a server the order comes first":                {release(1, starting(1), withServer), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"an order that is open":                              {release(1, starting(1), withServer, orderOpen), want{running, v1alpha1.ReasonRollingOut, "", nil}},
-		"an order that is not taken in time":                 {release(1, starting(1), withServer, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderRefused, "", nil}},
-		"an order that is not taken in time, policy Hold":    {release(1, starting(1), withServer, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, "", nil}},
-		"an order that is not taken in time, policy Fail":    {release(1, starting(1), withServer, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderRefused, ActionHold, nil}},
+		"an order that is not taken in time":                 {release(1, starting(1), withServer, asked, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderRefused, "", nil}},
+		"an order that is not taken in time, policy Hold":    {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"an order that is not taken in time, policy Fail":    {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderRefused, ActionHold, nil}},
+		"claiming the pod anew clears no fail":               {release(1, onceFailed(1), finished(1, 1), judged(1, ""), held, was(suspend)), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
+		"nor does the judge that sees it anew":               {release(1, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
+		"the policy Fail, and a late pass":                   {release(1, onceUnjudged(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
+		"the policy Fail, after a release that ended":        {release(1, finished(1, 1), judged(1, "done"), complete1, was(success), noVerdict("Fail")), want{success, "", "", nil}},
+		"a view of the workload that is behind":              {release(1, starting(1), behind, was(running)), want{running, "", "", nil}},
+		"a workload whose annotations were taken away":       {release(1, starting(1), unstamped, was(running)), want{running, "", "", nil}},
+		"a server that was never asked has refused nothing":  {release(1, starting(1), withServer, after(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"nor has one that is configured now":                 {release(1, starting(1), withServer, ordered("False", v1alpha1.ReasonNoServer, t0), after(time.Hour), was(running)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"an order that was refused stays refused":            {release(1, starting(1), withServer, ordered("False", v1alpha1.ReasonOrderRefused, t0), noVerdict("Fail"), held, was(suspend)), want{suspend, v1alpha1.ReasonOrderRefused, "", nil}},
+		"people need no order":                               {release(1, finished(1, 1), judged(1, "done"), person("pass"), withServer, asked, after(time.Hour), complete1, noVerdict("Hold")), want{success, v1alpha1.ReasonAllPassed, "", nil}},
+		"who nobody judged needs one":                        {release(1, finished(1, 1), judged(1, "done"), withServer, asked, complete1), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"what runs already is not judged":                    {release(1, finished(1, 1), func(in *Input) { in.ChangeWorkload.Spec.Attempt = 0 }), want{success, v1alpha1.ReasonBaseline, "", nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(tc.in)
+			if !got.Deadline.IsZero() && !got.Deadline.After(tc.in.Now) {
+				t.Errorf("the deadline %s is over: it would be looked at without end", got.Deadline.Sub(t0))
+			}
 			var sizes []int
 			for _, b := range got.Batches {
 				sizes = append(sizes, len(b))
@@ -174,5 +221,28 @@ func TestAStaleViewNeverClaimsAPodTwice(t *testing.T) {
 	in := release(2, finished(1, 1))
 	if got := v1alpha1.ChangePodName("a--x--v", nextIndex(in.ChangePods)); got != "a--x--v--x--1" {
 		t.Errorf("the name %s would not collide", got)
+	}
+}
+
+func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byController: controllerOf})
+	var want []string
+	for n := 10; n < 40; n++ {
+		c := changePod(&v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}, n, nil, t0)
+		want = append(want, c.Name)
+		if err := index.Add(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := owned[*v1alpha1.ChangePod](index, "u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range all {
+		got = append(got, c.Name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

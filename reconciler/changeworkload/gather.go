@@ -2,7 +2,9 @@ package changeworkload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,8 +35,10 @@ func controllerOf(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// owned returns the objects of an index that a UID controls.
-func owned[T any](in cache.Indexer, uid types.UID) ([]T, error) {
+// owned returns the objects of an index that a UID controls, by name. An index
+// has no order of its own, and lists that follow from it would be written to
+// status in another one each time.
+func owned[T metav1.Object](in cache.Indexer, uid types.UID) ([]T, error) {
 	objects, err := in.ByIndex(byController, string(uid))
 	if err != nil {
 		return nil, fmt.Errorf("look up by controller: %w", err)
@@ -45,6 +49,7 @@ func owned[T any](in cache.Indexer, uid types.UID) ([]T, error) {
 			out = append(out, t)
 		}
 	}
+	slices.SortFunc(out, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return out, nil
 }
 

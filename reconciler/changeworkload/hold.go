@@ -24,7 +24,11 @@ type operation struct {
 // holdPatch suspends the Deployment and, if a roll-out is in progress, pauses
 // it. What was there before is recorded, and only that is undone.
 func holdPatch(d *appsv1.Deployment, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
-	hold, err := json.Marshal(v1alpha1.Hold{Attempt: c.Spec.Attempt, Paused: d.Spec.Paused})
+	paused := d.Spec.Paused
+	if older := parse[v1alpha1.Hold](d.Annotations[v1alpha1.HoldAnnotation]); older != nil {
+		paused = paused && older.Paused // else the pause is ours, of an attempt before
+	}
+	hold, err := json.Marshal(v1alpha1.Hold{Attempt: c.Spec.Attempt, Paused: paused})
 	if err != nil {
 		return nil, fmt.Errorf("record the hold: %w", err)
 	}

@@ -97,3 +97,30 @@ func TestAHoldNeverMeetsANewerTemplate(t *testing.T) {
 		t.Error("the patch was applied")
 	}
 }
+
+func TestAnOlderHoldIsNotTakenForAPersonsPause(t *testing.T) {
+	for name, tc := range map[string]struct {
+		older  string
+		paused bool
+		want   bool
+	}{
+		"paused by the older hold":                {`{"attempt":1,"paused":false}`, true, false},
+		"paused by a person before it":            {`{"attempt":1,"paused":true}`, true, true},
+		"paused by a person, who let it go since": {`{"attempt":1,"paused":true}`, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rolling()
+			d.Spec.Paused = tc.paused
+			d.Annotations[v1alpha1.HoldAnnotation] = tc.older
+			patch, err := holdPatch(d, attempt(2), time.Unix(1700000000, 0))
+			held, err := applied(t, d, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &v1alpha1.Hold{Attempt: 2, Paused: tc.want}
+			if diff := cmp.Diff(want, parse[v1alpha1.Hold](held.Annotations[v1alpha1.HoldAnnotation])); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package changeworkload
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +39,8 @@ func sortLetter(v v1alpha1.InboxVerdict, changePods []*v1alpha1.ChangePod, now t
 		if c.Status.ChangePodID != v.NodeID {
 			continue
 		}
-		if got := c.Status.VerdictOf(v.Stage); got != nil && weight(got.Verdict) >= weight(v.Verdict) {
+		got := c.Status.VerdictOf(v.Stage)
+		if got != nil && weight(got.Verdict, got.Unjudged) >= weight(v.Verdict, v.Unjudged) && failsArrived(v, c) {
 			return letterDone, c
 		}
 		return letterSend, c
@@ -51,15 +53,36 @@ func sortLetter(v v1alpha1.InboxVerdict, changePods []*v1alpha1.ChangePod, now t
 
 // weight orders words by what may replace what: function verdict never lets a
 // lighter word replace a heavier one.
-func weight(word string) int {
-	switch v1alpha1.ParseVerdict(word) {
-	case v1alpha1.OutcomeFail:
+func weight(word string, unjudged bool) int {
+	switch outcome := v1alpha1.ParseVerdict(word); {
+	case outcome == v1alpha1.OutcomeFail:
+		return 3
+	case outcome == v1alpha1.OutcomePass && !unjudged:
 		return 2
-	case v1alpha1.OutcomePass:
+	case outcome == v1alpha1.OutcomePass:
 		return 1
 	default:
 		return 0
 	}
+}
+
+// failsArrived says whether the ChangePod knows of every pod of it that the
+// letter fails: a letter that passes the batch may name one. Function verdict
+// leaves alone what a person has said.
+func failsArrived(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
+	for _, said := range v.PodResults {
+		mine := slices.ContainsFunc(c.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
+			return p.Pod == said.Pod && (said.UID == "" || said.UID == p.UID)
+		})
+		if !mine || v1alpha1.ParseVerdict(said.Verdict) != v1alpha1.OutcomeFail {
+			continue
+		}
+		got := c.Status.ResultOf(said.Pod)
+		if got == nil || (got.Source == v1alpha1.SourceServer && v1alpha1.ParseVerdict(got.Verdict) != v1alpha1.OutcomeFail) {
+			return false
+		}
+	}
+	return true
 }
 
 // emptyInbox sends the verdicts that could not be handed to the Broker when

@@ -40,8 +40,12 @@ import (
 // fieldManager owns what this binary applies.
 const fieldManager = "controller"
 
+// retryMoved is how long to wait when the workload has moved on: its own event
+// is under way, this is for the case that it was something else.
+const retryMoved = time.Second
+
 // retryStale is how long to wait for the cache when a write showed it to be behind.
-const retryStale = 100 * time.Millisecond
+const retryStale = 50 * time.Millisecond
 
 // Sender sends a CloudEvent without blocking.
 type Sender interface {
@@ -80,7 +84,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 
 	// First what stops harm, then what is only told.
 	if err := r.act(ctx, deployment, c, d.Action, in.Now); isStale(err) {
-		return controller.NewRequeueAfter(retryStale)
+		return controller.NewRequeueAfter(retryMoved)
 	} else if err != nil {
 		return err
 	}
@@ -90,7 +94,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		return err
 	}
 	again, err := r.record(ctx, in, d, deployment)
-	if err != nil {
+	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
+		return controller.NewRequeueAfter(retryStale)
+	} else if err != nil {
 		return err
 	}
 	next, err := r.emptyInbox(ctx, in)
@@ -199,9 +205,7 @@ func (r *Reconciler) record(ctx context.Context, in Input, d Decision, deploymen
 	}
 	_, err = r.client.AppV1alpha1().ChangeWorkloads(next.Namespace).Patch(ctx, next.Name, types.ApplyPatchType, body,
 		metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}, "status")
-	if apierrs.IsNotFound(err) {
-		return 0, nil
-	} else if err != nil {
+	if err != nil {
 		return 0, fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", next.Namespace, next.Name, err)
 	}
 	return 0, r.announce(ctx, in, next, deployment, d)

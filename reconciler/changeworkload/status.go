@@ -1,6 +1,8 @@
 package changeworkload
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,10 @@ import (
 // failed is complete. A release of 1000 pods must not write megabytes.
 const listLimit = 100
 
+// messageBudget is how many bytes the messages of all failed pods may have
+// together: the object has to fit into 1.5 MiB, or it is never written again.
+const messageBudget = 256 << 10
+
 // derive writes what was decided into the derived fields of a copy of the
 // ChangeWorkload.
 func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
@@ -23,7 +29,7 @@ func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	st.DefensePreparingPods = head(t.Preparing)
 	st.DefenseCheckingPods = head(t.Checking)
 	st.DefenseCheckPassPods = head(t.Passed)
-	st.DefenseCheckFailPods = t.Failed
+	st.DefenseCheckFailPods = shortened(t.Failed)
 	st.Counts = v1alpha1.PodCounts{
 		Pods:      int32(len(t.Preparing) + len(t.Checking) + len(t.Passed) + len(t.Failed)),
 		Preparing: int32(len(t.Preparing)),
@@ -161,4 +167,16 @@ func detailOf(c *v1alpha1.ChangeWorkload) string {
 
 func head(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	return pods[:min(len(pods), listLimit)]
+}
+
+// shortened returns the pods with messages that stay within messageBudget.
+func shortened(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
+	out := slices.Clone(pods)
+	limit := messageBudget / max(1, len(pods))
+	for i := range out {
+		if m := out[i].Message; len(m) > limit {
+			out[i].Message = strings.ToValidUTF8(m[:limit], "") // a rune that was cut through goes
+		}
+	}
+	return out
 }

@@ -1,8 +1,10 @@
 package changeworkload
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
@@ -61,6 +63,24 @@ func TestListsAreCutAndCountsAreNot(t *testing.T) {
 	}
 }
 
+func TestAThousandLongReasonsFitIntoOneObject(t *testing.T) {
+	in := release(1000, finished(1, 1000))
+	for n := 1; n <= 1000; n++ {
+		judged(n, "fail")(&in)
+		in.ChangePods[n-1].Status.Verdicts[0].Message = strings.Repeat("\u00e9", 512)
+	}
+	size := 0
+	for _, p := range written(in).Status.DefenseCheckFailPods {
+		size += len(p.Message)
+		if !utf8.ValidString(p.Message) {
+			t.Fatalf("%q is cut through a character", p.Message)
+		}
+	}
+	if size == 0 || size > messageBudget {
+		t.Errorf("messages of %d bytes", size)
+	}
+}
+
 func TestAPassThatNobodyGaveIsNeverSilent(t *testing.T) {
 	c := written(release(1, finished(1, 1), judged(1, "done"), complete1))
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !cond.IsTrue() {
@@ -88,18 +108,36 @@ func TestAVerdictInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 	fail.Time.Time = t0
 	pass := fail
 	pass.Verdict = "pass"
+	unjudged := pass
+	unjudged.Unjudged = true
+	gotUnjudged := batch("n", "pass")
+	gotUnjudged[0].Status.Verdicts[0].Unjudged = true
+	names := pass
+	names.PodResults = []v1alpha1.PodSummary{{Pod: "p", Verdict: "fail"}}
+	of := func(results ...v1alpha1.PodSummary) []*v1alpha1.ChangePod {
+		pods := batch("n", "pass")
+		pods[0].Spec.PodInfos = []v1alpha1.PodSummary{{Pod: "p", UID: "1"}}
+		pods[0].Status.PodResults = results
+		return pods
+	}
 	for name, tc := range map[string]struct {
 		entry v1alpha1.InboxVerdict
 		pods  []*v1alpha1.ChangePod
 		after time.Duration
 		want  letter
 	}{
-		"the batch has no verdict":                 {fail, batch("n", ""), time.Hour, letterSend},
-		"a pass arrived, and this is a fail":       {fail, batch("n", "pass"), 0, letterSend},
-		"it arrived":                               {fail, batch("n", "fail"), 0, letterDone},
-		"a fail arrived, and this is a pass":       {pass, batch("n", "fail"), 0, letterDone},
-		"its node is not known yet":                {fail, batch("", ""), time.Minute, letterWait},
-		"its node is not known after a long while": {fail, batch("m", ""), time.Hour, letterDone},
+		"the batch has no verdict":                  {fail, batch("n", ""), time.Hour, letterSend},
+		"a pass arrived, and this is a fail":        {fail, batch("n", "pass"), 0, letterSend},
+		"it arrived":                                {fail, batch("n", "fail"), 0, letterDone},
+		"a fail arrived, and this is a pass":        {pass, batch("n", "fail"), 0, letterDone},
+		"nobody stood behind the pass that arrived": {pass, gotUnjudged, 0, letterSend},
+		"and nobody stands behind this one":         {unjudged, gotUnjudged, 0, letterDone},
+		"a pass that names a pod that failed":       {names, of(), 0, letterSend},
+		"the pod's fail arrived":                    {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "fail", Source: v1alpha1.SourceServer}), 0, letterDone},
+		"a person has spoken of the pod":            {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "pass"}), 0, letterDone},
+		"the pod is of no batch":                    {names, batch("n", "pass"), 0, letterDone},
+		"its node is not known yet":                 {fail, batch("", ""), time.Minute, letterWait},
+		"its node is not known after a long while":  {fail, batch("m", ""), time.Hour, letterDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := sortLetter(tc.entry, tc.pods, t0.Add(tc.after)); got != tc.want {

@@ -24,10 +24,20 @@ type Tally struct {
 	Waiting int
 }
 
+// unjudgedMessage is said of a pod that nobody judged.
+const unjudgedMessage = "nobody judged"
+
 // count sorts the pods. A fail is sticky: it stays when the pod is gone, and
-// also when its ChangePod is gone, until somebody says pass of that very pod.
+// also when its ChangePod is gone or the word with it, until somebody says pass
+// of that very pod. One that nobody spoke follows the policy.
 func count(in Input) Tally {
 	var t Tally
+	failed := map[types.UID]v1alpha1.PodSummary{}
+	for _, f := range in.ChangeWorkload.Status.DefenseCheckFailPods {
+		if f.Message != unjudgedMessage {
+			failed[f.UID] = f
+		}
+	}
 	present := map[types.UID]bool{}
 	for _, p := range in.Pods {
 		present[p.UID] = true
@@ -37,6 +47,10 @@ func count(in Input) Tally {
 		for i := range c.Spec.PodInfos {
 			pod := c.Spec.PodInfos[i]
 			claimed[pod.UID] = true
+			if f, ok := failed[pod.UID]; ok && !failedOrOverruled(c, pod.Pod) {
+				t.Failed = append(t.Failed, f)
+				continue
+			}
 			t.add(in, c, pod, present[pod.UID])
 		}
 	}
@@ -53,14 +67,36 @@ func count(in Input) Tally {
 	return t
 }
 
+// failedOrOverruled says whether the ChangePod itself tells what has become of a
+// pod that failed once: it fails still, or a person has passed it.
+func failedOrOverruled(c *v1alpha1.ChangePod, pod string) bool {
+	if r := c.Status.ResultOf(pod); r != nil && r.Source == "" && v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomePass {
+		return true
+	}
+	outcome, _ := c.OutcomeOf(pod)
+	return outcome == v1alpha1.OutcomeFail
+}
+
+// policy is what a pod counts as that nobody judged. What a release has ended
+// with stays: a stricter policy is for the next ones, and would else suspend
+// every workload that ever passed unjudged.
+func policy(in Input) v1alpha1.NoVerdictPolicy {
+	switch in.ChangeWorkload.Status.Phase {
+	case v1alpha1.WorkloadSuccess, v1alpha1.WorkloadFailed:
+		return v1alpha1.NoVerdictPass
+	default:
+		return in.Settings.NoVerdict
+	}
+}
+
 // add sorts one claimed pod.
 func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, present bool) {
 	outcome, message := c.OutcomeOf(pod.Pod)
 	pod.Message = message
 	unjudged := outcome == v1alpha1.OutcomeNone
 	if unjudged {
-		pod.Message = "nobody judged"
-		switch in.Settings.NoVerdict {
+		pod.Message = unjudgedMessage
+		switch policy(in) {
 		case v1alpha1.NoVerdictFail:
 			outcome = v1alpha1.OutcomeFail
 		case v1alpha1.NoVerdictHold:
@@ -99,6 +135,9 @@ func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, pr
 func (t *Tally) allPassed(replicas int32) bool {
 	return len(t.Preparing) == 0 && len(t.Checking) == 0 && len(t.Failed) == 0 && len(t.Passed) >= int(replicas)
 }
+
+// allJudged says whether somebody said pass of every pod that passed.
+func (t *Tally) allJudged() bool { return len(t.Passed) > 0 && t.Unjudged == 0 }
 
 // failure names the first pod that failed and says how many there are.
 func (t *Tally) failure() string {

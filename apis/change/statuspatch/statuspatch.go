@@ -6,7 +6,8 @@
 //     compare-and-swap: a JSON merge patch of their own fields that carries the
 //     resourceVersion it was decided on.
 //   - Derived: what follows from facts and deadlines. Only the object's
-//     reconciler writes it, by server-side apply of its own fields.
+//     reconciler writes it, by server-side apply of its own fields, with the
+//     resourceVersion too.
 //
 // Both take the list of fields that the caller writes, which makes the table
 // of writers in docs/architecture.md part of the code.
@@ -89,7 +90,10 @@ func Facts(before, after metav1.Object, fields []string) ([]byte, error) {
 
 // Derived returns the body of a server-side apply on /status that sets the
 // given fields to what obj has and takes back those of them that it has not.
-// The UID makes the API server refuse it for a later object of the same name.
+// It carries obj's resourceVersion, so the API server refuses it with a
+// conflict when obj was not the newest, or when its name by now belongs to
+// another object: on /status a UID would not be looked at, and what an earlier
+// attempt ended as would become the state of the next one.
 func Derived(obj Object, fields []string) ([]byte, error) {
 	raw, err := statusOf(obj)
 	if err != nil {
@@ -110,7 +114,7 @@ func Derived(obj Object, fields []string) ([]byte, error) {
 		"apiVersion": gvk.GroupVersion().String(),
 		"kind":       gvk.Kind,
 		"metadata": map[string]string{
-			"name": obj.GetName(), "namespace": obj.GetNamespace(), "uid": string(obj.GetUID()),
+			"name": obj.GetName(), "namespace": obj.GetNamespace(), "resourceVersion": obj.GetResourceVersion(),
 		},
 		"status": status,
 	})

@@ -48,13 +48,14 @@ func TestAFieldOfAnotherWriterIsAnError(t *testing.T) {
 	}
 }
 
-func TestDerivedLeavesFactsOut(t *testing.T) {
+func TestDerivedLeavesFactsOutAndIsRefusedForAnythingNewer(t *testing.T) {
 	got, err := Derived(changePod(), ChangePodDerived)
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The empty message takes back what a person wrote there.
 	want := `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"ChangePod",` +
-		`"metadata":{"name":"a","namespace":"ns","uid":"u"},"status":{"status":"PreWait"}}`
+		`"metadata":{"name":"a","namespace":"ns","resourceVersion":"7"},"status":{"message":"","status":"PreWait"}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}

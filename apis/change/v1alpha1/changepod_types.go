@@ -136,7 +136,7 @@ type ChangePodStatus struct {
 	// here is derived again.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message,omitempty"`
+	Message string `json:"message"` // written also when empty: apply leaves alone what it does not name
 	// UpdateTime is the last derivation, `2006-01-02 15:04:05` in UTC.
 	// +optional
 	UpdateTime string `json:"updateTime,omitempty"`

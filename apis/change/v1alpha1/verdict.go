@@ -79,6 +79,13 @@ func (c *ChangePod) JudgedByPerson() bool {
 	return said > 0 && said == len(c.Spec.PodInfos)
 }
 
+// TakenBack says whether the batch ended by a person's word that is not there
+// any more. It is not over then: the pods that the person said nothing of were
+// never judged.
+func (c *ChangePod) TakenBack() bool {
+	return c.Status.Message == string(PodPostFinish) && c.Status.VerdictOf(StagePost) == nil && !c.JudgedByPerson()
+}
+
 // OutcomeOf says what the facts of the batch count as for one of its pods, and
 // why. A person's word counts above the server's, a word about the pod above
 // one about its batch, and of the stages a fail counts above a pass. The stage
@@ -99,7 +106,7 @@ func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
 	if post != nil && ParseVerdict(post.Verdict) == OutcomePass && !post.Unjudged {
 		return OutcomePass, post.Message
 	}
-	if c.Status.Phase == PodExecuteDone {
+	if c.Status.Phase == PodExecuteDone && !c.TakenBack() {
 		return OutcomeNone, ""
 	}
 	return OutcomePending, ""
