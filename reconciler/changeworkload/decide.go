@@ -111,7 +111,7 @@ func Decide(in Input) Decision {
 		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost
 		d.Detail = "the workload is suspended, but the ChangeWorkload that knew the failed check was deleted: repair it or roll it back"
 		return d
-	case c.Status.Phase == v1alpha1.WorkloadSuccess:
+	case c.Status.Phase == v1alpha1.WorkloadSuccess && !unseen(in):
 		// Pods that come after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, reasonOf(c), detailOf(c)
 		d.Action = afterSuccess(in)
@@ -217,6 +217,10 @@ func holdOrNot(in Input) Action {
 func ours(in Input) bool {
 	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
 }
+
+// unseen says whether the version succeeded without a pod, as one that was
+// applied at 0 replicas does, and has pods now: they are the release.
+func unseen(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
 
 // forgotten says whether the suspension is of this attempt and this
 // ChangeWorkload is not the one that made it. Deleting a ChangeWorkload must

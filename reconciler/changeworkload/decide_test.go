@@ -160,6 +160,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"all passed and complete":                            {release(1, finished(1, 1), judged(1, "pass"), complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
 		"a replica that the cache has not seen is missing":   {release(2, finished(1, 1), judged(1, "pass"), complete1), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"scaled to nothing":                                  {release(0, complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
+		"scaled up from nothing after that":                  {release(1, finished(1, 1), was(success), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"a pod that passed and went is not missed":           {release(1, judged(1, "pass"), finished(2, 2), judged(2, "pass"), complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
 		"what replaces it is judged":                         {release(1, judged(1, "pass"), finished(2, 2), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"the first fail holds":                               {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},

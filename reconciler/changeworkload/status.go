@@ -99,7 +99,7 @@ func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
 		m.MarkUnknown(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
 	}
 	markOrder(next, in, d, m)
-	markJudged(d, m)
+	markJudged(in, d, m)
 	markHeld(in, d, m)
 }
 
@@ -117,7 +117,7 @@ func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.Condi
 	}
 }
 
-func markJudged(d Decision, m apis.ConditionManager) {
+func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:
 		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
@@ -127,6 +127,9 @@ func markJudged(d Decision, m apis.ConditionManager) {
 		// The number would make every pod a transition; counts.unjudged has it.
 		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedPass,
 			"pods passed that nobody judged: no-verdict is Pass")
+	case d.Phase == v1alpha1.WorkloadSuccess && len(in.ChangePods) == 0:
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
+			"the version had no pod when its roll-out ended; its first pods will be judged")
 	case d.Phase == v1alpha1.WorkloadSuccess || len(d.Tally.Failed) > 0:
 		info(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, "", "")
 	default:
