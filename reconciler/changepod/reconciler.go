@@ -93,7 +93,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	next, changed := derive(c, d, s, now)
 	if changed {
 		if wait := unsettled(d, now); wait > 0 {
-			again = sooner(again, wait)
+			again = wakeup.Sooner(again, wait)
 		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
 			return controller.NewRequeueAfter(retryStale) // decided on an old object
 		} else if err != nil {
@@ -101,7 +101,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		}
 	}
 	if !d.Deadline.IsZero() {
-		again = sooner(again, d.Deadline.Sub(now))
+		again = wakeup.Sooner(again, wakeup.Until(d.Deadline, now))
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)
@@ -182,15 +182,4 @@ func unsettled(d Decision, now time.Time) time.Duration {
 		return 0
 	}
 	return d.Since.Add(settle).Sub(now)
-}
-
-// sooner returns the shorter of two waits; 0 means none.
-func sooner(a, b time.Duration) time.Duration {
-	if b <= 0 {
-		b = time.Millisecond // due already: look again at once
-	}
-	if a == 0 || b < a {
-		return b
-	}
-	return a
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 // strangerTime is how long a verdict for a node that nobody knows is kept: the
@@ -102,10 +103,10 @@ func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, e
 			}
 			continue
 		case letterWait:
-			again = sooner(again, v.Time.Add(strangerTime+time.Second).Sub(in.Now))
+			again = wakeup.Sooner(again, wakeup.Until(v.Time.Add(strangerTime+time.Second), in.Now))
 		case letterSend:
 			due, next := r.wakeups.Due(key)
-			again = sooner(again, next)
+			again = wakeup.Sooner(again, next)
 			if due {
 				if err := r.sendVerdict(ctx, c, batch, v); err != nil {
 					return 0, err

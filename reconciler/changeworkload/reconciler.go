@@ -103,14 +103,14 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if err != nil {
 		return err
 	}
-	again = soonerOf(again, next)
+	again = wakeup.Sooner(again, next)
 	next, err = r.wakeOrder(ctx, in, d)
 	if err != nil {
 		return err
 	}
-	again = soonerOf(again, next)
+	again = wakeup.Sooner(again, next)
 	if !d.Deadline.IsZero() {
-		again = sooner(again, d.Deadline.Sub(in.Now))
+		again = wakeup.Sooner(again, wakeup.Until(d.Deadline, in.Now))
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)
@@ -215,21 +215,4 @@ func (r *Reconciler) record(ctx context.Context, in Input, d Decision, deploymen
 // workload is another version by now, or the ChangePod exists.
 func isStale(err error) bool {
 	return apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
-}
-
-// sooner returns the shorter of two waits, the second of which counts even
-// when it is over; 0 as the first means none.
-func sooner(a, b time.Duration) time.Duration {
-	if b <= 0 {
-		b = time.Millisecond
-	}
-	return soonerOf(a, b)
-}
-
-// soonerOf returns the shorter of two waits; 0 means none.
-func soonerOf(a, b time.Duration) time.Duration {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
 }

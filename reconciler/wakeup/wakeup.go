@@ -57,3 +57,15 @@ func (s *Schedule) Done(id string) {
 	s.due.Remove(id)
 	s.backoff.Forget(id)
 }
+
+// Sooner returns the shorter of two waits; 0 means none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// Until returns the wait for a time; one that is over is waited for a moment,
+// because 0 would mean that nothing is waited for.
+func Until(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }

@@ -38,3 +38,21 @@ func TestAnEventWhoseEffectIsThereStartsAnew(t *testing.T) {
 		t.Errorf("due %v in %s", now, next)
 	}
 }
+
+func TestTheSoonerOfTwoWaitsCounts(t *testing.T) {
+	for _, tc := range []struct{ a, b, want time.Duration }{
+		{0, 0, 0},
+		{0, 2, 2},
+		{2, 0, 2},
+		{1, 2, 1},
+		{2, 1, 1},
+	} {
+		if got := Sooner(tc.a, tc.b); got != tc.want {
+			t.Errorf("the sooner of %d and %d is %d", tc.a, tc.b, got)
+		}
+	}
+	now := time.Unix(10, 0)
+	if got := Until(now.Add(-time.Hour), now); got <= 0 {
+		t.Errorf("a time that is over is waited for for %s", got)
+	}
+}
