@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Simulated nodes beside the real one.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-e2e bench generate verify lint cluster
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-e2e bench generate verify lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -17,7 +17,7 @@ help: ## List the targets.
 demo: up ## Tell the story of a guarded release on the embedded cluster; leaves it up.
 	@$(CLUSTER) exec -- go run ./test/demo
 
-up: cluster ## Bring up the embedded cluster with Breakwater installed.
+up: cluster modules ## Bring up the embedded cluster with Breakwater installed.
 	@$(CLUSTER) up --nodes $(NODES)
 	@$(CLUSTER) exec -- $(MAKE) --no-print-directory install
 
@@ -61,6 +61,10 @@ verify: ## Fail when generated code, manifests, golden files or go.mod are not c
 
 lint: ## Lint Go and shell.
 	@hack/lint.sh
+
+# Nothing inside the cluster's namespace reaches a module proxy.
+modules:
+	@go mod download && go -C tools/test mod download
 
 cluster:
 	@mkdir -p bin && go -C test/cluster build -o $(CLUSTER) .
