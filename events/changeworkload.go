@@ -16,7 +16,7 @@ type Verb string
 
 // The verbs.
 const (
-	// VerbStarted: the ChangeWorkload left Init.
+	// VerbStarted: the release began. Sent again while its order is not open.
 	VerbStarted Verb = "started"
 	// VerbProgressed: its counts changed.
 	VerbProgressed Verb = "progressed"

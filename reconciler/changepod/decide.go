@@ -55,7 +55,7 @@ func Decide(in Input) Decision {
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
 	switch {
 	case c.JudgedByPerson():
-		return done(v1alpha1.PodPostFinish, v1alpha1.ReasonCheckFailed, "a person judged the batch", in.Now)
+		return done(v1alpha1.PodPostFinish, "", "a person judged the batch", in.Now)
 	case post != nil:
 		return done(v1alpha1.PodPostFinish, "", post.Message, post.Time.Time)
 	case pre != nil && v1alpha1.ParseVerdict(pre.Verdict) == v1alpha1.OutcomeFail:

@@ -20,7 +20,8 @@ func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Tim
 	st.Phase = d.Phase
 	st.Message = string(d.Message)
 	if st.PreTimeoutThreshold == 0 {
-		// Kept as it was when the batch began: its deadlines count from there.
+		// As they were when the batch began. They inform: the deadlines follow
+		// the settings in force.
 		st.PreTimeoutThreshold = int32(s.PreTimeout / time.Second)
 		st.PostTimeOutThreshold = int32(s.PostTimeout / time.Second)
 	}
