@@ -81,6 +81,10 @@ type Bypass struct {
 type Hold struct {
 	// Attempt is the attempt that was held.
 	Attempt int64 `json:"attempt"`
-	// Paused is a Deployment's spec.paused before we set it to true.
+	// Paused is a Deployment's spec.paused before we set it to true. It makes
+	// room for Former.
 	Paused bool `json:"paused"`
+	// Former is the value that the field of the kind that stops a roll-out had
+	// before: spec.paused of a Deployment, for instance. Nil: it was absent.
+	Former any `json:"former,omitempty"`
 }

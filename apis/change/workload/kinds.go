@@ -1,0 +1,94 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// ConfigMapName is the ConfigMap that names further kinds of workloads.
+const ConfigMapName = "config-workloads"
+
+// KindsKey is the key of the list of kinds in it.
+const KindsKey = "kinds"
+
+// maxKinds bounds the list: each kind costs watches and webhooks.
+const maxKinds = 16
+
+// entry is one kind as a person writes it.
+type entry struct {
+	// APIVersion is group and version, such as apps.kruise.io/v1alpha1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is the kind, such as CloneSet.
+	Kind string `json:"kind"`
+	// Resource is the plural. Default: the kind in lower case and an s.
+	Resource string `json:"resource"`
+	// Revisions is ReplicaSet or ControllerRevision.
+	Revisions Revisions `json:"revisions"`
+	// Pause is the path of the bool that stops a roll-out when it is true.
+	// Default: spec.paused.
+	Pause string `json:"pause"`
+}
+
+// Kinds returns the kinds that are built in and those of the ConfigMap's data.
+// An error names the entry, the field and the fix; no kind of the ConfigMap
+// counts then.
+func Kinds(data map[string]string) ([]Kind, error) {
+	kinds := BuiltIn()
+	var entries []entry
+	if err := yaml.UnmarshalStrict([]byte(data[KindsKey]), &entries); err != nil {
+		return kinds, fmt.Errorf("%s: %w", KindsKey, err)
+	}
+	if len(entries) > maxKinds {
+		return kinds, fmt.Errorf("%s: %d entries, but at most %d are watched", KindsKey, len(entries), maxKinds)
+	}
+	more := slices.Clone(kinds)
+	for i, e := range entries {
+		k, err := e.kind()
+		if err != nil {
+			return kinds, fmt.Errorf("%s[%d]%w", KindsKey, i, err)
+		}
+		// Webhooks are named by the kind alone.
+		if slices.ContainsFunc(more, func(o Kind) bool { return strings.EqualFold(o.Kind, k.Kind) }) {
+			return kinds, fmt.Errorf("%s[%d].kind: %s is there already: remove the entry", KindsKey, i, k.Kind)
+		}
+		more = append(more, k)
+	}
+	return more, nil
+}
+
+func (e entry) kind() (Kind, error) {
+	gv, err := schema.ParseGroupVersion(e.APIVersion)
+	if err != nil || gv.Group == "" || gv.Version == "" {
+		return Kind{}, fmt.Errorf(".apiVersion: %q is not group/version: write for example apps.kruise.io/v1alpha1", e.APIVersion)
+	}
+	if len(validation.IsDNS1035Label(strings.ToLower(e.Kind))) > 0 || e.Kind[:1] == strings.ToLower(e.Kind[:1]) {
+		return Kind{}, fmt.Errorf(".kind: %q is not a kind: write for example CloneSet", e.Kind)
+	}
+	resource := e.Resource
+	if resource == "" {
+		resource = strings.ToLower(e.Kind) + "s"
+	}
+	if len(validation.IsDNS1035Label(resource)) > 0 {
+		return Kind{}, fmt.Errorf(".resource: %q is not a resource: write the plural, for example clonesets", e.Resource)
+	}
+	if e.Revisions != ReplicaSets && e.Revisions != ControllerRevisions {
+		return Kind{}, fmt.Errorf(".revisions: %q is not known: write %s or %s", e.Revisions, ReplicaSets, ControllerRevisions)
+	}
+	pause := e.Pause
+	if pause == "" {
+		pause = "spec.paused"
+	}
+	path := strings.Split(pause, ".")
+	if path[0] != "spec" || len(path) < 2 || slices.Contains(path, "") {
+		return Kind{}, fmt.Errorf(".pause: %q is not a path below spec: write for example spec.updateStrategy.paused", e.Pause)
+	}
+	return Kind{
+		GroupVersionKind: gv.WithKind(e.Kind), Resource: resource, Revisions: e.Revisions,
+		Hold: Field{Path: path, Held: true}, Counts: CountReplicas,
+	}, nil
+}

@@ -1,0 +1,151 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// Workload is one workload, whatever its kind. It is read from the API's
+// object and never written back: changes are patches.
+type Workload struct {
+	Kind Kind
+	metav1.ObjectMeta
+	// Template is the pod template as our types know it.
+	Template corev1.PodTemplateSpec
+	// Replicas is how many pods are wanted.
+	Replicas int32
+	// Rolling: the workload's controller replaces pods of an old version by
+	// itself. False for the strategies Recreate and OnDelete.
+	Rolling bool
+	// OnDelete: it replaces a pod only when somebody has deleted it.
+	OnDelete bool
+	// InProgress: pods may still be replaced, or would be if nothing held them.
+	InProgress bool
+	// Complete: every wanted pod is of the current version and available.
+	Complete bool
+	// HoldValue is the value of the field Kind.Hold; nil when it is absent.
+	HoldValue any
+	// holdDepth is how many names of the path of Kind.Hold are there.
+	holdDepth int
+}
+
+// Held says whether the roll-out is held now, by whomever.
+func (w *Workload) Held() bool { return w.HoldValue == w.Kind.Hold.Held }
+
+// shape has the fields that kinds of workloads share.
+type shape struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Replicas       *int32                 `json:"replicas"`
+		Template       corev1.PodTemplateSpec `json:"template"`
+		Strategy       strategy               `json:"strategy"`
+		UpdateStrategy strategy               `json:"updateStrategy"`
+	} `json:"spec"`
+	Status status `json:"status"`
+}
+
+// strategy has the type where the kind has one: Argo's has none.
+type strategy struct {
+	Type string `json:"type"`
+}
+
+type status struct {
+	// ObservedGeneration is a number everywhere but in Argo's Rollout.
+	ObservedGeneration     intstr.IntOrString `json:"observedGeneration"`
+	Replicas               int32              `json:"replicas"`
+	UpdatedReplicas        int32              `json:"updatedReplicas"`
+	AvailableReplicas      int32              `json:"availableReplicas"`
+	DesiredNumberScheduled int32              `json:"desiredNumberScheduled"`
+	CurrentNumberScheduled int32              `json:"currentNumberScheduled"`
+	UpdatedNumberScheduled int32              `json:"updatedNumberScheduled"`
+	NumberAvailable        int32              `json:"numberAvailable"`
+}
+
+// Read reads a workload from its JSON.
+func Read(kind Kind, raw []byte) (*Workload, error) {
+	var content map[string]any
+	if err := json.Unmarshal(raw, &content); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", kind.Kind, err)
+	}
+	return read(kind, raw, content)
+}
+
+// FromUnstructured reads a workload from an object of a dynamic client.
+func FromUnstructured(kind Kind, u *unstructured.Unstructured) (*Workload, error) {
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", kind.Kind, err)
+	}
+	return read(kind, raw, u.Object)
+}
+
+func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
+	var s shape
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", kind.Kind, err)
+	}
+	c := countsOf(kind, s)
+	w := &Workload{
+		Kind:       kind,
+		ObjectMeta: s.Metadata,
+		Template:   s.Spec.Template,
+		Replicas:   c.wanted,
+		Rolling:    rolling(s.Spec.Strategy) && rolling(s.Spec.UpdateStrategy),
+		InProgress: !c.observed || c.updated < c.wanted || c.all > c.updated,
+	}
+	w.Complete = !w.InProgress && c.available >= c.wanted
+	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
+	for i := range kind.Hold.Path {
+		value, found, err := unstructured.NestedFieldNoCopy(content, kind.Hold.Path[:i+1]...)
+		if err != nil || !found || value == nil {
+			break
+		}
+		w.holdDepth = i + 1
+		if w.holdDepth == len(kind.Hold.Path) {
+			w.HoldValue = number(value)
+		}
+	}
+	return w, nil
+}
+
+// counts are pods: wanted, there at all, of the current version, and available.
+type counts struct {
+	observed                        bool
+	wanted, all, updated, available int32
+}
+
+func countsOf(kind Kind, s shape) counts {
+	st := s.Status
+	c := counts{observed: int64(st.ObservedGeneration.IntValue()) >= s.Metadata.Generation}
+	switch kind.Counts {
+	case CountScheduled:
+		c.wanted, c.all = st.DesiredNumberScheduled, st.CurrentNumberScheduled
+		c.updated, c.available = st.UpdatedNumberScheduled, st.NumberAvailable
+	case CountReplicas:
+		c.wanted, c.all = ptr.Deref(s.Spec.Replicas, 1), st.Replicas
+		c.updated, c.available = st.UpdatedReplicas, st.AvailableReplicas
+	}
+	return c
+}
+
+func rolling(s strategy) bool { return s.Type == "" || s.Type == "RollingUpdate" }
+
+// number makes whole numbers of all decoders an int64.
+func number(value any) any {
+	switch n := value.(type) {
+	case float64:
+		return int64(n)
+	case int:
+		return int64(n)
+	case int32:
+		return int64(n)
+	default:
+		return value
+	}
+}

@@ -1,0 +1,28 @@
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Version returns the version of a pod template: 32 hexadecimal characters of
+// the SHA-256 of its JSON. The API server has set all defaults when admission
+// and reconcilers see a template, so equal intent is equal JSON.
+//
+// For other kinds than Deployment the kind is part of it, so that two workloads
+// of one name and template have versions, and so ChangeWorkloads, of their own.
+func Version(kind Kind, template *corev1.PodTemplateSpec) (string, error) {
+	raw, err := json.Marshal(template)
+	if err != nil {
+		return "", fmt.Errorf("hash the pod template: %w", err)
+	}
+	if kind.GroupKind() != Deployment.GroupKind() {
+		raw = append([]byte(kind.GroupKind().String()+"\n"), raw...)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16]), nil
+}
