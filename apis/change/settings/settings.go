@@ -27,6 +27,15 @@ type Settings struct {
 	PostTimeout time.Duration
 	// OrderTimeout is how long the server is asked to take an order. Default 120s.
 	OrderTimeout time.Duration
+	// SelfHealing: a release whose pods do not come up goes back. Default true.
+	SelfHealing bool
+	// HealAfter is how long its pods may take to come up. Default 2m.
+	HealAfter time.Duration
+	// AutomaticRollback: a release that failed its check goes back. Default false.
+	AutomaticRollback bool
+	// HistoryLimit is how many templates of successful versions are kept of a
+	// workload. Default 10.
+	HistoryLimit int
 }
 
 // Default returns the values that hold where no OpsConfigInfo says otherwise.
@@ -38,6 +47,9 @@ func Default() Settings {
 		PreTimeout:    120 * time.Second,
 		PostTimeout:   120 * time.Second,
 		OrderTimeout:  120 * time.Second,
+		SelfHealing:   true,
+		HealAfter:     2 * time.Minute,
+		HistoryLimit:  10,
 	}
 }
 
@@ -91,6 +103,11 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 			s.BatchPercent = n
 		}
 		return
+	case v1alpha1.ConfigSelfHealing:
+		s.SelfHealing = spec.Enable
+	case v1alpha1.ConfigAutomaticRollback:
+		s.AutomaticRollback = spec.Enable
+		return
 	}
 	if !spec.Enable {
 		return
@@ -108,6 +125,12 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		setDuration(&s.PostTimeout, spec.Content)
 	case v1alpha1.ConfigOrderTimeout:
 		setDuration(&s.OrderTimeout, spec.Content)
+	case v1alpha1.ConfigSelfHealing:
+		setDuration(&s.HealAfter, spec.Content)
+	case v1alpha1.ConfigHistoryLimit:
+		if n, err := v1alpha1.ParseCount(spec.Content); err == nil {
+			s.HistoryLimit = n
+		}
 	}
 }
 

@@ -41,6 +41,10 @@ var (
 	// ChangeWorkloadInbox is written by callback, deadletter (add) and the
 	// ChangeWorkload reconciler (remove).
 	ChangeWorkloadInbox = []string{"inbox"}
+	// ChangeWorkloadHistory is written by the History reconciler.
+	ChangeWorkloadHistory = []string{"keptAs"}
+	// ChangeWorkloadRollback is written by the Rollback reconciler.
+	ChangeWorkloadRollback = []string{"rollback"}
 )
 
 // OpsConfigInfoDerived are the fields of an OpsConfigInfo's status.

@@ -141,6 +141,15 @@ type ChangeWorkloadStatus struct {
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=64
 	Inbox []InboxVerdict `json:"inbox,omitempty"`
+
+	// KeptAs names the ControllerRevision that holds the template of this
+	// release: it was a Success. Written by the History reconciler.
+	// +optional
+	KeptAs string `json:"keptAs,omitempty"`
+	// Rollback says that the workload went back from this release, and where
+	// to. Written by the Rollback reconciler.
+	// +optional
+	Rollback *Rollback `json:"rollback,omitempty"`
 }
 
 // PodCounts counts the pods of a release.

@@ -34,6 +34,16 @@ const (
 	// ConfigOrderTimeout (content: a duration): how long the server is asked
 	// to take an order. Default: 120s.
 	ConfigOrderTimeout ConfigType = "order-timeout"
+	// ConfigSelfHealing (content: a duration; empty is the default): a release
+	// whose new pods do not come up for that long goes back to the version that
+	// runs beside it. Default: enabled, 2m.
+	ConfigSelfHealing ConfigType = "self-healing"
+	// ConfigAutomaticRollback (no content): a release that failed its check goes
+	// back to the newest version that succeeded. Default: disabled.
+	ConfigAutomaticRollback ConfigType = "automatic-rollback"
+	// ConfigHistoryLimit (content: a number, 1 to 100): how many templates of
+	// successful versions are kept of a workload. Default: 10.
+	ConfigHistoryLimit ConfigType = "history-limit"
 )
 
 // NoVerdictPolicy is the content of ConfigNoVerdict.
@@ -64,6 +74,10 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigPreTimeout:    duration,
 	ConfigPostTimeout:   duration,
 	ConfigOrderTimeout:  duration,
+
+	ConfigSelfHealing:       func(s string) error { _, err := ParseOptionalDuration(s, 0); return err },
+	ConfigAutomaticRollback: noContent,
+	ConfigHistoryLimit:      func(s string) error { _, err := ParseCount(s); return err },
 }
 
 // ConfigTypes returns every type, sorted.
@@ -125,4 +139,22 @@ func ParseNoVerdict(s string) (NoVerdictPolicy, error) {
 		return p, nil
 	}
 	return "", fmt.Errorf("%q is not a policy: write Pass, Hold or Fail", s)
+}
+
+// ParseOptionalDuration reads a duration as ParseDuration does; an empty
+// content is the default.
+func ParseOptionalDuration(s string, byDefault time.Duration) (time.Duration, error) {
+	if strings.TrimSpace(s) == "" {
+		return byDefault, nil
+	}
+	return ParseDuration(s)
+}
+
+// ParseCount reads a whole number from 1 to 100.
+func ParseCount(s string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil || n < 1 || n > 100 {
+		return 0, fmt.Errorf("%q is not a count: write a whole number from 1 to 100", s)
+	}
+	return n, nil
 }

@@ -41,6 +41,12 @@ func TestOpsConfigInfoValidation(t *testing.T) {
 		"a time-out of less than a second is refused":     {OpsConfigInfoSpec{Type: ConfigPreTimeout, Content: "999ms", Enable: true}, "spec.content", "out of range"},
 		"a time-out of more than a day is refused":        {OpsConfigInfoSpec{Type: ConfigPostTimeout, Content: "24h1s", Enable: true}, "spec.content", "out of range"},
 		"an order's time-out is a duration":               {spec: OpsConfigInfoSpec{Type: ConfigOrderTimeout, Content: "2m", Enable: true}},
+		"self-healing needs no duration":                  {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Enable: true}},
+		"self-healing may have one":                       {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5m", Enable: true}},
+		"self-healing refuses what is none":               {OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5", Enable: true}, "spec.content", "90s or 2m"},
+		"automatic rollback refuses a content":            {OpsConfigInfoSpec{Type: ConfigAutomaticRollback, Content: "on", Enable: true}, "spec.content", "use enable"},
+		"the history's limit is a number":                 {spec: OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "3", Enable: true}},
+		"a history of nothing is refused":                 {OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "0", Enable: true}, "spec.content", "from 1 to 100"},
 		"an unknown type is refused and the known listed": {OpsConfigInfoSpec{Type: "isblockingup", Enable: true}, "spec.type", "isBlockingUp, isBranch"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,6 +55,23 @@ const (
 	// ReasonReleaseDenied: an update of a suspended workload was refused.
 	ReasonReleaseDenied = "ReleaseDenied"
 
+	// ReasonSelfHealed: the pods of a release did not come up, and the workload
+	// went back to the version that ran beside it.
+	ReasonSelfHealed = "SelfHealed"
+	// ReasonRolledBack: a release failed its check and the workload went back to
+	// the newest version that succeeded, by itself.
+	ReasonRolledBack = "RolledBack"
+	// ReasonRollbackRequested: the workload went back because a person asked.
+	ReasonRollbackRequested = "RollbackRequested"
+	// ReasonRollbackDropped: a request to go back was not carried out.
+	ReasonRollbackDropped = "RollbackDropped"
+	// ReasonRollbackImpossible: a release should go back, and nothing is known to
+	// be good.
+	ReasonRollbackImpossible = "RollbackImpossible"
+	// ReasonHistorySelected: the workload's selector matches the history that is
+	// kept of it, so its controller would take it for its own; none is kept.
+	ReasonHistorySelected = "HistorySelected"
+
 	// ReasonUndelivered: an event about the object reached no function. What
 	// waits for it is sent again by its reconciler.
 	ReasonUndelivered = "EventUndelivered"
