@@ -46,6 +46,7 @@ func (d *Double) newCheck(n *node, stage Stage) *check {
 	if d.script.CallbackURL != "" {
 		c.url = d.script.CallbackURL
 	}
+	n.due = stage
 	return c
 }
 
@@ -101,6 +102,10 @@ func (d *Double) end(c *check, how Ending) {
 	if how == Judged {
 		c.node.passed[c.stage] = passes(c.behaviour.Verdict)
 	}
+	if c.silent() {
+		c.node.due = ""
+	}
+	d.keepNode(c.node)
 }
 
 // lateEnd stores the judgement of a check that had timed out.
@@ -109,14 +114,18 @@ func (d *Double) lateEnd(c *check) {
 	defer d.mu.Unlock()
 	c.node.state = lateEndOf(c.stage, c.node.state)
 	c.node.passed[c.stage] = passes(c.behaviour.Verdict)
+	d.keepNode(c.node)
 }
 
 func passes(word string) bool { return strings.EqualFold(word, "pass") }
 
+// silent says whether nothing is called back.
+func (c *check) silent() bool { return c.behaviour.Lost || c.url == "" }
+
 // callBack sends the callback and its copies. Nothing is ever sent again
 // because of its answer.
 func (d *Double) callBack(ctx context.Context, c *check, how Ending) {
-	if c.behaviour.Lost || c.url == "" {
+	if c.silent() {
 		return
 	}
 	for i := range max(1, c.behaviour.Copies) {

@@ -78,8 +78,9 @@ func (d *Double) control() {
 	d.mux.HandleFunc("GET /double/log", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, d.Log().of(r.URL.Query().Get("order")))
 	})
-	d.mux.HandleFunc("GET /double/nodes", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, d.Nodes())
+	d.mux.HandleFunc("GET /double/nodes", func(w http.ResponseWriter, r *http.Request) {
+		part := r.URL.Query().Get("order")
+		writeJSON(w, http.StatusOK, slices.DeleteFunc(d.Nodes(), func(n Node) bool { return !strings.Contains(n.Order, part) }))
 	})
 	d.mux.HandleFunc("GET /double/orders", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, d.Orders())

@@ -25,19 +25,20 @@ func (d *Double) deliver(ctx context.Context, c *check, m message) {
 		entry.As = asJSON
 	}
 	request, body, err := c.request(ctx, m)
+	entry.Body = string(body)
+	n := d.noteSending(c, entry)
 	if err != nil {
 		entry.Error = err.Error()
-		d.noteCallback(entry)
+		d.noteCallback(n, entry)
 		return
 	}
-	entry.Body = string(body)
 	d.signTo(request.Header, c.node.order.platform, body, entry.Sent.Add(c.behaviour.Skew.Duration), c.behaviour.BadSignature)
 	entry.Status, err = d.post(request)
 	if err != nil {
 		entry.Error = err.Error()
 	}
 	entry.Done = d.options.Clock.Now()
-	d.noteCallback(entry)
+	d.noteCallback(n, entry)
 }
 
 // post returns the status. The answer's body is read and not looked at.

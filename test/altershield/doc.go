@@ -33,9 +33,12 @@
 //	PUT    /double/script   sets the script (204, or 400 with the mistake)
 //	GET    /double/script   shows it
 //	GET    /double/log      calls and callbacks with times; ?order=part of an order id
-//	GET    /double/nodes    all nodes; GET /double/orders all orders
-//	DELETE /double          forgets everything, the script too
+//	GET    /double/nodes    nodes, likewise; GET /double/orders all orders
+//	DELETE /double          forgets everything, the script too, and its file
 //	GET    /double/health   200
+//
+// Persist (STATE_FILE) keeps all of it in a file, as the server does in a
+// database: a double that was killed goes on where it was.
 //
 // # Scripts
 //

@@ -3,6 +3,7 @@ package altershield
 import (
 	"context"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -71,8 +72,11 @@ type Double struct {
 	nodeList []*node
 	log      journal
 	lastID   int64
-	pending  int
-	idle     chan struct{} // closed while nothing is pending
+	// file is where Persist keeps the state, or nil; sends counts callbacks.
+	file    *os.File
+	sends   int
+	pending int
+	idle    chan struct{} // closed while nothing is pending
 }
 
 type orderKey struct{ platform, bizExecOrderID string }
@@ -111,6 +115,7 @@ func (d *Double) SetScript(s Script) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.script, d.progress = s, newProgress(s)
+	d.keep(record{Script: &s})
 	return nil
 }
 
@@ -154,6 +159,7 @@ func (d *Double) clear() {
 	d.progress = newProgress(d.script)
 	d.orders, d.nodes, d.nodeList = map[orderKey]*order{}, map[string]*node{}, nil
 	d.log = journal{}
+	d.forget()
 }
 
 // background runs f and counts it as under way until it returns. d.mu is held.

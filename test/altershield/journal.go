@@ -60,17 +60,40 @@ type journal struct {
 func (d *Double) noteCall(e CallEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.log.seq++
-	e.Seq = d.log.seq
-	d.log.Calls = trim(&d.log.Dropped, append(d.log.Calls, e))
+	d.log.addCall(e)
+	d.keep(record{Call: &e})
 }
 
-func (d *Double) noteCallback(e CallbackEntry) {
+// noteSending writes down that a callback is about to be sent, and returns its
+// number: whoever reads the log of a double that died must not take it for one
+// that was never sent.
+func (d *Double) noteSending(c *check, e CallbackEntry) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.log.seq++
-	e.Seq = d.log.seq
-	d.log.Callbacks = trim(&d.log.Dropped, append(d.log.Callbacks, e))
+	d.sends++
+	d.keep(record{Sending: &sending{d.sends, e}})
+	c.node.due = ""
+	d.keepNode(c.node)
+	return d.sends
+}
+
+func (d *Double) noteCallback(n int, e CallbackEntry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log.addCallback(e)
+	d.keep(record{Sent: &sending{n, e}})
+}
+
+func (j *journal) addCall(e CallEntry) {
+	j.seq++
+	e.Seq = j.seq
+	j.Calls = trim(&j.Dropped, append(j.Calls, e))
+}
+
+func (j *journal) addCallback(e CallbackEntry) {
+	j.seq++
+	e.Seq = j.seq
+	j.Callbacks = trim(&j.Dropped, append(j.Callbacks, e))
 }
 
 func trim[E any](dropped *int, entries []E) []E {

@@ -39,6 +39,8 @@ type node struct {
 	extInfo   map[string]any
 	// passed has a stage that was judged.
 	passed map[Stage]bool
+	// due is the stage whose check runs, or whose callback was not sent yet.
+	due Stage
 }
 
 // act is the server's logic behind an action. The check that it begins, if

@@ -132,8 +132,15 @@ func (d *Double) process(header http.Header, action string, body []byte) reply {
 	answer, c := d.act(action, in)
 	out := resultReply(answer)
 	out.check = c
-	if c != nil {
+	if action != actionRetrieve {
+		d.keepOrder(d.orders[orderKey{in.text("platform"), in.text("bizExecOrderId")}])
+	}
+	switch {
+	case c != nil:
 		out.node = c.node.id
+		d.keepNode(c.node)
+	case action == actionFinish:
+		d.keepNode(d.nodes[in.text("nodeId")]) // accepted, and dead
 	}
 	return out
 }

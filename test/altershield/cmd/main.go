@@ -1,6 +1,5 @@
 // Command cmd is the double of the AlterShield server as an image. It is for
-// tests and demonstrations: it has no persistence and no authentication of its
-// own interface.
+// tests and demonstrations: it has no authentication of its own interface.
 package main
 
 import (
@@ -30,6 +29,9 @@ type environment struct {
 	Scene        string
 	Generation1  bool
 	CheckTimeout time.Duration `envconfig:"CHECK_TIMEOUT"`
+	// StateFile is where it remembers across a restart of its process; empty:
+	// nowhere.
+	StateFile string `envconfig:"STATE_FILE"`
 }
 
 func main() {
@@ -58,6 +60,11 @@ func serve(ctx context.Context, env environment) error {
 		Generation1:  env.Generation1,
 		CheckTimeout: env.CheckTimeout,
 	})
+	if env.StateFile != "" {
+		if err := double.Persist(env.StateFile); err != nil {
+			return err
+		}
+	}
 	server := &http.Server{Addr: env.Listen, Handler: double.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

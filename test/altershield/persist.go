@@ -1,0 +1,188 @@
+package altershield
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// maxLine bounds one record of the file, in bytes.
+const maxLine = 16 << 20
+
+// record is one line of the file: what the double knows from then on.
+type record struct {
+	Script *Script      `json:"script,omitempty"`
+	Order  *orderRecord `json:"order,omitempty"`
+	Node   *nodeRecord  `json:"node,omitempty"`
+	Call   *CallEntry   `json:"call,omitempty"`
+	// Sending is a callback that is about to be sent, Sent what came of it.
+	Sending *sending `json:"sending,omitempty"`
+	Sent    *sending `json:"sent,omitempty"`
+}
+
+type sending struct {
+	N     int           `json:"n"`
+	Entry CallbackEntry `json:"entry"`
+}
+
+type orderRecord struct {
+	ID, Biz, Platform, Scene, State string
+	Apps                            []string
+	Emergency                       bool
+}
+
+type nodeRecord struct {
+	ID, Biz, Platform, Step string
+	State                   State
+	Emergency               bool
+	BatchNo, Total, InPhase int64
+	Start, Finish           time.Time
+	Locations               []string
+	ExtInfo                 map[string]any
+	Passed                  map[Stage]bool
+	Due                     Stage
+}
+
+// Persist has the double remember in a file, as the server does in its
+// database. What the file has is taken over first, and checks that were under
+// way begin again; a callback that was being sent when the process died is not
+// sent again, and is in the log with status 0. Call it before serving, once.
+//
+// The file outlives the process, and not the machine: nothing is synced.
+func (d *Double) Persist(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the state: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.replay(f); err != nil {
+		return errors.Join(fmt.Errorf("read the state %s: %w", path, err), f.Close())
+	}
+	d.file = f
+	for _, n := range d.nodeList {
+		if n.due == "" {
+			continue
+		}
+		c := d.newCheck(n, n.due)
+		close(c.answered) // whoever asked was answered, or will ask again
+		d.background(func(ctx context.Context) { d.run(ctx, c) })
+	}
+	return nil
+}
+
+// replay takes over what the file has. A last line that is cut off was never
+// answered to anybody. d.mu is held.
+func (d *Double) replay(from io.Reader) error {
+	open := map[int]CallbackEntry{}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var r record
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue
+		}
+		switch {
+		case r.Script != nil:
+			d.script, d.progress = *r.Script, newProgress(*r.Script)
+		case r.Order != nil:
+			d.restoreOrder(*r.Order)
+		case r.Node != nil:
+			d.restoreNode(*r.Node)
+		case r.Call != nil:
+			d.log.addCall(*r.Call)
+		case r.Sending != nil:
+			open[r.Sending.N] = r.Sending.Entry
+			d.sends = max(d.sends, r.Sending.N)
+		case r.Sent != nil:
+			delete(open, r.Sent.N)
+			d.log.addCallback(r.Sent.Entry)
+		}
+	}
+	for _, e := range open {
+		e.Error = "the double ended before the answer came"
+		d.log.addCallback(e)
+	}
+	return lines.Err()
+}
+
+func (d *Double) restoreOrder(r orderRecord) {
+	key := orderKey{r.Platform, r.Biz}
+	o := d.orders[key]
+	if o == nil {
+		o = &order{}
+		d.orders[key] = o
+	}
+	*o = order{
+		id: r.ID, biz: r.Biz, platform: r.Platform, scene: r.Scene, apps: r.Apps, emergency: r.Emergency, state: r.State,
+	}
+}
+
+func (d *Double) restoreNode(r nodeRecord) {
+	n := d.nodes[r.ID]
+	if n == nil {
+		n = &node{}
+		d.nodes[r.ID] = n
+		d.nodeList = append(d.nodeList, n)
+	}
+	*n = node{
+		id: r.ID, order: d.orders[orderKey{r.Platform, r.Biz}], step: r.Step, state: r.State, emergency: r.Emergency,
+		batchNo: r.BatchNo, total: r.Total, inPhase: r.InPhase, start: r.Start, finish: r.Finish,
+		locations: r.Locations, extInfo: r.ExtInfo, passed: r.Passed, due: r.Due,
+	}
+	if n.passed == nil {
+		n.passed = map[Stage]bool{}
+	}
+}
+
+// keepOrder and keepNode write down what an order or a node is now. d.mu is held.
+func (d *Double) keepOrder(o *order) {
+	if o == nil {
+		return
+	}
+	d.keep(record{Order: &orderRecord{
+		ID: o.id, Biz: o.biz, Platform: o.platform, Scene: o.scene, State: o.state, Apps: o.apps, Emergency: o.emergency,
+	}})
+}
+
+func (d *Double) keepNode(n *node) {
+	if n == nil {
+		return
+	}
+	d.keep(record{Node: &nodeRecord{
+		ID: n.id, Biz: n.order.biz, Platform: n.order.platform, Step: n.step, State: n.state, Emergency: n.emergency,
+		BatchNo: n.batchNo, Total: n.total, InPhase: n.inPhase, Start: n.start, Finish: n.finish,
+		Locations: n.locations, ExtInfo: n.extInfo, Passed: n.passed, Due: n.due,
+	}})
+}
+
+// keep appends a record. A double that cannot remember must not go on as if it
+// could. d.mu is held.
+func (d *Double) keep(r record) {
+	if d.file == nil {
+		return
+	}
+	raw, err := json.Marshal(r)
+	if err == nil {
+		_, err = d.file.Write(append(raw, '\n'))
+	}
+	if err != nil && !errors.Is(err, fs.ErrClosed) {
+		panic(fmt.Errorf("write the state: %w", err))
+	}
+}
+
+// forget empties the file. d.mu is held.
+func (d *Double) forget() {
+	if d.file == nil {
+		return
+	}
+	if err := d.file.Truncate(0); err != nil {
+		panic(fmt.Errorf("empty the state: %w", err))
+	}
+}
