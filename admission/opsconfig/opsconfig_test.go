@@ -2,6 +2,7 @@ package opsconfig
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,7 +55,7 @@ func TestTheValidatorNamesTheField(t *testing.T) {
 			in: v1alpha1.OpsConfigInfoSpec{Type: "isBranche"},
 			want: &metav1.StatusCause{
 				Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.type",
-				Message: `unknown type "isBranche": known types are isBlockingUp, isBranch, no-verdict, order-timeout, post-timeout, pre-timeout, wait-threshold`,
+				Message: `unknown type "isBranche": known types are ` + strings.Join(v1alpha1.ConfigTypes(), ", "),
 			},
 		},
 		"a content that cannot be understood": {

@@ -6,9 +6,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
 
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -92,6 +94,21 @@ func TestAPassThatNobodyGaveIsNeverSilent(t *testing.T) {
 	}
 	if c.Status.Counts.Unjudged != 1 {
 		t.Errorf("counts are %+v", c.Status.Counts)
+	}
+}
+
+func TestInShadowAFailIsToldAndNothingIsHeld(t *testing.T) {
+	in := release(1, finished(1, 1), judged(1, "fail"))
+	in.Settings = settings.From([]*v1alpha1.OpsConfigInfo{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace},
+		Spec:       v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigShadow, Enable: true},
+	}})
+	if d := Decide(in); d.Phase != v1alpha1.WorkloadSuspend || d.Action != ActionNone {
+		t.Errorf("decided %s and %q", d.Phase, d.Action)
+	}
+	cond := written(in).Status.GetCondition(v1alpha1.WorkloadHeld)
+	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonShadow {
+		t.Errorf("Held is %+v", cond)
 	}
 }
 

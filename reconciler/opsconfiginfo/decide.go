@@ -50,6 +50,11 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 			return "on: a failed check suspends the workload"
 		}
 		return "off: a failed check suspends nothing"
+	case v1alpha1.ConfigShadow:
+		if s.Shadow {
+			return "on: guards decide, count and report; nothing is refused or held"
+		}
+		return "off: guards refuse and hold"
 	case v1alpha1.ConfigBatch:
 		if s.BatchPercent > 0 {
 			return fmt.Sprintf("on: pods are judged in batches of %d%% of the replicas", s.BatchPercent)

@@ -1,6 +1,7 @@
 package opsconfiginfo
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,14 @@ func TestDecide(t *testing.T) {
 			object: object("a", 1, spec{Type: "isBlockingUp"}),
 			want:   applied("off: a failed check suspends nothing"),
 		},
+		"shadow that is on": {
+			object: object("a", 1, spec{Type: "shadow", Enable: true}),
+			want:   applied("on: guards decide, count and report; nothing is refused or held"),
+		},
+		"shadow that is off": {
+			object: object("a", 1, spec{Type: "shadow"}),
+			want:   applied("off: guards refuse and hold"),
+		},
 		"batches that are on": {
 			object: object("a", 1, spec{Type: "isBranch", Content: "10", Enable: true}),
 			want:   applied("on: pods are judged in batches of 10% of the replicas"),
@@ -67,7 +76,7 @@ func TestDecide(t *testing.T) {
 		"an unknown type is invalid": {
 			object: object("a", 1, spec{Type: "isBlokingUp", Enable: true}),
 			want: Decision{Reason: "Invalid", Message: "unknown type \"isBlokingUp\": spec.type: " +
-				"known types are isBlockingUp, isBranch, no-verdict, order-timeout, post-timeout, pre-timeout, wait-threshold"},
+				"known types are " + strings.Join(v1alpha1.ConfigTypes(), ", ")},
 		},
 		"a content that does not read is invalid": {
 			object: wrong,

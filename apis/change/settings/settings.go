@@ -12,6 +12,10 @@ import (
 
 // Settings are the values in force. docs/configuration.md has the same table.
 type Settings struct {
+	// Shadow: what would have been refused, held or rolled back is told, and is
+	// not. The switches of what would do so are false then, whatever their
+	// objects say, so that nobody has to ask for both. Default false.
+	Shadow bool
 	// Blocking: a failed check suspends the workload. Default true.
 	Blocking bool
 	// BatchPercent is the size of a batch in per cent of the replicas; 0 means
@@ -68,6 +72,10 @@ func From(objects []*v1alpha1.OpsConfigInfo) Settings {
 	for _, c := range Effective(objects) {
 		apply(&s, c.Spec)
 	}
+	if s.Shadow {
+		// Every switch that refuses, holds or changes a workload is off.
+		s.Blocking, s.SelfHealing, s.AutomaticRollback = false, false, false
+	}
 	return s
 }
 
@@ -97,6 +105,9 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 	switch spec.Type {
 	case v1alpha1.ConfigBlocking:
 		s.Blocking = spec.Enable
+		return
+	case v1alpha1.ConfigShadow:
+		s.Shadow = spec.Enable
 		return
 	case v1alpha1.ConfigBatch:
 		if n, err := v1alpha1.ParsePercent(spec.Content); err == nil && spec.Enable {

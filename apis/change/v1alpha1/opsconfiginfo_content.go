@@ -44,6 +44,10 @@ const (
 	// ConfigHistoryLimit (content: a number, 1 to 100): how many templates of
 	// successful versions are kept of a workload. Default: 10.
 	ConfigHistoryLimit ConfigType = "history-limit"
+	// ConfigShadow (no content): every guard decides, counts and reports, and
+	// neither refuses nor holds. It stands above ConfigBlocking. Default:
+	// disabled.
+	ConfigShadow ConfigType = "shadow"
 )
 
 // NoVerdictPolicy is the content of ConfigNoVerdict.
@@ -78,6 +82,7 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigSelfHealing:       func(s string) error { _, err := ParseOptionalDuration(s, 0); return err },
 	ConfigAutomaticRollback: noContent,
 	ConfigHistoryLimit:      func(s string) error { _, err := ParseCount(s); return err },
+	ConfigShadow:            noContent,
 }
 
 // ConfigTypes returns every type, sorted.

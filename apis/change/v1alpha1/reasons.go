@@ -46,6 +46,9 @@ const (
 	ReasonSuspended = "Suspended"
 	// ReasonNotBlocking: a check failed, but isBlockingUp is off.
 	ReasonNotBlocking = "BlockingDisabled"
+	// ReasonShadow: a check failed, or a release would have been refused, but
+	// OpsConfigInfo shadow is on.
+	ReasonShadow = "Shadow"
 	// ReasonResumed: the hold and the suspension ended.
 	ReasonResumed = "Resumed"
 	// ReasonRepairAdmitted: an update with IgnoredSuspendLabel was admitted.

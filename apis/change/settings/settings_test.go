@@ -1,0 +1,36 @@
+package settings
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestShadowStandsAboveEverythingThatRefusesOrHolds(t *testing.T) {
+	object := func(kind v1alpha1.ConfigType, enable bool) *v1alpha1.OpsConfigInfo {
+		return &v1alpha1.OpsConfigInfo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: string(kind)},
+			Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Enable: enable},
+		}
+	}
+	blocking, shadow := Default(), Default()
+	shadow.Shadow, shadow.Blocking, shadow.SelfHealing = true, false, false
+	for name, tc := range map[string]struct {
+		objects []*v1alpha1.OpsConfigInfo
+		want    Settings
+	}{
+		"off by default":      {nil, blocking},
+		"off":                 {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, false)}, blocking},
+		"on":                  {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, true)}, shadow},
+		"on, blocking beside": {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigBlocking, true), object(v1alpha1.ConfigAutomaticRollback, true), object(v1alpha1.ConfigShadow, true)}, shadow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, From(tc.objects)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
