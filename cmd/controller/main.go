@@ -18,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/deployment"
+	"github.com/breakwater-dev/breakwater/reconciler/history"
 	"github.com/breakwater-dev/breakwater/reconciler/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/reconciler/pod"
 )
@@ -36,6 +37,7 @@ func controllers(out *outbox) []injection.ControllerConstructor {
 	return []injection.ControllerConstructor{
 		deployment.NewController,
 		opsconfiginfo.NewController,
+		history.NewController,
 		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return pod.NewController(ctx, cmw, s)
 		}),
