@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// answerChecks look back at all the answers of the run.
+func answerChecks() []check {
+	return []check{
+		{"every call is answered with HTTP 200 and the envelope", required, answersWithTheEnvelope},
+		{"success, resultCode, msg and domain are always there, if null", published, namesAllFields},
+		{"a refusal has a code", required, givesACode},
+	}
+}
+
+// readable are the calls that a judge has to understand: it may answer others
+// with HTTP 400.
+func (s *side) readable() []exchange {
+	return slices.DeleteFunc(s.wire.all(), func(e exchange) bool { return e.status == http.StatusBadRequest })
+}
+
+func answersWithTheEnvelope(_ context.Context, s *side) error {
+	for _, e := range s.readable() {
+		if e.broken != nil {
+			return fmt.Errorf("%s got no answer: %w", e.action, e.broken)
+		}
+		if e.status != http.StatusOK {
+			return fmt.Errorf("%s was answered with HTTP %d: %s", e.action, e.status, head(e.answer))
+		}
+		if _, err := e.envelope(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func namesAllFields(_ context.Context, s *side) error {
+	return s.eachAnswer(func(e exchange, answer envelope) error {
+		for _, name := range []string{"success", "resultCode", "msg", "domain"} {
+			if _, ok := answer.has[name]; !ok {
+				return fmt.Errorf("an answer to %s has no %s: %s", e.action, name, head(e.answer))
+			}
+		}
+		return nil
+	})
+}
+
+func givesACode(_ context.Context, s *side) error {
+	return s.eachAnswer(func(e exchange, answer envelope) error {
+		if !answer.success && (answer.code == "" || answer.code == "000") {
+			return fmt.Errorf("%s was refused with code %q: %s", e.action, answer.code, answer.msg)
+		}
+		return nil
+	})
+}
+
+func (s *side) eachAnswer(look func(exchange, envelope) error) error {
+	for _, e := range s.readable() {
+		answer, err := e.envelope()
+		if e.broken != nil || e.status != http.StatusOK || err != nil {
+			continue // said already
+		}
+		if err := look(e, answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}

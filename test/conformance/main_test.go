@@ -1,0 +1,82 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func TestTheCommandEndsAsTheJudgeDeserves(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(testToken+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		script string
+		flags  []string
+		want   int
+		says   string
+	}{
+		"a good judge":                        {`{}`, nil, conforms, "conformance-a  Pass"},
+		"a good judge that does as is hoped":  {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Fail"}, conforms, "conformance-a  Fail"},
+		"a good judge that does otherwise":    {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Pass"}, deviates, "not every pod counts as Pass"},
+		"a judge that does what is forbidden": {`{"default": {"checkType": "CHANGE_ORDER"}}`, nil, deviates, "FAIL  " + checked},
+		"a judge that is odd":                 {`{"default": {"verdict": "xyz"}}`, nil, conforms, "note  " + meaning},
+		"a judge that is odd, strictly":       {`{"default": {"verdict": "xyz"}}`, []string{"-strict"}, deviates, "note  " + meaning},
+		"a judge that takes no order":         {`{"faults": [{"fault": "404"}]}`, nil, deviates, "FAIL  an order is opened"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listen := freeAddress(t)
+			url := trial{script: tc.script}.serve(t, "http://"+listen+callbackPath)
+			var out strings.Builder
+			args := append([]string{"-url", url, "-listen", listen, "-token-file", token, "-linger", "50ms", "-wait", "10s"}, tc.flags...)
+			if got := run(t.Context(), args, &out, &out); got != tc.want {
+				t.Errorf("exit code %d, want %d", got, tc.want)
+			}
+			if !strings.Contains(out.String(), tc.says) {
+				t.Errorf("it does not say %q", tc.says)
+			}
+			if t.Failed() {
+				t.Log(out.String())
+			}
+		})
+	}
+}
+
+func TestTheCommandSaysWhatIsMissing(t *testing.T) {
+	url := []string{"-url", "http://127.0.0.1:1"}
+	for says, tc := range map[string]struct {
+		token string
+		args  []string
+	}{
+		"-url is missing":     {"x", nil},
+		"there is no token":   {"", url},
+		"no such file":        {"", append(url, "-token-file", filepath.Join(t.TempDir(), "none"))},
+		"-expect is":          {"x", append(url, "-expect", "Perhaps")},
+		"provided but not de": {"x", []string{"-what"}},
+		"serve callbacks":     {"x", append(url, "-listen", "nowhere")},
+	} {
+		t.Setenv("ALTERSHIELD_TOKEN", tc.token)
+		var out strings.Builder
+		if got := run(t.Context(), tc.args, &out, &out); got != untried {
+			t.Errorf("%v: exit code %d", tc.args, got)
+		}
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("%v: it says %s, not %q", tc.args, out.String(), says)
+		}
+	}
+}

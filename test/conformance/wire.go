@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"sync"
+)
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 1 << 20
+
+// exchange is one call and its answer.
+type exchange struct {
+	action string
+	body   []byte
+	status int
+	answer []byte
+	// broken is why there was no answer.
+	broken error
+	// variant: it was not the client's, but one of a check.
+	variant bool
+}
+
+// wire is the client's transport. It keeps all exchanges, so that checks can
+// look at what the client hides, and send a call again with a change.
+type wire struct {
+	mu   sync.Mutex
+	seen []exchange
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	e := exchange{action: path.Base(request.URL.Path), body: body, variant: request.Context().Value(variant{}) != nil}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err == nil {
+		e.status = response.StatusCode
+		e.answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		_ = response.Body.Close() // it was read to its end
+		response.Body = io.NopCloser(bytes.NewReader(e.answer))
+	}
+	e.broken = err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, e)
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// all returns the exchanges so far.
+func (w *wire) all() []exchange {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]exchange{}, w.seen...)
+}
+
+// last returns the client's newest call of an action that was a success.
+func (w *wire) last(action string) (exchange, error) {
+	all := w.all()
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].action == action && !all[i].variant && all[i].accepted() == nil {
+			return all[i], nil
+		}
+	}
+	return exchange{}, skip("%s was never answered well", action)
+}
+
+// variant marks the context of what send sends.
+type variant struct{}
+
+// send posts a body as it is, with the headers that sign gives it.
+func (w *wire) send(ctx context.Context, url string, body []byte, sign func(http.Header, []byte)) (exchange, error) {
+	ctx = context.WithValue(ctx, variant{}, true)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return exchange{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	sign(request.Header, body)
+	response, err := w.RoundTrip(request)
+	if err != nil {
+		return exchange{}, err
+	}
+	defer func() { _ = response.Body.Close() }() // it is in memory
+	answer, err := io.ReadAll(response.Body)
+	return exchange{action: path.Base(url), body: body, status: response.StatusCode, answer: answer}, err
+}
+
+// envelope is every answer, with what is missing told from what is null.
+type envelope struct {
+	has     map[string]json.RawMessage
+	success bool
+	code    string
+	msg     string
+}
+
+func (e exchange) envelope() (envelope, error) {
+	out := envelope{}
+	if err := json.Unmarshal(e.answer, &out.has); err != nil {
+		return out, fmt.Errorf("%s was answered with %q, which is no JSON object", e.action, head(e.answer))
+	}
+	var typed struct {
+		Success    *bool   `json:"success"`
+		ResultCode *string `json:"resultCode"`
+		Msg        *string `json:"msg"`
+	}
+	if err := json.Unmarshal(e.answer, &typed); err != nil {
+		return out, fmt.Errorf("%s was answered with %q: %w", e.action, head(e.answer), err)
+	}
+	if typed.Success == nil {
+		return out, fmt.Errorf("%s was answered with %q, which has no success", e.action, head(e.answer))
+	}
+	out.success = *typed.Success
+	if typed.ResultCode != nil {
+		out.code = *typed.ResultCode
+	}
+	if typed.Msg != nil {
+		out.msg = *typed.Msg
+	}
+	return out, nil
+}
+
+// refusedWith says that the answer is HTTP 200 with that code, or what it is.
+func (e exchange) refusedWith(code string) error {
+	if e.status != http.StatusOK {
+		return fmt.Errorf("%s was answered with HTTP %d, not with code %s", e.action, e.status, code)
+	}
+	answer, err := e.envelope()
+	if err != nil {
+		return err
+	}
+	if answer.success || answer.code != code {
+		return fmt.Errorf("%s was answered with success %t and code %q, not with %s: %s", e.action, answer.success, answer.code, code, answer.msg)
+	}
+	return nil
+}
+
+// accepted says that the answer is a success, or what it is.
+func (e exchange) accepted() error {
+	answer, err := e.envelope()
+	switch {
+	case err != nil:
+		return err
+	case !answer.success || (answer.code != "" && answer.code != "000"):
+		return fmt.Errorf("%s was refused with code %q: %s", e.action, answer.code, answer.msg)
+	}
+	return nil
+}
+
+// edited returns the body with some fields changed; nil takes a field out.
+func (e exchange) edited(fields map[string]any) ([]byte, error) {
+	body := map[string]any{}
+	if err := json.Unmarshal(e.body, &body); err != nil {
+		return nil, err
+	}
+	for name, value := range fields {
+		if value == nil {
+			delete(body, name)
+			continue
+		}
+		body[name] = value
+	}
+	return json.Marshal(body)
+}
+
+func head(b []byte) string { return string(b[:min(len(b), 120)]) }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+)
+
+// wrongCallbacks are judges whose callbacks are wrong in one way, and what has
+// to be said of it. Most are then not believed, so that more is said.
+var wrongCallbacks = map[string]struct {
+	script string
+	edit   func(object)
+	finds  string
+}{
+	"of another order": {
+		edit:  func(c object) { c["bizExecOrderId"] = "another" },
+		finds: called,
+	},
+	"of another stage": {
+		edit:  func(c object) { c["defenseStageEnum"] = "POST" },
+		finds: called,
+	},
+	"of no stage": {
+		edit:  func(c object) { delete(c, "defenseStageEnum") },
+		finds: readable,
+	},
+	"whose checkPass says otherwise": {
+		edit:  func(c object) { c["verdict"].(object)["checkPass"] = false },
+		finds: "a callback's checkPass agrees with its verdict",
+	},
+	"whose word is another one than retrieve's": {
+		edit:  func(c object) { v := c["verdict"].(object); v["verdict"], v["checkPass"] = "fail", false },
+		finds: retrieves,
+	},
+	"whose word nobody knows": {
+		edit:  func(c object) { c["verdict"].(object)["verdict"] = "perhaps" },
+		finds: meaning,
+	},
+	"that name pods of others": {
+		script: `{"default": {"as": "binary", "podResults": [{"pod": "stranger", "verdict": "pass"}]}}`,
+		finds:  "a verdict names only pods of its batch",
+	},
+}
+
+func TestAWrongCallbackIsFoundOut(t *testing.T) {
+	for name, tc := range wrongCallbacks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := trial{script: tc.script, patience: 300 * time.Millisecond}
+			if tc.edit != nil {
+				tr.callbacks = rewritten(func(body object) { tc.edit(body["callbackRequest"].(object)) }, signMillis)
+			}
+			finds(t, tr, nil, tc.finds)
+		})
+	}
+}
+
+func TestACallbackThatIsSignedOtherwiseIsFoundOut(t *testing.T) {
+	keep := func(object) {}
+	for name, tc := range map[string]struct {
+		sign  func(http.Header, []byte)
+		finds string
+	}{
+		"with the time in seconds": {signSeconds, timely},
+		"with another token": {func(h http.Header, body []byte) {
+			altershield.SignHeader(h, altershield.DefaultHeaderPrefix, testPlatform, body, "another", time.Now())
+		}, signed},
+		"in the name of another platform": {func(h http.Header, body []byte) {
+			altershield.SignHeader(h, altershield.DefaultHeaderPrefix, "another", body, testToken, time.Now())
+		}, signed},
+		"not at all":        {func(h http.Header, _ []byte) { h.Del(altershield.DefaultHeaderPrefix + altershield.HeaderSign) }, signed},
+		"over another body": {func(h http.Header, body []byte) { signMillis(h, append(body, ' ')) }, signed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			finds(t, trial{callbacks: rewritten(keep, tc.sign), patience: 300 * time.Millisecond}, nil, tc.finds)
+		})
+	}
+}
+
+func TestACallbackThatIsNoJSONByItsHeaderIsReadAndFoundOut(t *testing.T) {
+	plain := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Set("Content-Type", "text/plain")
+			next.ServeHTTP(w, r)
+		})
+	}
+	finds(t, trial{callbacks: plain}, []string{"a callback's content type says that it is JSON"}, "")
+}
+
+// A judge that changes its mind is believed in its fail.
+func TestCallbacksThatContradictEachOtherAreFoundOut(t *testing.T) {
+	contradicting := func(next http.Handler) http.Handler {
+		again := rewritten(func(body object) {
+			v := body["callbackRequest"].(object)["verdict"].(object)
+			v["verdict"], v["checkPass"] = "fail", false
+		}, signMillis)(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body := bodyOf(r)
+			second := r.Clone(r.Context())
+			second.Body = io.NopCloser(bytes.NewReader(body))
+			next.ServeHTTP(w, r)
+			again.ServeHTTP(discard{http.Header{}}, second)
+		})
+	}
+	tr := trial{script: "{}", patience: 10 * time.Second, callbacks: contradicting}
+	finds(t, tr, nil, "callbacks of one stage agree")
+	if r := try(t, tr); !r.counts(fail) {
+		t.Errorf("the pods count as %v", r.outcomes)
+	}
+}
+
+func TestAnEventOfAnotherTypeIsFoundOut(t *testing.T) {
+	renamed := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Set("Ce-Type", "dev.breakwater.changepod.verdict.v0")
+			next.ServeHTTP(w, r)
+		})
+	}
+	finds(t, trial{script: `{"default": {"as": "binary"}}`, patience: 300 * time.Millisecond, callbacks: renamed}, nil, readable)
+}
+
+func signMillis(h http.Header, body []byte) {
+	altershield.SignHeader(h, altershield.DefaultHeaderPrefix, testPlatform, body, testToken, time.Now())
+}
+
+func signSeconds(h http.Header, body []byte) {
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	h.Set(altershield.DefaultHeaderPrefix+altershield.HeaderTimestamp, timestamp)
+	h.Set(altershield.DefaultHeaderPrefix+altershield.HeaderSign, altershield.Sign(timestamp, body, testToken))
+}
+
+// rewritten changes a callback on its way and signs it anew.
+func rewritten(edit func(object), sign func(http.Header, []byte)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body := bodyOf(r)
+			said := object{}
+			if json.Unmarshal(body, &said) == nil {
+				edit(said)
+				body, _ = json.Marshal(said)
+			}
+			sign(r.Header, body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// discard is an answer that nobody gets.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}
