@@ -16,9 +16,10 @@ type Verb string
 
 // The verbs.
 const (
-	// VerbStarted: the release began. Sent again while its order is not open.
+	// VerbStarted: the release began.
 	VerbStarted Verb = "started"
-	// VerbProgressed: its counts changed.
+	// VerbProgressed: how far it is, every 30 s while it runs and whenever it
+	// enters a state that has no verb of its own.
 	VerbProgressed Verb = "progressed"
 	// VerbSucceeded, VerbSuspended and VerbFailed: it entered that state. A
 	// state can be entered again, which is another fact.
@@ -52,6 +53,9 @@ type ChangeWorkload struct {
 	// EntryTimeUnix is when Status was entered, in seconds; needed by
 	// VerbSucceeded, VerbSuspended and VerbFailed.
 	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`
+	// SlotUnix is the moment that VerbProgressed tells of, in seconds: the
+	// beginning of a slot of 30 s, or the entry into a state.
+	SlotUnix int64 `json:"slotUnix,omitempty"`
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason,omitempty"`
 	// Message is for people. New cuts it to MaxText bytes.
@@ -71,8 +75,7 @@ func (d ChangeWorkload) ID() string {
 	id := string(d.UID) + "/" + d.Version + "/" + string(d.Verb)
 	switch d.Verb {
 	case VerbProgressed:
-		n := d.Counts
-		id += fmt.Sprintf("/%d-%d-%d-%d-%d-%d", n.Pods, n.Preparing, n.Checking, n.Passed, n.Failed, n.Unjudged)
+		id += fmt.Sprintf("/%d", d.SlotUnix)
 	case VerbSucceeded, VerbSuspended, VerbFailed:
 		id += fmt.Sprintf("/%d", d.EntryTimeUnix)
 	}
@@ -102,6 +105,10 @@ func (d ChangeWorkload) Validate() error {
 	case VerbSucceeded, VerbSuspended, VerbFailed:
 		if d.EntryTimeUnix <= 0 {
 			c.invalid("entryTimeUnix", d.EntryTimeUnix, "must be positive")
+		}
+	case VerbProgressed:
+		if d.SlotUnix <= 0 {
+			c.invalid("slotUnix", d.SlotUnix, "must be positive")
 		}
 	}
 	c.optional("reason", d.Reason, maxReason)

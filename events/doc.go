@@ -3,9 +3,9 @@
 //
 // An event is a wake-up. It carries references, never state: who is woken
 // reads the object and decides from that, so an event that is lost, doubled,
-// late or out of order can neither lose nor invent a fact. The one exception
-// is changepod.verdict, which brings a fact from outside; who sends it uses
-// Sender.Deliver and keeps the fact until the Broker has accepted it.
+// late or out of order can neither lose nor invent a fact. The exceptions
+// are changepod.verdict and order.verdict, which bring a fact from outside; who
+// sends them uses Sender.Deliver and keeps the fact until the Broker has accepted it.
 //
 // Ids are derived from the fact, never random: the same fact has the same id,
 // so it can be sent again at any time and be told from another.
@@ -14,8 +14,10 @@
 //	pod.finished                the workload            pod         <pod uid>/<version>/finished
 //	changepod.ready             the ChangePod           ChangePod   <uid>/<version>/<stage>
 //	changepod.verdict           the ChangePod           ChangePod   <uid>/<version>/<stage>/<node>/<word>[/<hash of podResults>]
+//	order.ready                 the ChangeWorkload      itself      <uid>/<version>/<step>
+//	order.verdict               the ChangeWorkload      itself      <uid>/<version>/<stage>/<node>/<word>
 //	changeworkload.started      the ChangeWorkload      workload    <uid>/<version>/started
-//	changeworkload.progressed   the ChangeWorkload      workload    <uid>/<version>/progressed/<counts>
+//	changeworkload.progressed   the ChangeWorkload      workload    <uid>/<version>/progressed/<slot>
 //	changeworkload.succeeded    the ChangeWorkload      workload    <uid>/<version>/succeeded/<entry time>
 //	changeworkload.suspended    the ChangeWorkload      workload    <uid>/<version>/suspended/<entry time>
 //	changeworkload.failed       the ChangeWorkload      workload    <uid>/<version>/failed/<entry time>

@@ -50,7 +50,10 @@ func New(d Data) (cloudevents.Event, error) {
 	e.SetID(d.ID())
 	e.SetSource(d.Source())
 	e.SetSubject(d.Subject())
-	if v, ok := d.(ChangePodVerdict); ok {
+	switch v := d.(type) {
+	case ChangePodVerdict:
+		e.SetTime(v.Time.Time)
+	case OrderVerdict:
 		e.SetTime(v.Time.Time)
 	}
 	if err := e.SetData(cloudevents.ApplicationJSON, raw); err != nil {

@@ -37,6 +37,15 @@ func examples() []Data {
 			Stage:          v1alpha1.StagePre,
 		},
 		verdict(),
+		OrderReady{
+			Namespace: "default",
+			Name:      "sleep--x--" + version,
+			UID:       "0a1b2c3d-0000-4000-8000-000000000003",
+			Version:   version,
+			Attempt:   3,
+			Step:      v1alpha1.OrderStepFinish,
+		},
+		orderVerdict(),
 	}
 	for _, verb := range []Verb{
 		VerbStarted, VerbProgressed, VerbSucceeded, VerbSuspended, VerbFailed, VerbRolledBack, VerbBypassed,
@@ -73,6 +82,21 @@ func verdict() ChangePodVerdict {
 	}
 }
 
+func orderVerdict() OrderVerdict {
+	return OrderVerdict{
+		Namespace:      "default",
+		Name:           "sleep--x--" + version,
+		UID:            "0a1b2c3d-0000-4000-8000-000000000003",
+		Version:        version,
+		BizExecOrderID: "demo/default/Deployment/sleep/" + version + "/3",
+		NodeID:         "node-1",
+		Stage:          v1alpha1.StagePre,
+		Verdict:        "fail",
+		Message:        "a change freeze is in force",
+		Time:           metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)),
+	}
+}
+
 func release(verb Verb) ChangeWorkload {
 	d := ChangeWorkload{
 		Verb:          verb,
@@ -88,8 +112,11 @@ func release(verb Verb) ChangeWorkload {
 		Message:       "1 of 10 pods failed",
 		Counts:        v1alpha1.PodCounts{Pods: 10, Preparing: 4, Checking: 2, Passed: 3, Failed: 1},
 	}
-	if verb == VerbBypassed {
+	switch verb {
+	case VerbBypassed:
 		d.User = "jane"
+	case VerbProgressed:
+		d.SlotUnix = 1_767_323_040
 	}
 	return d
 }
@@ -107,6 +134,10 @@ func parse(e cloudevents.Event) (Data, error) {
 		return ParseChangePodReady(e)
 	case TypeChangePodVerdict:
 		return ParseChangePodVerdict(e)
+	case TypeOrderReady:
+		return ParseOrderReady(e)
+	case TypeOrderVerdict:
+		return ParseOrderVerdict(e)
 	case TypeReleaseDenied:
 		return ParseReleaseDenied(e)
 	default:

@@ -19,6 +19,10 @@ func FuzzParseChangePodReady(f *testing.F) { fuzz(f, ParseChangePodReady, TypeCh
 
 func FuzzParseChangePodVerdict(f *testing.F) { fuzz(f, ParseChangePodVerdict, TypeChangePodVerdict) }
 
+func FuzzParseOrderReady(f *testing.F) { fuzz(f, ParseOrderReady, TypeOrderReady) }
+
+func FuzzParseOrderVerdict(f *testing.F) { fuzz(f, ParseOrderVerdict, TypeOrderVerdict) }
+
 func FuzzParseReleaseDenied(f *testing.F) { fuzz(f, ParseReleaseDenied, TypeReleaseDenied) }
 
 func FuzzParseChangeWorkload(f *testing.F) {

@@ -16,6 +16,10 @@ func TestTheSameFactHasTheSameIDAndAnotherFactAnother(t *testing.T) {
 	later.EntryTimeUnix++
 	more := release(VerbProgressed)
 	more.Counts.Passed++
+	next := release(VerbProgressed)
+	next.SlotUnix += 30
+	closing := examples()[3].(OrderReady)
+	closing.Step = v1alpha1.OrderStepClose
 	post := examples()[1].(ChangePodReady)
 	post.Stage = v1alpha1.StagePost
 	agreeing := v1alpha1.PodSummary{Pod: "another", Verdict: "unpass"}
@@ -31,7 +35,9 @@ func TestTheSameFactHasTheSameIDAndAnotherFactAnother(t *testing.T) {
 		"another stage":                  {examples()[1], post, false},
 		"suspended again":                {release(VerbSuspended), again, false},
 		"started, told in a later state": {release(VerbStarted), later, true},
-		"other counts":                   {release(VerbProgressed), more, false},
+		"other counts in one slot":       {release(VerbProgressed), more, true},
+		"the next slot":                  {release(VerbProgressed), next, false},
+		"another step of the order":      {examples()[3], closing, false},
 		"another verb":                   {release(VerbSuspended), release(VerbSucceeded), false},
 		"a verdict told again":           {verdict(), change(func(v *ChangePodVerdict) { v.Time = metav1.MicroTime{} }), true},
 		"a verdict with another message": {verdict(), change(func(v *ChangePodVerdict) { v.Message = "other" }), true},

@@ -37,6 +37,18 @@ func ParseExternalVerdict(e cloudevents.Event) (ExternalVerdict, error) {
 	return valid(e, d.bounded(MaxText), err)
 }
 
+// ParseOrderReady returns the data of a TypeOrderReady.
+func ParseOrderReady(e cloudevents.Event) (OrderReady, error) {
+	d, err := decode[OrderReady](e, TypeOrderReady)
+	return valid(e, d, err)
+}
+
+// ParseOrderVerdict returns the data of a TypeOrderVerdict.
+func ParseOrderVerdict(e cloudevents.Event) (OrderVerdict, error) {
+	d, err := decode[OrderVerdict](e, TypeOrderVerdict)
+	return valid(e, d, err)
+}
+
 // ParseChangeWorkload returns the data of any changeworkload type.
 func ParseChangeWorkload(e cloudevents.Event) (ChangeWorkload, error) {
 	d, err := decode[ChangeWorkload](e,

@@ -13,6 +13,14 @@ const (
 	// posts it to the callback.
 	TypeChangePodVerdict = "dev.breakwater.changepod.verdict.v1"
 
+	// TypeOrderReady: the order of a release waits for a call to the server.
+	// Data is OrderReady.
+	TypeOrderReady = "dev.breakwater.order.ready.v1"
+	// TypeOrderVerdict: the server judged the order of a release as a whole.
+	// Data is OrderVerdict. A judge posts a TypeChangePodVerdict with the node
+	// of the order; the callback knows it by that.
+	TypeOrderVerdict = "dev.breakwater.order.verdict.v1"
+
 	// TypeChangeWorkloadStarted and its likes follow a release. Data is ChangeWorkload.
 	TypeChangeWorkloadStarted    = "dev.breakwater.changeworkload.started.v1"
 	TypeChangeWorkloadProgressed = "dev.breakwater.changeworkload.progressed.v1"
@@ -33,6 +41,8 @@ func Types() []string {
 		TypePodFinished,
 		TypeChangePodReady,
 		TypeChangePodVerdict,
+		TypeOrderReady,
+		TypeOrderVerdict,
 		TypeChangeWorkloadStarted,
 		TypeChangeWorkloadProgressed,
 		TypeChangeWorkloadSucceeded,

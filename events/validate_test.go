@@ -13,7 +13,9 @@ func TestAnErrorNamesTheField(t *testing.T) {
 	ready := func(f func(*ChangePodReady)) Data { d := examples()[1].(ChangePodReady); f(&d); return d }
 	judged := func(f func(*ChangePodVerdict)) Data { d := verdict(); f(&d); return d }
 	work := func(f func(*ChangeWorkload)) Data { d := release(VerbSuspended); f(&d); return d }
-	denied := func(f func(*ReleaseDenied)) Data { d := examples()[10].(ReleaseDenied); f(&d); return d }
+	step := func(f func(*OrderReady)) Data { d := examples()[3].(OrderReady); f(&d); return d }
+	slot := func(f func(*ChangeWorkload)) Data { d := release(VerbProgressed); f(&d); return d }
+	denied := func(f func(*ReleaseDenied)) Data { d := examples()[12].(ReleaseDenied); f(&d); return d }
 	for want, d := range map[string]Data{
 		"namespace:":            pod(func(d *PodFinished) { d.Namespace = "a/b" }),
 		"pod:":                  pod(func(d *PodFinished) { d.Pod = "" }),
@@ -35,6 +37,8 @@ func TestAnErrorNamesTheField(t *testing.T) {
 		"time:":                 judged(func(d *ChangePodVerdict) { d.Time = metav1.MicroTime{} }),
 		"verb:":                 work(func(d *ChangeWorkload) { d.Verb = "won" }),
 		"entryTimeUnix:":        work(func(d *ChangeWorkload) { d.EntryTimeUnix = 0 }),
+		"step:":                 step(func(d *OrderReady) { d.Step = "End" }),
+		"slotUnix:":             slot(func(d *ChangeWorkload) { d.SlotUnix = 0 }),
 		"reason:":               work(func(d *ChangeWorkload) { d.Reason = strings.Repeat("a", 129) }),
 		"requestUid:":           denied(func(d *ReleaseDenied) { d.RequestUID = "" }),
 		"user:":                 denied(func(d *ReleaseDenied) { d.User = "" }),

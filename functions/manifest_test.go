@@ -67,8 +67,8 @@ func TestEachTriggerAsksForTheTypesOfItsFunction(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"submit":  {events.TypeChangeWorkloadStarted, events.TypeChangePodReady},
-		"verdict": {events.TypeChangePodVerdict},
+		"submit":  {events.TypeChangeWorkloadStarted, events.TypeOrderReady, events.TypeChangePodReady},
+		"verdict": {events.TypeChangePodVerdict, events.TypeOrderVerdict},
 		"report":  {events.TypePodFinished},
 	}
 	for _, eventType := range events.Types() {
@@ -128,7 +128,8 @@ func TestAFunctionMayOnlyWhatItDoes(t *testing.T) {
 	want := map[string][]string{
 		"submit": append([]string{"get changeworkloads", "get changepods",
 			"patch changeworkloads/status", "patch changepods/status"}, server...),
-		"verdict":    append([]string{"get changepods", "patch changepods/status"}, server...),
+		"verdict": append([]string{"get changeworkloads", "get changepods",
+			"patch changeworkloads/status", "patch changepods/status"}, server...),
 		"report":     append([]string{"get changeworkloads"}, server...),
 		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events"},
 		"callback": append(append([]string{"get,list changeworkloads", "list changepods", "patch changeworkloads/status",

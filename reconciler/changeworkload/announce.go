@@ -78,6 +78,9 @@ func (r *Reconciler) send(ctx context.Context, in Input, c *v1alpha1.ChangeWorkl
 		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, Status: c.Status.Phase,
 		EntryTimeUnix: c.Status.EntryTimeUnix, Reason: d.Reason, Message: d.Detail, Counts: c.Status.Counts,
 	}
+	if verb == events.VerbProgressed {
+		data.SlotUnix = in.Now.Truncate(30 * time.Second).Unix()
+	}
 	if b := bypassOf(in); b != nil && verb == events.VerbBypassed {
 		data.User, data.Reason = b.User, bypassReason(b)
 	}

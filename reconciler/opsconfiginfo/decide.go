@@ -1,6 +1,7 @@
 package opsconfiginfo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -62,6 +63,10 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		return "off: each pod is judged on its own"
 	case v1alpha1.ConfigNoVerdict:
 		text = string(s.NoVerdict)
+	case v1alpha1.ConfigNoVerdictPre, v1alpha1.ConfigNoVerdictPost, v1alpha1.ConfigNoVerdictOrder:
+		if text = string(cmp.Or(s.NoVerdictPre, s.NoVerdictPost, s.NoVerdictOrder)); text == "" {
+			text = "what no-verdict says"
+		}
 	case v1alpha1.ConfigWaitThreshold:
 		text = s.WaitThreshold.String()
 	case v1alpha1.ConfigPreTimeout:

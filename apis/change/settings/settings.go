@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +22,11 @@ type Settings struct {
 	// BatchPercent is the size of a batch in per cent of the replicas; 0 means
 	// that every pod is a batch of its own. Default 0.
 	BatchPercent int32
-	// NoVerdict is what a batch counts as that nobody judged. Default Pass.
+	// NoVerdict is what counts where nobody judged. Default Pass.
 	NoVerdict v1alpha1.NoVerdictPolicy
+	// NoVerdictPre, NoVerdictPost and NoVerdictOrder override NoVerdict for the
+	// stages of a batch and for the order as a whole; empty where they do not.
+	NoVerdictPre, NoVerdictPost, NoVerdictOrder v1alpha1.NoVerdictPolicy
 	// WaitThreshold is how long a batch that is not full is waited for. Default 60s.
 	WaitThreshold time.Duration
 	// PreTimeout is how long a PRE verdict is waited for. Default 120s.
@@ -61,6 +65,40 @@ func Default() Settings {
 // replicas: at least 1.
 func (s Settings) BatchSize(replicas int32) int32 {
 	return max(1, replicas*s.BatchPercent/100)
+}
+
+// NoVerdictOf is what a batch counts as of which nobody judged these stages:
+// the strictest policy of them. Without a stage it is the strictest of both.
+func (s Settings) NoVerdictOf(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPolicy {
+	if len(stages) == 0 {
+		stages = []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost}
+	}
+	of := map[v1alpha1.Stage]v1alpha1.NoVerdictPolicy{v1alpha1.StagePre: s.NoVerdictPre, v1alpha1.StagePost: s.NoVerdictPost}
+	strictest := v1alpha1.NoVerdictPass
+	for _, stage := range stages {
+		strictest = stricter(strictest, cmp.Or(of[stage], s.NoVerdict))
+	}
+	return strictest
+}
+
+// NoVerdictOfOrder is what a release counts as whose order as a whole nobody judged.
+func (s Settings) NoVerdictOfOrder() v1alpha1.NoVerdictPolicy {
+	return cmp.Or(s.NoVerdictOrder, s.NoVerdict)
+}
+
+// NoVerdictOfRelease is what a release counts as whose order the server did not
+// take: neither the order nor any batch of it is judged.
+func (s Settings) NoVerdictOfRelease() v1alpha1.NoVerdictPolicy {
+	return stricter(s.NoVerdictOf(), s.NoVerdictOfOrder())
+}
+
+func stricter(a, b v1alpha1.NoVerdictPolicy) v1alpha1.NoVerdictPolicy {
+	for _, p := range []v1alpha1.NoVerdictPolicy{v1alpha1.NoVerdictFail, v1alpha1.NoVerdictHold} {
+		if a == p || b == p {
+			return p
+		}
+	}
+	return v1alpha1.NoVerdictPass
 }
 
 // From derives the settings from the objects. Only objects of
@@ -125,9 +163,13 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 	}
 	switch spec.Type {
 	case v1alpha1.ConfigNoVerdict:
-		if p, err := v1alpha1.ParseNoVerdict(spec.Content); err == nil {
-			s.NoVerdict = p
-		}
+		setPolicy(&s.NoVerdict, spec.Content)
+	case v1alpha1.ConfigNoVerdictPre:
+		setPolicy(&s.NoVerdictPre, spec.Content)
+	case v1alpha1.ConfigNoVerdictPost:
+		setPolicy(&s.NoVerdictPost, spec.Content)
+	case v1alpha1.ConfigNoVerdictOrder:
+		setPolicy(&s.NoVerdictOrder, spec.Content)
 	case v1alpha1.ConfigWaitThreshold:
 		setDuration(&s.WaitThreshold, spec.Content)
 	case v1alpha1.ConfigPreTimeout:
@@ -148,5 +190,11 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 func setDuration(to *time.Duration, content string) {
 	if d, err := v1alpha1.ParseDuration(content); err == nil {
 		*to = d
+	}
+}
+
+func setPolicy(to *v1alpha1.NoVerdictPolicy, content string) {
+	if p, err := v1alpha1.ParseNoVerdict(content); err == nil {
+		*to = p
 	}
 }

@@ -36,8 +36,9 @@ var (
 var (
 	ChangeWorkloadDerived = []string{"conditions", "observedGeneration", "status",
 		"defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods", "defenseCheckFailPods",
-		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix"}
-	ChangeWorkloadSubmit = []string{"order"}
+		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep"}
+	ChangeWorkloadSubmit  = []string{"order"}
+	ChangeWorkloadVerdict = []string{"orderVerdicts"}
 	// ChangeWorkloadInbox is written by callback, deadletter (add) and the
 	// ChangeWorkload reconciler (remove).
 	ChangeWorkloadInbox = []string{"inbox"}

@@ -46,6 +46,15 @@ type ChangePodSpec struct {
 	// BatchNo is the number of the batch at the server, from 0.
 	// +kubebuilder:validation:Minimum=0
 	BatchNo int32 `json:"batchNo"`
+	// TotalBatches is how many batches the release has, as far as was known
+	// when this one was made: a scale adds some. 0 when nobody counted.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TotalBatches int32 `json:"totalBatches,omitempty"`
+	// Last says that with this batch every wanted pod is before the judge. A
+	// pod that is replaced later still makes a batch after it.
+	// +optional
+	Last bool `json:"last,omitempty"`
 }
 
 // PodSummary is a pod, as the AlterShield Operator tells it to its server, and
@@ -161,7 +170,8 @@ type ChangePodStatus struct {
 	// PreSubmitTimeUnix is PreSubmitTime in seconds.
 	// +optional
 	PreSubmitTimeUnix int64 `json:"preSubmitTimeUnix,omitempty"`
-	// PostSubmitTime is when the finish was answered. A fact of function submit.
+	// PostSubmitTime is when the finish was sent; its submission says whether it
+	// was answered. A fact of function submit.
 	// +optional
 	PostSubmitTime string `json:"postSubmitTime,omitempty"`
 	// PostSubmitTimeUnix is PostSubmitTime in seconds.
@@ -193,7 +203,9 @@ type Submission struct {
 	IntentTime metav1.MicroTime `json:"intentTime"`
 	// Attempts counts the intents.
 	Attempts int32 `json:"attempts"`
-	// AnsweredTime is when the server took the call.
+	// AnsweredTime is when the server took the call. The answer to a finish
+	// tells nothing that its verdict does not tell too, so it is written only
+	// when the verdict takes its time.
 	// +optional
 	AnsweredTime *metav1.MicroTime `json:"answeredTime,omitempty"`
 	// Error is why it did not, at the last try.

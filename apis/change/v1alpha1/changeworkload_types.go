@@ -131,9 +131,23 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	UpdateTimeUnix int64 `json:"updateTimeUnix,omitempty"`
 
+	// OrderStep is what the order at the server waits for; absent when for
+	// nothing. Function submit acts on it.
+	// +optional
+	OrderStep *OrderStep `json:"orderStep,omitempty"`
 	// Order is the order at the server. Written by function submit.
 	// +optional
 	Order *Order `json:"order,omitempty"`
+	// OrderVerdicts are the server's verdicts of the whole order, by stage.
+	// Written by function verdict.
+	// +optional
+	// +listType=map
+	// +listMapKey=stage
+	OrderVerdicts []StageVerdict `json:"orderVerdicts,omitempty"`
+	// OrderResult is a person's verdict of the whole order. It counts above
+	// the server's, of both stages. Written by people with kubectl.
+	// +optional
+	OrderResult *OrderResult `json:"orderResult,omitempty"`
 	// Inbox holds verdicts that could not be handed to the Broker. Callback
 	// and deadletter add, the ChangeWorkload reconciler sends and removes.
 	// +optional
@@ -165,7 +179,8 @@ type PodCounts struct {
 	Unjudged int32 `json:"unjudged"`
 }
 
-// Order is the change order at the server. A fact of function submit.
+// Order is the change order at the server: that it is open, the check of the
+// order as a whole, and its end. Facts of function submit.
 type Order struct {
 	// ID is the server's order id; empty until it took the order.
 	// +optional
@@ -179,6 +194,90 @@ type Order struct {
 	// Error is why the server did not take it, at the last try.
 	// +optional
 	Error *ServerError `json:"error,omitempty"`
+
+	// NodeID is the server's id of the check of the whole order; empty until
+	// its start was answered.
+	// +optional
+	NodeID string `json:"nodeId,omitempty"`
+	// Skipped says that the server answered the start with skipCheck: it does
+	// not judge the order as a whole.
+	// +optional
+	Skipped bool `json:"skipped,omitempty"`
+	// Submissions are the start (PRE) and the finish (POST) of the node.
+	// +optional
+	// +listType=map
+	// +listMapKey=stage
+	Submissions []Submission `json:"submissions,omitempty"`
+	// Closing is the call that closes the order.
+	// +optional
+	Closing *OrderClosing `json:"closing,omitempty"`
+}
+
+// OrderState is how an order ended, in the server's words.
+type OrderState string
+
+// The ends of an order.
+const (
+	OrderSuccess  OrderState = "SUCCESS"
+	OrderRollback OrderState = "ROLLBACK"
+	OrderCancel   OrderState = "CANCEL"
+)
+
+// OrderClosing is the call that closes an order. It is best effort: nothing
+// waits for it.
+type OrderClosing struct {
+	// State is what the server is told.
+	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL
+	State OrderState `json:"state"`
+	// IntentTime is written before the call: only its writer calls.
+	IntentTime metav1.MicroTime `json:"intentTime"`
+	// Attempts counts the intents; the last is MaxClosingAttempts.
+	Attempts int32 `json:"attempts"`
+	// AnsweredTime is when the server took it.
+	// +optional
+	AnsweredTime *metav1.MicroTime `json:"answeredTime,omitempty"`
+	// Error is why it did not, at the last try.
+	// +optional
+	Error *ServerError `json:"error,omitempty"`
+}
+
+// MaxClosingAttempts is how often an order is tried to be closed.
+const MaxClosingAttempts = 5
+
+// OrderStepName is what the order at the server waits for.
+type OrderStepName string
+
+// The steps of an order.
+const (
+	// OrderStepStart: open it, start its check (PRE), get the verdict.
+	OrderStepStart OrderStepName = "Start"
+	// OrderStepFinish: every batch is over; finish its check (POST), get the verdict.
+	OrderStepFinish OrderStepName = "Finish"
+	// OrderStepClose: tell the server how it ended.
+	OrderStepClose OrderStepName = "Close"
+)
+
+// OrderStep is a step that is due.
+type OrderStep struct {
+	// +kubebuilder:validation:Enum=Start;Finish;Close
+	Name OrderStepName `json:"name"`
+	// Since is when it became due.
+	Since metav1.Time `json:"since"`
+	// State is what to close the order with, for Close.
+	// +optional
+	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL
+	State OrderState `json:"state,omitempty"`
+}
+
+// OrderResult is what a person says of the whole order.
+type OrderResult struct {
+	// Verdict is the word: pass, or fail (unpass). Anything else says nothing.
+	// +kubebuilder:validation:MaxLength=63
+	Verdict string `json:"verdict"`
+	// Message is the reason, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // ServerError is what went wrong in a call to the server.

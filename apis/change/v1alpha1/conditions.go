@@ -11,6 +11,9 @@ import (
 const (
 	// WorkloadOrderAccepted: the server took the change order.
 	WorkloadOrderAccepted apis.ConditionType = "OrderAccepted"
+	// WorkloadOrderJudged: True when the server or a person passed the order as
+	// a whole, False when they failed it or nobody judged it.
+	WorkloadOrderJudged apis.ConditionType = "OrderJudged"
 	// WorkloadJudged: False when pods passed that nobody judged.
 	WorkloadJudged apis.ConditionType = "Judged"
 	// WorkloadHeld: True while the workload is suspended because of this version.

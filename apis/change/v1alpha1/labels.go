@@ -78,6 +78,7 @@ type Bypass struct {
 }
 
 // Hold is the value of HoldAnnotation.
+// +k8s:deepcopy-gen=false
 type Hold struct {
 	// Attempt is the attempt that was held.
 	Attempt int64 `json:"attempt"`

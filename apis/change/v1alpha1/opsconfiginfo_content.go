@@ -23,6 +23,15 @@ const (
 	// ConfigNoVerdict (content: Pass, Hold or Fail): what a batch counts as
 	// that nobody judged. Default: Pass.
 	ConfigNoVerdict ConfigType = "no-verdict"
+	// ConfigNoVerdictPre (content: Pass, Hold or Fail): the same for the stage
+	// PRE of a batch. Default: what ConfigNoVerdict says.
+	ConfigNoVerdictPre ConfigType = "no-verdict-pre"
+	// ConfigNoVerdictPost (content: Pass, Hold or Fail): the same for the stage
+	// POST of a batch. Default: what ConfigNoVerdict says.
+	ConfigNoVerdictPost ConfigType = "no-verdict-post"
+	// ConfigNoVerdictOrder (content: Pass, Hold or Fail): the same for the order
+	// as a whole. Default: what ConfigNoVerdict says.
+	ConfigNoVerdictOrder ConfigType = "no-verdict-order"
 	// ConfigWaitThreshold (content: a duration): how long a batch that is not
 	// full is waited for. Default: 60s.
 	ConfigWaitThreshold ConfigType = "wait-threshold"
@@ -50,7 +59,7 @@ const (
 	ConfigShadow ConfigType = "shadow"
 )
 
-// NoVerdictPolicy is the content of ConfigNoVerdict.
+// NoVerdictPolicy is the content of ConfigNoVerdict and its likes.
 type NoVerdictPolicy string
 
 // The policies for a batch that nobody judged.
@@ -71,13 +80,16 @@ const (
 
 // contentParsers says for each type how its content reads.
 var contentParsers = map[ConfigType]func(string) error{
-	ConfigBlocking:      noContent,
-	ConfigBatch:         func(s string) error { _, err := ParsePercent(s); return err },
-	ConfigNoVerdict:     func(s string) error { _, err := ParseNoVerdict(s); return err },
-	ConfigWaitThreshold: duration,
-	ConfigPreTimeout:    duration,
-	ConfigPostTimeout:   duration,
-	ConfigOrderTimeout:  duration,
+	ConfigBlocking:       noContent,
+	ConfigBatch:          func(s string) error { _, err := ParsePercent(s); return err },
+	ConfigNoVerdict:      noVerdict,
+	ConfigNoVerdictPre:   noVerdict,
+	ConfigNoVerdictPost:  noVerdict,
+	ConfigNoVerdictOrder: noVerdict,
+	ConfigWaitThreshold:  duration,
+	ConfigPreTimeout:     duration,
+	ConfigPostTimeout:    duration,
+	ConfigOrderTimeout:   duration,
 
 	ConfigSelfHealing:       func(s string) error { _, err := ParseOptionalDuration(s, 0); return err },
 	ConfigAutomaticRollback: noContent,
@@ -113,6 +125,8 @@ func noContent(s string) error {
 	}
 	return nil
 }
+
+func noVerdict(s string) error { _, err := ParseNoVerdict(s); return err }
 
 func duration(s string) error { _, err := ParseDuration(s); return err }
 

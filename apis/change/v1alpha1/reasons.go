@@ -30,6 +30,15 @@ const (
 	// ReasonUnjudgedHold: waits because nobody judged (no-verdict is Hold).
 	ReasonUnjudgedHold = "HeldUnjudged"
 
+	// ReasonUnjudgedFail: failed because nobody judged (no-verdict is Fail).
+	ReasonUnjudgedFail = "FailedUnjudged"
+	// ReasonOrderChecking: the pods passed, the order as a whole is before the judge.
+	ReasonOrderChecking = "JudgingOrder"
+	// ReasonOrderFailed: the server or a person failed the order as a whole.
+	ReasonOrderFailed = "OrderCheckFailed"
+	// ReasonOrderSkipped: the server does not judge the order as a whole.
+	ReasonOrderSkipped = "OrderCheckSkipped"
+
 	// ReasonOrderOpened: the server took the order.
 	ReasonOrderOpened = "OrderOpened"
 	// ReasonOrderRefused: the server refused the order, or could not be asked.

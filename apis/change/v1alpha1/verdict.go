@@ -31,23 +31,57 @@ func ParseVerdict(word string) Outcome {
 }
 
 // VerdictOf returns the stage's verdict, or nil.
-func (s *ChangePodStatus) VerdictOf(stage Stage) *StageVerdict {
-	for i := range s.Verdicts {
-		if s.Verdicts[i].Stage == stage {
-			return &s.Verdicts[i]
+func VerdictOf(verdicts []StageVerdict, stage Stage) *StageVerdict {
+	for i := range verdicts {
+		if verdicts[i].Stage == stage {
+			return &verdicts[i]
 		}
 	}
 	return nil
 }
 
 // SubmissionOf returns the stage's submission, or nil.
-func (s *ChangePodStatus) SubmissionOf(stage Stage) *Submission {
-	for i := range s.Submissions {
-		if s.Submissions[i].Stage == stage {
-			return &s.Submissions[i]
+func SubmissionOf(submissions []Submission, stage Stage) *Submission {
+	for i := range submissions {
+		if submissions[i].Stage == stage {
+			return &submissions[i]
 		}
 	}
 	return nil
+}
+
+// VerdictOf returns the stage's verdict, or nil.
+func (s *ChangePodStatus) VerdictOf(stage Stage) *StageVerdict { return VerdictOf(s.Verdicts, stage) }
+
+// SubmissionOf returns the stage's submission, or nil.
+func (s *ChangePodStatus) SubmissionOf(stage Stage) *Submission {
+	return SubmissionOf(s.Submissions, stage)
+}
+
+// Outcome is what the verdict counts as.
+func (v *StageVerdict) Outcome() Outcome {
+	switch {
+	case v == nil:
+		return OutcomePending
+	case v.Unjudged && ParseVerdict(v.Verdict) == OutcomePass:
+		return OutcomeNone
+	default:
+		return ParseVerdict(v.Verdict)
+	}
+}
+
+// UnjudgedStages are the stages of the batch of which nobody said pass or
+// fail. A batch that ended before its change was judged in neither.
+func (c *ChangePod) UnjudgedStages() []Stage {
+	var out []Stage
+	for _, stage := range []Stage{StagePre, StagePost} {
+		switch c.Status.VerdictOf(stage).Outcome() {
+		case OutcomePass, OutcomeFail:
+		default:
+			out = append(out, stage)
+		}
+	}
+	return out
 }
 
 // ResultOf returns what was said of a single pod, or nil.
@@ -99,11 +133,11 @@ func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
 	}
 	pre, post := c.Status.VerdictOf(StagePre), c.Status.VerdictOf(StagePost)
 	for _, v := range []*StageVerdict{post, pre} {
-		if v != nil && ParseVerdict(v.Verdict) == OutcomeFail {
+		if v.Outcome() == OutcomeFail {
 			return OutcomeFail, v.Message
 		}
 	}
-	if post != nil && ParseVerdict(post.Verdict) == OutcomePass && !post.Unjudged {
+	if post.Outcome() == OutcomePass {
 		return OutcomePass, post.Message
 	}
 	if c.Status.Phase == PodExecuteDone && !c.TakenBack() {

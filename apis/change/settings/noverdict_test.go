@@ -1,0 +1,42 @@
+package settings
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
+	const pass, hold, fail = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
+	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+	type want struct{ pre, post, both, order, release v1alpha1.NoVerdictPolicy }
+	for name, tc := range map[string]struct {
+		configured map[v1alpha1.ConfigType]string
+		want       want
+	}{
+		"nothing is configured":       {nil, want{pass, pass, pass, pass, pass}},
+		"all stages":                  {map[v1alpha1.ConfigType]string{"no-verdict": "Hold"}, want{hold, hold, hold, hold, hold}},
+		"PRE alone":                   {map[v1alpha1.ConfigType]string{"no-verdict-pre": "Fail"}, want{fail, pass, fail, pass, fail}},
+		"POST alone":                  {map[v1alpha1.ConfigType]string{"no-verdict-post": "Hold"}, want{pass, hold, hold, pass, hold}},
+		"the order alone":             {map[v1alpha1.ConfigType]string{"no-verdict-order": "Hold"}, want{pass, pass, pass, hold, hold}},
+		"a stage may be laxer":        {map[v1alpha1.ConfigType]string{"no-verdict": "Fail", "no-verdict-post": "Pass"}, want{fail, pass, fail, fail, fail}},
+		"a content that is no policy": {map[v1alpha1.ConfigType]string{"no-verdict-pre": "maybe"}, want{pass, pass, pass, pass, pass}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []*v1alpha1.OpsConfigInfo
+			for kind, content := range tc.configured {
+				objects = append(objects, &v1alpha1.OpsConfigInfo{
+					ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: string(kind)},
+					Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Content: content, Enable: true},
+				})
+			}
+			s := From(objects)
+			got := want{s.NoVerdictOf(pre), s.NoVerdictOf(post), s.NoVerdictOf(pre, post), s.NoVerdictOfOrder(), s.NoVerdictOfRelease()}
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
