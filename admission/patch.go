@@ -3,53 +3,76 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
-	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
-// Patch returns the JSON patch (RFC 6902) that makes after of before, or nil
-// when they agree. It compares labels, annotations and spec.paused only: all
-// that Breakwater ever writes on a Deployment at admission. Whatever else
-// stands in the object, and fields that our types do not know, stays untouched.
-func Patch(before, after *appsv1.Deployment) ([]byte, error) {
-	from, err := json.Marshal(writable(before))
+// Mutation is what a workload becomes: all that Breakwater ever writes on one
+// at admission. Whatever else stands in the object, and fields that our types
+// do not know, stays untouched.
+type Mutation struct {
+	// Labels and Annotations are all that the workload is to have.
+	Labels, Annotations map[string]string
+	// Hold changes the field that stops the roll-out; mostly nothing.
+	Hold []workload.Operation
+}
+
+// Keep returns the mutation that changes nothing of the workload.
+func Keep(w *workload.Workload) Mutation {
+	return Mutation{Labels: maps.Clone(w.Labels), Annotations: maps.Clone(w.Annotations)}
+}
+
+// SetLabel sets a label.
+func (m *Mutation) SetLabel(key, value string) { set(&m.Labels, key, value) }
+
+// SetAnnotation sets an annotation.
+func (m *Mutation) SetAnnotation(key, value string) { set(&m.Annotations, key, value) }
+
+func set(m *map[string]string, key, value string) {
+	if *m == nil {
+		*m = map[string]string{}
+	}
+	(*m)[key] = value
+}
+
+// Patch returns the JSON patch (RFC 6902) that makes the mutation of the
+// workload, or nil when there is nothing to change.
+func (m Mutation) Patch(w *workload.Workload) ([]byte, error) {
+	from, err := metadata(w.Labels, w.Annotations)
 	if err != nil {
 		return nil, fmt.Errorf("encode what there was: %w", err)
 	}
-	to, err := json.Marshal(writable(after))
+	to, err := metadata(m.Labels, m.Annotations)
 	if err != nil {
 		return nil, fmt.Errorf("encode what is to be: %w", err)
 	}
-	ops, err := jsonpatch.CreatePatch(from, to)
+	compared, err := jsonpatch.CreatePatch(from, to)
 	if err != nil {
 		return nil, fmt.Errorf("compare: %w", err)
 	}
-	if len(ops) == 0 {
-		return nil, nil
+	ops := make([]workload.Operation, 0, len(compared)+len(m.Hold))
+	for _, op := range compared {
+		ops = append(ops, workload.Operation{Op: op.Operation, Path: op.Path, Value: op.Value})
 	}
 	// No operation depends on another; in order, one change has one patch.
-	slices.SortFunc(ops, func(a, b jsonpatch.Operation) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(ops, func(a, b workload.Operation) int { return strings.Compare(a.Path, b.Path) })
+	if ops = append(ops, m.Hold...); len(ops) == 0 {
+		return nil, nil
+	}
 	return json.Marshal(ops)
 }
 
-// fields have the places and the omissions of those of a Deployment, so that a
-// patch between them fits the Deployment.
-type fields struct {
-	Metadata struct {
+// metadata has the places and the omissions of those of an object, so that a
+// patch between two fits the object.
+func metadata(labels, annotations map[string]string) ([]byte, error) {
+	type fields struct {
 		Labels      map[string]string `json:"labels,omitempty"`
 		Annotations map[string]string `json:"annotations,omitempty"`
-	} `json:"metadata"`
-	Spec struct {
-		Paused bool `json:"paused,omitempty"`
-	} `json:"spec"`
-}
-
-func writable(d *appsv1.Deployment) fields {
-	var f fields
-	f.Metadata.Labels, f.Metadata.Annotations = d.Labels, d.Annotations
-	f.Spec.Paused = d.Spec.Paused
-	return f
+	}
+	return json.Marshal(map[string]fields{"metadata": {labels, annotations}})
 }

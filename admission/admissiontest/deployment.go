@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // Suspended is the suspend label's value of held Deployments here:
@@ -103,9 +104,19 @@ func Bypassed(b v1alpha1.Bypass) Option {
 	return Annotation(v1alpha1.BypassAnnotation, string(raw))
 }
 
+// Workload is the Deployment as admission sees it.
+func Workload(t *testing.T, d *appsv1.Deployment) *workload.Workload {
+	t.Helper()
+	w, err := workload.Read(workload.Deployment, Encode(t, d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // Version is the version of the Deployment's template.
 func Version(d *appsv1.Deployment) string {
-	version, err := v1alpha1.TemplateVersion(&d.Spec.Template)
+	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
 	if err != nil {
 		panic(err) // a template of the types above always encodes
 	}

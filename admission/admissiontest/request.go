@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // User is the author of requests here.
@@ -70,7 +71,7 @@ type History struct {
 }
 
 // Succeeded implements suspend.History.
-func (h History) Succeeded(_ context.Context, _ *appsv1.Deployment, version string) (bool, error) {
+func (h History) Succeeded(_ context.Context, _ *workload.Workload, version string) (bool, error) {
 	if h.Unknown {
 		return false, errors.New("the API server does not answer")
 	}
@@ -83,4 +84,4 @@ func (h History) Succeeded(_ context.Context, _ *appsv1.Deployment, version stri
 }
 
 // Releases implements suspend.History.
-func (h History) Releases(*appsv1.Deployment) []*v1alpha1.ChangeWorkload { return h.Known }
+func (h History) Releases(*workload.Workload) []*v1alpha1.ChangeWorkload { return h.Known }

@@ -1,4 +1,4 @@
-// Package history knows which releases of a Deployment there were, and which
+// Package history knows which releases of a workload there were, and which
 // of them succeeded, from their ChangeWorkloads.
 package history
 
@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 )
@@ -28,47 +28,47 @@ type History struct {
 	Client versioned.ChangeWorkloadsGetter
 }
 
-// Succeeded says whether the version was a Success of the Deployment.
-func (h *History) Succeeded(ctx context.Context, d *appsv1.Deployment, version string) (bool, error) {
-	name := v1alpha1.ChangeWorkloadName(d.Name, version)
-	if c, err := h.Lister.ChangeWorkloads(d.Namespace).Get(name); err == nil && succeeded(c, d, version) {
+// Succeeded says whether the version was a Success of the workload.
+func (h *History) Succeeded(ctx context.Context, w *workload.Workload, version string) (bool, error) {
+	name := v1alpha1.ChangeWorkloadName(w.Name, version)
+	if c, err := h.Lister.ChangeWorkloads(w.Namespace).Get(name); err == nil && succeeded(c, w, version) {
 		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	c, err := h.Client.ChangeWorkloads(d.Namespace).Get(ctx, name, metav1.GetOptions{})
+	c, err := h.Client.ChangeWorkloads(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("get ChangeWorkload %s/%s: %w", d.Namespace, name, err)
+		return false, fmt.Errorf("get ChangeWorkload %s/%s: %w", w.Namespace, name, err)
 	}
-	return succeeded(c, d, version), nil
+	return succeeded(c, w, version), nil
 }
 
-// Releases returns the ChangeWorkloads of the Deployment that the cache has.
-func (h *History) Releases(d *appsv1.Deployment) []*v1alpha1.ChangeWorkload {
-	all, err := h.Lister.ChangeWorkloads(d.Namespace).List(labels.SelectorFromSet(labels.Set{
-		v1alpha1.DeploymentNameLabel: v1alpha1.LabelValue(d.Name),
+// Releases returns the ChangeWorkloads of the workload that the cache has.
+func (h *History) Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload {
+	all, err := h.Lister.ChangeWorkloads(w.Namespace).List(labels.SelectorFromSet(labels.Set{
+		v1alpha1.DeploymentNameLabel: v1alpha1.LabelValue(w.Name),
 	}))
 	if err != nil {
 		return nil // a lister over an informer's cache has no error to give
 	}
 	var own []*v1alpha1.ChangeWorkload
 	for _, c := range all {
-		if of(c, d) {
+		if of(c, w) {
 			own = append(own, c)
 		}
 	}
 	return own
 }
 
-func succeeded(c *v1alpha1.ChangeWorkload, d *appsv1.Deployment, version string) bool {
-	return of(c, d) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuccess &&
+func succeeded(c *v1alpha1.ChangeWorkload, w *workload.Workload, version string) bool {
+	return of(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuccess &&
 		c.DeletionTimestamp == nil
 }
 
-// of says whether the ChangeWorkload is about this Deployment, and not about
-// an earlier one of its name or a workload of another kind.
-func of(c *v1alpha1.ChangeWorkload, d *appsv1.Deployment) bool {
-	return c.Spec.WorkloadRef.Kind == "Deployment" && c.Spec.WorkloadRef.UID == d.UID
+// of says whether the ChangeWorkload is about this workload, and not about
+// an earlier one of its name or one of another kind.
+func of(c *v1alpha1.ChangeWorkload, w *workload.Workload) bool {
+	return w.Kind.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind) && c.Spec.WorkloadRef.UID == w.UID
 }

@@ -60,7 +60,7 @@ func TestAVersionSucceeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHistory(t, tc.cached, tc.stored)
-			got, err := h.Succeeded(t.Context(), d, admissiontest.Version(d))
+			got, err := h.Succeeded(t.Context(), admissiontest.Workload(t, d), admissiontest.Version(d))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestAVersionSucceeded(t *testing.T) {
 func TestWhatTheCacheKnowsToBeGoodIsNotAskedFor(t *testing.T) {
 	d := admissiontest.Deployment()
 	h, client := newHistory(t, admissiontest.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
-	if ok, err := h.Succeeded(t.Context(), d, admissiontest.Version(d)); err != nil || !ok {
+	if ok, err := h.Succeeded(t.Context(), admissiontest.Workload(t, d), admissiontest.Version(d)); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	if n := len(client.Actions()); n > 0 {
@@ -87,7 +87,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNotANo(t *testing.T) {
 	client.PrependReactor("get", "changeworkloads", func(clientgotesting.Action) (bool, runtime.Object, error) {
 		return true, nil, context.DeadlineExceeded
 	})
-	if _, err := h.Succeeded(t.Context(), admissiontest.Deployment(), "v"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := h.Succeeded(t.Context(), admissiontest.Workload(t, admissiontest.Deployment()), "v"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -96,11 +96,11 @@ func TestTheReleasesOfADeploymentAreItsOwn(t *testing.T) {
 	d := admissiontest.Deployment()
 	own := admissiontest.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess)
 	h, _ := newHistory(t, own, nil)
-	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(d)); diff != "" {
+	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(admissiontest.Workload(t, d))); diff != "" {
 		t.Error(diff)
 	}
 	d.UID = "another"
-	if got := h.Releases(d); len(got) > 0 {
+	if got := h.Releases(admissiontest.Workload(t, d)); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
 }

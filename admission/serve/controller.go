@@ -24,6 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/admission/version"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
@@ -78,12 +79,15 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 
 // handlers are all of our webhooks, by name.
 func handlers(in func() settings.Settings, known suspend.History, recorder record.EventRecorder, sender suspend.Sender) map[string]admission.Handler {
-	return map[string]admission.Handler{
-		version.Webhook:             &version.Stamper{Settings: in, History: known},
-		suspend.Webhook:             &suspend.Gate{Settings: in, History: known, Recorder: recorder, Sender: sender},
+	all := map[string]admission.Handler{
 		opsconfig.DefaultingWebhook: opsconfig.Defaulter{},
 		opsconfig.ValidatingWebhook: opsconfig.Validator{},
 	}
+	for _, kind := range []workload.Kind{workload.Deployment} {
+		all[suspend.MutatingWebhook(kind)] = &version.Stamper{Kind: kind, Settings: in, History: known}
+		all[suspend.ValidatingWebhook(kind)] = &suspend.Gate{Kind: kind, Settings: in, History: known, Recorder: recorder, Sender: sender}
+	}
+	return all
 }
 
 // newSender returns a sender that runs until ctx ends.

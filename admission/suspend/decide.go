@@ -4,13 +4,15 @@ import (
 	"fmt"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // Input is everything that a decision about an update follows from.
 type Input struct {
-	// Name is the Deployment's.
+	// Kind and Name are the workload's.
+	Kind workload.Kind
 	Name string
-	// Suspended: the Deployment had the suspend label before the update.
+	// Suspended: the workload had the suspend label before the update.
 	Suspended bool
 	// Blocking: refusing is switched on.
 	Blocking bool
@@ -25,7 +27,7 @@ type Input struct {
 	RepairAsked bool
 	// RepairUsed: a repair of this suspension was admitted before.
 	RepairUsed bool
-	// Succeeded: the new template's version was a Success of this Deployment.
+	// Succeeded: the new template's version was a Success of this workload.
 	Succeeded bool
 	// HistoryUnknown: whether it was could not be found out.
 	HistoryUnknown bool
@@ -55,7 +57,7 @@ type Decision struct {
 	Message string
 }
 
-// Bypass says whether the update is admitted although the Deployment is suspended.
+// Bypass says whether the update is admitted although the workload is suspended.
 func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rollback }
 
 // Decide says what becomes of an update.
@@ -75,12 +77,12 @@ func Decide(in Input) Decision {
 	case !in.Blocking:
 		return Decision{Outcome: Admit}
 	case in.TemplateChanged && in.RepairAsked:
-		return refuse(in.Name, "the one repair of this suspension was admitted already; "+
+		return refuse(in, "the one repair of this suspension was admitted already; "+
 			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
 	case in.TemplateChanged && in.HistoryUnknown:
-		return refuse(in.Name, "whether this is a version that succeeded could not be found out: try again")
+		return refuse(in, "whether this is a version that succeeded could not be found out: try again")
 	case in.TemplateChanged, in.HoldTouched:
-		return refuse(in.Name, "")
+		return refuse(in, "")
 	default:
 		return Decision{Outcome: Admit}
 	}
@@ -94,15 +96,17 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 	if !d.Bypass() || recorded || in.ByController || !in.Blocking {
 		return d
 	}
-	return refuse(in.Name, "the webhook mdeployment.kb.io did not answer: try again")
+	return refuse(in, "the webhook "+MutatingWebhook(in.Kind)+" did not answer: try again")
 }
 
 // Words are what a refusal says to the letter, in its reason and, first of
 // all, in its message: scripts of the AlterShield Operator's users look for them.
-func Words(name string) string { return fmt.Sprintf("deployment %s is suspended", name) }
+func Words(kind workload.Kind, name string) string {
+	return fmt.Sprintf("%s %s is suspended", kind.Word(), name)
+}
 
-func refuse(name, more string) Decision {
-	message := Words(name)
+func refuse(in Input, more string) Decision {
+	message := Words(in.Kind, in.Name)
 	if more != "" {
 		message += ": " + more
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 const fixed = "deployment sleep is suspended"
@@ -58,7 +59,7 @@ func TestDecide(t *testing.T) {
 		"with blocking off the way back still resumes":                    {off: true, in: Input{TemplateChanged: true, Succeeded: true}, want: rolledBack()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Name, tc.in.Suspended, tc.in.Blocking = "sleep", !tc.free, !tc.off
+			tc.in.Kind, tc.in.Name, tc.in.Suspended, tc.in.Blocking = workload.Deployment, "sleep", !tc.free, !tc.off
 			if diff := cmp.Diff(tc.want, Decide(tc.in)); diff != "" {
 				t.Error(diff)
 			}
@@ -83,7 +84,7 @@ func TestConfirm(t *testing.T) {
 		"what needs no bypass is admitted without a record": {d: admitted(), want: admitted()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := Input{Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController}
+			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController}
 			if diff := cmp.Diff(tc.want, Confirm(tc.d, in, tc.recorded)); diff != "" {
 				t.Error(diff)
 			}

@@ -11,13 +11,14 @@ import (
 // HistoryUnknown are not in them and stay false.
 func Facts(c admission.Change) Input {
 	if c.Old == nil {
-		return Input{Name: c.New.Name}
+		return Input{Kind: c.New.Kind, Name: c.New.Name}
 	}
 	suspend, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
 	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
 	used := BypassOf(c.Old.Annotations)
 	recorded := Recorded(c)
 	return Input{
+		Kind:            c.Old.Kind,
 		Name:            c.Old.Name,
 		Suspended:       suspended,
 		ByController:    c.ByController(),
@@ -30,11 +31,11 @@ func Facts(c admission.Change) Input {
 }
 
 // holdTouched says whether the update removes or changes the suspend label or
-// the record of the hold, or lets a paused roll-out go on.
+// the record of the hold, or lets a roll-out go on that is stopped, by whomever.
 func holdTouched(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
-		c.Old.Spec.Paused && !c.New.Spec.Paused
+		c.Old.Stopped() && !c.New.Stopped()
 }
 
 func differs(before, after map[string]string, key string) bool {
@@ -54,7 +55,7 @@ func Recorded(c admission.Change) *v1alpha1.Bypass {
 	}
 	b := BypassOf(c.New.Annotations)
 	before, _ := c.OldRelease()
-	if b == nil || b.User != c.User || b.Suspend != c.Old.Labels[v1alpha1.SuspendLabel] || b.Attempt != before.Attempt+1 {
+	if b == nil || b.User != c.User.Username || b.Suspend != c.Old.Labels[v1alpha1.SuspendLabel] || b.Attempt != before.Attempt+1 {
 		return nil
 	}
 	return b

@@ -6,7 +6,6 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	admissionv1 "k8s.io/api/admission/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	"knative.dev/pkg/logging"
@@ -14,18 +13,16 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// Webhook is the name of the validating webhook.
-const Webhook = "vdeployment.kb.io"
-
-// History knows the releases of Deployments.
+// History knows the releases of workloads.
 type History interface {
-	// Succeeded says whether the version was a Success of the Deployment.
-	Succeeded(ctx context.Context, d *appsv1.Deployment, version string) (bool, error)
-	// Releases returns the ChangeWorkloads of the Deployment that are at hand.
-	Releases(d *appsv1.Deployment) []*v1alpha1.ChangeWorkload
+	// Succeeded says whether the version was a Success of the workload.
+	Succeeded(ctx context.Context, w *workload.Workload, version string) (bool, error)
+	// Releases returns the ChangeWorkloads of the workload that are at hand.
+	Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload
 }
 
 // Sender sends an event, without waiting for its arrival.
@@ -33,12 +30,13 @@ type Sender interface {
 	Send(context.Context, cloudevents.Event)
 }
 
-// Gate answers for vdeployment.kb.io.
+// Gate answers for the validating webhook of a kind.
 type Gate struct {
+	Kind workload.Kind
 	// Settings returns the settings in force.
 	Settings func() settings.Settings
 	History  History
-	// Recorder writes a Kubernetes Event on the Deployment that was refused.
+	// Recorder writes a Kubernetes Event on the workload that was refused.
 	Recorder record.EventRecorder
 	// Sender sends release.denied.
 	Sender Sender
@@ -51,7 +49,7 @@ func (g *Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	if req.Operation != admissionv1.Update || req.SubResource != "" {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
-	c, err := admission.ReadChange(req)
+	c, err := admission.ReadChange(g.Kind, req)
 	if err != nil {
 		return admission.Fail(err)
 	}
@@ -71,19 +69,19 @@ func (g *Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 }
 
 // Gather completes Facts with what the objects do not say. The history is
-// asked only where it decides: of a release of a suspended Deployment.
+// asked only where it decides: of a release of a suspended workload.
 func Gather(ctx context.Context, c admission.Change, s settings.Settings, history History) Input {
 	in := Facts(c)
 	in.Blocking = s.Blocking
 	if !in.Suspended || !in.TemplateChanged || in.ByController {
 		return in
 	}
-	version, err := v1alpha1.TemplateVersion(&c.New.Spec.Template)
+	version, err := workload.Version(c.New.Kind, &c.New.Template)
 	if err == nil {
 		in.Succeeded, err = history.Succeeded(ctx, c.Old, version)
 	}
 	if err != nil {
-		logging.FromContext(ctx).Warnw("the history of a Deployment is unknown", "error", err)
+		logging.FromContext(ctx).Warnw("the history of a workload is unknown", "kind", c.New.Kind.Kind, "error", err)
 		in.HistoryUnknown = true
 	}
 	return in
@@ -92,12 +90,12 @@ func Gather(ctx context.Context, c admission.Change, s settings.Settings, histor
 // tell says to people and programs that a release was refused.
 func (g *Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
 	g.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
-		fmt.Sprintf("update by %s: %s", c.User, d.Message))
+		fmt.Sprintf("update by %s: %s", c.User.Username, d.Message))
 	e, err := events.New(events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  c.Old.Namespace,
-		Workload:   events.Workload{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment", Name: c.Old.Name},
-		User:       c.User,
+		Workload:   events.Workload{APIVersion: c.Old.Kind.GroupVersion().String(), Kind: c.Old.Kind.Kind, Name: c.Old.Name},
+		User:       c.User.Username,
 		Reason:     d.Reason,
 		Message:    d.Message,
 	})
@@ -110,12 +108,12 @@ func (g *Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c ad
 
 // reference is what an Event is about. It is built here because an object from
 // a request need not carry its kind.
-func reference(d *appsv1.Deployment) *corev1.ObjectReference {
+func reference(w *workload.Workload) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
-		APIVersion: appsv1.SchemeGroupVersion.String(),
-		Kind:       "Deployment",
-		Namespace:  d.Namespace,
-		Name:       d.Name,
-		UID:        d.UID,
+		APIVersion: w.Kind.GroupVersion().String(),
+		Kind:       w.Kind.Kind,
+		Namespace:  w.Namespace,
+		Name:       w.Name,
+		UID:        w.UID,
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/version"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/eventstest"
 )
@@ -49,8 +50,8 @@ func newWorld(h admissiontest.History, blocking bool) world {
 		return s
 	}
 	w := world{told: record.NewFakeRecorder(10), sent: &eventstest.Recorder{}}
-	w.gate = &suspend.Gate{Settings: in, History: h, Recorder: w.told, Sender: w.sent}
-	w.stamps = &version.Stamper{Settings: in, History: h}
+	w.gate = &suspend.Gate{Kind: workload.Deployment, Settings: in, History: h, Recorder: w.told, Sender: w.sent}
+	w.stamps = &version.Stamper{Kind: workload.Deployment, Settings: in, History: h}
 	return w
 }
 

@@ -3,8 +3,9 @@ package suspend
 import (
 	"net/http"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // refusal is the status that the API server passes on. kubectl prints
@@ -14,16 +15,16 @@ import (
 // so the reason has to hold the words too. Neither the code nor
 // details.retryAfterSeconds, which stays 0, may invite to try again: client-go
 // would sleep on it and park the workers of other controllers.
-func refusal(d *appsv1.Deployment, message string, causes []metav1.StatusCause) metav1.Status {
+func refusal(w *workload.Workload, message string, causes []metav1.StatusCause) metav1.Status {
 	return metav1.Status{
 		Code:    http.StatusForbidden,
-		Reason:  metav1.StatusReason(Words(d.Name)),
+		Reason:  metav1.StatusReason(Words(w.Kind, w.Name)),
 		Message: message,
 		Details: &metav1.StatusDetails{
-			Group:  appsv1.GroupName,
-			Kind:   "deployments",
-			Name:   d.Name,
-			UID:    d.UID,
+			Group:  w.Kind.Group,
+			Kind:   w.Kind.Resource,
+			Name:   w.Name,
+			UID:    w.UID,
 			Causes: causes,
 		},
 	}

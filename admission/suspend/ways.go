@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // The types of status.details.causes of a refusal: what is the matter, and
@@ -27,11 +27,11 @@ const (
 const maxFailures = 3
 
 // WaysOut are the causes of a refusal. releases are the ChangeWorkloads that
-// are known of the Deployment.
-func WaysOut(d *appsv1.Deployment, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
+// are known of the workload.
+func WaysOut(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
 	causes := []metav1.StatusCause{
-		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: why(d, releases)},
-		{Type: CauseRepair, Message: repair(d, in)},
+		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: why(w, releases)},
+		{Type: CauseRepair, Message: repair(w, in)},
 	}
 	if good := newest(releases, v1alpha1.WorkloadSuccess); good != nil {
 		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
@@ -41,11 +41,11 @@ func WaysOut(d *appsv1.Deployment, in Input, releases []*v1alpha1.ChangeWorkload
 	return append(causes, metav1.StatusCause{Type: CauseAsk, Message: fmt.Sprintf(
 		"who may update changepods/status in namespace %s can judge the failed pods again; "+
 			"who runs Breakwater (namespace %s) can switch refusals off for all: OpsConfigInfo of type %s",
-		d.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
+		w.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
 }
 
-func why(d *appsv1.Deployment, releases []*v1alpha1.ChangeWorkload) string {
-	since := d.Labels[v1alpha1.SuspendLabel]
+func why(w *workload.Workload, releases []*v1alpha1.ChangeWorkload) string {
+	since := w.Labels[v1alpha1.SuspendLabel]
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
@@ -72,16 +72,16 @@ func failures(c *v1alpha1.ChangeWorkload) string {
 	return ": " + strings.Join(pods, ", ")
 }
 
-func repair(d *appsv1.Deployment, in Input) string {
+func repair(w *workload.Workload, in Input) string {
 	if !in.RepairUsed {
-		return "apply the repaired Deployment with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension`
+		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension`
 	}
 	by := ""
-	if b := BypassOf(d.Annotations); b != nil {
+	if b := BypassOf(w.Annotations); b != nil {
 		by = " by " + b.User
 	}
-	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate deployment %s -n %s %s-` allows another",
-		by, d.Name, d.Namespace, v1alpha1.BypassAnnotation)
+	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate %s %s -n %s %s-` allows another",
+		by, w.Kind.Word(), w.Name, w.Namespace, v1alpha1.BypassAnnotation)
 }
 
 // newest returns the latest ChangeWorkload in a phase, or nil.

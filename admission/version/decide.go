@@ -2,15 +2,15 @@ package version
 
 import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 
-// Input is everything that the release of a Deployment follows from.
+// Input is everything that the release of a workload follows from.
 type Input struct {
-	// Created: the Deployment did not exist.
+	// Created: the workload did not exist.
 	Created bool
 	// TemplateChanged: the update changes the pod template.
 	TemplateChanged bool
 	// Touch: our controller asks to do what was left undone.
 	Touch bool
-	// Before is the release that the Deployment was at; Known is false when it
+	// Before is the release that the workload was at; Known is false when it
 	// was not stamped.
 	Before v1alpha1.Release
 	Known  bool
@@ -28,14 +28,14 @@ const (
 	Kept = "Kept"
 )
 
-// Decision is the release that a Deployment is at from now on.
+// Decision is the release that a workload is at from now on.
 type Decision struct {
 	Release v1alpha1.Release
 	// Outcome is Released, Baselined or Kept.
 	Outcome string
 }
 
-// Decide says which release a Deployment is at.
+// Decide says which release a workload is at.
 //
 // It looks at the version only when the template changed, or when our
 // controller found out that a change was missed: when Kubernetes learns a new

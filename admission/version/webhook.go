@@ -11,16 +11,16 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
-// Webhook is the name of the mutating webhook.
-const Webhook = "mdeployment.kb.io"
-
-// LeftToGate is the decision about an update that vdeployment.kb.io will refuse.
+// LeftToGate is the decision about an update that the validating webhook will refuse.
 const LeftToGate = "LeftToGate"
 
-// Stamper answers for mdeployment.kb.io. It writes nothing but its patch.
+// Stamper answers for the mutating webhook of a kind. It writes nothing but its
+// patch.
 type Stamper struct {
+	Kind workload.Kind
 	// Settings returns the settings in force.
 	Settings func() settings.Settings
 	History  suspend.History
@@ -36,7 +36,7 @@ func (s *Stamper) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	}
 	decision, patch, warning, err := s.decide(ctx, req)
 	if err != nil {
-		logging.FromContext(ctx).Errorw("a Deployment is admitted without its version", "error", err)
+		logging.FromContext(ctx).Errorw("a workload is admitted without its version", "kind", s.Kind.Kind, "error", err)
 		return admission.Allow(admission.DecisionError)
 	}
 	a := admission.AllowWith(decision, patch)
@@ -47,11 +47,11 @@ func (s *Stamper) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 }
 
 func (s *Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) (decision string, patch []byte, warning string, err error) {
-	c, err := admission.ReadChange(req)
+	c, err := admission.ReadChange(s.Kind, req)
 	if err != nil {
 		return "", nil, "", err
 	}
-	version, err := v1alpha1.TemplateVersion(&c.New.Spec.Template)
+	version, err := workload.Version(s.Kind, &c.New.Template)
 	if err != nil {
 		return "", nil, "", err
 	}
@@ -70,7 +70,7 @@ func (s *Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if err != nil {
 		return "", nil, "", err
 	}
-	if patch, err = admission.Patch(c.New, after); err != nil {
+	if patch, err = after.Patch(c.New); err != nil {
 		return "", nil, "", err
 	}
 	return outcome(d, gate), patch, pointless(in), nil
@@ -95,5 +95,5 @@ func pointless(in suspend.Input) string {
 		return ""
 	}
 	return fmt.Sprintf("%s, and this update does not change its pod template: label %s was removed without effect",
-		suspend.Words(in.Name), v1alpha1.IgnoredSuspendLabel)
+		suspend.Words(in.Kind, in.Name), v1alpha1.IgnoredSuspendLabel)
 }

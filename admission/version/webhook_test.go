@@ -15,6 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 var (
@@ -29,7 +30,7 @@ var (
 const alice, since = admissiontest.User, admissiontest.Suspended
 
 func newStamper(successes ...string) *Stamper {
-	return &Stamper{Settings: settings.Default, History: admissiontest.History{Successes: successes}}
+	return &Stamper{Kind: workload.Deployment, Settings: settings.Default, History: admissiontest.History{Successes: successes}}
 }
 
 func repair(attempt int64) admissiontest.Option {

@@ -38,6 +38,10 @@ type Workload struct {
 // Held says whether the roll-out is held now, by whomever.
 func (w *Workload) Held() bool { return w.HoldValue == w.Kind.Hold.Held }
 
+// Stopped says whether the workload's controller replaces no pod now: the
+// roll-out is held, or pods are replaced only when somebody deletes them.
+func (w *Workload) Stopped() bool { return w.Held() || w.OnDelete }
+
 // shape has the fields that kinds of workloads share.
 type shape struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
