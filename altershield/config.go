@@ -52,6 +52,10 @@ type Config struct {
 	// ChangeSceneKey is the change scene; at most 256 bytes. The scene decides
 	// the server's rules, check timeouts and callback URL.
 	ChangeSceneKey string
+	// ReleaseCheckSceneKey is the change scene of release checks; at most 256
+	// bytes. It must be one of generation 1, which the server answers at once.
+	// Empty: releases cannot be checked.
+	ReleaseCheckSceneKey string
 	// ChangePhase is one of dev_phase, sim_phase, pre_phase, gray_phase,
 	// prod_beta_phase, prod_phase. Default prod_phase.
 	ChangePhase string

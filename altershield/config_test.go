@@ -61,7 +61,7 @@ func TestConfigDefaultsFillWhatIsNotSet(t *testing.T) {
 func TestConfigTakesEveryKey(t *testing.T) {
 	data := complete()
 	for key, value := range map[string]string{
-		keyHeaderPrefix: "X-OpsCloud-", keyChangePhase: "gray_phase", keyChangeScenarioCode: "10",
+		keyReleaseCheckScene: "release", keyHeaderPrefix: "X-OpsCloud-", keyChangePhase: "gray_phase", keyChangeScenarioCode: "10",
 		keyEffectiveTargetType: "host", keyCreator: strings.Repeat("c", 56), keyConnectTimeout: "1s",
 		keyHeaderTimeout: "2s", keyAttemptTimeout: "3s", keyTotalDeadline: "4s", keyQPS: "5", keyBurst: "6", keyMaxSkew: "7s",
 	} {
@@ -73,7 +73,7 @@ func TestConfigTakesEveryKey(t *testing.T) {
 	}
 	want := Config{
 		BaseURL: "http://altershield.example.com:8080", HeaderPrefix: "X-OpsCloud-", Platform: "breakwater", Token: "secret",
-		TenantCode: "tenant", ChangeSceneKey: "scene", ChangePhase: "gray_phase", ChangeScenarioCode: "10",
+		TenantCode: "tenant", ChangeSceneKey: "scene", ReleaseCheckSceneKey: "release", ChangePhase: "gray_phase", ChangeScenarioCode: "10",
 		EffectiveTargetType: "host", Creator: strings.Repeat("c", 56), ClusterName: "one",
 		ConnectTimeout: time.Second, HeaderTimeout: 2 * time.Second, AttemptTimeout: 3 * time.Second,
 		TotalDeadline: 4 * time.Second, QPS: 5, Burst: 6, MaxSkew: 7 * time.Second,

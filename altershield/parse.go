@@ -20,6 +20,7 @@ const (
 	keyPlatform            = "platform"
 	keyTenantCode          = "tenant-code"
 	keyChangeSceneKey      = "change-scene-key"
+	keyReleaseCheckScene   = "release-check-scene-key"
 	keyChangePhase         = "change-phase"
 	keyChangeScenarioCode  = "change-scenario-code"
 	keyEffectiveTargetType = "effective-target-type"
@@ -67,23 +68,24 @@ func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {
 		}
 	}
 	c := Config{
-		BaseURL:             p.baseURL(),
-		HeaderPrefix:        p.headerPrefix(),
-		Platform:            p.text(keyPlatform, 32),
-		TenantCode:          p.text(keyTenantCode, 0),
-		ChangeSceneKey:      p.text(keyChangeSceneKey, 256),
-		ChangePhase:         p.oneOf(keyChangePhase, "dev_phase", "sim_phase", "pre_phase", "gray_phase", "prod_beta_phase", "prod_phase"),
-		ChangeScenarioCode:  p.oneOf(keyChangeScenarioCode, "XX", "00", "01", "10", "12", "13", "30"),
-		EffectiveTargetType: p.text(keyEffectiveTargetType, 0),
-		Creator:             p.text(keyCreator, 56),
-		ClusterName:         p.text(keyClusterName, 0),
-		ConnectTimeout:      p.duration(keyConnectTimeout),
-		HeaderTimeout:       p.duration(keyHeaderTimeout),
-		AttemptTimeout:      p.duration(keyAttemptTimeout),
-		TotalDeadline:       p.duration(keyTotalDeadline),
-		QPS:                 float32(p.number(keyQPS)),
-		Burst:               p.number(keyBurst),
-		MaxSkew:             p.duration(keyMaxSkew),
+		BaseURL:              p.baseURL(),
+		HeaderPrefix:         p.headerPrefix(),
+		Platform:             p.text(keyPlatform, 32),
+		TenantCode:           p.text(keyTenantCode, 0),
+		ChangeSceneKey:       p.text(keyChangeSceneKey, 256),
+		ReleaseCheckSceneKey: p.text(keyReleaseCheckScene, 256),
+		ChangePhase:          p.oneOf(keyChangePhase, "dev_phase", "sim_phase", "pre_phase", "gray_phase", "prod_beta_phase", "prod_phase"),
+		ChangeScenarioCode:   p.oneOf(keyChangeScenarioCode, "XX", "00", "01", "10", "12", "13", "30"),
+		EffectiveTargetType:  p.text(keyEffectiveTargetType, 0),
+		Creator:              p.text(keyCreator, 56),
+		ClusterName:          p.text(keyClusterName, 0),
+		ConnectTimeout:       p.duration(keyConnectTimeout),
+		HeaderTimeout:        p.duration(keyHeaderTimeout),
+		AttemptTimeout:       p.duration(keyAttemptTimeout),
+		TotalDeadline:        p.duration(keyTotalDeadline),
+		QPS:                  float32(p.number(keyQPS)),
+		Burst:                p.number(keyBurst),
+		MaxSkew:              p.duration(keyMaxSkew),
 	}.withDefaults()
 	p.check(c)
 	return c, p.errs

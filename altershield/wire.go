@@ -7,13 +7,14 @@ import (
 
 // The actions, the last part of the path.
 const (
-	actionOpenOrder   = "submitChangeExecOrder"
-	actionStartOrder  = "submitChangeExecOrderStartNotify"
-	actionStartBatch  = "submitChangeExecBatchStartNotify"
-	actionFinish      = "submitChangeFinishNotify"
-	actionRetrieve    = "retrieveChangeCheck"
-	actionFinishOrder = "finishChangeExecOrderAction"
-	actionEvent       = "submitChangeEventAction"
+	actionOpenOrder    = "submitChangeExecOrder"
+	actionStartOrder   = "submitChangeExecOrderStartNotify"
+	actionStartBatch   = "submitChangeExecBatchStartNotify"
+	actionFinish       = "submitChangeFinishNotify"
+	actionRetrieve     = "retrieveChangeCheck"
+	actionFinishOrder  = "finishChangeExecOrderAction"
+	actionEvent        = "submitChangeEventAction"
+	actionCheckRelease = "submitAndStartChangeExecOrder"
 
 	actionPath = "/openapi/v1/exe/"
 )
@@ -62,6 +63,14 @@ type event struct {
 	StartTime     int64               `json:"startTime"`
 	FinishTime    int64               `json:"finishTime"`
 	ExtensionInfo map[string][]string `json:"extensionInfo,omitempty"`
+}
+
+type releaseCheck struct {
+	order
+	Executor  string `json:"executor"`
+	StartTime int64  `json:"startTime"`
+	// CheckTimeout is in milliseconds.
+	CheckTimeout int64 `json:"checkTimeout"`
 }
 
 // start leaves out emergency when it is false, so that the order's scenario

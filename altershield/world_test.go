@@ -42,14 +42,14 @@ func newWorld(t *testing.T, change func(*Config), options ...Option) *world {
 	}))
 	t.Cleanup(receiver.Close)
 	w.double = double.NewDouble(double.Options{
-		CallbackURL: receiver.URL, Tokens: map[string]string{"breakwater": testToken}, HeaderPrefix: "X-OpsCloud-", Scene: "scene",
+		CallbackURL: receiver.URL, Tokens: map[string]string{"breakwater": testToken}, HeaderPrefix: "X-OpsCloud-", Scene: "scene", Generation1Scene: "release",
 	})
 	server := httptest.NewServer(w.double.Handler())
 	t.Cleanup(server.Close)
 	t.Cleanup(w.double.Close)
 	w.config = Config{
 		BaseURL: server.URL, HeaderPrefix: "X-OpsCloud-", Platform: "breakwater", Token: testToken, TenantCode: "tenant",
-		ChangeSceneKey: "scene", ClusterName: "one", QPS: 1000, Burst: 1000,
+		ChangeSceneKey: "scene", ReleaseCheckSceneKey: "release", ClusterName: "one", QPS: 1000, Burst: 1000,
 	}
 	if change != nil {
 		change(&w.config)

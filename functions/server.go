@@ -2,15 +2,10 @@ package functions
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 // Server reads how the AlterShield server is reached, anew for each event: two
@@ -31,14 +26,9 @@ func NewServer(kube kubernetes.Interface, options ...altershield.Option) *Server
 // mean that no server and no token are configured. One that is there and makes
 // no sense is a *ConfigError.
 func (s *Server) Config(ctx context.Context) (altershield.Config, error) {
-	core := s.Kube.CoreV1()
-	config, err := present(core.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, altershield.ConfigMapName, metav1.GetOptions{}))
+	config, secret, err := altershield.ReadConfig(ctx, s.Kube.CoreV1())
 	if err != nil {
-		return altershield.Config{}, fmt.Errorf("read %s: %w", altershield.ConfigMapName, err)
-	}
-	secret, err := present(core.Secrets(v1alpha1.SystemNamespace).Get(ctx, altershield.SecretName, metav1.GetOptions{}))
-	if err != nil {
-		return altershield.Config{}, fmt.Errorf("read %s: %w", altershield.SecretName, err)
+		return altershield.Config{}, err
 	}
 	parsed, err := altershield.ParseConfig(config, secret)
 	if err != nil {
@@ -68,12 +58,4 @@ func (s *Server) Client(ctx context.Context) (*altershield.Client, altershield.C
 		return nil, config, err
 	}
 	return s.clients.For(config), config, nil
-}
-
-// present turns an object that is not there into nil.
-func present[T *corev1.ConfigMap | *corev1.Secret](object T, err error) (T, error) {
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return object, err
 }

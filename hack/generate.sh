@@ -52,7 +52,7 @@ grep -rlF '().OpsConfigInfos()' client/injection | xargs sed -i 's/()\.OpsConfig
 
 "$bin/controller-gen" crd:headerFile=hack/boilerplate.yaml.txt paths=./apis/... output:crd:dir=client/.crd
 n=100
-for kind in opsconfiginfoes changeworkloads changepods; do
+for kind in opsconfiginfoes changeworkloads changepods releasechecks; do
   mv "client/.crd/app.ops.cloud.alipay.com_$kind.yaml" "config/core/$n-crd-$kind.yaml"
   n=$((n + 1))
 done

@@ -75,6 +75,13 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		text = s.PostTimeout.String()
 	case v1alpha1.ConfigOrderTimeout:
 		text = s.OrderTimeout.String()
+	case v1alpha1.ConfigReleaseCheck:
+		if s.ReleaseCheck > 0 {
+			return fmt.Sprintf("on: the server is asked about every release and has %s to answer", s.ReleaseCheck)
+		}
+		return "off: the server is not asked about releases"
+	case v1alpha1.ConfigReleaseCheckNoVerdict:
+		text = string(s.ReleaseCheckNoVerdict)
 	}
 	if !c.Spec.Enable {
 		return "not enabled: the default counts, " + text

@@ -73,6 +73,18 @@ func TestDecide(t *testing.T) {
 			object: object("a", 1, spec{Type: "wait-threshold", Content: "5s"}),
 			want:   applied("not enabled: the default counts, 1m0s"),
 		},
+		"a release check that is on": {
+			object: object("a", 1, spec{Type: "release-check", Enable: true}),
+			want:   applied("on: the server is asked about every release and has 2s to answer"),
+		},
+		"a release check that is off": {
+			object: object("a", 1, spec{Type: "release-check", Content: "3s"}),
+			want:   applied("off: the server is not asked about releases"),
+		},
+		"a policy of the release check": {
+			object: object("a", 1, spec{Type: "release-check-no-verdict", Content: "Fail", Enable: true}),
+			want:   applied("Fail"),
+		},
 		"an unknown type is invalid": {
 			object: object("a", 1, spec{Type: "isBlokingUp", Enable: true}),
 			want: Decision{Reason: "Invalid", Message: "unknown type \"isBlokingUp\": spec.type: " +

@@ -24,7 +24,7 @@ func (m Match) matches(f facts) bool {
 	})
 	return podMatches &&
 		(m.Stage == "" || m.Stage == f.Stage) &&
-		(m.Step == "" || m.Step == f.Step) &&
+		(m.Step == f.Step || m.Step == "" && f.Step != stepRelease) &&
 		(m.BatchNo == nil || (f.Step == stepBatch && *m.BatchNo == f.BatchNo)) &&
 		strings.Contains(f.Order, m.Order) &&
 		(m.Namespace == "" || m.Namespace == f.Namespace) &&
@@ -53,6 +53,9 @@ func newProgress(s Script) *progress {
 // counts it, also when another decides.
 func (s Script) behaviour(p *progress, f facts) Behaviour {
 	chosen, found := s.Default, false
+	if f.Step == stepRelease {
+		chosen = Behaviour{} // which is the published server's
+	}
 	for i, rule := range s.Checks {
 		if !rule.Match.matches(f) {
 			continue

@@ -24,6 +24,13 @@
 //	POST_AOP_FINISH        accepted, never called back  pass or fail
 //	POST_AOP_FAIL, TIMEOUT accepted, never called back  fail
 //
+// A synchronous check (submitAndStartChangeExecOrder) is refused with 103 but
+// in a scene of generation 1. It takes checkTimeout and ends as a pass without
+// rules, which is a time-out: the published server never has a verdict in time.
+// A rule of the script with step RELEASE says otherwise. Asked again, it checks
+// the same node again; and once it came to its end retrieve says pass, whatever
+// the verdict was.
+//
 // Every start makes a new node. A batch of an unknown order is 101. A check
 // that timed out or threw is called back as a pass without rules. A callback
 // is sent once: its answer is not looked at.
@@ -79,6 +86,12 @@
 // Checks of 10 s in a scene whose timeout is 3 s:
 //
 //	{"checkTimeout": "3s", "default": {"delay": "10s"}}
+//
+// A release is failed while it is asked about, and another is answered slowly:
+//
+//	{"checks": [{"match": {"step": "RELEASE", "workload": "web"}, "then": {"verdict": "fail",
+//	  "rules": [{"name": "freeze", "verdict": "FAIL", "msg": "no releases on Friday"}]}},
+//	  {"match": {"step": "RELEASE"}, "then": {"verdict": "pass", "delay": "1s"}}]}
 //
 // Faults (901, 404, 500, 502, garbage, reset, slow) come before the server has
 // done its part, or after it ("after": true: only the answer is lost). The

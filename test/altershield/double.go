@@ -27,8 +27,9 @@ type Options struct {
 	Signature Signature
 	// Scene is the one change scene that exists; empty: all do.
 	Scene string
-	// Generation1 makes the scene one that can be started synchronously.
-	Generation1 bool
+	// Generation1Scene is the scene of generation 1, which exists beside Scene:
+	// only orders of that one can be checked synchronously. Empty: none.
+	Generation1Scene string
 	// CheckTimeout is the scene's, for both stages. 0: checks never time out.
 	CheckTimeout time.Duration
 	// Rules judge a check whose script leaves the verdict open. They see what

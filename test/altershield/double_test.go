@@ -87,15 +87,6 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-func TestASynchronousStartTimesOut(t *testing.T) {
-	b := newBench(t, func(o *Options) { o.Generation1 = true })
-	got := b.call(t, actionSyncStart, orderBody(map[string]any{"checkTimeout": 1000}))
-	said, _ := got.result.Domain["verdict"].(map[string]any)
-	if got.code() != "000" || said["verdict"] != "pass" || said["allFinish"] != false || b.state(got.node()) != PreTimeout {
-		t.Error(got.raw)
-	}
-}
-
 func TestEveryStartMakesANewNode(t *testing.T) {
 	b := newBench(t, nil)
 	if a, c := b.started(t), b.started(t); a == c {

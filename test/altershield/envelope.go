@@ -1,6 +1,9 @@
 package altershield
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Result codes of the server.
 const (
@@ -18,6 +21,9 @@ type result struct {
 	ResultCode *string `json:"resultCode"`
 	Msg        *string `json:"msg"`
 	Domain     any     `json:"domain"`
+
+	// after is how long the call takes.
+	after time.Duration
 }
 
 func done(msg string, domain any) result {
@@ -68,10 +74,16 @@ type nodeDomain struct {
 }
 
 type syncDomain struct {
-	OrderID string  `json:"orderId"`
-	NodeID  string  `json:"nodeId"`
-	URL     string  `json:"url"`
-	Verdict verdict `json:"verdict"`
+	OrderID string      `json:"orderId"`
+	NodeID  string      `json:"nodeId"`
+	URL     string      `json:"url"`
+	Verdict syncVerdict `json:"verdict"`
+}
+
+// syncVerdict is a verdict with what only a synchronous answer says.
+type syncVerdict struct {
+	verdict
+	Msg string `json:"msg"`
 }
 
 type progressDomain struct {

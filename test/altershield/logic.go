@@ -1,6 +1,7 @@
 package altershield
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -9,6 +10,9 @@ import (
 const (
 	stepOrder = "ORDER"
 	stepBatch = "BATCH"
+	// stepRelease is the synchronous check of an order. The server calls its
+	// node one of the order; a script must be able to tell them apart.
+	stepRelease = "RELEASE"
 )
 
 // order is a change order.
@@ -19,6 +23,9 @@ type order struct {
 	scene     string
 	apps      []string
 	emergency bool
+	// namespace and workload are those of changeParamJson: what a match of a
+	// check without extInfo is tried on.
+	namespace, workload string
 	// state is INIT, RUNNING, SUCCESS or what the finish said.
 	state string
 }
@@ -46,7 +53,7 @@ type node struct {
 // act is the server's logic behind an action. The check that it begins, if
 // any, is returned beside the answer. d.mu is held.
 func (d *Double) act(action string, in form) (result, *check) {
-	if scene := in.text("changeSceneKey"); d.options.Scene != "" && scene != d.options.Scene {
+	if scene := in.text("changeSceneKey"); d.options.Scene != "" && scene != d.options.Scene && scene != d.options.Generation1Scene {
 		return refused(codeArgument, "change scene not found, changeSceneKey="+scene), nil
 	}
 	key := orderKey{in.text("platform"), in.text("bizExecOrderId")}
@@ -92,6 +99,13 @@ func (d *Double) newOrder(key orderKey, in form, state string) (*order, *result)
 		id: d.newID("order"), biz: key.bizExecOrderID, platform: key.platform, scene: in.text("changeSceneKey"),
 		apps: in.texts("changeApps"), emergency: in.text("changeScenarioCode") == "01", state: state,
 	}
+	var params struct {
+		Namespace    string `json:"namespace"`
+		WorkloadName string `json:"workloadName"`
+	}
+	if json.Unmarshal([]byte(in.text("changeParamJson")), &params) == nil {
+		o.namespace, o.workload = params.Namespace, params.WorkloadName
+	}
 	d.orders[key] = o
 	return o, nil
 }
@@ -106,27 +120,6 @@ func (d *Double) event(key orderKey, in form) result {
 		return *refusal
 	}
 	return doneWithoutCode(orderDomain{OrderID: o.id, URL: urlOf("order", o.id)})
-}
-
-// syncStart never gets a verdict in time, whatever checkTimeout is; the double
-// does not make the caller wait for that.
-func (d *Double) syncStart(key orderKey, in form) result {
-	if !d.options.Generation1 {
-		return refused(codeState, "402:unsupported operation in "+string(PreSubmit))
-	}
-	o, exists := d.orders[key]
-	if !exists {
-		var refusal *result
-		if o, refusal = d.newOrder(key, in, "RUNNING"); refusal != nil {
-			return *refusal
-		}
-	}
-	n := d.newNode(o, stepOrder, in)
-	n.state = PreTimeout
-	return done("success", syncDomain{
-		OrderID: o.id, NodeID: n.id, URL: urlOf("node", n.id),
-		Verdict: verdict{CheckPass: true, Verdict: "pass", Rules: []Rule{}},
-	})
 }
 
 func (d *Double) start(key orderKey, step string, in form) (result, *check) {
@@ -223,6 +216,9 @@ func (n *node) pods() []string {
 func (n *node) facts(stage Stage) facts {
 	namespace, _ := n.extInfo["namespace"].(string)
 	workload, _ := n.extInfo["workloadName"].(string)
+	if n.extInfo == nil {
+		namespace, workload = n.order.namespace, n.order.workload
+	}
 	return facts{
 		Stage: stage, Step: n.step, BatchNo: n.batchNo, Pods: n.pods(),
 		Order: n.order.biz, Namespace: namespace, Workload: workload,

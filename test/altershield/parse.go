@@ -54,8 +54,8 @@ func (m Match) validate(at string) error {
 	if m.Stage != "" && m.Stage != Pre && m.Stage != Post {
 		return fmt.Errorf("%s.match.stage: %q is neither PRE nor POST", at, m.Stage)
 	}
-	if m.Step != "" && m.Step != stepOrder && m.Step != stepBatch {
-		return fmt.Errorf("%s.match.step: %q is neither ORDER nor BATCH", at, m.Step)
+	if !slices.Contains([]string{"", stepOrder, stepBatch, stepRelease}, m.Step) {
+		return fmt.Errorf("%s.match.step: %q is none of ORDER, BATCH, RELEASE", at, m.Step)
 	}
 	if _, err := path.Match(m.Pod, ""); err != nil {
 		return fmt.Errorf("%s.match.pod: %w", at, err)

@@ -32,7 +32,8 @@ type CheckRule struct {
 // Match says which checks are meant; an empty field matches all.
 type Match struct {
 	Stage Stage `json:"stage,omitempty"`
-	// Step is ORDER or BATCH.
+	// Step is ORDER, BATCH or RELEASE, the synchronous check. That one is meant
+	// only where the step says so.
 	Step string `json:"step,omitempty"`
 	// BatchNo is the batch's number, from 0.
 	BatchNo *int64 `json:"batchNo,omitempty"`

@@ -49,6 +49,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	d.mu.Unlock()
 
 	out := d.answer(ctx, r, action, body, fault)
+	d.wait(ctx, out.result.after) // closed meanwhile: answered at once
 	if fault != nil {
 		entry.Fault = fault.Fault
 	}

@@ -44,6 +44,12 @@ type Settings struct {
 	// HistoryLimit is how many templates of successful versions are kept of a
 	// workload. Default 10.
 	HistoryLimit int
+	// ReleaseCheck is how long the server has to answer about a release before
+	// it is admitted; 0 means that it is not asked. Default 0.
+	ReleaseCheck time.Duration
+	// ReleaseCheckNoVerdict says what becomes of a release about which the
+	// server said neither pass nor fail: Pass or Fail. Default Pass.
+	ReleaseCheckNoVerdict v1alpha1.NoVerdictPolicy
 }
 
 // Default returns the values that hold where no OpsConfigInfo says otherwise.
@@ -58,6 +64,8 @@ func Default() Settings {
 		SelfHealing:   true,
 		HealAfter:     2 * time.Minute,
 		HistoryLimit:  10,
+
+		ReleaseCheckNoVerdict: v1alpha1.NoVerdictPass,
 	}
 }
 
@@ -183,6 +191,14 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 	case v1alpha1.ConfigHistoryLimit:
 		if n, err := v1alpha1.ParseCount(spec.Content); err == nil {
 			s.HistoryLimit = n
+		}
+	case v1alpha1.ConfigReleaseCheck:
+		if d, err := v1alpha1.ParseReleaseCheck(spec.Content); err == nil {
+			s.ReleaseCheck = d
+		}
+	case v1alpha1.ConfigReleaseCheckNoVerdict:
+		if p, err := v1alpha1.ParseReleaseCheckNoVerdict(spec.Content); err == nil {
+			s.ReleaseCheckNoVerdict = p
 		}
 	}
 }

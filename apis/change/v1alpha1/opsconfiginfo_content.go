@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,6 +58,13 @@ const (
 	// neither refuses nor holds. It stands above ConfigBlocking. Default:
 	// disabled.
 	ConfigShadow ConfigType = "shadow"
+	// ConfigReleaseCheck (content: a duration of 100ms to 4s, or nothing for
+	// 2s): the server is asked about every release before it is admitted, and
+	// has that long to answer. Default: disabled.
+	ConfigReleaseCheck ConfigType = "release-check"
+	// ConfigReleaseCheckNoVerdict (content: Pass or Fail): what becomes of a
+	// release about which the server said neither pass nor fail. Default: Pass.
+	ConfigReleaseCheckNoVerdict ConfigType = "release-check-no-verdict"
 )
 
 // NoVerdictPolicy is the content of ConfigNoVerdict and its likes.
@@ -95,6 +103,9 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigAutomaticRollback: noContent,
 	ConfigHistoryLimit:      func(s string) error { _, err := ParseCount(s); return err },
 	ConfigShadow:            noContent,
+
+	ConfigReleaseCheck:          func(s string) error { _, err := ParseReleaseCheck(s); return err },
+	ConfigReleaseCheckNoVerdict: func(s string) error { _, err := ParseReleaseCheckNoVerdict(s); return err },
 }
 
 // ConfigTypes returns every type, sorted.
@@ -176,4 +187,44 @@ func ParseCount(s string) (int, error) {
 		return 0, fmt.Errorf("%q is not a count: write a whole number from 1 to 100", s)
 	}
 	return n, nil
+}
+
+// DefaultReleaseCheck is how long the server has to answer about a release
+// where the content of ConfigReleaseCheck does not say.
+const DefaultReleaseCheck = 2 * time.Second
+
+// Bounds of a content of ConfigReleaseCheck. The API server waits 5 s for the
+// webhook, which has more to do than to ask.
+const (
+	minReleaseCheck = 100 * time.Millisecond
+	maxReleaseCheck = 4 * time.Second
+)
+
+// ParseReleaseCheck reads a Go duration of 100ms to 4s; nothing is
+// DefaultReleaseCheck.
+func ParseReleaseCheck(s string) (time.Duration, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return DefaultReleaseCheck, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration: write for example 2s, or nothing for %s", s, DefaultReleaseCheck)
+	}
+	if d < minReleaseCheck || d > maxReleaseCheck {
+		return 0, fmt.Errorf("%q is out of range: write %s to %s, because the API server waits 5s for the webhook that asks",
+			s, minReleaseCheck, maxReleaseCheck)
+	}
+	return d, nil
+}
+
+// ParseReleaseCheckNoVerdict reads Pass or Fail.
+func ParseReleaseCheckNoVerdict(s string) (NoVerdictPolicy, error) {
+	switch p := NoVerdictPolicy(strings.TrimSpace(s)); p {
+	case NoVerdictPass, NoVerdictFail:
+		return p, nil
+	case NoVerdictHold:
+		return "", errors.New("Hold has no meaning here: a release is admitted or refused at once, and nothing can wait for a late verdict; write Pass or Fail")
+	}
+	return "", fmt.Errorf("%q is not a policy for a release: write Pass or Fail", s)
 }

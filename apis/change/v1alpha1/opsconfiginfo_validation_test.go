@@ -47,6 +47,15 @@ func TestOpsConfigInfoValidation(t *testing.T) {
 		"automatic rollback refuses a content":            {OpsConfigInfoSpec{Type: ConfigAutomaticRollback, Content: "on", Enable: true}, "spec.content", "use enable"},
 		"the history's limit is a number":                 {spec: OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "3", Enable: true}},
 		"a history of nothing is refused":                 {OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "0", Enable: true}, "spec.content", "from 1 to 100"},
+		"a release check has a time-out":                  {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "1500ms", Enable: true}},
+		"a release check need not say one":                {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheck, Enable: true}},
+		"a release check ends before the API server's":    {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "4001ms", Enable: true}, "spec.content", "100ms to 4s, because the API server waits 5s"},
+		"a release check takes some time":                 {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "99ms", Enable: true}, "spec.content", "100ms to 4s"},
+		"a release check without a unit is refused":       {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "2", Enable: true}, "spec.content", "for example 2s"},
+		"an unchecked release may pass":                   {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Pass", Enable: true}},
+		"an unchecked release may fail":                   {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Fail", Enable: true}},
+		"an unchecked release cannot be held":             {OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Hold", Enable: true}, "spec.content", "Hold has no meaning here"},
+		"an unchecked release may do nothing else":        {OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "pass", Enable: true}, "spec.content", "write Pass or Fail"},
 		"an unknown type is refused and the known listed": {OpsConfigInfoSpec{Type: "isblockingup", Enable: true}, "spec.type", "isBlockingUp, isBranch"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,6 +83,12 @@ const (
 	// ReasonHistorySelected: the workload's selector matches the history that is
 	// kept of it, so its controller would take it for its own; none is kept.
 	ReasonHistorySelected = "HistorySelected"
+	// ReasonReleaseCheckPassed: the server passed a release before it was admitted.
+	ReasonReleaseCheckPassed = "ReleaseCheckPassed"
+	// ReasonReleaseCheckFailed: the server failed a release, and it was refused.
+	ReasonReleaseCheckFailed = "ReleaseCheckFailed"
+	// ReasonReleaseUnchecked: the server said neither pass nor fail of a release.
+	ReasonReleaseUnchecked = "ReleaseUnchecked"
 
 	// ReasonUndelivered: an event about the object reached no function. What
 	// waits for it is sent again by its reconciler.

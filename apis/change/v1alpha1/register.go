@@ -34,6 +34,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&OpsConfigInfo{}, &OpsConfigInfoList{},
 		&ChangeWorkload{}, &ChangeWorkloadList{},
 		&ChangePod{}, &ChangePodList{},
+		&ReleaseCheck{}, &ReleaseCheckList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -45,6 +45,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.App().V1alpha1().ChangeWorkloads().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("opsconfiginfoes"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.App().V1alpha1().OpsConfigInfoes().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("releasechecks"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.App().V1alpha1().ReleaseChecks().Informer()}, nil
 
 	}
 

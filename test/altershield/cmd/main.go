@@ -20,15 +20,15 @@ import (
 
 // environment configures the double; see altershield.Options.
 type environment struct {
-	Listen       string                `default:":8080"`
-	CallbackURL  string                `envconfig:"CALLBACK_URL"`
-	Platform     string                `default:"breakwater"`
-	Token        string                `required:"true"`
-	HeaderPrefix string                `envconfig:"HEADER_PREFIX" default:"X-AlterShield-"`
-	Signature    altershield.Signature `default:"enforce"`
-	Scene        string
-	Generation1  bool
-	CheckTimeout time.Duration `envconfig:"CHECK_TIMEOUT"`
+	Listen           string                `default:":8080"`
+	CallbackURL      string                `envconfig:"CALLBACK_URL"`
+	Platform         string                `default:"breakwater"`
+	Token            string                `required:"true"`
+	HeaderPrefix     string                `envconfig:"HEADER_PREFIX" default:"X-AlterShield-"`
+	Signature        altershield.Signature `default:"enforce"`
+	Scene            string
+	Generation1Scene string        `envconfig:"GENERATION1_SCENE"`
+	CheckTimeout     time.Duration `envconfig:"CHECK_TIMEOUT"`
 	// StateFile is where it remembers across a restart of its process; empty:
 	// nowhere.
 	StateFile string `envconfig:"STATE_FILE"`
@@ -52,13 +52,13 @@ func main() {
 
 func serve(ctx context.Context, env environment) error {
 	double := altershield.NewDouble(altershield.Options{
-		CallbackURL:  env.CallbackURL,
-		Tokens:       map[string]string{env.Platform: env.Token},
-		HeaderPrefix: env.HeaderPrefix,
-		Signature:    env.Signature,
-		Scene:        env.Scene,
-		Generation1:  env.Generation1,
-		CheckTimeout: env.CheckTimeout,
+		CallbackURL:      env.CallbackURL,
+		Tokens:           map[string]string{env.Platform: env.Token},
+		HeaderPrefix:     env.HeaderPrefix,
+		Signature:        env.Signature,
+		Scene:            env.Scene,
+		Generation1Scene: env.Generation1Scene,
+		CheckTimeout:     env.CheckTimeout,
 	})
 	if env.StateFile != "" {
 		if err := double.Persist(env.StateFile); err != nil {

@@ -27,3 +27,11 @@ type OpsConfigInfoListerExpansion interface{}
 // OpsConfigInfoNamespaceListerExpansion allows custom methods to be added to
 // OpsConfigInfoNamespaceLister.
 type OpsConfigInfoNamespaceListerExpansion interface{}
+
+// ReleaseCheckListerExpansion allows custom methods to be added to
+// ReleaseCheckLister.
+type ReleaseCheckListerExpansion interface{}
+
+// ReleaseCheckNamespaceListerExpansion allows custom methods to be added to
+// ReleaseCheckNamespaceLister.
+type ReleaseCheckNamespaceListerExpansion interface{}

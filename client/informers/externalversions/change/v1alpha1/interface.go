@@ -16,6 +16,8 @@ type Interface interface {
 	ChangeWorkloads() ChangeWorkloadInformer
 	// OpsConfigInfoes returns a OpsConfigInfoInformer.
 	OpsConfigInfoes() OpsConfigInfoInformer
+	// ReleaseChecks returns a ReleaseCheckInformer.
+	ReleaseChecks() ReleaseCheckInformer
 }
 
 type version struct {
@@ -42,4 +44,9 @@ func (v *version) ChangeWorkloads() ChangeWorkloadInformer {
 // OpsConfigInfoes returns a OpsConfigInfoInformer.
 func (v *version) OpsConfigInfoes() OpsConfigInfoInformer {
 	return &opsConfigInfoInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// ReleaseChecks returns a ReleaseCheckInformer.
+func (v *version) ReleaseChecks() ReleaseCheckInformer {
+	return &releaseCheckInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

@@ -17,6 +17,7 @@ type AppV1alpha1Interface interface {
 	ChangePodsGetter
 	ChangeWorkloadsGetter
 	OpsConfigInfoesGetter
+	ReleaseChecksGetter
 }
 
 // AppV1alpha1Client is used to interact with features provided by the app.ops.cloud.alipay.com group.
@@ -34,6 +35,10 @@ func (c *AppV1alpha1Client) ChangeWorkloads(namespace string) ChangeWorkloadInte
 
 func (c *AppV1alpha1Client) OpsConfigInfoes(namespace string) OpsConfigInfoInterface {
 	return newOpsConfigInfoes(c, namespace)
+}
+
+func (c *AppV1alpha1Client) ReleaseChecks(namespace string) ReleaseCheckInterface {
+	return newReleaseChecks(c, namespace)
 }
 
 // NewForConfig creates a new AppV1alpha1Client for the given config.

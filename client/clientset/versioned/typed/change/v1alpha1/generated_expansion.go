@@ -9,3 +9,5 @@ type ChangePodExpansion interface{}
 type ChangeWorkloadExpansion interface{}
 
 type OpsConfigInfoExpansion interface{}
+
+type ReleaseCheckExpansion interface{}

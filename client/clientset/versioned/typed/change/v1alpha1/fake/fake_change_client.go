@@ -26,6 +26,10 @@ func (c *FakeAppV1alpha1) OpsConfigInfoes(namespace string) v1alpha1.OpsConfigIn
 	return newFakeOpsConfigInfoes(c, namespace)
 }
 
+func (c *FakeAppV1alpha1) ReleaseChecks(namespace string) v1alpha1.ReleaseCheckInterface {
+	return newFakeReleaseChecks(c, namespace)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeAppV1alpha1) RESTClient() rest.Interface {

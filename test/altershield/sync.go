@@ -1,0 +1,72 @@
+package altershield
+
+import "time"
+
+// syncTimeout is how long a synchronous check may take whose call does not say.
+const syncTimeout = 3 * time.Second
+
+// timedOutMsg is what the verdict of a synchronous check says that timed out.
+const timedOutMsg = "the check took longer than its time-out"
+
+// syncStart opens an order and checks it before it answers. Asked again, it
+// checks the same node of the same order again.
+//
+// The published server never has a verdict in time, so the double has one only
+// where the script has a rule for step RELEASE.
+func (d *Double) syncStart(key orderKey, in form) result {
+	if d.options.Generation1Scene == "" || in.text("changeSceneKey") != d.options.Generation1Scene {
+		return refused(codeState, "402:unsupported operation in "+string(PreSubmit))
+	}
+	o, exists := d.orders[key]
+	if !exists {
+		var refusal *result
+		if o, refusal = d.newOrder(key, in, "RUNNING"); refusal != nil {
+			return *refusal
+		}
+	}
+	n := d.latestNode(o)
+	if n == nil {
+		n = d.newNode(o, stepRelease, in)
+	}
+	b := d.script.behaviour(d.progress, n.facts(Pre))
+	timeout := time.Duration(in.num("checkTimeout")) * time.Millisecond
+	if timeout <= 0 {
+		timeout = syncTimeout
+	}
+	how, takes := syncEnding(b, timeout)
+	n.state = endOf(Pre, how)
+	said := syncVerdict{verdict: verdict{AllFinish: true, CheckPass: true, Emergency: n.emergency, Rules: []Rule{}, Verdict: "pass"}}
+	if how == Judged {
+		// Whatever the verdict is: retrieve says pass from then on.
+		n.passed[Pre] = true
+		said.Verdict, said.CheckPass, said.Rules, said.Msg = b.Verdict, passes(b.Verdict), rulesOf(b, Pre), b.Message
+	} else {
+		said.Msg = timedOutMsg
+	}
+	answer := done("success", syncDomain{OrderID: o.id, NodeID: n.id, URL: urlOf("node", n.id), Verdict: said})
+	answer.after = takes
+	return answer
+}
+
+// syncEnding says how a synchronous check ends, and after how long. One that
+// the script says nothing of times out.
+func syncEnding(b Behaviour, timeout time.Duration) (Ending, time.Duration) {
+	switch {
+	case b.Ending == Threw:
+		return Threw, b.Delay.Duration
+	case b.Verdict == "", b.Ending == TimedOut, b.Never, b.Delay.Duration >= timeout:
+		return TimedOut, timeout
+	default:
+		return Judged, b.Delay.Duration
+	}
+}
+
+// latestNode returns the last node that is of the order itself, or nil.
+func (d *Double) latestNode(o *order) *node {
+	for i := len(d.nodeList) - 1; i >= 0; i-- {
+		if n := d.nodeList[i]; n.order == o && n.step != stepBatch {
+			return d.nodeList[i]
+		}
+	}
+	return nil
+}
