@@ -30,8 +30,8 @@ status: cluster ## Say what of the embedded cluster runs, and where its logs are
 kubeconfig: cluster ## Print the path of a kubeconfig for the embedded cluster.
 	@$(CLUSTER) kubeconfig
 
-apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO).
-	@hack/apply.sh config/core
+apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; OVERLAY=kafka, strict, ...).
+	@OVERLAY=$(OVERLAY) hack/apply.sh config/core
 
 install: apply
 	@hack/wait-ready.sh
@@ -42,6 +42,7 @@ test: ## Lint, verify, unit and end-to-end tests, with a summary.
 test-unit: ## Unit tests, with the race detector.
 	@hack/gotest.sh unit -race ./...
 	@cd test/cluster && ../../hack/gotest.sh unit-cluster ./...
+	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
 
 test-cluster: ## Prove on a second cluster that down leaves nothing and up survives a kill.
 	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 15m -count 1 .

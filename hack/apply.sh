@@ -1,18 +1,52 @@
 #!/usr/bin/env bash
 # Builds the images and applies the manifests of the given folders to the
 # cluster of KUBECONFIG, CRDs first: kubectl cannot know a kind whose CRD it is
-# only about to create.
+# only about to create. OVERLAY=<name> takes config/overlays/<name> for
+# config/core.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${KO_DOCKER_REPO:?set KO_DOCKER_REPO to a registry that the cluster can pull from}"
 export KO_CONFIG_PATH="$PWD/ko.yaml"
+ns=altershieldoperator-system
 ko=(ko)
 command -v ko >/dev/null || ko=(go run github.com/google/ko@v0.19.1)
+manifests=$(mktemp)
+trap 'rm -f "$manifests"' EXIT
+
+# A Broker's class cannot be changed, and what Triggers of one class mean to
+# another is not the same.
+check_class() {
+  local is wanted
+  is=$(kubectl -n "$ns" get broker default --ignore-not-found -o "jsonpath={.metadata.annotations['eventing\.knative\.dev/broker\.class']}" 2>/dev/null || true)
+  wanted=$(sed -n 's/^ *eventing.knative.dev\/broker.class: //p' "$manifests")
+  if [[ -n $is && -n $wanted && $is != "$wanted" ]]; then
+    echo "the Broker is of class $is and is to be $wanted: remove it and its Triggers first, then apply again" >&2
+    echo "  kubectl -n $ns delete brokers,triggers --all" >&2
+    exit 1
+  fi
+}
+
+# An overlay has settings. The webhook that checks them may be only starting.
+apply_settled() {
+  local until=$((SECONDS + 120))
+  until kubectl apply -f "$manifests"; do
+    ((SECONDS < until)) || return 1
+    kubectl -n "$ns" wait --for=condition=Available --timeout=60s deployment/webhook || true
+    sleep 2
+  done
+}
 
 for dir in "$@"; do
   echo "==> $dir: CRDs"
   for crd in "$dir"/*-crd-*.yaml; do kubectl apply -f "$crd"; done
   kubectl wait --for=condition=Established --timeout=60s $(printf -- '-f %s ' "$dir"/*-crd-*.yaml) >/dev/null
-  echo "==> $dir: images and the rest"
-  "${ko[@]}" apply --sbom=none -Rf "$dir"
+  if [[ $dir == config/core && -n ${OVERLAY:-} ]]; then
+    echo "==> overlay $OVERLAY: images and the rest"
+    kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve --sbom=none -f - >"$manifests"
+    check_class
+    apply_settled
+  else
+    echo "==> $dir: images and the rest"
+    "${ko[@]}" apply --sbom=none -Rf "$dir"
+  fi
 done

@@ -59,3 +59,4 @@ done
 rmdir client/.crd
 
 go run ./events/generate
+hack/kustomization.sh

@@ -7,3 +7,4 @@ mkdir -p bin
 for script in hack/*.sh .ci/run; do bash -n "$script"; done
 bin/golangci-lint run --build-tags e2e,bench ./...
 (cd test/cluster && ../../bin/golangci-lint run --config ../../.golangci.yaml --build-tags cluster ./...)
+(cd test/overlays && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Writes config/core/Kustomization, from which the overlays build: kustomize
+# takes no wildcards. The name has no extension so that `ko apply -Rf
+# config/core`, which reads all YAML files, leaves it alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+{
+  cat <<'HEAD'
+# Written by make generate: the manifests of this folder, for config/overlays.
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+HEAD
+  (cd config/core && printf -- '  - %s\n' [0-9]*.yaml)
+} >config/core/Kustomization

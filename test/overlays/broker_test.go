@@ -1,0 +1,130 @@
+package overlays
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const eventing = "eventing.knative.dev"
+
+// broker returns the one Broker, its class and the object that its
+// spec.config refers to.
+func broker(t *testing.T, all []*unstructured.Unstructured) (class string, configuration *unstructured.Unstructured) {
+	t.Helper()
+	brokers := ofKind(all, eventing, "Broker")
+	if len(brokers) != 1 {
+		t.Fatalf("%d Brokers", len(brokers))
+	}
+	ref, _, err := unstructured.NestedStringMap(brokers[0].Object, "spec", "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range all {
+		if u.GetAPIVersion() == ref["apiVersion"] && u.GetKind() == ref["kind"] &&
+			u.GetNamespace() == ref["namespace"] && u.GetName() == ref["name"] {
+			configuration = u
+		}
+	}
+	if configuration == nil {
+		t.Fatalf("nothing is %v", ref)
+	}
+	return brokers[0].GetAnnotations()["eventing.knative.dev/broker.class"], configuration
+}
+
+// The Broker for Kafka reads these keys, and is not ready without them.
+func TestTheKafkaBrokerFindsWhatItNeeds(t *testing.T) {
+	class, configuration := broker(t, render(t, overlay("kafka")))
+	if class != "Kafka" {
+		t.Errorf("class %s", class)
+	}
+	data, _, err := unstructured.NestedStringMap(configuration.Object, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"default.topic.partitions", "default.topic.replication.factor"} {
+		if n, err := strconv.ParseInt(data[key], 10, 16); err != nil || n < 1 {
+			t.Errorf("%s: %q is no number above 0", key, data[key])
+		}
+	}
+	if !strings.Contains(data["bootstrap.servers"], ":") {
+		t.Errorf("bootstrap.servers: %q has no port", data["bootstrap.servers"])
+	}
+	for key := range data {
+		if !slices.Contains([]string{"bootstrap.servers", "default.topic.partitions", "default.topic.replication.factor", "auth.secret.ref.name"}, key) &&
+			!strings.HasPrefix(key, "default.topic.config.") {
+			t.Errorf("%s means nothing", key)
+		}
+	}
+}
+
+func TestTheRabbitMQBrokerFindsWhatItNeeds(t *testing.T) {
+	class, configuration := broker(t, render(t, overlay("rabbitmq")))
+	if class != "RabbitMQBroker" || configuration.GetKind() != "RabbitmqBrokerConfig" {
+		t.Errorf("class %s, config %s", class, configuration.GetKind())
+	}
+}
+
+// subscription is what one function is to get, and how.
+type subscription struct {
+	Function, Type string
+	Delivery       map[string]any
+}
+
+// subscriptions reads Triggers, whichever of the two ways they filter in.
+func subscriptions(t *testing.T, all []*unstructured.Unstructured) []subscription {
+	t.Helper()
+	var out []subscription
+	for _, trigger := range ofKind(all, eventing, "Trigger") {
+		s := subscription{}
+		s.Function, _, _ = unstructured.NestedString(trigger.Object, "spec", "subscriber", "ref", "name")
+		s.Delivery, _, _ = unstructured.NestedMap(trigger.Object, "spec", "delivery")
+		filters, _, _ := unstructured.NestedSlice(trigger.Object, "spec", "filters")
+		types := exact(filters)
+		if old, _, _ := unstructured.NestedString(trigger.Object, "spec", "filter", "attributes", "type"); old != "" {
+			types = append(types, old)
+		}
+		if len(types) == 0 {
+			t.Errorf("Trigger %s has no filter that this test can read", trigger.GetName())
+		}
+		for _, name := range types {
+			s.Type = name
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b subscription) int { return strings.Compare(a.Function+a.Type, b.Function+b.Type) })
+	return out
+}
+
+// exact collects the types out of filters that are exact, or any of such.
+func exact(filters []any) []string {
+	var out []string
+	for _, f := range filters {
+		filter, _ := f.(map[string]any)
+		if name, ok, _ := unstructured.NestedString(filter, "exact", "type"); ok {
+			out = append(out, name)
+		}
+		if any, ok := filter["any"].([]any); ok {
+			out = append(out, exact(any)...)
+		}
+	}
+	return out
+}
+
+// The Broker for RabbitMQ knows spec.filter only: every Trigger without one
+// gets every event.
+func TestOnRabbitMQEveryFunctionGetsWhatItGetsElsewhere(t *testing.T) {
+	core, there := render(t, folders(t)["core"]), render(t, overlay("rabbitmq"))
+	if diff := cmp.Diff(subscriptions(t, core), subscriptions(t, there)); diff != "" {
+		t.Errorf("extend config/overlays/rabbitmq (-core +rabbitmq):\n%s", diff)
+	}
+	for _, trigger := range ofKind(there, eventing, "Trigger") {
+		if _, ok, _ := unstructured.NestedSlice(trigger.Object, "spec", "filters"); ok {
+			t.Errorf("Trigger %s has spec.filters", trigger.GetName())
+		}
+	}
+}
