@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -28,8 +27,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		client:          changeclient.Get(ctx),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
-		wakeups:         wakeup.New(clock.RealClock{}),
-		clock:           clock.RealClock{},
+		wakeups:         wakeup.New(wakeup.Clock(ctx)),
+		clock:           wakeup.Clock(ctx),
 	}
 	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Facts of others stand in the same status: see statuspatch.

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
@@ -54,8 +53,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		pods:        pods.GetIndexer(),
 		changePods:  changePods.GetIndexer(),
 		sender:      sender,
-		wakeups:     wakeup.New(clock.RealClock{}),
-		clock:       clock.RealClock{},
+		wakeups:     wakeup.New(wakeup.Clock(ctx)),
+		clock:       wakeup.Clock(ctx),
 	}
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Facts of others stand in the same status: see statuspatch.
