@@ -14,42 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/victim"
 )
 
-const eventing = "knative-eventing"
+const eventing = victim.Eventing
 
 // part is a part of the system that can be killed.
-type part struct{ namespace, selector string }
+type part = victim.Part
 
-func (p part) String() string { return p.namespace + "/" + p.selector }
-
-// dispatcher delivers the events of the in-memory channel; what it holds is
-// lost with it.
-func dispatcher() part {
-	return part{eventing, "messaging.knative.dev/channel=in-memory-channel,messaging.knative.dev/role=dispatcher"}
-}
+func dispatcher() part { return victim.Dispatcher() }
 
 // component is a Deployment of ours.
-func component(name string) part {
-	return part{system, "app.kubernetes.io/part-of=breakwater,app.kubernetes.io/component=" + name + ",!serving.knative.dev/service"}
-}
+func component(name string) part { return victim.Component(name) }
 
 // function is a function of ours.
-func function(name string) part { return part{system, selects(name)} }
+func function(name string) part { return victim.Function(name) }
 
 // pods returns the pods of a part that are not about to go.
 func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
-	list, err := e.kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: p.selector})
-	if err != nil {
-		return nil, err
-	}
-	var out []corev1.Pod
-	for _, pod := range list.Items {
-		if pod.DeletionTimestamp == nil {
-			out = append(out, pod)
-		}
-	}
-	return out, nil
+	return p.Pods(ctx, e.kube)
 }
 
 // stop scales a Deployment to zero and kills its pods. Undo brings it back and
@@ -77,15 +61,14 @@ func (e *environment) stop(t *testing.T, namespace, name string) (undo func()) {
 	if err := scale(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	p := part{namespace, metav1.FormatLabelSelector(d.Spec.Selector)}
+	p := part{Namespace: namespace, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
 	await(t, soon, name+" is stopped", func(ctx context.Context) error {
-		list, err := e.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: p.selector})
+		list, err := e.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})
 		if err != nil {
 			return err
 		}
 		for i := range list.Items {
-			err := e.kube.CoreV1().Pods(namespace).Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
-			if err != nil && !apierrs.IsNotFound(err) {
+			if err := victim.Delete(ctx, e.kube, &list.Items[i]); err != nil {
 				return err
 			}
 		}

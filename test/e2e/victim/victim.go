@@ -1,0 +1,140 @@
+// Package victim finds the parts of the system that tests kill, and kills them.
+package victim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+)
+
+// Eventing is the namespace of Knative Eventing.
+const Eventing = "knative-eventing"
+
+// Part is a part of the system that can be killed.
+type Part struct {
+	Namespace string
+	// Selector selects its pods.
+	Selector string
+}
+
+func (p Part) String() string { return p.Namespace + "/" + p.Selector }
+
+// Dispatcher delivers the events of the in-memory channel; what it holds is
+// lost with it.
+func Dispatcher() Part {
+	return Part{Eventing, "messaging.knative.dev/channel=in-memory-channel,messaging.knative.dev/role=dispatcher"}
+}
+
+// Ingress takes what is sent to the Broker.
+func Ingress() Part { return Part{Eventing, "eventing.knative.dev/brokerRole=ingress"} }
+
+// Filter hands what comes from the channel on to functions.
+func Filter() Part { return Part{Eventing, "eventing.knative.dev/brokerRole=filter"} }
+
+// Component is a Deployment of ours.
+func Component(name string) Part {
+	return Part{v1alpha1.SystemNamespace,
+		"app.kubernetes.io/part-of=breakwater,app.kubernetes.io/component=" + name + ",!serving.knative.dev/service"}
+}
+
+// Function is a function of ours.
+func Function(name string) Part {
+	return Part{v1alpha1.SystemNamespace, "serving.knative.dev/service=" + name}
+}
+
+// Server is the double of the AlterShield server.
+func Server() Part { return Part{judge.Namespace, "app.kubernetes.io/name=altershield"} }
+
+// Pods returns the pods of a part that are not about to go.
+func (p Part) Pods(ctx context.Context, kube kubernetes.Interface) ([]corev1.Pod, error) {
+	list, err := kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})
+	if err != nil {
+		return nil, err
+	}
+	var out []corev1.Pod
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			out = append(out, pod)
+		}
+	}
+	return out, nil
+}
+
+// Kill kills a pod and says how.
+//
+// On the embedded cluster, whose processes are this machine's, each process of
+// the pod gets SIGKILL. Elsewhere the pod is deleted without a grace period,
+// which is nearly as rude: it gets SIGTERM and a second.
+func Kill(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (how string, err error) {
+	pids, err := processes(pod)
+	if err != nil {
+		return "", err
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return "", fmt.Errorf("kill process %d of pod %s: %w", pid, pod.Name, err)
+		}
+	}
+	if len(pids) > 0 {
+		return fmt.Sprintf("SIGKILL to %d processes", len(pids)), nil
+	}
+	return "deleted", Delete(ctx, kube, pod)
+}
+
+// Delete deletes a pod without a grace period. One that is gone is no error.
+func Delete(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) error {
+	err := kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+	if apierrs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// processes finds the processes of a pod's containers on this machine: those
+// in a control group that has the id of one of them.
+func processes(pod *corev1.Pod) ([]int, error) {
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, path := range groups {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		if !inContainerOf(pod, string(raw)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+func inContainerOf(pod *corev1.Pod, groups string) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		_, id, found := strings.Cut(status.ContainerID, "://")
+		if found && len(id) == 64 && strings.Contains(groups, id) && strings.Contains(groups, string(pod.UID)) {
+			return true
+		}
+	}
+	return false
+}
