@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Simulated nodes beside the real one.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-e2e bench generate verify lint cluster modules
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-e2e test-chaos chaos bench generate verify lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -36,8 +36,8 @@ apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; O
 install: apply
 	@hack/wait-ready.sh
 
-test: ## Lint, verify, unit and end-to-end tests, with a summary.
-	@hack/test.sh lint verify test-unit test-cluster test-e2e
+test: ## Lint, verify, unit, end-to-end and short chaos tests, with a summary.
+	@hack/test.sh lint verify test-unit test-cluster test-e2e test-chaos
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/gotest.sh unit -race ./...
@@ -49,6 +49,13 @@ test-cluster: ## Prove on a second cluster that down leaves nothing and up survi
 
 test-e2e: up ## End-to-end tests on the embedded cluster.
 	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -timeout 40m -count 1 ./test/e2e/...
+
+test-chaos: up ## Release under random kills for two or three minutes; CHAOS_SEED repeats a run.
+	@$(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
+
+chaos: up ## The same with 50 releases of 20 pods; about a quarter of an hour.
+	@CHAOS_RELEASES=50 CHAOS_PODS=20 CHAOS_LANES=6 CHAOS_LIMIT=40m CHAOS_DEATHS=0 CHAOS_SERVER_DEATHS=4 \
+	  $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 45m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 bench: up ## Measure; results go to docs/performance.md.
 	@AUDIT_LOG=$$($(CLUSTER) status | awk '/^audit log/ {print $$3}') \

@@ -86,6 +86,19 @@ func (j *Judge) Log(ctx context.Context, namespace string) (double.Log, error) {
 	return log, err
 }
 
+// About returns what the double has seen and sent about one order, and the
+// nodes that it has of it.
+func (j *Judge) About(ctx context.Context, order string) (double.Log, []double.Node, error) {
+	var log double.Log
+	var nodes []double.Node
+	query := "?order=" + url.QueryEscape(order)
+	if err := j.do(ctx, http.MethodGet, "/double/log"+query, nil, &log); err != nil {
+		return log, nil, err
+	}
+	err := j.do(ctx, http.MethodGet, "/double/nodes"+query, nil, &nodes)
+	return log, nodes, err
+}
+
 // Reset makes the double forget everything.
 func (j *Judge) Reset(ctx context.Context) error {
 	j.mu.Lock()

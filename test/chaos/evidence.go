@@ -1,0 +1,56 @@
+package chaos
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+// Evidence is what the double knows about one order.
+type Evidence struct {
+	Log   double.Log
+	Nodes []double.Node
+}
+
+// Stage returns what the server did about a stage of a node.
+func (e Evidence) Stage(node string, stage double.Stage) Stage {
+	var out Stage
+	for _, n := range e.Nodes {
+		if n.ID == node {
+			out.Passed = n.Passed[stage]
+		}
+	}
+	for _, c := range e.Log.Callbacks {
+		if c.Node != node || c.Stage != stage || refused(c.Status) {
+			continue
+		}
+		outcome := v1alpha1.ParseVerdict(c.Verdict)
+		out.Words = append(out.Words, Word{
+			Outcome: outcome,
+			Hollow:  outcome == v1alpha1.OutcomePass && hollow(c),
+			Taken:   c.Status == http.StatusOK,
+		})
+	}
+	return out
+}
+
+// refused says whether an answer proves that nothing was stored: it was not
+// believed, or not understood. No answer, or one of a proxy, proves nothing.
+func refused(status int) bool {
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+}
+
+// hollow says whether a callback had no rules. CloudEvents have none to have.
+func hollow(c double.CallbackEntry) bool {
+	if c.As != "" && c.As != "json" {
+		return false
+	}
+	var body struct {
+		CallbackRequest struct {
+			Verdict struct{ Rules []json.RawMessage }
+		}
+	}
+	return json.Unmarshal([]byte(c.Body), &body) == nil && len(body.CallbackRequest.Verdict.Rules) == 0
+}

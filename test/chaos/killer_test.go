@@ -1,0 +1,131 @@
+//go:build e2e
+
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+)
+
+// target is a part that is killed again and again.
+type target struct {
+	name string
+	part victim.Part
+	// most is how often at most; 0: no limit.
+	most int
+	// keep: its pod must survive, only its process dies.
+	keep bool
+}
+
+// targets are all parts between a pod that is Ready and its verdict.
+func targets(deaths, serverDeaths int) []target {
+	out := []target{
+		{name: "controller", part: victim.Component("controller")},
+		{name: "webhook", part: victim.Component("webhook")},
+		{name: "submit", part: victim.Function("submit")},
+		{name: "verdict", part: victim.Function("verdict")},
+		{name: "report", part: victim.Function("report")},
+		{name: "callback", part: victim.Function("callback")},
+		{name: "deadletter", part: victim.Function("deadletter")},
+		{name: "dispatcher", part: victim.Dispatcher()},
+		{name: "ingress", part: victim.Ingress()},
+		{name: "filter", part: victim.Filter()},
+	}
+	for i := range out {
+		out[i].most = deaths
+	}
+	// Its state is on a volume of its pod. The kubelet waits longer and longer
+	// before it starts a container again, so it dies a few times only.
+	return append(out, target{name: "server", part: victim.Server(), most: serverDeaths, keep: true})
+}
+
+// killer kills one target after the other, in random order, each once before
+// any twice, with random pauses.
+type killer struct {
+	kube    kubernetes.Interface
+	rand    *rand.Rand
+	pause   time.Duration // mean
+	log     func(format string, args ...any)
+	targets []target
+
+	mu     sync.Mutex
+	killed map[string]int
+}
+
+// run kills until ctx ends.
+func (k *killer) run(ctx context.Context) {
+	for {
+		for _, i := range k.rand.Perm(len(k.targets)) {
+			timer := time.NewTimer(k.pause/2 + time.Duration(k.rand.Int64N(int64(k.pause))))
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			if t := k.targets[i]; t.most == 0 || k.kills()[t.name] < t.most {
+				k.strike(ctx, t)
+			}
+		}
+	}
+}
+
+// strike kills one of the running pods of a target, or all of them. A function
+// at zero has none.
+func (k *killer) strike(ctx context.Context, t target) {
+	pods, err := t.part.Pods(ctx, k.kube)
+	if err != nil {
+		k.log("find %s: %v", t.name, err)
+		return
+	}
+	all := k.rand.IntN(2) == 0
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		how, err := victim.Kill(ctx, k.kube, pod)
+		if err == nil && !t.keep && restarts(pod) > 0 {
+			// It was killed before: a new pod does not wait for the kubelet's
+			// back-off, which is not what is tested here.
+			how += ", and replaced"
+			err = victim.Delete(ctx, k.kube, pod)
+		}
+		if err != nil {
+			k.log("kill %s: %v", pod.Name, err)
+			continue
+		}
+		k.log("kill %s (%s): %s", t.name, pod.Name, how)
+		k.mu.Lock()
+		k.killed[t.name]++
+		k.mu.Unlock()
+		if !all {
+			return
+		}
+	}
+}
+
+func restarts(pod *corev1.Pod) (n int32) {
+	for _, c := range pod.Status.ContainerStatuses {
+		n = max(n, c.RestartCount)
+	}
+	return n
+}
+
+// kills returns how often each target was killed.
+func (k *killer) kills() map[string]int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := make(map[string]int, len(k.killed))
+	for name, n := range k.killed {
+		out[name] = n
+	}
+	return out
+}

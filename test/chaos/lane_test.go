@@ -1,0 +1,280 @@
+//go:build e2e
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+const (
+	// name is that of every Deployment; each has a namespace for itself.
+	name = "web"
+	// endWithin is how long a release may take to end as it should. A callback
+	// that met nobody costs 65 s a stage, a controller that was killed 20 s.
+	endWithin = 5 * time.Minute
+	// acceptedWithin is how long a release of a suspended Deployment may be
+	// refused because the webhook is away.
+	acceptedWithin = time.Minute
+	// looks is how often in a row an end must be right.
+	looks = 4
+)
+
+// lane is one Deployment that is released again and again.
+type lane struct {
+	*world
+	namespace string
+	pods      int
+	rand      *rand.Rand
+	log       func(format string, args ...any)
+	// suspended: the last release failed, so the next one is its repair.
+	suspended bool
+}
+
+// run does a number of releases, each of which must end as the server says.
+func (l *lane) run(ctx context.Context, releases int) error {
+	_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: l.namespace, Labels: map[string]string{mark: "true", v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make namespace %s: %w", l.namespace, err)
+	}
+	for n := 1; n <= releases; n++ {
+		plan := NewPlan(l.rand, l.pods)
+		l.log("%s release %d: %s", l.namespace, n, &plan)
+		err := await(ctx, time.Minute, "the double takes its script", func(ctx context.Context) error {
+			return l.judge.Says(ctx, l.namespace, plan.Rules...)
+		})
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := l.release(ctx, n, plan.Paced); err != nil {
+			return err
+		}
+		end, err := l.awaitEnd(ctx, n)
+		if err != nil {
+			return err
+		}
+		l.suspended = end.Phase == v1alpha1.WorkloadSuspend
+		l.log("%s release %d: %s as it should be after %s; %d batches, failed: %v, unjudged: %d",
+			l.namespace, n, end.Phase, time.Since(began).Round(time.Second), len(end.Batches), end.Failed, end.Counts.Unjudged)
+	}
+	return nil
+}
+
+func marker(n int) string { return "v" + strconv.Itoa(n) }
+
+// release makes the Deployment, or gives it another template; as a repair when
+// it is suspended. It is tried until it is accepted.
+func (l *lane) release(ctx context.Context, n int, paced bool) error {
+	d := gen.Deployment(name, int32(l.pods), gen.Simulated, gen.Release(marker(n)))
+	if paced {
+		gen.Paced(1)(d)
+	}
+	if l.suspended {
+		// The selector has the same map.
+		d.Labels = maps.Clone(d.Labels)
+		d.Labels[v1alpha1.IgnoredSuspendLabel] = "true"
+	}
+	return await(ctx, acceptedWithin, fmt.Sprintf("release %d of %s is accepted", n, l.namespace), func(ctx context.Context) error {
+		deployments := l.kube.AppsV1().Deployments(l.namespace)
+		now, err := deployments.Get(ctx, name, metav1.GetOptions{})
+		if apierrs.IsNotFound(err) {
+			_, err = deployments.Create(ctx, d, metav1.CreateOptions{})
+			return err
+		}
+		if err != nil || now.Spec.Template.Annotations[gen.Marker] == marker(n) {
+			return err // the answer to the last try was lost
+		}
+		for key, value := range d.Labels {
+			now.Labels[key] = value
+		}
+		paused := now.Spec.Paused
+		now.Spec, now.Spec.Paused = d.Spec, paused
+		_, err = deployments.Update(ctx, now, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// awaitEnd waits until the release has ended as the server says.
+func (l *lane) awaitEnd(ctx context.Context, n int) (Release, error) {
+	var end Release
+	right := 0
+	err := await(ctx, endWithin, fmt.Sprintf("release %d of %s ends as the server says", n, l.namespace), func(ctx context.Context) error {
+		r, err := l.look(ctx, n)
+		if err == nil {
+			if faults := Faults(r); len(faults) > 0 {
+				err = errors.New(strings.Join(faults, "\n\t"))
+			}
+		}
+		if err != nil {
+			right = 0
+			return err
+		}
+		end = r
+		if right++; right < looks {
+			return fmt.Errorf("right %d times in a row", right)
+		}
+		return nil
+	})
+	return end, err
+}
+
+// look gathers all that is known of the release that was done last.
+func (l *lane) look(ctx context.Context, n int) (Release, error) {
+	var r Release
+	d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return r, err
+	}
+	c, err := l.current(ctx, d, n)
+	if err != nil {
+		return r, err
+	}
+	list, err := l.change.ChangePods(l.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return r, err
+	}
+	log, nodes, err := l.judge.About(ctx, c.Spec.OrderID)
+	if err != nil {
+		return r, err
+	}
+	if log.Dropped > 0 {
+		return r, errors.New("the double's log has lost its beginning")
+	}
+	heard := Evidence{Log: log, Nodes: nodes}
+	r = Release{
+		Phase: c.Status.Phase, Counts: c.Status.Counts, Replicas: *d.Spec.Replicas, Inbox: len(c.Status.Inbox),
+		Suspended: d.Labels[v1alpha1.SuspendLabel] != "", Paused: d.Spec.Paused, Complete: complete(d),
+	}
+	for _, p := range c.Status.DefenseCheckFailPods {
+		r.Failed = append(r.Failed, p.Pod)
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if !metav1.IsControlledBy(p, c) {
+			continue
+		}
+		b := Batch{
+			Name: p.Name, Node: p.Status.ChangePodID, Done: p.Status.Phase == v1alpha1.PodExecuteDone,
+			Pre: heard.Stage(p.Status.ChangePodID, double.Pre), Post: heard.Stage(p.Status.ChangePodID, double.Post),
+		}
+		for _, info := range p.Spec.PodInfos {
+			b.Pods = append(b.Pods, info.Pod)
+		}
+		r.Batches = append(r.Batches, b)
+	}
+	r.Pods, err = l.podsOf(ctx, c)
+	return r, err
+}
+
+// current returns the ChangeWorkload of the template that was applied last. The
+// webhook may have been away: then the Deployment is not stamped yet.
+func (l *lane) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alpha1.ChangeWorkload, error) {
+	if got := d.Spec.Template.Annotations[gen.Marker]; got != marker(n) {
+		return nil, fmt.Errorf("the template is %s", got)
+	}
+	version, err := v1alpha1.TemplateVersion(&d.Spec.Template)
+	if err != nil {
+		return nil, err
+	}
+	release, known := v1alpha1.ReleaseOf(d.Annotations)
+	if !known || release.Version != version {
+		return nil, fmt.Errorf("the template is %s, the Deployment says %+v", version, release)
+	}
+	c, err := l.change.ChangeWorkloads(l.namespace).Get(ctx, v1alpha1.ChangeWorkloadName(name, version), metav1.GetOptions{})
+	if err == nil && c.Spec.Attempt != release.Attempt {
+		err = fmt.Errorf("%s is about attempt %d, the Deployment is at %d", c.Name, c.Spec.Attempt, release.Attempt)
+	}
+	return c, err
+}
+
+// podsOf returns the pods of a release that are there, and whether each is
+// labelled as finished.
+func (l *lane) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) (map[string]bool, error) {
+	sets, err := l.kube.AppsV1().ReplicaSets(l.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var own []types.UID
+	for i := range sets.Items {
+		release, known := v1alpha1.ReleaseOf(sets.Items[i].Annotations)
+		if known && release.Version == c.Spec.Reversion && release.Attempt == c.Spec.Attempt {
+			own = append(own, sets.Items[i].UID)
+		}
+	}
+	pods, err := l.kube.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		owner := metav1.GetControllerOf(p)
+		if owner != nil && slices.Contains(own, owner.UID) && p.DeletionTimestamp == nil {
+			out[p.Name] = p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue
+		}
+	}
+	return out, nil
+}
+
+// complete says whether the roll-out is over and all is available.
+func complete(d *appsv1.Deployment) bool {
+	s := d.Status
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas &&
+		s.Replicas == s.UpdatedReplicas && s.AvailableReplicas == s.Replicas
+}
+
+// versions returns the resourceVersions of all objects of a namespace that
+// could move.
+func (w *world) versions(ctx context.Context, namespace string) (map[string]string, error) {
+	out := map[string]string{}
+	all := metav1.ListOptions{}
+	deployments, err := w.kube.AppsV1().Deployments(namespace).List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for i := range deployments.Items {
+		out["deployment "+deployments.Items[i].Name] = deployments.Items[i].ResourceVersion
+	}
+	pods, err := w.kube.CoreV1().Pods(namespace).List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		out["pod "+pods.Items[i].Name] = pods.Items[i].ResourceVersion
+	}
+	workloads, err := w.change.ChangeWorkloads(namespace).List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for i := range workloads.Items {
+		out["changeworkload "+workloads.Items[i].Name] = workloads.Items[i].ResourceVersion
+	}
+	batches, err := w.change.ChangePods(namespace).List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	for i := range batches.Items {
+		out["changepod "+batches.Items[i].Name] = batches.Items[i].ResourceVersion
+	}
+	return out, nil
+}

@@ -1,0 +1,96 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+// Plan is what the server is told to say of one release.
+type Plan struct {
+	Rules []double.CheckRule
+	// Paced: the roll-out replaces one pod after the other, so that a fail can
+	// stop it.
+	Paced bool
+	text  []string
+}
+
+func (p *Plan) String() string {
+	if len(p.text) == 0 {
+		return "all pass"
+	}
+	return strings.Join(p.text, ", ")
+}
+
+// slowest is how long a check may take.
+const slowest = 3 * time.Second
+
+// NewPlan draws what becomes of a release of that many pods. About half of the
+// releases have a batch that fails; all of them have checks that end oddly.
+func NewPlan(r *rand.Rand, pods int) Plan {
+	p := Plan{Paced: r.IntN(3) == 0}
+	if r.IntN(2) == 0 {
+		for range 1 + r.IntN(2) {
+			p.add(r, pods, "fails", failing(r))
+		}
+	}
+	for range r.IntN(3) {
+		what, then := odd(r)
+		p.add(r, pods, what, then)
+	}
+	p.Rules = append(p.Rules, double.CheckRule{Then: delayed(r, double.Behaviour{})})
+	return p
+}
+
+// add gives a check of a random batch a behaviour. The batch may turn out not
+// to exist, and the first rule for a check counts.
+func (p *Plan) add(r *rand.Rand, pods int, what string, then double.Behaviour) {
+	stage := double.Post
+	if r.IntN(4) == 0 {
+		stage = double.Pre
+	}
+	number := int64(r.IntN(pods))
+	p.Rules = append(p.Rules, double.CheckRule{
+		Match: double.Match{Step: "BATCH", BatchNo: &number, Stage: stage}, Then: delayed(r, then),
+	})
+	p.text = append(p.text, fmt.Sprintf("%s of batch %d %s", stage, number, what))
+}
+
+func delayed(r *rand.Rand, b double.Behaviour) double.Behaviour {
+	b.Delay.Duration = time.Duration(r.Int64N(int64(slowest)))
+	return b
+}
+
+func failing(r *rand.Rand) double.Behaviour {
+	b := double.Behaviour{Verdict: pick(r, "fail", "fail", "unpass"), As: pick(r, "", "", "binary", "structured", "batched")}
+	b.Copies = 1 + r.IntN(2)
+	b.CopyEvery.Duration = time.Second
+	b.Early = r.IntN(8) == 0
+	return b
+}
+
+// odd draws an ending that is neither a plain pass nor a fail.
+func odd(r *rand.Rand) (string, double.Behaviour) {
+	switch r.IntN(6) {
+	case 0:
+		word := pick(r, "none", "inconc", "a word of a later server")
+		return "is " + word, double.Behaviour{Verdict: word}
+	case 1:
+		return "times out", double.Behaviour{Ending: double.TimedOut}
+	case 2:
+		return "throws", double.Behaviour{Ending: double.Threw}
+	case 3:
+		return "passes early", double.Behaviour{Early: true}
+	case 4:
+		b := double.Behaviour{Copies: 3}
+		b.CopyEvery.Duration = 2 * time.Second
+		return "passes three times", b
+	default:
+		return "passes and its callback is lost", double.Behaviour{Lost: true}
+	}
+}
+
+func pick(r *rand.Rand, words ...string) string { return words[r.IntN(len(words))] }

@@ -1,0 +1,55 @@
+//go:build e2e
+
+package chaos
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// witness looks at every state of a ChangeWorkload that the watch tells of: a
+// wrong one must not be there for a moment.
+type witness struct {
+	mu        sync.Mutex
+	suspended map[types.UID]bool
+	faults    []string
+}
+
+func (w *witness) handler() cache.ResourceEventHandler {
+	see := func(obj any) {
+		if c, ok := obj.(*v1alpha1.ChangeWorkload); ok {
+			w.see(c)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
+}
+
+// see holds a state against what is always true. Nobody overrules a verdict
+// in a run, so a fail is for ever.
+func (w *witness) see(c *v1alpha1.ChangeWorkload) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := c.Status.Counts
+	switch c.Status.Phase {
+	case v1alpha1.WorkloadSuspend:
+		w.suspended[c.UID] = true
+	case v1alpha1.WorkloadSuccess:
+		if n.Failed > 0 || n.Checking > 0 || n.Preparing > 0 {
+			w.faults = append(w.faults, fmt.Sprintf("%s/%s was a Success with %+v", c.Namespace, c.Name, n))
+		}
+	}
+	if w.suspended[c.UID] && c.Status.Phase != v1alpha1.WorkloadSuspend {
+		w.faults = append(w.faults, fmt.Sprintf("%s/%s was suspended and became %q", c.Namespace, c.Name, c.Status.Phase))
+	}
+}
+
+func (w *witness) complaints() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.faults...)
+}

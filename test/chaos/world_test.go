@@ -1,0 +1,227 @@
+//go:build e2e
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+)
+
+// mark is a label of all that a run makes.
+const mark = "test.breakwater.dev/chaos"
+
+// world is the cluster, and the double on it.
+type world struct {
+	kube    kubernetes.Interface
+	clients versioned.Interface
+	change  client.AppV1alpha1Interface
+	dynamic dynamic.Interface
+	judge   *judge.Judge
+}
+
+func connect() (*world, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 200, 400
+	config.WarningHandler = rest.NoWarnings{}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	change, err := versioned.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	dynamic, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &world{kube: kube, clients: change, change: change.AppV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
+}
+
+// await looks every 300 ms until the condition returns nil; until then its
+// error says what is there instead.
+func await(ctx context.Context, within time.Duration, what string, condition func(context.Context) error) error {
+	last := errors.New("nothing was seen")
+	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		seen := condition(ctx)
+		if seen != nil && ctx.Err() != nil {
+			return false, nil // cut off by the end
+		}
+		last = seen
+		return seen == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("not within %s: %s; last seen: %w", within, what, last)
+	}
+	return nil
+}
+
+// settings are in force during a run. The deadlines are what a callback that
+// met nobody costs; what is longest away, a controller that was killed, is
+// back before.
+func settings() map[v1alpha1.ConfigType]string {
+	return map[v1alpha1.ConfigType]string{
+		v1alpha1.ConfigPreTimeout:    "45s",
+		v1alpha1.ConfigPostTimeout:   "45s",
+		v1alpha1.ConfigWaitThreshold: "10s",
+	}
+}
+
+// configure has Breakwater ask a double that knows nothing, with our settings.
+func (w *world) configure(ctx context.Context) error {
+	if err := w.judge.Reset(ctx); err != nil {
+		return err
+	}
+	for kind, content := range settings() {
+		_, err := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace).Create(ctx, &v1alpha1.OpsConfigInfo{
+			ObjectMeta: metav1.ObjectMeta{Name: "chaos-" + string(kind), Labels: map[string]string{mark: "true"}},
+			Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Content: content, Enable: true, Remark: "for the time of a chaos run"},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("set %s: %w", kind, err)
+		}
+	}
+	return judge.Configure(ctx, w.kube)
+}
+
+// branch is the OpsConfigInfo of batches, and before the annotation that keeps
+// what it was before the run.
+const branch, before = "branch", mark
+
+// setBatches changes how many pods are judged at a time, and keeps what was
+// there before.
+func (w *world) setBatches(ctx context.Context, spec v1alpha1.OpsConfigInfoSpec) error {
+	infos := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+	now, err := infos.Get(ctx, branch, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if _, kept := now.Annotations[before]; !kept {
+		raw, err := json.Marshal(now.Spec)
+		if err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&now.ObjectMeta, before, string(raw))
+	}
+	now.Spec = spec
+	_, err = infos.Update(ctx, now, metav1.UpdateOptions{})
+	return err
+}
+
+// resetBatches undoes setBatches.
+func (w *world) resetBatches(ctx context.Context) error {
+	infos := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+	now, err := infos.Get(ctx, branch, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	raw, kept := now.Annotations[before]
+	if !kept {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(raw), &now.Spec); err != nil {
+		return err
+	}
+	delete(now.Annotations, before)
+	_, err = infos.Update(ctx, now, metav1.UpdateOptions{})
+	return err
+}
+
+// sweep takes away what a run has left, this one or one that was killed.
+func (w *world) sweep(ctx context.Context) error {
+	ours := metav1.ListOptions{LabelSelector: mark}
+	err := errors.Join(judge.Unconfigure(ctx, w.kube), w.resetBatches(ctx))
+	infos := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+	err = errors.Join(err, infos.DeleteCollection(ctx, metav1.DeleteOptions{}, ours))
+	left, listed := w.kube.CoreV1().Namespaces().List(ctx, ours)
+	if listed != nil {
+		return errors.Join(err, listed)
+	}
+	for i := range left.Items {
+		gone := w.kube.CoreV1().Namespaces().Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{})
+		if gone != nil && !apierrs.IsNotFound(gone) && !apierrs.IsConflict(gone) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// recovered waits until every part is there again.
+func (w *world) recovered(ctx context.Context) error {
+	const within = 4 * time.Minute
+	for _, namespace := range []string{v1alpha1.SystemNamespace, victim.Eventing, judge.Namespace} {
+		err := await(ctx, within, "the Deployments of "+namespace+" are available", func(ctx context.Context) error {
+			list, err := w.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!serving.knative.dev/service"})
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				if d := &list.Items[i]; d.Status.AvailableReplicas < *d.Spec.Replicas {
+					return fmt.Errorf("%s has %d of %d", d.Name, d.Status.AvailableReplicas, *d.Spec.Replicas)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, kind := range []schema.GroupVersionResource{
+		{Group: "serving.knative.dev", Version: "v1", Resource: "services"},
+		{Group: "eventing.knative.dev", Version: "v1", Resource: "triggers"},
+	} {
+		err := await(ctx, within, "all "+kind.Resource+" are ready", func(ctx context.Context) error {
+			list, err := w.dynamic.Resource(kind).Namespace(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				if err := isReady(&list.Items[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isReady reads the condition Ready of a Knative object.
+func isReady(u *unstructured.Unstructured) error {
+	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == "Ready" && condition["status"] == "True" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not ready: %v", u.GetName(), conditions)
+}
