@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -25,8 +26,41 @@ const (
 
 type object = map[string]any
 
-// deployment is what the API server shows to an expression.
-func deployment(change func(metadata, spec object)) object {
+// stops and resumes are how the roll-out of a kind is stopped, and goes on.
+var kinds = map[string]struct{ stops, resumes, free []func(object, object) }{
+	"deployment": {
+		stops:   []func(object, object){set("paused", true)},
+		resumes: []func(object, object){drop("paused"), set("paused", false)},
+		free:    []func(object, object){set("replicas", int64(5)), set("minReadySeconds", int64(1)), set("strategy", object{"type": "Recreate"})},
+	},
+	"statefulset": {
+		stops:   []func(object, object){partition(2147483647), strategy("OnDelete")},
+		resumes: []func(object, object){partition(0), partition(2147483646), strategy("RollingUpdate"), drop("updateStrategy"), set("updateStrategy", object{})},
+		free:    []func(object, object){set("replicas", int64(5)), set("podManagementPolicy", "Parallel")},
+	},
+	"daemonset": {
+		stops:   []func(object, object){strategy("OnDelete")},
+		resumes: []func(object, object){strategy("RollingUpdate"), drop("updateStrategy")},
+		free:    []func(object, object){set("minReadySeconds", int64(1))},
+	},
+}
+
+func set(key string, value any) func(object, object) {
+	return func(_, spec object) { spec[key] = value }
+}
+
+func drop(key string) func(object, object) { return func(_, spec object) { delete(spec, key) } }
+
+func partition(n int64) func(object, object) {
+	return set("updateStrategy", object{"type": "RollingUpdate", "rollingUpdate": object{"partition": n}})
+}
+
+func strategy(name string) func(object, object) {
+	return set("updateStrategy", object{"type": name})
+}
+
+// workload is what the API server shows to an expression.
+func workload(change func(metadata, spec object)) object {
 	metadata := object{
 		"name": "sleep", "namespace": "default",
 		"labels":      object{v1alpha1.VersionKey: "v1", "app": "sleep"},
@@ -54,10 +88,10 @@ func suspended(metadata, _ object) {
 	metadata["labels"].(object)[v1alpha1.SuspendLabel] = "1700000000"
 }
 
-func held(metadata, spec object) {
+// recorded is suspended with the record of a hold.
+func recorded(metadata, spec object) {
 	suspended(metadata, spec)
-	metadata["annotations"].(object)[v1alpha1.HoldAnnotation] = `{"attempt":1,"paused":false}`
-	spec["paused"] = true
+	metadata["annotations"].(object)[v1alpha1.HoldAnnotation] = `{"attempt":1}`
 }
 
 func label(key, value string) func(object, object) {
@@ -124,23 +158,36 @@ func TestARequestLeavesTheAPIServerForTheStamper(t *testing.T) {
 		"not when a finalizer is removed of one that is going away": {old: func(m, _ object) { m["finalizers"] = []any{"a"}; m["deletionTimestamp"] = "x" }, new: func(m, _ object) { m["deletionTimestamp"] = "x" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			operation, old := "UPDATE", any(deployment(tc.old))
+			operation, old := "UPDATE", any(workload(tc.old))
 			if tc.create {
 				operation, old = "CREATE", nil
 			}
-			match(t, mutatingManifest, "mdeployment.kb.io", object{
-				"request": request(operation, user(tc.user)), "object": deployment(tc.new), "oldObject": old,
-			}, tc.want)
+			for kind := range kinds {
+				match(t, mutatingManifest, "m"+kind+".kb.io", object{
+					"request": request(operation, user(tc.user)), "object": workload(tc.new), "oldObject": old,
+				}, tc.want)
+			}
 		})
 	}
 }
 
 func TestARequestLeavesTheAPIServerForTheGate(t *testing.T) {
-	for name, tc := range map[string]struct {
+	for kind, of := range kinds {
+		for _, stop := range of.stops {
+			testGate(t, kind, stop, of.resumes, of.free)
+		}
+	}
+}
+
+// testGate tries what may happen to a held workload.
+func testGate(t *testing.T, kind string, stop func(object, object), resumes, free []func(object, object)) {
+	held := all(recorded, stop)
+	type attempt struct {
 		user     string
 		old, new func(object, object)
 		want     bool
-	}{
+	}
+	cases := map[string]attempt{
 		"when a suspended one is released":                          {old: suspended, new: all(suspended, releases), want: true},
 		"when a suspended one is restarted":                         {old: held, new: all(held, releases), want: true},
 		"when the suspend label is removed":                         {old: suspended, want: true},
@@ -148,23 +195,29 @@ func TestARequestLeavesTheAPIServerForTheGate(t *testing.T) {
 		"when all labels and annotations of a held one are removed": {old: held, new: all(held, bare), want: true},
 		"when the record of the hold is removed":                    {old: held, new: all(held, without("annotations", v1alpha1.HoldAnnotation)), want: true},
 		"when the record of the hold is changed":                    {old: held, new: all(held, annotation(v1alpha1.HoldAnnotation, "{}")), want: true},
-		"when a held one is unpaused":                               {old: held, new: all(held, func(_, spec object) { delete(spec, "paused") }), want: true},
-		"when a held one is unpaused in so many words":              {old: held, new: all(held, func(_, spec object) { spec["paused"] = false }), want: true},
 		"not when our controller resumes":                           {user: v1alpha1.ControllerUser, old: held},
 		"not when our controller rolls back":                        {user: v1alpha1.ControllerUser, old: held, new: releases},
 		"not when nothing is suspended":                             {new: releases},
 		"not when one without labels is released":                   {old: bare, new: all(bare, releases)},
 		"not when it is suspended by hand":                          {new: suspended},
-		"not when a suspended one is scaled":                        {old: held, new: all(held, func(_, spec object) { spec["replicas"] = int64(5) })},
-		"not when a suspended one is paused":                        {old: suspended, new: all(suspended, func(_, spec object) { spec["paused"] = true })},
+		"not when a suspended one is stopped":                       {old: recorded, new: held},
 		"not when a suspended one is labelled":                      {old: held, new: all(held, label("team", "a"))},
 		"not when a suspended one is annotated":                     {old: held, new: all(held, annotation("note", "a"))},
 		"not when another repair is allowed":                        {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held},
 		"not when a suspended one is written again as it was":       {old: held, new: held},
-	} {
-		t.Run(name, func(t *testing.T) {
-			match(t, validatingManifest, "vdeployment.kb.io", object{
-				"request": request("UPDATE", user(tc.user)), "object": deployment(tc.new), "oldObject": deployment(tc.old),
+	}
+	for i, resume := range resumes {
+		cases[fmt.Sprintf("when the roll-out of a held one is let go on (%d)", i)] = attempt{old: held, new: all(held, resume), want: true}
+		cases[fmt.Sprintf("not when one that is not suspended is resumed (%d)", i)] = attempt{old: stop, new: all(stop, resume)}
+		cases[fmt.Sprintf("not when one that nothing stops is changed so (%d)", i)] = attempt{old: recorded, new: all(recorded, resume)}
+	}
+	for i, change := range free {
+		cases[fmt.Sprintf("not when a held one is changed otherwise (%d)", i)] = attempt{old: held, new: all(held, change)}
+	}
+	for name, tc := range cases {
+		t.Run(kind+" "+name, func(t *testing.T) {
+			match(t, validatingManifest, "v"+kind+".kb.io", object{
+				"request": request("UPDATE", user(tc.user)), "object": workload(tc.new), "oldObject": workload(tc.old),
 			}, tc.want)
 		})
 	}

@@ -83,7 +83,7 @@ func handlers(in func() settings.Settings, known suspend.History, recorder recor
 		opsconfig.DefaultingWebhook: opsconfig.Defaulter{},
 		opsconfig.ValidatingWebhook: opsconfig.Validator{},
 	}
-	for _, kind := range []workload.Kind{workload.Deployment} {
+	for _, kind := range workload.BuiltIn() {
 		all[suspend.MutatingWebhook(kind)] = &version.Stamper{Kind: kind, Settings: in, History: known}
 		all[suspend.ValidatingWebhook(kind)] = &suspend.Gate{Kind: kind, Settings: in, History: known, Recorder: recorder, Sender: sender}
 	}

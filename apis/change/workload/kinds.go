@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -61,6 +62,10 @@ func Kinds(data map[string]string) ([]Kind, error) {
 	return more, nil
 }
 
+var field = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+func notAField(name string) bool { return !field.MatchString(name) }
+
 func (e entry) kind() (Kind, error) {
 	gv, err := schema.ParseGroupVersion(e.APIVersion)
 	if err != nil || gv.Group == "" || gv.Version == "" {
@@ -84,7 +89,8 @@ func (e entry) kind() (Kind, error) {
 		pause = "spec.paused"
 	}
 	path := strings.Split(pause, ".")
-	if path[0] != "spec" || len(path) < 2 || slices.Contains(path, "") {
+	// The names become part of expressions of webhooks: nothing but a name may.
+	if path[0] != "spec" || len(path) < 2 || slices.ContainsFunc(path, notAField) {
 		return Kind{}, fmt.Errorf(".pause: %q is not a path below spec: write for example spec.updateStrategy.paused", e.Pause)
 	}
 	return Kind{

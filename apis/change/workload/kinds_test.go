@@ -44,6 +44,7 @@ func TestKindsRefused(t *testing.T) {
 		{`- {apiVersion: a.b/v1, kind: CloneSet}`, "kinds[0].revisions"},
 		{`- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet, pause: status.paused}`, "kinds[0].pause"},
 		{`- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet, pause: spec..paused}`, "kinds[0].pause"},
+		{`- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet, pause: "spec.a'] || [?'b"}`, "kinds[0].pause"},
 		{`- {apiVersion: apps/v1, kind: Deployment, revisions: ReplicaSet}`, "kinds[0].kind"},
 		{`- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet, paused: true}`, "unknown field"},
 		{`kinds`, "kinds: "},
