@@ -1,0 +1,183 @@
+//go:build e2e
+
+package protection
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const (
+	firstLabel = "policy.kruise.io/disable-cascading-deletion"
+	laterLabel = "policy.kruise.io/delete-protection"
+)
+
+// web is a Deployment of three simulated pods as a person protects it.
+const web = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: {` + firstLabel + `: "true"}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: ` + simulated
+
+// simulated is a pod's spec that costs nothing.
+const simulated = `{nodeSelector: {type: kwok}, tolerations: [{key: kwok.x-k8s.io/node, operator: Exists, effect: NoSchedule}],
+      terminationGracePeriodSeconds: 0, restartPolicy: Always, containers: [{name: sleep, image: busybox}]}`
+
+// of returns a workload of another kind with the same template.
+func of(kind, apiVersion, spec string) string {
+	return fmt.Sprintf(`
+apiVersion: %s
+kind: %s
+metadata:
+  name: web
+  labels: {%s: "true"}
+spec:
+  %s
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: %s`, apiVersion, kind, firstLabel, spec, simulated)
+}
+
+// Each kind is refused while it has, or wants, pods, and goes when it has none.
+func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
+	for _, tc := range []struct{ kind, manifest, pods string }{
+		{"deployments.apps", web, "3 pods would go with it"},
+		{"statefulsets.apps", of("StatefulSet", "apps/v1", "replicas: 2\n  serviceName: web"), "2 pods would go with it"},
+		{"replicasets.apps", of("ReplicaSet", "apps/v1", "replicas: 1"), "1 pod would go with it"},
+		{"replicationcontrollers", strings.Replace(of("ReplicationController", "v1", "replicas: 2"),
+			"selector: {matchLabels: {app: web}}", "selector: {app: web}", 1), "2 pods would go with it"},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.apply(t, tc.manifest)
+			for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--cascade=background"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
+				n.refused(t, tc.pods, append([]string{"delete", tc.kind, "web", "--wait=false"}, flags...)...)
+			}
+			n.refused(t, tc.pods, "delete", tc.kind, "--all", "--wait=false")
+			n.refused(t, tc.pods, "delete", "--raw", n.path(tc.kind)) // deletecollection
+			n.run(t, "scale", tc.kind, "web", "--replicas=0")
+			n.run(t, "delete", tc.kind, "web", "--timeout=60s")
+		})
+	}
+}
+
+func TestAProtectedDaemonSetIsNotDeletedWhileItHasPods(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, of("DaemonSet", "apps/v1", ""))
+	n.until(t, "the DaemonSet has pods", func() error {
+		if got := n.run(t, "get", "daemonset", "web", "-o", "jsonpath={.status.currentNumberScheduled}"); got == "" || got == "0" {
+			return fmt.Errorf("currentNumberScheduled is %q", got)
+		}
+		return nil
+	})
+	n.refused(t, "hang on it", "delete", "daemonset", "web", "--wait=false")
+	n.run(t, "patch", "daemonset", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
+	n.until(t, "the DaemonSet has no pod and can be deleted", func() error {
+		if r := n.try(t, "delete", "daemonset", "web", "--wait=false"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+func TestAProtectedJobIsNotDeletedWhileItIsActive(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: web, labels: {`+laterLabel+`: Cascading}}
+spec: {template: {spec: `+strings.Replace(simulated, "restartPolicy: Always", "restartPolicy: Never", 1)+`}}`)
+	n.until(t, "the Job is active", func() error {
+		if got := n.run(t, "get", "job", "web", "-o", "jsonpath={.status.active}"); got != "1" {
+			return fmt.Errorf("active is %q", got)
+		}
+		return nil
+	})
+	n.refused(t, "1 pod hangs on it", "delete", "job", "web", "--wait=false")
+	n.run(t, "patch", "job", "web", "-p", `{"spec":{"suspend":true}}`)
+	n.until(t, "the suspended Job can be deleted", func() error {
+		if r := n.try(t, "delete", "job", "web", "--wait=false"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+// The ways out that a refusal names are ways out.
+func TestWaysOutOfCascadeProtection(t *testing.T) {
+	for name, out := range map[string][]string{
+		"the pods are orphaned":    {"delete", "deployment", "web", "--cascade=orphan"},
+		"the label is removed":     {"label", "deployment", "web", firstLabel + "-"},
+		"the label says something": {"label", "deployment", "web", "--overwrite", firstLabel + "=false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.apply(t, web)
+			n.refused(t, "scale it to 0 first", "delete", "deployment", "web")
+			n.run(t, out...)
+			if out[0] == "label" {
+				n.run(t, "delete", "deployment", "web", "--timeout=60s")
+			}
+		})
+	}
+}
+
+// A foreground deletion that was admitted is ended by more deletions of the
+// same object, which must pass.
+func TestADeletionThatWasAdmittedEnds(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, web)
+	n.run(t, "label", "deployment", "web", firstLabel+"-")
+	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":["test.breakwater.dev/wait"]}}`)
+	n.run(t, "delete", "deployment", "web", "--cascade=foreground", "--wait=false")
+	n.run(t, "label", "deployment", "web", firstLabel+"=true")
+	n.run(t, "delete", "deployment", "web", "--wait=false")
+	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	n.until(t, "the Deployment is gone", func() error {
+		if r := n.try(t, "get", "deployment", "web"); r.Code == 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+// A protected object never keeps its namespace from terminating.
+func TestANamespaceTerminatesOverProtectedObjects(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, web)
+	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+laterLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
+	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
+}
+
+func TestDeleteProtectionAlways(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+laterLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
+	n.apply(t, strings.Replace(strings.Replace(web, firstLabel+`: "true"`, laterLabel+": Always", 1), "replicas: 3", "replicas: 0", 1))
+	n.refused(t, "protected from every deletion", "delete", "service", "web")
+	n.refused(t, "protected from every deletion", "delete", "deployment", "web")
+	n.run(t, "label", "--overwrite", "deployment", "web", laterLabel+"=Cascading")
+	n.run(t, "delete", "deployment", "web", "--timeout=60s")
+	n.run(t, "label", "service", "web", laterLabel+"-")
+	n.run(t, "delete", "service", "web")
+}
+
+// What carries no label is deleted as ever, and so is what the label does not
+// speak of.
+func TestWhatIsNotProtected(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, strings.Replace(web, firstLabel+`: "true"`, "app: web", 1))
+	n.apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {`+firstLabel+`: "true"}}}`)
+	n.run(t, "delete", "deployment", "web", "--timeout=60s")
+	n.run(t, "delete", "configmap", "web")
+}

@@ -1,0 +1,121 @@
+//go:build e2e
+
+// Package protection proves runtime protection on a real cluster, with the
+// commands that people type.
+package protection
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+)
+
+// soon is how long a controller may take.
+const soon = time.Minute
+
+// namespace is one that a test has for itself.
+type namespace struct {
+	name string
+	kubectl.Kubectl
+}
+
+func newNamespace(t *testing.T) *namespace {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-protection-", Labels: map[string]string{"test.breakwater.dev/e2e": "true"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := kube.CoreV1().Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil && !strings.Contains(err.Error(), "not found") {
+			t.Errorf("delete namespace %s: %v", made.Name, err)
+		}
+	})
+	k, err := kubectl.In(made.Name, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &namespace{name: made.Name, Kubectl: k}
+}
+
+func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
+	t.Helper()
+	r, err := n.Run(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run runs kubectl, which has to succeed, and returns what it printed.
+func (n *namespace) run(t *testing.T, args ...string) string {
+	t.Helper()
+	r := n.try(t, args...)
+	if r.Code != 0 {
+		t.Fatalf("the command did not succeed:\n%s", r)
+	}
+	return r.Stdout
+}
+
+// refused runs kubectl, which has to be refused as forbidden, with these words.
+func (n *namespace) refused(t *testing.T, words string, args ...string) {
+	t.Helper()
+	r := n.try(t, args...)
+	if r.Code == 0 || !strings.Contains(r.Stderr, words) || !strings.Contains(r.Stderr, "orbidden") {
+		t.Errorf("the command was not refused with %q:\n%s", words, r)
+	}
+}
+
+func (n *namespace) apply(t *testing.T, manifest string) {
+	t.Helper()
+	r, err := n.Feed(t.Context(), manifest, "apply", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code != 0 {
+		t.Fatalf("apply:\n%s", r)
+	}
+}
+
+// path is the API's path of a resource of the namespace, written as kubectl
+// writes it: deployments.apps.
+func (n *namespace) path(resource string) string {
+	name, group, grouped := strings.Cut(resource, ".")
+	if !grouped {
+		return fmt.Sprintf("/api/v1/namespaces/%s/%s", n.name, name)
+	}
+	return fmt.Sprintf("/apis/%s/v1/namespaces/%s/%s", group, n.name, name)
+}
+
+func (n *namespace) until(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, soon, true, func(context.Context) (bool, error) {
+		last = holds()
+		return last == nil, nil
+	}); err != nil {
+		t.Fatalf("not within %s: %s; last seen: %v", soon, what, last)
+	}
+}
