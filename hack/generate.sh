@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 module=github.com/breakwater-dev/breakwater
-apis=(change/v1alpha1)
+apis=(change/v1alpha1 policy/v1alpha1)
 packages=("${apis[@]/#/$module/apis/}")
 header=hack/boilerplate.go.txt
 export GOFLAGS=-mod=mod
@@ -54,6 +54,11 @@ grep -rlF '().OpsConfigInfos()' client/injection | xargs sed -i 's/()\.OpsConfig
 n=100
 for kind in opsconfiginfoes changeworkloads changepods releasechecks; do
   mv "client/.crd/app.ops.cloud.alipay.com_$kind.yaml" "config/core/$n-crd-$kind.yaml"
+  n=$((n + 1))
+done
+n=100
+for kind in podunavailablebudgets poddeletionflowcontrols; do
+  mv "client/.crd/policy.kruise.io_$kind.yaml" "config/protection/$n-crd-$kind.yaml"
   n=$((n + 1))
 done
 rmdir client/.crd

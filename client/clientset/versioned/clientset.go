@@ -9,6 +9,7 @@ import (
 	http "net/http"
 
 	appv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	policyv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
 	flowcontrol "k8s.io/client-go/util/flowcontrol"
@@ -17,17 +18,24 @@ import (
 type Interface interface {
 	Discovery() discovery.DiscoveryInterface
 	AppV1alpha1() appv1alpha1.AppV1alpha1Interface
+	PolicyV1alpha1() policyv1alpha1.PolicyV1alpha1Interface
 }
 
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
-	appV1alpha1 *appv1alpha1.AppV1alpha1Client
+	appV1alpha1    *appv1alpha1.AppV1alpha1Client
+	policyV1alpha1 *policyv1alpha1.PolicyV1alpha1Client
 }
 
 // AppV1alpha1 retrieves the AppV1alpha1Client
 func (c *Clientset) AppV1alpha1() appv1alpha1.AppV1alpha1Interface {
 	return c.appV1alpha1
+}
+
+// PolicyV1alpha1 retrieves the PolicyV1alpha1Client
+func (c *Clientset) PolicyV1alpha1() policyv1alpha1.PolicyV1alpha1Interface {
+	return c.policyV1alpha1
 }
 
 // Discovery retrieves the DiscoveryClient
@@ -78,6 +86,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.policyV1alpha1, err = policyv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 
 	cs.DiscoveryClient, err = discovery.NewDiscoveryClientForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
@@ -100,6 +112,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
 	cs.appV1alpha1 = appv1alpha1.New(c)
+	cs.policyV1alpha1 = policyv1alpha1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)
 	return &cs

@@ -12,6 +12,7 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	change "github.com/breakwater-dev/breakwater/client/informers/externalversions/change"
 	internalinterfaces "github.com/breakwater-dev/breakwater/client/informers/externalversions/internalinterfaces"
+	policy "github.com/breakwater-dev/breakwater/client/informers/externalversions/policy"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -242,8 +243,13 @@ type SharedInformerFactory interface {
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
 	App() change.Interface
+	Policy() policy.Interface
 }
 
 func (f *sharedInformerFactory) App() change.Interface {
 	return change.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Policy() policy.Interface {
+	return policy.New(f, f.namespace, f.tweakListOptions)
 }

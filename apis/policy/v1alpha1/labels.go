@@ -1,0 +1,27 @@
+package v1alpha1
+
+// Labels and annotations, to the letter those of OpenKruise where it has them.
+const (
+	// CascadeLabel, with the value "true", refuses to delete an object while
+	// something lives underneath it.
+	CascadeLabel = "policy.kruise.io/disable-cascading-deletion"
+	// ProtectionLabel is the label of OpenKruise's later releases: ProtectAlways
+	// or ProtectCascading.
+	ProtectionLabel = "policy.kruise.io/delete-protection"
+	// ProtectAlways refuses every deletion.
+	ProtectAlways = "Always"
+	// ProtectCascading means what CascadeLabel means.
+	ProtectCascading = "Cascading"
+
+	// GuardedLabel is on a namespace while it has a PodUnavailableBudget: only
+	// then do requests about its pods leave the API server.
+	GuardedLabel = "policy.breakwater.dev/guarded"
+	// GuardedValue is the one value of GuardedLabel.
+	GuardedValue = "true"
+	// NoProtectAnnotation, with the value "true", exempts a pod from budgets.
+	// Setting it on a running pod is itself judged by them.
+	NoProtectAnnotation = "pub.kruise.io/no-protect"
+	// UnavailablePrefix begins the labels by which a program says that it makes
+	// a pod unavailable.
+	UnavailablePrefix = "unavailable-pod.kruise.io/"
+)

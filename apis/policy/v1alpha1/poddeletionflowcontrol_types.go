@@ -1,0 +1,107 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+)
+
+// +genclient
+// +genclient:nonNamespaced
+// +genreconciler
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=poddeletionflowcontrols,singular=poddeletionflowcontrol,scope=Cluster,shortName=pdfc
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Open",type=string,JSONPath=`.status.conditions[?(@.type=="Open")].status`
+// +kubebuilder:printcolumn:name="Deleted",type=integer,JSONPath=`.status.deleted`
+// +kubebuilder:printcolumn:name="Room",type=date,JSONPath=`.status.roomTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// PodDeletionFlowControl refuses deletions of pods when too many were let
+// through in too short a time.
+type PodDeletionFlowControl struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec PodDeletionFlowControlSpec `json:"spec"`
+	// +optional
+	Status PodDeletionFlowControlStatus `json:"status,omitempty"`
+}
+
+// PodDeletionFlowControlSpec says how many deletions in which time, and whose.
+type PodDeletionFlowControlSpec struct {
+	// LimitRules all have to hold.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	LimitRules []LimitRule `json:"limitRules"`
+	// WhiteListSelector selects pods whose deletion is neither counted nor refused.
+	// +optional
+	WhiteListSelector *metav1.LabelSelector `json:"whiteListSelector,omitempty"`
+	// NamespaceSelector narrows the scope to the namespaces that it selects.
+	// Default: the cluster.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// CountEvictions counts and refuses evictions too.
+	// +optional
+	// +kubebuilder:default=true
+	CountEvictions *bool `json:"countEvictions,omitempty"`
+	// Shadow decides, counts and tells, but refuses nothing.
+	// +optional
+	Shadow bool `json:"shadow,omitempty"`
+}
+
+// LimitRule is one window.
+type LimitRule struct {
+	// Interval is the length of the window: a Go duration, or days (1d). From 10s to 30d.
+	// +kubebuilder:validation:MaxLength=32
+	Interval string `json:"interval"`
+	// Limit is how many deletions no window of that length exceeds.
+	// +kubebuilder:validation:Minimum=0
+	Limit int64 `json:"limit"`
+}
+
+// PodDeletionFlowControlStatus is the history that decides. The webhook adds to
+// Buckets by compare-and-swap; all else its reconciler derives.
+type PodDeletionFlowControlStatus struct {
+	duckv1.Status `json:",inline"`
+
+	// Buckets are how many deletions were let through, by time, oldest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=512
+	Buckets []DeletionBucket `json:"buckets,omitempty"`
+	// Newest are the pods of the newest bucket: an admission that is repeated
+	// counts once.
+	// +optional
+	// +listType=atomic
+	Newest []types.UID `json:"newest,omitempty"`
+	// CommittedTime is the time of the last decision that was committed.
+	// +optional
+	CommittedTime *metav1.MicroTime `json:"committedTime,omitempty"`
+	// Deleted is how many deletions the longest window holds.
+	// +optional
+	Deleted int64 `json:"deleted,omitempty"`
+	// RoomTime is when the window that is full has room again.
+	// +optional
+	RoomTime *metav1.Time `json:"roomTime,omitempty"`
+}
+
+// DeletionBucket counts the deletions of a part of a window.
+type DeletionBucket struct {
+	// Start is when the bucket began, in unix seconds.
+	Start int64 `json:"start"`
+	// Count is how many deletions were let through in it.
+	Count int64 `json:"count"`
+}
+
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// PodDeletionFlowControlList is a list of PodDeletionFlowControl.
+type PodDeletionFlowControlList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []PodDeletionFlowControl `json:"items"`
+}
