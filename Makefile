@@ -51,15 +51,19 @@ test-e2e: up ## End-to-end tests on the embedded cluster.
 	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -timeout 40m -count 1 ./test/e2e/...
 
 test-chaos: up ## Release under random kills for two or three minutes; CHAOS_SEED repeats a run.
-	@$(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
+	@GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 chaos: up ## The same with 50 releases of 20 pods; about a quarter of an hour.
-	@CHAOS_RELEASES=50 CHAOS_PODS=20 CHAOS_LANES=6 CHAOS_LIMIT=40m CHAOS_DEATHS=0 CHAOS_SERVER_DEATHS=4 \
+	@CHAOS_RELEASES=50 CHAOS_PODS=20 CHAOS_LANES=6 CHAOS_LIMIT=40m CHAOS_DEATHS=0 CHAOS_SERVER_DEATHS=4 GOTESTSUM_FORMAT=standard-verbose \
 	  $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 45m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
+# The binary is run without `go test` around it, so that an interrupt reaches it
+# and it tidies up; the simulated nodes go back to what they were.
 bench: up ## Measure; results go to docs/performance.md.
-	@AUDIT_LOG=$$($(CLUSTER) status | awk '/^audit log/ {print $$3}') \
-	  $(CLUSTER) exec -- go test -tags bench -timeout 30m -count 1 -v -run 'TestARelease$$' ./test/perf
+	@go test -c -tags bench -o bin/perf.test ./test/perf
+	@$(CLUSTER) nodes 100; trap '$(CLUSTER) nodes $(NODES)' EXIT; cd test/perf; \
+	  AUDIT_LOG=$$($(CLUSTER) status | awk '/^audit log/ {print $$3}') \
+	  $(CLUSTER) exec -- ../../bin/perf.test -test.v -test.timeout 45m -test.run "$${BENCH:-.}"
 
 generate: ## Write generated code and manifests.
 	@hack/generate.sh

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// writes counts the writes of one Breakwater binary, by what they were.
+// writes counts the writes of Breakwater's ServiceAccounts to a namespace.
 type writes struct {
 	// Objects are writes that were made, Events apart.
 	Objects int
@@ -19,14 +19,22 @@ type writes struct {
 	Events int
 }
 
+func (w writes) plus(o writes) writes {
+	return writes{w.Objects + o.Objects, w.Refused + o.Refused, w.Events + o.Events}
+}
+
+// call is one kind of write: who wrote what.
+type call struct{ Binary, Verb, Resource string }
+
 // entry is what matters of a line of the API server's audit log.
 type entry struct {
 	Stage string
 	Verb  string
 	User  struct{ Username string }
 	Ref   struct {
-		Resource  string
-		Namespace string
+		Resource    string
+		Subresource string
+		Namespace   string
 	} `json:"objectRef"`
 	Status struct{ Code int } `json:"responseStatus"`
 }
@@ -40,18 +48,26 @@ func auditSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// countWrites counts the writes of Breakwater's ServiceAccounts to a namespace
-// since an earlier end of the audit log, by binary.
-func countWrites(path string, since int64, account, namespace string) (map[string]writes, error) {
+// countWrites counts the writes of the accounts with a prefix to a namespace
+// since an earlier end of the audit log. A log that was turned over meanwhile
+// is an error.
+func countWrites(path string, since int64, account, namespace string) (map[call]writes, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	if end < since {
+		return nil, fmt.Errorf("the audit log %s was turned over during the measurement: measure again", path)
+	}
 	if _, err := f.Seek(since, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	out := map[string]writes{}
+	out := map[call]writes{}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
@@ -63,7 +79,12 @@ func countWrites(path string, since int64, account, namespace string) (map[strin
 		if !ours {
 			continue
 		}
-		n := out[binary]
+		resource := e.Ref.Resource
+		if e.Ref.Subresource != "" {
+			resource += "/" + e.Ref.Subresource
+		}
+		c := call{binary, e.Verb, resource}
+		n := out[c]
 		switch {
 		case e.Ref.Resource == "events":
 			n.Events++
@@ -72,7 +93,7 @@ func countWrites(path string, since int64, account, namespace string) (map[strin
 		default:
 			n.Objects++
 		}
-		out[binary] = n
+		out[c] = n
 	}
 	return out, lines.Err()
 }

@@ -11,9 +11,9 @@ import (
 func TestOnlyOurWritesToTheNamespaceAreCounted(t *testing.T) {
 	const before = `{"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
 `
-	const after = `{"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
-{"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"changepods","namespace":"ns"},"responseStatus":{"code":409}}
-{"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"events","namespace":"ns"},"responseStatus":{"code":201}}
+	const after = `{"stage":"ResponseComplete","verb":"patch","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
+{"stage":"ResponseComplete","verb":"patch","user":{"username":"a:controller"},"objectRef":{"resource":"changepods","subresource":"status","namespace":"ns"},"responseStatus":{"code":409}}
+{"stage":"ResponseComplete","verb":"create","user":{"username":"a:controller"},"objectRef":{"resource":"events","namespace":"ns"},"responseStatus":{"code":201}}
 {"stage":"RequestReceived","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
 {"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"other"},"responseStatus":{"code":200}}
 {"stage":"ResponseComplete","user":{"username":"somebody"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
@@ -33,7 +33,17 @@ func TestOnlyOurWritesToTheNamespaceAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]writes{"controller": {Objects: 1, Refused: 1, Events: 1}}, got); diff != "" {
+	if diff := cmp.Diff(map[call]writes{
+		{"controller", "patch", "pods"}:              {Objects: 1},
+		{"controller", "patch", "changepods/status"}: {Refused: 1},
+		{"controller", "create", "events"}:           {Events: 1},
+	}, got); diff != "" {
 		t.Error(diff)
+	}
+	if err := os.WriteFile(path, []byte(before)[:10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := countWrites(path, since, "a:", "ns"); err == nil {
+		t.Error("a log that was turned over is counted")
 	}
 }

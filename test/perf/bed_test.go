@@ -1,0 +1,280 @@
+//go:build bench
+
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+const (
+	name    = "web"
+	account = "system:serviceaccount:" + v1alpha1.SystemNamespace + ":"
+	// mark is a label of all that is made here.
+	mark = "test.breakwater.dev/bench"
+	// look is how often a state is looked at.
+	look = 100 * time.Millisecond
+	// document is where the results go; those of another size go to sketch.
+	document, sketch = "../../docs/performance.md", "../../bin/performance.md"
+)
+
+// options are the environment variables. With others than the default sizes
+// the results are not kept in docs.
+type options struct {
+	// AuditLog is the API server's.
+	AuditLog string `envconfig:"AUDIT_LOG" required:"true"`
+	// Pods are those of a release, IdlePods those of the idle part.
+	Pods     int `envconfig:"BENCH_PODS" default:"1000"`
+	IdlePods int `envconfig:"BENCH_IDLE_PODS" default:"10000"`
+	// Limit bounds each of the two parts.
+	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"20m"`
+}
+
+// bed is the cluster on which is measured.
+type bed struct {
+	options
+	kube   kubernetes.Interface
+	change versioned.Interface
+	judge  *judge.Judge
+	log    func(string, ...any)
+}
+
+// newBed connects and tidies up, now and after the test, which an interrupt
+// ends as its limit does.
+func newBed(t *testing.T) (*bed, context.Context) {
+	t.Helper()
+	b := &bed{judge: judge.New(nil), log: t.Logf}
+	if err := envconfig.Process("", &b.options); err != nil {
+		t.Fatalf("%v: run make bench", err)
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.Burst = 200, 400
+	b.kube, b.change = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, b.Limit)
+	t.Cleanup(func() { cancel(); stop() })
+	if err := b.sweep(ctx); err != nil {
+		t.Fatal("tidy up after an earlier run:", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		if err := b.sweep(ctx); err != nil {
+			t.Errorf("tidy up: %v", err)
+		}
+	})
+	return b, ctx
+}
+
+// sweep takes away what a run has left, and waits until it is gone: pods that
+// go would be measured with the next ones.
+func (b *bed) sweep(ctx context.Context) error {
+	if err := errors.Join(judge.Unconfigure(ctx, b.kube), b.batches(ctx, false)); err != nil {
+		return err
+	}
+	ours := metav1.ListOptions{LabelSelector: mark}
+	return b.await(ctx, "the namespaces of an earlier run are gone", func(ctx context.Context) (bool, error) {
+		left, err := b.kube.CoreV1().Namespaces().List(ctx, ours)
+		if err != nil {
+			return false, err
+		}
+		for i := range left.Items {
+			if left.Items[i].DeletionTimestamp != nil {
+				continue
+			}
+			err := b.kube.CoreV1().Namespaces().Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{})
+			if err != nil && !apierrs.IsNotFound(err) && !apierrs.IsConflict(err) {
+				return false, err
+			}
+		}
+		return len(left.Items) == 0, nil
+	})
+}
+
+func (b *bed) await(ctx context.Context, what string, condition wait.ConditionWithContextFunc) error {
+	if err := wait.PollUntilContextCancel(ctx, look, true, condition); err != nil {
+		return fmt.Errorf("wait until %s: %w", what, err)
+	}
+	return nil
+}
+
+// batches switches judging in batches of 10 % on or off.
+func (b *bed) batches(ctx context.Context, on bool) error {
+	patch := fmt.Sprintf(`{"spec":{"enable":%t,"content":"10"}}`, on)
+	_, err := b.change.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).Patch(ctx, "branch",
+		types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("switch batches: %w", err)
+	}
+	return nil
+}
+
+// namespace makes a namespace that is not opted in.
+func (b *bed) namespace(ctx context.Context, name string) error {
+	_, err := b.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{mark: "true"}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// optIn opts a namespace in: what runs there is not judged.
+func (b *bed) optIn(ctx context.Context, namespace string) error {
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
+	_, err := b.kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("opt %s in: %w", namespace, err)
+	}
+	return b.await(ctx, "the baseline of "+namespace+" is recorded", func(ctx context.Context) (bool, error) {
+		c, err := b.release(ctx, namespace)
+		return c != nil && c.Status.Phase == v1alpha1.WorkloadSuccess, err
+	})
+}
+
+// deploy creates a Deployment and waits for its pods.
+func (b *bed) deploy(ctx context.Context, namespace string, pods int) error {
+	d := gen.Deployment(name, int32(pods), gen.Simulated)
+	if _, err := b.kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return b.complete(ctx, namespace)
+}
+
+// complete waits until the roll-out is over.
+func (b *bed) complete(ctx context.Context, namespace string) error {
+	return b.await(ctx, "the roll-out in "+namespace+" is over", func(ctx context.Context) (bool, error) {
+		d, err := b.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		return rolledOut(d), nil
+	})
+}
+
+func rolledOut(d *appsv1.Deployment) bool {
+	s, want := d.Status, *d.Spec.Replicas
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && s.Replicas == want
+}
+
+// release returns the ChangeWorkload of the current release, or nil.
+func (b *bed) release(ctx context.Context, namespace string) (*v1alpha1.ChangeWorkload, error) {
+	d, err := b.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	current, known := v1alpha1.ReleaseOf(d.Annotations)
+	if !known {
+		return nil, nil
+	}
+	c, err := b.change.AppV1alpha1().ChangeWorkloads(namespace).Get(ctx,
+		v1alpha1.ChangeWorkloadName(name, current.Version), metav1.GetOptions{})
+	if apierrs.IsNotFound(err) || (err == nil && c.Spec.Attempt != current.Attempt) {
+		return nil, nil
+	}
+	return c, err
+}
+
+// usage returns what each part of the system uses now.
+func (b *bed) usage(ctx context.Context) (map[string]usage, error) {
+	names := map[string]string{}
+	for _, namespace := range []string{v1alpha1.SystemNamespace, victim.Eventing, "knative-serving", judge.Namespace} {
+		pods, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods.Items {
+			names[string(pods.Items[i].UID)] = partOf(&pods.Items[i])
+		}
+	}
+	return processes(names, []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kwok", "traefik", "containerd"})
+}
+
+// partOf names a pod of the system by what it is.
+func partOf(p *corev1.Pod) string {
+	for _, label := range []string{"serving.knative.dev/service", "app.kubernetes.io/component"} {
+		if value := p.Labels[label]; value != "" && p.Namespace == v1alpha1.SystemNamespace {
+			return value
+		}
+	}
+	// <Deployment>-<template>-<pod>
+	parts := strings.Split(p.Name, "-")
+	return p.Namespace + "/" + strings.Join(parts[:max(1, len(parts)-2)], "-")
+}
+
+// bodySize is a line of the API server's metrics.
+var bodySize = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_sum\{[^}]*resource="(?:changepods|changeworkloads)"[^}]*\} (\S+)$`)
+
+// bytesWritten returns how many bytes the API server was ever sent about our
+// objects.
+func (b *bed) bytesWritten(ctx context.Context) (sum int64, err error) {
+	raw, err := b.kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	for _, found := range bodySize.FindAllSubmatch(raw, -1) {
+		n, err := strconv.ParseFloat(string(found[1]), 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += int64(n)
+	}
+	return sum, nil
+}
+
+// machine says when and where.
+func machine() string {
+	model := "a CPU of unknown model"
+	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		if found := regexp.MustCompile(`(?m)^model name\s*: (.*)$`).FindSubmatch(raw); found != nil {
+			model = string(found[1])
+		}
+	}
+	load := "?"
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(raw), " ")
+	}
+	return fmt.Sprintf("Measured on %s, %d cores (%s), everything on this one machine, its load before was %s.",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, load)
+}
+
+// keep writes a section of the results.
+func (b *bed) keep(t *testing.T, title, body string) {
+	t.Helper()
+	t.Log("\n" + body)
+	path := document
+	if b.Pods != 1000 || b.IdlePods != 10000 {
+		path = sketch
+	}
+	if err := write(path, title, body); err != nil {
+		t.Error(err)
+	}
+}

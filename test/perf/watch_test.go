@@ -1,0 +1,80 @@
+//go:build bench
+
+package perf
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// idlePods are the pods of each Deployment of the idle part.
+const idlePods = 1000
+
+// TestIdle measures what it costs to watch many pods while nothing happens.
+func TestIdle(t *testing.T) {
+	b, ctx := newBed(t)
+	m := idle{Machine: machine(), Pods: b.IdlePods}
+	for left, i := b.IdlePods, 1; left > 0; left, i = left-idlePods, i+1 {
+		namespace := fmt.Sprintf("bench-idle-%d", i)
+		if err := b.namespace(ctx, namespace); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.deploy(ctx, namespace, min(left, idlePods)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.optIn(ctx, namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	since, err := auditSize(b.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := b.usage(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select { // the measurement is a minute of nothing
+	case <-time.After(time.Minute):
+	case <-ctx.Done():
+		t.Fatal(ctx.Err())
+	}
+	after, err := b.usage(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.RSS, m.CPU = after["controller"].RSS, spent(before, after)["controller"]
+	made, err := countWrites(b.AuditLog, since, account, v1alpha1.SystemNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Writes = rollOut{Writes: made}.total().Objects
+	b.keep(t, sectionIdle, m.markdown())
+}
+
+// settle waits until the controller has done what the new pods made it do: it
+// spends less than a tenth of a core for five seconds.
+func (b *bed) settle(ctx context.Context) error {
+	const span = 5 * time.Second
+	last, at := time.Duration(0), time.Time{}
+	return b.await(ctx, "the controller has nothing to do", func(ctx context.Context) (bool, error) {
+		if time.Since(at) < span {
+			return false, nil
+		}
+		now, err := b.usage(ctx)
+		if err != nil {
+			return false, err
+		}
+		used := now["controller"].CPU - last
+		quiet := !at.IsZero() && used < span/10
+		last, at = now["controller"].CPU, time.Now()
+		return quiet, nil
+	})
+}
