@@ -4,7 +4,9 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,18 +24,24 @@ type target struct {
 	most int
 	// keep: its pod must survive, only its process dies.
 	keep bool
+	// sleeps: it is a function that may have no pod.
+	sleeps bool
 }
+
+// atOnce is how many parts are down at a time. With all of them down all the
+// time nothing would be judged, and nothing tested.
+const atOnce = 3
 
 // targets are all parts between a pod that is Ready and its verdict.
 func targets(deaths, serverDeaths int) []target {
 	out := []target{
 		{name: "controller", part: victim.Component("controller")},
 		{name: "webhook", part: victim.Component("webhook")},
-		{name: "submit", part: victim.Function("submit")},
-		{name: "verdict", part: victim.Function("verdict")},
-		{name: "report", part: victim.Function("report")},
+		{name: "submit", part: victim.Function("submit"), sleeps: true},
+		{name: "verdict", part: victim.Function("verdict"), sleeps: true},
+		{name: "report", part: victim.Function("report"), sleeps: true},
 		{name: "callback", part: victim.Function("callback")},
-		{name: "deadletter", part: victim.Function("deadletter")},
+		{name: "deadletter", part: victim.Function("deadletter"), sleeps: true},
 		{name: "dispatcher", part: victim.Dispatcher()},
 		{name: "ingress", part: victim.Ingress()},
 		{name: "filter", part: victim.Filter()},
@@ -71,14 +79,44 @@ func (k *killer) run(ctx context.Context) {
 			case <-timer.C:
 			}
 			if t := k.targets[i]; t.most == 0 || k.kills()[t.name] < t.most {
+				k.letRecover(ctx)
 				k.strike(ctx, t)
 			}
 		}
 	}
 }
 
-// strike kills one of the running pods of a target, or all of them. A function
-// at zero has none.
+// letRecover waits until fewer than atOnce parts are down.
+func (k *killer) letRecover(ctx context.Context) {
+	err := await(ctx, time.Minute, "some parts are up", func(ctx context.Context) error {
+		var down []string
+		for _, t := range k.targets {
+			pods, err := t.part.Pods(ctx, k.kube)
+			if err != nil {
+				return err
+			}
+			if !t.sleeps && !slices.ContainsFunc(pods, ready) {
+				down = append(down, t.name)
+			}
+		}
+		if len(down) >= atOnce {
+			return fmt.Errorf("%v are down", down)
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		k.log("%v", err)
+	}
+}
+
+func ready(p corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// strike kills one of the ready pods of a target, or all of them. A part that
+// is down, and a function at zero, has none.
 func (k *killer) strike(ctx context.Context, t target) {
 	pods, err := t.part.Pods(ctx, k.kube)
 	if err != nil {
@@ -88,7 +126,7 @@ func (k *killer) strike(ctx context.Context, t target) {
 	all := k.rand.IntN(2) == 0
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Status.Phase != corev1.PodRunning {
+		if !ready(*pod) {
 			continue
 		}
 		how, err := victim.Kill(ctx, k.kube, pod)

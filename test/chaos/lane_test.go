@@ -28,7 +28,7 @@ const (
 	// name is that of every Deployment; each has a namespace for itself.
 	name = "web"
 	// endWithin is how long a release may take to end as it should. A callback
-	// that met nobody costs 65 s a stage, a controller that was killed 20 s.
+	// that met nobody costs 75 s a stage, a controller that was killed 20 s.
 	endWithin = 5 * time.Minute
 	// acceptedWithin is how long a release of a suspended Deployment may be
 	// refused because the webhook is away.
