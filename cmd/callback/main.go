@@ -50,7 +50,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		return functions.Parts{}, err
 	}
 	handler, err := callback.New(callback.Options{
-		Change: clients.Change, Server: functions.NewServer(clients.Kube), Broker: sender,
+		Change: clients.Change, Server: functions.CachedServer(clients.Kube), Broker: sender,
 		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
 	})
 	watch := func(ctx context.Context) error {
