@@ -96,7 +96,9 @@ func TestAProtectedJobIsNotDeletedWhileItIsActive(t *testing.T) {
 apiVersion: batch/v1
 kind: Job
 metadata: {name: web, labels: {`+laterLabel+`: Cascading}}
-spec: {template: {spec: `+strings.Replace(simulated, "restartPolicy: Always", "restartPolicy: Never", 1)+`}}`)
+spec:
+  template:
+    spec: {terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`)
 	n.until(t, "the Job is active", func() error {
 		if got := n.run(t, "get", "job", "web", "-o", "jsonpath={.status.active}"); got != "1" {
 			return fmt.Errorf("active is %q", got)
