@@ -3,6 +3,9 @@ package changepod
 import (
 	"context"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -19,11 +22,21 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
+// meterName is where this package's metrics come from.
+const meterName = "github.com/breakwater-dev/breakwater/reconciler/changepod"
+
 // NewController returns the controller of ChangePods.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	changePods := changepodinformer.Get(ctx)
+	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.batches.unjudged",
+		metric.WithDescription("Batches that nobody judged in time, by reason and by what no-verdict says."))
+	if err != nil {
+		logger.Panicw("create metric", "error", err)
+	}
 	r := &Reconciler{
+		spare:           rate.NewLimiter(rate.Every(sparePeriod), spareBurst),
+		unjudged:        unjudged,
 		client:          changeclient.Get(ctx),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
@@ -46,13 +59,17 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 	if _, err := changePods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
 		logger.Panicw("watch ChangePods", "error", err)
 	}
-	// A ChangeWorkload whose order failed ends its batches.
+	// A ChangeWorkload whose order was not taken ends its batches; one whose
+	// order failed its check holds them until that is overruled.
 	if _, err := changeworkloadinformer.Get(ctx).Informer().AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
-			return ok && orderFailed(c)
+			return ok && (orderFailed(c) || orderHeld(c))
 		},
 		Handler: controller.HandleAll(func(obj any) {
+			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
 			impl.FilteredGlobalResync(func(cp any) bool {
 				owner, ok := obj.(*v1alpha1.ChangeWorkload)
 				c, isPod := cp.(*v1alpha1.ChangePod)

@@ -12,6 +12,12 @@ const (
 	// are over sooner, and a write per state would double our load.
 	settle = time.Second
 
+	// sparePeriod and spareBurst bound the writes of states on the way in this
+	// process; noRoom is when one for which there is no room is tried again.
+	sparePeriod = 2 * time.Second
+	spareBurst  = 10
+	noRoom      = 5 * time.Second
+
 	// retrieveGrace is how long after its deadline a stage waits for function
 	// submit to ask the server itself, before it counts as no verdict.
 	retrieveGrace = 15 * time.Second
@@ -25,7 +31,12 @@ type Input struct {
 	ServerConfigured bool
 	// OrderFailed: the server did not take the order of the release in time.
 	OrderFailed bool
-	ChangePod   *v1alpha1.ChangePod
+	// OrderHeld: the order as a whole failed its check, so no batch is started.
+	OrderHeld bool
+	// OrderSince is when the word about the order as a whole last changed; zero
+	// when it never did. What OrderHeld has cost a batch is not counted.
+	OrderSince time.Time
+	ChangePod  *v1alpha1.ChangePod
 }
 
 // Decision is the state that follows.
@@ -42,14 +53,17 @@ type Decision struct {
 	// Wake is the stage that function submit has something to do for; empty
 	// when it has not.
 	Wake v1alpha1.Stage
+	// Held: time is up and nobody judged, but no-verdict is Hold, so function
+	// submit is woken on: the server may come back.
+	Held bool
 	// Deadline is when time alone changes the phase; zero when it never does.
 	Deadline time.Time
 }
 
 // Decide derives the state from the facts. It never looks at the state that
-// was derived before, with one exception: a batch that ended without a verdict
-// stays ended until a verdict comes, whatever the configuration becomes. One
-// that a person's word ended goes on when that is taken back.
+// was derived before, with one exception: a batch whose time was up stays ended
+// until a verdict comes, whatever the configuration becomes. One that a
+// person's word ended goes on when that is taken back.
 func Decide(in Input) Decision {
 	c := in.ChangePod
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
@@ -60,7 +74,7 @@ func Decide(in Input) Decision {
 		return done(v1alpha1.PodPostFinish, "", post.Message, post.Time.Time)
 	case pre != nil && v1alpha1.ParseVerdict(pre.Verdict) == v1alpha1.OutcomeFail:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonCheckFailed, pre.Message, pre.Time.Time)
-	case pre == nil && c.Status.Phase == v1alpha1.PodExecuteDone && !c.TakenBack():
+	case timeWasUp(c):
 		return stay(c)
 	case !in.ServerConfigured:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoServer,
@@ -68,9 +82,16 @@ func Decide(in Input) Decision {
 	case in.OrderFailed:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderRefused,
 			"the server did not take the order of this release, so nobody judged", in.Now)
+	case pre == nil && in.OrderHeld && c.Status.SubmissionOf(v1alpha1.StagePre) == nil:
+		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderFailed, Since: c.CreationTimestamp.Time,
+			Detail: "the order as a whole failed its check, so no batch is started"}
+	case pre.Outcome() == v1alpha1.OutcomeNone && in.Settings.NoVerdictOf(v1alpha1.StagePre) != v1alpha1.NoVerdictPass:
+		// The next stage would make it look judged.
+		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoVerdict,
+			"the server said neither pass nor fail before the change: "+pre.Message, pre.Time.Time)
 	case pre == nil:
 		return waitFor(in, stageOf{
-			stage: v1alpha1.StagePre, begun: c.CreationTimestamp.Time, timeout: in.Settings.PreTimeout,
+			stage: v1alpha1.StagePre, begun: later(c.CreationTimestamp.Time, in.OrderSince), timeout: in.Settings.PreTimeout,
 			wait: v1alpha1.PodPreWait, submitted: v1alpha1.PodPreSubmitted,
 			failed: v1alpha1.PodPreFailed, late: v1alpha1.PodPreTimeout,
 		})
@@ -110,13 +131,40 @@ func waitFor(in Input, s stageOf) Decision {
 			d.Deadline, d.Wake = end, s.stage
 			return d
 		}
-		return done(s.late, v1alpha1.ReasonTimedOut, "no "+string(s.stage)+" verdict came within "+s.timeout.String(), in.Now)
+		return done(s.late, v1alpha1.ReasonTimedOut, "no "+string(s.stage)+" verdict came within "+s.timeout.String()+
+			", and the server did not say pass when it was asked", in.Now)
 	}
 	reason, detail := v1alpha1.ReasonServerUnreachable, "the server did not take the batch within "+s.timeout.String()
 	if sub != nil && sub.Error != nil {
 		reason, detail = sub.Error.Reason, detail+": "+sub.Error.Message
 	}
+	if in.Settings.NoVerdictOf(in.ChangePod.UnjudgedStages()...) == v1alpha1.NoVerdictHold {
+		// Nobody was asked, so no late verdict could end this.
+		d.Held, d.Deadline, d.Reason, d.Detail = true, time.Time{}, reason, detail
+		return d
+	}
 	return done(s.failed, reason, detail, in.Now)
+}
+
+// timeWasUp says whether the batch ended because no word came in time, and
+// none has come since.
+func timeWasUp(c *v1alpha1.ChangePod) bool {
+	if c.Status.Phase != v1alpha1.PodExecuteDone || c.TakenBack() {
+		return false
+	}
+	switch v1alpha1.PodPhase(c.Status.Message) {
+	case v1alpha1.PodPostFailed, v1alpha1.PodPostTimeout:
+		return true
+	default:
+		return c.Status.VerdictOf(v1alpha1.StagePre) == nil
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func done(message v1alpha1.PodPhase, reason, detail string, since time.Time) Decision {

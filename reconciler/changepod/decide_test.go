@@ -1,10 +1,11 @@
 package changepod
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
@@ -58,7 +59,10 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 	const (
 		pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 		doneIt    = v1alpha1.PodExecuteDone
+		hold      = v1alpha1.NoVerdictHold
+		fail      = v1alpha1.NoVerdictFail
 	)
+	all := func(p v1alpha1.NoVerdictPolicy) settings.Settings { return settings.Settings{NoVerdict: p} }
 	type want struct {
 		Phase, Message v1alpha1.PodPhase
 		Wake           v1alpha1.Stage
@@ -68,6 +72,9 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		after       time.Duration
 		noServer    bool
 		orderFailed bool
+		orderHeld   bool
+		orderSince  time.Duration
+		policy      settings.Settings // its no-verdict policies count
 		want        want
 	}{
 		"a new batch waits for its start":                     {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
@@ -93,16 +100,32 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		"what ended stays ended when a server comes":          {batch: batch(ended(v1alpha1.PodPreFailed)), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
 		"what a person ended goes on when that is taken back": {batch: batch(ended(v1alpha1.PodPostFinish)), want: want{v1alpha1.PodPreWait, "", pre}},
 		"a late PRE verdict takes an ended batch on":          {batch: batch(ended(v1alpha1.PodPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a late POST verdict ends it anew":                    {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"what timed out after PRE stays so without a server":  {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass")), noServer: true, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"PRE says nothing, policy Hold":                       {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"PRE says nothing, policy Fail for PRE":               {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPre: fail}, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"PRE says nothing, policy Fail for POST":              {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPost: fail}, want: want{v1alpha1.PodPostWait, "", post}},
+		"a late PRE pass takes what PRE held on":              {batch: batch(ended(v1alpha1.PodPreFailed), verdict(pre, "pass")), policy: all(hold), want: want{v1alpha1.PodPostWait, "", post}},
+		"no answer to the start, policy Hold":                 {batch: batch(submission(pre, false)), after: time.Hour, policy: all(hold), want: want{v1alpha1.PodPreWait, "", pre}},
+		"no answer to the finish, policy Hold for POST":       {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPost: hold}, want: want{v1alpha1.PodPostWait, "", post}},
+		"no answer to the finish, policy Hold for PRE":        {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPre: hold}, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"no POST verdict, policy Hold":                        {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Hour, policy: all(hold), want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"the order failed: nothing is started":                {batch: batch(), orderHeld: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
+		"the order failed: what is started goes on":           {batch: batch(submission(pre, true), verdict(pre, "pass")), orderHeld: true, want: want{v1alpha1.PodPostWait, "", post}},
+		"the fail of the order was overruled":                 {batch: batch(), orderSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			s := settings.Default()
+			s.NoVerdict = cmp.Or(tc.policy.NoVerdict, s.NoVerdict)
+			s.NoVerdictPre, s.NoVerdictPost = tc.policy.NoVerdictPre, tc.policy.NoVerdictPost
 			got := Decide(Input{
-				Now: t0.Add(tc.after), Settings: settings.Default(), ServerConfigured: !tc.noServer,
-				OrderFailed: tc.orderFailed, ChangePod: tc.batch,
+				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderFailed: tc.orderFailed,
+				OrderHeld: tc.orderHeld, OrderSince: t0.Add(tc.orderSince), ChangePod: tc.batch,
 			})
-			if diff := cmp.Diff(tc.want, want{got.Phase, got.Message, got.Wake}); diff != "" {
+			if diff := gocmp.Diff(tc.want, want{got.Phase, got.Message, got.Wake}); diff != "" {
 				t.Error(diff)
 			}
-			if got.Phase != doneIt && !got.Deadline.After(t0.Add(tc.after)) {
+			if got.Phase != doneIt && !got.Held && !tc.orderHeld && !got.Deadline.After(t0.Add(tc.after)) {
 				t.Errorf("a batch that waits has no deadline to come: %s", got.Deadline)
 			}
 		})

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +63,10 @@ type Reconciler struct {
 	sender           Sender
 	wakeups          *wakeup.Schedule
 	clock            clock.PassiveClock
+	// spare is the room for writes that only inform.
+	spare *rate.Limiter
+	// unjudged counts batches that nobody judged in time.
+	unjudged metric.Int64Counter
 }
 
 var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
@@ -84,7 +91,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	now, s := r.clock.Now(), r.settings()
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
-		OrderFailed: orderFailed(owner), ChangePod: c,
+		OrderFailed: orderFailed(owner), OrderHeld: orderHeld(owner), OrderSince: orderSince(owner), ChangePod: c,
 	})
 	again, err := r.wake(ctx, c, owner, d)
 	if err != nil {
@@ -92,7 +99,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	}
 	next, changed := derive(c, d, s, now)
 	if changed {
-		if wait := unsettled(d, now); wait > 0 {
+		if wait := r.unsettled(d, now); wait > 0 {
 			again = wakeup.Sooner(again, wait)
 		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
 			return controller.NewRequeueAfter(retryStale) // decided on an old object
@@ -146,19 +153,20 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 	} else if err != nil {
 		return fmt.Errorf("write the status of ChangePod %s/%s: %w", next.Namespace, next.Name, err)
 	}
-	report(ctx, old, next)
+	r.report(ctx, old, next)
 	return nil
 }
 
-// report tells a person, once, that a batch ended and nobody judged it.
-func report(ctx context.Context, old, next *v1alpha1.ChangePod) {
+// report tells, once, that nobody judged a batch in time.
+func (r *Reconciler) report(ctx context.Context, old, next *v1alpha1.ChangePod) {
 	logging.FromContext(ctx).Infow("changepod", "status", next.Status.Phase, "message", next.Status.Message)
-	if old.Status.Phase == v1alpha1.PodExecuteDone || next.Status.Phase != v1alpha1.PodExecuteDone {
+	cond := next.Status.GetCondition(v1alpha1.PodJudged)
+	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
 		return
 	}
-	if cond := next.Status.GetCondition(v1alpha1.PodJudged); cond.IsFalse() {
-		controller.GetEventRecorder(ctx).Event(next, corev1.EventTypeWarning, cond.Reason, cond.Message)
-	}
+	policy := r.settings().NoVerdictOf(next.UnjudgedStages()...)
+	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "nobody judged, no-verdict is %s: %s", policy, cond.Message)
+	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", cond.Reason), attribute.String("policy", string(policy))))
 }
 
 func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1alpha1.Stage) events.ChangePodReady {
@@ -175,11 +183,32 @@ func orderFailed(c *v1alpha1.ChangeWorkload) bool {
 	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused
 }
 
-// unsettled is how long a state that may be over in a moment is not yet
-// written for. The end is written at once.
-func unsettled(d Decision, now time.Time) time.Duration {
-	if d.Phase == v1alpha1.PodExecuteDone {
+// orderHeld says whether the order as a whole failed its check.
+func orderHeld(c *v1alpha1.ChangeWorkload) bool {
+	outcome, _ := c.Status.OrderOutcome()
+	return outcome == v1alpha1.OutcomeFail
+}
+
+// orderSince is when the word about the order as a whole last changed.
+func orderSince(c *v1alpha1.ChangeWorkload) time.Time {
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond != nil {
+		return cond.LastTransitionTime.Inner.Time
+	}
+	return time.Time{}
+}
+
+// unsettled is how long a state on the way is not yet written for: it may be
+// over in a moment, and in a large release there is no room for states that
+// only a person would look at. The end is written at once.
+func (r *Reconciler) unsettled(d Decision, now time.Time) time.Duration {
+	switch {
+	case d.Phase == v1alpha1.PodExecuteDone, d.Held:
+		return 0
+	case now.Before(d.Since.Add(settle)):
+		return d.Since.Add(settle).Sub(now)
+	case !r.spare.AllowN(now, 1):
+		return noRoom
+	default:
 		return 0
 	}
-	return d.Since.Add(settle).Sub(now)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -42,6 +43,59 @@ func TestTheTimeOfAConditionMovesOnlyWithIt(t *testing.T) {
 	for _, cond := range next.Status.Conditions {
 		if !cond.LastTransitionTime.Inner.Time.Equal(t0) {
 			t.Errorf("%s moved to %s", cond.Type, cond.LastTransitionTime.Inner)
+		}
+	}
+}
+
+func TestABatchThatNobodyJudgedNeverLooksJudged(t *testing.T) {
+	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+	unjudged := func(s *v1alpha1.ChangePodStatus) {
+		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{Stage: post, Verdict: "pass", Unjudged: true, Time: metav1.NewMicroTime(t0)})
+	}
+	for name, c := range map[string]*v1alpha1.ChangePod{
+		"POST says nothing":             batch(verdict(pre, "pass"), verdict(post, "inconc")),
+		"a pass that nobody stands for": batch(verdict(pre, "pass"), unjudged),
+		"no PRE verdict came":           batch(submission(pre, true)),
+		"no POST verdict came":          batch(verdict(pre, "pass"), submission(post, true)),
+		"the server did not take it":    batch(submission(pre, false)),
+		"a person says nothing":         batch(verdict(pre, "pass"), verdict(post, "none"), person("maybe")),
+	} {
+		for policy, succeeded := range map[v1alpha1.NoVerdictPolicy]string{"Pass": "True", "Hold": "Unknown", "Fail": "False"} {
+			t.Run(name+", policy "+string(policy), func(t *testing.T) {
+				s := settings.Default()
+				s.NoVerdict = policy
+				now := t0.Add(time.Hour)
+				d := Decide(Input{Now: now, Settings: s, ServerConfigured: true, ChangePod: c})
+				next, _ := derive(c, d, s, now)
+				if cond := next.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() {
+					t.Errorf("condition Judged is %+v", cond)
+				}
+				if cond := next.Status.GetCondition(apis.ConditionSucceeded); string(cond.Status) != succeeded {
+					t.Errorf("condition Succeeded is %+v, want %s", cond, succeeded)
+				}
+			})
+		}
+	}
+}
+
+func TestAStateOnTheWayIsWrittenWhereThereIsRoom(t *testing.T) {
+	r := &Reconciler{spare: rate.NewLimiter(rate.Every(sparePeriod), 1)}
+	waits := Decision{Phase: v1alpha1.PodPreWait, Since: t0}
+	for _, tc := range []struct {
+		says string
+		d    Decision
+		at   time.Duration
+		want time.Duration
+	}{
+		{"one that may be over in a moment waits", waits, 0, settle},
+		{"one that lasts is written", waits, settle, 0},
+		{"the next has no room", waits, settle, noRoom},
+		{"the end needs none", Decision{Phase: v1alpha1.PodExecuteDone, Since: t0}, 0, 0},
+		{"nor has a hold to wait", Decision{Phase: v1alpha1.PodPreWait, Held: true, Since: t0}, 0, 0},
+		{"later there is room again", waits, settle + sparePeriod, 0},
+	} {
+		if got := r.unsettled(tc.d, t0.Add(tc.at)); got != tc.want {
+			t.Errorf("%s: it waits %s, want %s", tc.says, got, tc.want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Tim
 		st.PostTimeOutThreshold = int32(s.PostTimeout / time.Second)
 	}
 	st.ObservedGeneration = c.Generation
-	markConditions(next, d, s.NoVerdict)
+	markConditions(next, d, s.NoVerdictOf(next.UnjudgedStages()...))
 	if equality.Semantic.DeepEqual(c.Status, next.Status) {
 		return next, false
 	}
@@ -48,6 +48,11 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	}
 	unjudged := outcomes[v1alpha1.OutcomeNone] > 0
 	switch {
+	case d.Held:
+		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
+			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
+	case d.Phase != v1alpha1.PodExecuteDone && d.Reason != "":
+		m.MarkUnknown(v1alpha1.PodJudged, d.Reason, "%s", d.Detail)
 	case d.Phase != v1alpha1.PodExecuteDone:
 		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has not judged yet")
 	case unjudged:
@@ -58,8 +63,12 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue, Severity: apis.ConditionSeverityInfo})
 	}
 	switch {
-	case outcomes[v1alpha1.OutcomeFail] > 0 || (unjudged && policy == v1alpha1.NoVerdictFail):
+	case outcomes[v1alpha1.OutcomeFail] > 0:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
+	case unjudged && policy == v1alpha1.NoVerdictFail:
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedFail, "nobody judged, and no-verdict is Fail")
+	case d.Held:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "nobody judged; the server is asked on")
 	case outcomes[v1alpha1.OutcomePending] > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has not judged yet")
 	case unjudged && policy == v1alpha1.NoVerdictHold:

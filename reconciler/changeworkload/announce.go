@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 
@@ -26,9 +29,7 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 	}
 	var verbs []events.Verb
 	if old == v1alpha1.WorkloadInit && next.Status.Phase != v1alpha1.WorkloadInit {
-		if !in.ServerConfigured {
-			verbs = append(verbs, events.VerbStarted) // with a server, wakeOrder sent it
-		}
+		verbs = append(verbs, events.VerbStarted)
 		if b := bypassOf(in); b != nil {
 			verbs = append(verbs, events.VerbBypassed)
 			announceBypass(ctx, deployment, b)
@@ -36,6 +37,10 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 	}
 	switch next.Status.Phase {
 	case old:
+		if turnedFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || turnedFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
+			verbs = append(verbs, events.VerbProgressed) // that nobody judged does not wait for the next slot
+		}
+	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre:
 		verbs = append(verbs, events.VerbProgressed)
 	case v1alpha1.WorkloadSuccess:
 		verbs = append(verbs, events.VerbSucceeded)
@@ -47,6 +52,7 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 		verbs = append(verbs, events.VerbFailed)
 		record(ctx, next, deployment, corev1.EventTypeWarning, d)
 	}
+	r.announceUnjudgedOrder(ctx, in, next, d)
 	for _, verb := range verbs {
 		if err := r.send(ctx, in, next, verb, d); err != nil {
 			return err
@@ -55,18 +61,74 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 	return nil
 }
 
-// wakeOrder wakes function submit while the order is not open.
+// announceUnjudgedOrder tells, once, that nobody judged the order as a whole.
+func (r *Reconciler) announceUnjudgedOrder(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, d Decision) {
+	if d.unjudgedOrder == "" || !turnedFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
+		return
+	}
+	policy := in.Settings.NoVerdictOfOrder()
+	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.unjudgedOrder,
+		"nobody judged the order as a whole, no-verdict is %s: %s", policy, d.Order.Detail)
+	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("policy", string(policy))))
+}
+
+// turnedFalse says whether a condition became False with this write.
+func turnedFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool {
+	return next.Status.GetCondition(t).IsFalse() && !old.Status.GetCondition(t).IsFalse()
+}
+
+// wakeOrder wakes function submit while it has something to do for the order.
+// What it reads is status.orderStep, which was written before.
 func (r *Reconciler) wakeOrder(ctx context.Context, in Input, d Decision) (time.Duration, error) {
-	key := "order/" + string(in.ChangeWorkload.UID)
-	if !d.WakeOrder {
-		r.wakeups.Done(key)
+	c := in.ChangeWorkload
+	for _, name := range []v1alpha1.OrderStepName{v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose} {
+		if !d.Order.Wake || d.Order.Step.Name != name {
+			r.wakeups.Done("order/" + string(c.UID) + "/" + string(name))
+		}
+	}
+	if !d.Order.Wake {
 		return 0, nil
 	}
-	due, next := r.wakeups.Due(key)
+	due, next := r.wakeups.Due("order/" + string(c.UID) + "/" + string(d.Order.Step.Name))
 	if !due {
 		return next, nil
 	}
-	return next, r.send(ctx, in, in.ChangeWorkload, events.VerbStarted, d)
+	event, err := events.New(events.OrderReady{
+		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Version: c.Spec.Reversion, Attempt: c.Spec.Attempt,
+		Step: d.Order.Step.Name,
+	})
+	if err != nil {
+		return 0, controller.NewPermanentError(fmt.Errorf("wake for the order of %s/%s: %w", c.Namespace, c.Name, err))
+	}
+	r.sender.Send(ctx, event)
+	return next, nil
+}
+
+const (
+	// slot is how often the progress of a release is told.
+	slot = 30 * time.Second
+	// maxSlots bounds how many releases are remembered. One that is forgotten
+	// is told of once more, with the same id.
+	maxSlots = 20000
+)
+
+// tellProgress tells how far a release is, once a slot while it runs, and
+// returns when the next one begins. It is told of the state as it stands.
+func (r *Reconciler) tellProgress(ctx context.Context, in Input, d Decision) (time.Duration, error) {
+	c := in.ChangeWorkload
+	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.WorkloadRunning && d.Phase != v1alpha1.WorkloadTimeOutPre) {
+		r.slots.Remove(c.UID)
+		return 0, nil
+	}
+	begin := in.Now.Truncate(slot)
+	next := begin.Add(slot).Sub(in.Now)
+	if told, ok := r.slots.Get(c.UID); (ok && told == begin) || begin.Unix() <= c.Status.EntryTimeUnix {
+		return next, nil // the entry into the state was told of
+	}
+	r.slots.Add(c.UID, begin)
+	at := in
+	at.Now = begin
+	return next, r.send(ctx, at, c, events.VerbProgressed, d)
 }
 
 func (r *Reconciler) send(ctx context.Context, in Input, c *v1alpha1.ChangeWorkload, verb events.Verb, d Decision) error {
@@ -79,7 +141,7 @@ func (r *Reconciler) send(ctx context.Context, in Input, c *v1alpha1.ChangeWorkl
 		EntryTimeUnix: c.Status.EntryTimeUnix, Reason: d.Reason, Message: d.Detail, Counts: c.Status.Counts,
 	}
 	if verb == events.VerbProgressed {
-		data.SlotUnix = in.Now.Truncate(30 * time.Second).Unix()
+		data.SlotUnix = in.Now.Unix()
 	}
 	if b := bypassOf(in); b != nil && verb == events.VerbBypassed {
 		data.User, data.Reason = b.User, bypassReason(b)

@@ -97,8 +97,52 @@ func nextIndex(changePods []*v1alpha1.ChangePod) int {
 	return n + 1
 }
 
-// changePod returns the n-th batch of a ChangeWorkload.
-func changePod(c *v1alpha1.ChangeWorkload, n int, pods []v1alpha1.PodSummary, now time.Time) *v1alpha1.ChangePod {
+// place is where a batch stands among those of its release.
+type place struct {
+	// n is that of the ChangePod's name, from 1.
+	n int
+	// total is how many batches there are and will be, as far as is known.
+	total int
+	// last: with this batch every wanted pod is before the judge.
+	last bool
+}
+
+// places returns the places of the groups that go before the judge now. How
+// many come after them follows from the replicas that are wanted: a scale, or
+// a pod that is replaced, makes batches that nobody could count before.
+func places(in Input, groups [][]v1alpha1.PodSummary) []place {
+	first := nextIndex(in.ChangePods)
+	claims := map[types.UID]bool{}
+	for _, c := range in.ChangePods {
+		for i := range c.Spec.PodInfos {
+			claims[c.Spec.PodInfos[i].UID] = true
+		}
+	}
+	for _, g := range groups {
+		for i := range g {
+			claims[g[i].UID] = true
+		}
+	}
+	there := 0
+	for _, p := range in.Pods {
+		if claims[p.UID] {
+			there++
+		}
+	}
+	size := int(in.Settings.BatchSize(in.Workload.Replicas))
+	left := max(0, int(in.Workload.Replicas)-there, len(in.Pods)-there)
+	out := make([]place, len(groups))
+	for i := range groups {
+		out[i] = place{
+			n: first + i, total: first - 1 + len(groups) + (left+size-1)/size,
+			last: left == 0 && i == len(groups)-1,
+		}
+	}
+	return out
+}
+
+// changePod returns a batch of a ChangeWorkload.
+func changePod(c *v1alpha1.ChangeWorkload, at place, pods []v1alpha1.PodSummary, now time.Time) *v1alpha1.ChangePod {
 	labels := map[string]string{}
 	for _, key := range []string{v1alpha1.VersionKey, v1alpha1.DeploymentNameLabel} {
 		if value, ok := c.Labels[key]; ok {
@@ -107,7 +151,7 @@ func changePod(c *v1alpha1.ChangeWorkload, n int, pods []v1alpha1.PodSummary, no
 	}
 	return &v1alpha1.ChangePod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            v1alpha1.ChangePodName(c.Name, n),
+			Name:            v1alpha1.ChangePodName(c.Name, at.n),
 			Namespace:       c.Namespace,
 			Labels:          labels,
 			OwnerReferences: []metav1.OwnerReference{*kmeta.NewControllerRef(c)},
@@ -117,7 +161,9 @@ func changePod(c *v1alpha1.ChangeWorkload, n int, pods []v1alpha1.PodSummary, no
 			CreateTime:       v1alpha1.FormatTime(now),
 			CreateTimeUnix:   now.Unix(),
 			ChangeWorkloadID: c.Name,
-			BatchNo:          int32(n - 1),
+			BatchNo:          int32(at.n - 1),
+			TotalBatches:     int32(at.total),
+			Last:             at.last,
 		},
 	}
 }

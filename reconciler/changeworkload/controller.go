@@ -3,11 +3,14 @@ package changeworkload
 import (
 	"context"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
@@ -28,6 +31,9 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
+// meterName is where this package's metrics come from.
+const meterName = "github.com/breakwater-dev/breakwater/reconciler/changeworkload"
+
 // NewController returns the controller of ChangeWorkloads.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
 	logger := logging.FromContext(ctx)
@@ -44,7 +50,12 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		must(in.AddIndexers(cache.Indexers{byController: controllerOf}))
 	}
 
+	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.orders.unjudged",
+		metric.WithDescription("Releases whose order as a whole nobody judged, by what no-verdict says."))
+	must(err)
 	r := &Reconciler{
+		slots:       lru.New(maxSlots),
+		unjudged:    unjudged,
 		kube:        kubeclient.Get(ctx),
 		client:      changeclient.Get(ctx),
 		deployments: deploymentinformer.Get(ctx).Lister(),

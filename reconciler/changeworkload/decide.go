@@ -37,6 +37,8 @@ type Workload struct {
 	Bypass *v1alpha1.Bypass
 	// Processed: DefenseStatusLabel is there.
 	Processed bool
+	// IsRollback: the current version is a way back.
+	IsRollback bool
 }
 
 // Pod is a pod of the version.
@@ -73,8 +75,12 @@ type Decision struct {
 	// Batches are the pods to put before the judge, a ChangePod each.
 	Batches [][]v1alpha1.PodSummary
 	Action  Action
-	// WakeOrder: function submit has to open the order.
-	WakeOrder bool
+	// Order is what is known of the order as a whole, and what it waits for.
+	Order Order
+	// OrderPending: the server has not taken the order yet.
+	OrderPending bool
+	// unjudgedOrder is the reason of OrderJudged when nobody judged it in time.
+	unjudgedOrder string
 	// Deadline is when time alone changes the decision; zero when it never does.
 	Deadline time.Time
 }
@@ -82,8 +88,7 @@ type Decision struct {
 // Decide derives the state of a release.
 func Decide(in Input) Decision {
 	c := in.ChangeWorkload
-	d := Decision{Tally: count(in)}
-	ended := c.Status.Phase == v1alpha1.WorkloadSuccess || c.Status.Phase == v1alpha1.WorkloadFailed
+	d := Decision{Tally: count(in), Order: Order{Outcome: v1alpha1.OutcomePending, Step: c.Status.OrderStep}}
 	switch {
 	case c.Spec.Attempt == 0:
 		d.Phase, d.Reason = v1alpha1.WorkloadSuccess, v1alpha1.ReasonBaseline
@@ -95,7 +100,10 @@ func Decide(in Input) Decision {
 		// An attempt that is not newer is a cache that is behind, or a workload
 		// whose annotations were taken away: neither ends this release.
 		newer := in.Workload.Attempt > c.Spec.Attempt
-		if newer && !ended && c.Status.Phase != v1alpha1.WorkloadSuspend {
+		if newer {
+			d.Order = closing(in, endOf(in))
+		}
+		if newer && !ended(c.Status.Phase) && c.Status.Phase != v1alpha1.WorkloadSuspend {
 			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
 				"a newer template was applied before this version was judged to its end"
 		}
@@ -106,6 +114,20 @@ func Decide(in Input) Decision {
 		// fail should not have to wait for them.
 		d.Batches, d.Deadline = batches(in)
 		d.Action = holdOrNot(in)
+		d.Order = orderOf(in, false)
+		if d.Order.Outcome == v1alpha1.OutcomeFail {
+			d.Batches, d.Deadline = nil, time.Time{}
+		}
+		return d
+	case orderFails(in):
+		// No batch is made or started: the server has failed all of them.
+		d.Order = orderOf(in, false)
+		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderFailed
+		d.Detail = "the order as a whole failed its check: " + d.Order.Detail
+		if orderUnjudged(in) {
+			d.Reason, d.Detail = v1alpha1.ReasonUnjudgedFail, "nobody judged the order as a whole: "+d.Order.Detail
+		}
+		d.Action = holdOrNot(in)
 		return d
 	case forgotten(in):
 		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost
@@ -115,9 +137,11 @@ func Decide(in Input) Decision {
 		// Pods that come after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, reasonOf(c), detailOf(c)
 		d.Action = afterSuccess(in)
+		d.Order = closing(in, v1alpha1.OrderSuccess)
 		return d
 	case c.Status.Phase == v1alpha1.WorkloadFailed:
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOf(c), detailOf(c)
+		d.Order = closing(in, v1alpha1.OrderCancel)
 		if in.Workload.Complete {
 			// Nobody judges this version, so nothing else could end a suspension
 			// that it was admitted to repair.
@@ -126,20 +150,20 @@ func Decide(in Input) Decision {
 		return d
 	}
 
-	pending := in.ServerConfigured && !opened(c)
+	pending := in.ServerConfigured && !c.Status.Order.Opened()
+	ready := in.Workload.Complete && d.Tally.allPassed(in.Workload.Replicas)
+	d.Order = orderOf(in, ready)
 	// Without an order only people can have judged, and they need none.
-	if in.Workload.Complete && d.Tally.allPassed(in.Workload.Replicas) && (!pending || d.Tally.allJudged()) {
-		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, d.Tally.summary()
-		d.Action = afterSuccess(in)
-		return d
+	if ready && (!pending || d.Tally.allJudged()) {
+		return atTheEnd(in, d, pending)
 	}
 	if pending {
 		deadline := askedSince(in).Add(in.Settings.OrderTimeout)
 		late := !in.Now.Before(deadline)
-		if late && in.Settings.NoVerdict != v1alpha1.NoVerdictHold {
+		if late && in.Settings.NoVerdictOfRelease() != v1alpha1.NoVerdictHold {
 			return orderFailed(in, d)
 		}
-		d.WakeOrder = true
+		d.OrderPending = true
 		if !late {
 			d.Deadline = deadline
 		}
@@ -147,7 +171,7 @@ func Decide(in Input) Decision {
 
 	var next time.Time
 	d.Batches, next = batches(in)
-	d.Deadline = earliest(d.Deadline, next)
+	d.Deadline = earliest(earliest(d.Deadline, next), d.Order.Deadline)
 	d.Phase, d.Reason, d.Detail = running(in, d)
 	if in.Workload.Suspend != "" && ours(in) {
 		// The fail was overruled by a person: the roll-out goes on.
@@ -156,10 +180,51 @@ func Decide(in Input) Decision {
 	return d
 }
 
+// atTheEnd decides a release all of whose pods passed: the order as a whole
+// has the last word.
+func atTheEnd(in Input, d Decision, pending bool) Decision {
+	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, d.Tally.summary()
+	o := d.Order
+	switch {
+	case pending || !in.ServerConfigured || o.Outcome == v1alpha1.OutcomePass:
+	case o.Outcome == v1alpha1.OutcomePending:
+		d.Phase, d.Reason, d.Deadline = v1alpha1.WorkloadRunning, v1alpha1.ReasonOrderChecking, o.Deadline
+		d.Detail += "; the order as a whole is before the judge"
+	case o.Skipped:
+		d.Detail += "; " + o.Detail
+	default:
+		d.Detail += "; nobody judged the order as a whole: " + o.Detail
+		switch in.Settings.NoVerdictOfOrder() {
+		case v1alpha1.NoVerdictHold:
+			d.Phase, d.Reason, d.unjudgedOrder = v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, v1alpha1.ReasonUnjudgedHold
+		case v1alpha1.NoVerdictFail:
+			d.Phase, d.Reason, d.unjudgedOrder = v1alpha1.WorkloadSuspend, v1alpha1.ReasonUnjudgedFail, v1alpha1.ReasonUnjudgedFail
+			d.Action = holdOrNot(in)
+		case v1alpha1.NoVerdictPass:
+			d.unjudgedOrder = v1alpha1.ReasonUnjudgedPass
+		}
+	}
+	switch {
+	case d.Phase == v1alpha1.WorkloadSuccess:
+		d.Action = afterSuccess(in)
+		if end := closing(in, v1alpha1.OrderSuccess); end.Wake {
+			d.Order.Step, d.Order.Wake = end.Step, true
+		} else {
+			d.Order.Wake = false
+		}
+	case d.Phase == v1alpha1.WorkloadRunning && in.Workload.Suspend != "" && ours(in):
+		d.Action = ActionResume // the fail was overruled by a person
+	}
+	return d
+}
+
 // running tells the states of a release that is under way apart.
 func running(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string) {
-	if d.WakeOrder {
+	if d.OrderPending {
 		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not taken the order yet"
+	}
+	if n := d.Tally.Waiting; n > 0 && n == len(d.Tally.Checking) && len(d.Batches) == 0 && len(d.Tally.Preparing) == 0 {
+		return v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, d.Tally.summary()
 	}
 	if len(d.Tally.Checking) > 0 || len(d.Batches) > 0 {
 		return v1alpha1.WorkloadRunning, v1alpha1.ReasonJudging, d.Tally.summary()
@@ -195,7 +260,8 @@ func orderFailed(in Input, d Decision) Decision {
 		detail += ": " + o.Error.Message
 	}
 	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderRefused, detail
-	if in.Settings.NoVerdict == v1alpha1.NoVerdictFail {
+	d.Order.Wake = false
+	if in.Settings.NoVerdictOfRelease() == v1alpha1.NoVerdictFail {
 		d.Phase, d.Action = v1alpha1.WorkloadSuspend, holdOrNot(in)
 	}
 	return d
@@ -244,10 +310,6 @@ func afterSuccess(in Input) Action {
 	default:
 		return ActionNone
 	}
-}
-
-func opened(c *v1alpha1.ChangeWorkload) bool {
-	return c.Status.Order != nil && c.Status.Order.OpenedTime != nil
 }
 
 func earliest(a, b time.Time) time.Time {

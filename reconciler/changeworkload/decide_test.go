@@ -177,7 +177,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"the success of the repair ends the suspension":      {release(1, finished(1, 1), judged(1, "pass"), repairs, complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
 		"a suspension made by hand stays":                    {release(1, finished(1, 1), judged(1, "pass"), frozenByHand, complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
 		"nobody judged and the policy is Pass":               {release(1, finished(1, 1), judged(1, "done"), complete1), want{success, v1alpha1.ReasonAllPassed, "", nil}},
-		"nobody judged and the policy is Hold":               {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Hold")), want{running, v1alpha1.ReasonJudging, "", nil}},
+		"nobody judged and the policy is Hold":               {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Hold")), want{running, v1alpha1.ReasonUnjudgedHold, "", nil}},
 		"nobody judged and the policy is Fail":               {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
 		"a pod that comes after success is not judged":       {release(2, finished(1, 2), judged(1, "pass"), was(success)), want{success, "", "", nil}},
 		"a newer template supersedes":                        {release(1, finished(1, 1), newer, was(running)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
@@ -229,7 +229,7 @@ func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byController: controllerOf})
 	var want []string
 	for n := 10; n < 40; n++ {
-		c := changePod(&v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}, n, nil, t0)
+		c := changePod(&v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}, place{n: n}, nil, t0)
 		want = append(want, c.Name)
 		if err := index.Add(c); err != nil {
 			t.Fatal(err)
@@ -245,5 +245,36 @@ func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestABatchSaysHowManyThereAreAndWhichIsTheLast(t *testing.T) {
+	type is struct {
+		N, Total int
+		Last     bool
+	}
+	for name, tc := range map[string]struct {
+		in   Input
+		want []is
+	}{
+		"one of ten":                               {release(10, finished(1, 1)), []is{{1, 10, false}}},
+		"the last of ten":                          {release(2, finished(1, 2), judged(1, "pass")), []is{{2, 2, true}}},
+		"two at once":                              {release(3, finished(1, 2)), []is{{1, 3, false}, {2, 3, false}}},
+		"all at once":                              {release(2, finished(1, 2)), []is{{1, 2, false}, {2, 2, true}}},
+		"a full batch of 40 per cent":              {release(10, percent(40), finished(1, 4)), []is{{1, 3, false}}},
+		"what is left over":                        {release(10, percent(40), finished(1, 10), complete1), []is{{1, 3, false}, {2, 3, false}, {3, 3, true}}},
+		"a scale-up adds some":                     {release(12, finished(1, 2), judged(1, "pass")), []is{{2, 12, false}}},
+		"a pod more than wanted, not ready":        {release(1, finished(1, 1), starting(2)), []is{{1, 2, false}}},
+		"what replaces a pod comes after the last": {release(2, judged(1, "pass"), judged(2, "pass"), finished(2, 3)), []is{{3, 3, true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []is
+			for _, p := range places(tc.in, Decide(tc.in).Batches) {
+				got = append(got, is{p.n, p.total, p.last})
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -124,5 +124,7 @@ func workloadOf(d *appsv1.Deployment) Workload {
 		Hold:      parse[v1alpha1.Hold](d.Annotations[v1alpha1.HoldAnnotation]),
 		Bypass:    parse[v1alpha1.Bypass](d.Annotations[v1alpha1.BypassAnnotation]),
 		Processed: d.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
+
+		IsRollback: v1alpha1.IsRollback(d.Annotations),
 	}
 }

@@ -26,7 +26,7 @@ const strangerTime = 2 * time.Minute
 type letter int
 
 const (
-	// letterSend: its batch is known and has not got it.
+	// letterSend: its batch or order is known and has not got it.
 	letterSend letter = iota
 	// letterWait: its batch is not known yet.
 	letterWait
@@ -34,8 +34,21 @@ const (
 	letterDone
 )
 
-// sort decides what becomes of an entry, and which batch it is for.
-func sortLetter(v v1alpha1.InboxVerdict, changePods []*v1alpha1.ChangePod, now time.Time) (letter, *v1alpha1.ChangePod) {
+// forOrder says whether an entry is about the order as a whole.
+func forOrder(v v1alpha1.InboxVerdict, c *v1alpha1.ChangeWorkload) bool {
+	return v.NodeID != "" && c.Status.Order.Node() == v.NodeID
+}
+
+// sortLetter decides what becomes of an entry, and which batch it is for; nil
+// where it is for the order as a whole.
+func sortLetter(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, changePods []*v1alpha1.ChangePod, now time.Time) (letter, *v1alpha1.ChangePod) {
+	if forOrder(v, release) {
+		got := release.Status.OrderVerdictOf(v.Stage)
+		if got != nil && weight(got.Verdict, got.Unjudged) >= weight(v.Verdict, v.Unjudged) {
+			return letterDone, nil
+		}
+		return letterSend, nil
+	}
 	for _, c := range changePods {
 		if c.Status.ChangePodID != v.NodeID {
 			continue
@@ -93,12 +106,12 @@ func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, e
 	var keep []v1alpha1.InboxVerdict
 	var again time.Duration
 	for _, v := range c.Status.Inbox {
-		what, batch := sortLetter(v, in.ChangePods, in.Now)
+		what, batch := sortLetter(v, c, in.ChangePods, in.Now)
 		key := "inbox/" + string(c.UID) + "/" + v.ID
 		switch what {
 		case letterDone:
 			r.wakeups.Done(key)
-			if batch == nil {
+			if batch == nil && !forOrder(v, c) {
 				logging.FromContext(ctx).Warnw("a verdict for an unknown node is dropped", "node", v.NodeID, "stage", v.Stage)
 			}
 			continue
@@ -108,7 +121,7 @@ func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, e
 			due, next := r.wakeups.Due(key)
 			again = wakeup.Sooner(again, next)
 			if due {
-				if err := r.sendVerdict(ctx, c, batch, v); err != nil {
+				if err := r.sendLetter(ctx, c, batch, v); err != nil {
 					return 0, err
 				}
 			}
@@ -121,13 +134,20 @@ func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, e
 	return again, r.shrinkInbox(ctx, c, keep)
 }
 
-func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, v v1alpha1.InboxVerdict) error {
-	event, err := events.New(events.ChangePodVerdict{
-		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: c.Name,
-		Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,
-		NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: v.Unjudged,
-		Message: v.Message, PodResults: v.PodResults, Time: v.Time,
-	})
+func (r *Reconciler) sendLetter(ctx context.Context, c *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, v v1alpha1.InboxVerdict) error {
+	var data events.Data = events.OrderVerdict{
+		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,
+		NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: v.Unjudged, Message: v.Message, Time: v.Time,
+	}
+	if batch != nil {
+		data = events.ChangePodVerdict{
+			Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: c.Name,
+			Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,
+			NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: v.Unjudged,
+			Message: v.Message, PodResults: v.PodResults, Time: v.Time,
+		}
+	}
+	event, err := events.New(data)
 	if err != nil {
 		return fmt.Errorf("send a verdict of the inbox: %w", err)
 	}

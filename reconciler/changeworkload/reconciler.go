@@ -15,6 +15,7 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel/metric"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -66,7 +68,11 @@ type Reconciler struct {
 	serverConfigured func() bool
 	sender           Sender
 	wakeups          *wakeup.Schedule
-	clock            clock.PassiveClock
+	// slots remembers which slot of progress was told of last, by UID.
+	slots *lru.Cache
+	// unjudged counts orders that nobody judged in time.
+	unjudged metric.Int64Counter
+	clock    clock.PassiveClock
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
@@ -105,6 +111,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	}
 	again = wakeup.Sooner(again, next)
 	next, err = r.wakeOrder(ctx, in, d)
+	if err != nil {
+		return err
+	}
+	again = wakeup.Sooner(again, next)
+	next, err = r.tellProgress(ctx, in, d)
 	if err != nil {
 		return err
 	}
@@ -177,9 +188,9 @@ func (r *Reconciler) act(ctx context.Context, d *appsv1.Deployment, c *v1alpha1.
 
 // claim puts pods before the judge.
 func (r *Reconciler) claim(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
-	n := nextIndex(in.ChangePods)
+	at := places(in, batches)
 	for i, pods := range batches {
-		cp := changePod(in.ChangeWorkload, n+i, pods, in.Now)
+		cp := changePod(in.ChangeWorkload, at[i], pods, in.Now)
 		_, err := r.client.AppV1alpha1().ChangePods(cp.Namespace).Create(ctx, cp, metav1.CreateOptions{FieldManager: fieldManager})
 		if err != nil {
 			return fmt.Errorf("create ChangePod %s/%s: %w", cp.Namespace, cp.Name, err)

@@ -43,6 +43,7 @@ func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 		st.EntryTime, st.EntryTimeUnix = v1alpha1.FormatTime(in.Now), in.Now.Unix()
 	}
 	st.Phase = d.Phase
+	st.OrderStep = d.Order.Step
 	markConditions(next, in, d)
 	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(in.Now), in.Now.Unix()
 	return next
@@ -54,7 +55,8 @@ type change int
 const (
 	// same: only the time of the update differs.
 	same change = iota
-	// progress: counts or lists differ; worth at most one write a second.
+	// progress: counts or lists differ; worth at most one write a second, and
+	// fewer in a large release.
 	progress
 	// transition: the state or a condition differs, or a pod failed.
 	transition
@@ -66,7 +68,7 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 	if equality.Semantic.DeepEqual(a, b) {
 		return same
 	}
-	if a.Phase != b.Phase || len(a.DefenseCheckFailPods) != len(b.DefenseCheckFailPods) ||
+	if a.Phase != b.Phase || !equality.Semantic.DeepEqual(a.OrderStep, b.OrderStep) || len(a.DefenseCheckFailPods) != len(b.DefenseCheckFailPods) ||
 		len(a.Conditions) != len(b.Conditions) {
 		return transition
 	}
@@ -85,7 +87,14 @@ func writable(c change, old *v1alpha1.ChangeWorkload, now time.Time) time.Durati
 	if c != progress {
 		return 0
 	}
-	return time.Unix(old.Status.UpdateTimeUnix+1, 0).Sub(now)
+	return time.Unix(old.Status.UpdateTimeUnix, 0).Add(progressEvery(old.Status.Counts.Pods)).Sub(now)
+}
+
+// progressEvery is how often the progress of a release of that many pods is
+// written: a second for each hundred, so that its writes stay a small part of
+// those for its pods, and its bytes a stream that does not grow with it.
+func progressEvery(pods int32) time.Duration {
+	return max(time.Second, min(10*time.Second, time.Duration(pods)*time.Second/100))
 }
 
 func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
@@ -99,17 +108,18 @@ func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
 		m.MarkUnknown(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
 	}
 	markOrder(next, in, d, m)
+	markOrderJudged(in, d, m)
 	markJudged(in, d, m)
 	markHeld(in, d, m)
 }
 
 func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.ConditionManager) {
 	switch {
-	case opened(next):
+	case next.Status.Order.Opened():
 		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionTrue, v1alpha1.ReasonOrderOpened, "")
 	case d.Reason == v1alpha1.ReasonOrderRefused:
 		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonOrderRefused, d.Detail)
-	case d.WakeOrder:
+	case d.OrderPending:
 		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
 	case !in.ServerConfigured && d.Reason != v1alpha1.ReasonBaseline:
 		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServer,
@@ -121,6 +131,9 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:
 		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
+	case d.Tally.FailedUnjudged > 0 && d.Tally.FailedUnjudged == len(d.Tally.Failed):
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedFail,
+			"pods failed because nobody judged them: no-verdict is Fail")
 	case d.Tally.Waiting > 0:
 		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedHold, d.Tally.summary())
 	case d.Tally.Unjudged > 0:
@@ -130,6 +143,8 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	case d.Phase == v1alpha1.WorkloadSuccess && len(in.ChangePods) == 0:
 		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
 			"the version had no pod when its roll-out ended; its first pods will be judged")
+	case d.Reason == v1alpha1.ReasonOrderRefused:
+		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderRefused, d.Detail)
 	case d.Phase == v1alpha1.WorkloadSuccess || len(d.Tally.Failed) > 0:
 		info(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, "", "")
 	default:

@@ -112,6 +112,31 @@ func TestInShadowAFailIsToldAndNothingIsHeld(t *testing.T) {
 	}
 }
 
+func TestAVerdictOfTheOrderInTheInboxIsSentUntilItHasArrived(t *testing.T) {
+	fail := v1alpha1.InboxVerdict{NodeID: "order-node", Stage: v1alpha1.StagePost, Verdict: "fail"}
+	fail.Time.Time = t0
+	open := release(1, orderOpen).ChangeWorkload
+	started := release(1, called(v1alpha1.StagePre, "")).ChangeWorkload
+	for name, tc := range map[string]struct {
+		release *v1alpha1.ChangeWorkload
+		after   time.Duration
+		want    letter
+	}{
+		"its node is not known yet":        {open, time.Minute, letterWait},
+		"its node is not known for long":   {open, time.Hour, letterDone},
+		"its node is known":                {started, time.Hour, letterSend},
+		"a lighter word arrived":           {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "pass")).ChangeWorkload, 0, letterSend},
+		"the word of another stage is one": {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePre, "fail")).ChangeWorkload, 0, letterSend},
+		"it arrived":                       {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "fail")).ChangeWorkload, 0, letterDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, batch := sortLetter(fail, tc.release, nil, t0.Add(tc.after)); got != tc.want || batch != nil {
+				t.Errorf("got %d for %v, want %d", got, batch, tc.want)
+			}
+		})
+	}
+}
+
 func TestAVerdictInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 	batch := func(node, word string) []*v1alpha1.ChangePod {
 		c := &v1alpha1.ChangePod{}
@@ -157,7 +182,7 @@ func TestAVerdictInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 		"its node is not known after a long while":  {fail, batch("m", ""), time.Hour, letterDone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := sortLetter(tc.entry, tc.pods, t0.Add(tc.after)); got != tc.want {
+			if got, _ := sortLetter(tc.entry, &v1alpha1.ChangeWorkload{}, tc.pods, t0.Add(tc.after)); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

@@ -22,6 +22,8 @@ type Tally struct {
 	Unjudged int
 	// Waiting is how many of Checking nobody judged (no-verdict is Hold).
 	Waiting int
+	// FailedUnjudged is how many of Failed nobody judged (no-verdict is Fail).
+	FailedUnjudged int
 }
 
 // unjudgedMessage is said of a pod that nobody judged.
@@ -77,15 +79,15 @@ func failedOrOverruled(c *v1alpha1.ChangePod, pod string) bool {
 	return outcome == v1alpha1.OutcomeFail
 }
 
-// policy is what a pod counts as that nobody judged. What a release has ended
-// with stays: a stricter policy is for the next ones, and would else suspend
-// every workload that ever passed unjudged.
-func policy(in Input) v1alpha1.NoVerdictPolicy {
+// policy is what the pods of a batch count as that nobody judged. What a
+// release has ended with stays: a stricter policy is for the next ones, and
+// would else suspend every workload that ever passed unjudged.
+func policy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	switch in.ChangeWorkload.Status.Phase {
 	case v1alpha1.WorkloadSuccess, v1alpha1.WorkloadFailed:
 		return v1alpha1.NoVerdictPass
 	default:
-		return in.Settings.NoVerdict
+		return in.Settings.NoVerdictOf(c.UnjudgedStages()...)
 	}
 }
 
@@ -96,7 +98,7 @@ func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, pr
 	unjudged := outcome == v1alpha1.OutcomeNone
 	if unjudged {
 		pod.Message = unjudgedMessage
-		switch policy(in) {
+		switch policy(in, c) {
 		case v1alpha1.NoVerdictFail:
 			outcome = v1alpha1.OutcomeFail
 		case v1alpha1.NoVerdictHold:
@@ -104,11 +106,16 @@ func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, pr
 		case v1alpha1.NoVerdictPass:
 			outcome = v1alpha1.OutcomePass
 		}
+	} else if outcome == v1alpha1.OutcomePending {
+		unjudged = c.Status.GetCondition(v1alpha1.PodJudged).IsFalse() // the server is asked on
 	}
 	if outcome == v1alpha1.OutcomeFail {
 		pod.Verdict = "fail"
 		if r := c.Status.ResultOf(pod.Pod); r != nil && r.Verdict != "" {
 			pod.Verdict = r.Verdict // the word that was said
+		}
+		if unjudged {
+			t.FailedUnjudged++
 		}
 		t.Failed = append(t.Failed, pod)
 		return

@@ -1,0 +1,221 @@
+package changeworkload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// order changes the facts of the order.
+func order(f func(*v1alpha1.Order)) func(*Input) {
+	return func(in *Input) {
+		if in.ChangeWorkload.Status.Order == nil {
+			orderOpen(in)
+		}
+		f(in.ChangeWorkload.Status.Order)
+	}
+}
+
+// called says that a call for the order was made at t0; answered, unless an
+// error says why not.
+func called(stage v1alpha1.Stage, why string) func(*Input) {
+	return order(func(o *v1alpha1.Order) {
+		at := metav1.NewMicroTime(t0)
+		s := v1alpha1.Submission{Stage: stage, IntentTime: at, Attempts: 1, AnsweredTime: &at}
+		if why != "" {
+			s.AnsweredTime, s.Error = nil, &v1alpha1.ServerError{Message: why}
+		} else {
+			o.NodeID = "order-node"
+		}
+		o.Submissions = append(o.Submissions, s)
+	})
+}
+
+// orderSaid adds a verdict of the order; "unjudged" is a pass that nobody stands behind.
+func orderSaid(stage v1alpha1.Stage, word string) func(*Input) {
+	return func(in *Input) {
+		v := v1alpha1.StageVerdict{Stage: stage, Verdict: word, NodeID: "order-node", Message: "because"}
+		if word == "unjudged" {
+			v.Verdict, v.Unjudged = "pass", true
+		}
+		in.ChangeWorkload.Status.OrderVerdicts = append(in.ChangeWorkload.Status.OrderVerdicts, v)
+	}
+}
+
+func personSaysOfOrder(word string) func(*Input) {
+	return func(in *Input) { in.ChangeWorkload.Status.OrderResult = &v1alpha1.OrderResult{Verdict: word} }
+}
+
+func atStep(name v1alpha1.OrderStepName, state v1alpha1.OrderState) func(*Input) {
+	return func(in *Input) {
+		in.ChangeWorkload.Status.OrderStep = &v1alpha1.OrderStep{Name: name, State: state, Since: metav1.NewTime(t0)}
+	}
+}
+
+func closedAs(state v1alpha1.OrderState, attempts int32, answered bool, reason string) func(*Input) {
+	return order(func(o *v1alpha1.Order) {
+		o.Closing = &v1alpha1.OrderClosing{State: state, Attempts: attempts}
+		if answered {
+			at := metav1.NewMicroTime(t0)
+			o.Closing.AnsweredTime = &at
+		}
+		if reason != "" {
+			o.Closing.Error = &v1alpha1.ServerError{Reason: reason}
+		}
+	})
+}
+
+func skipped(in *Input)    { order(func(o *v1alpha1.Order) { o.Skipped = true })(in) }
+func isRollback(in *Input) { in.Workload.IsRollback = true }
+
+// recorded derives the status of what was decided before into the input, as
+// the next look finds it.
+func recorded(in *Input) { in.ChangeWorkload = derive(*in, Decide(*in)) }
+
+func orderPolicy(p v1alpha1.NoVerdictPolicy) func(*Input) {
+	return func(in *Input) { in.Settings.NoVerdictOrder = p }
+}
+
+func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
+	const (
+		pre, post              = v1alpha1.StagePre, v1alpha1.StagePost
+		running, init          = v1alpha1.WorkloadRunning, v1alpha1.WorkloadInit
+		success, suspend       = v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
+		failed                 = v1alpha1.WorkloadFailed
+		start, finish, closeIt = v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose
+		late                   = 120 * time.Second
+		tooLate                = late + retrieveGrace
+		hold, fail             = v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
+	)
+	// goes is a release whose only pod is before the judge, passed one that all passed.
+	goes := func(options ...func(*Input)) Input {
+		return release(1, append([]func(*Input){withServer, finished(1, 1), judged(1, "")}, options...)...)
+	}
+	passed := func(options ...func(*Input)) Input {
+		return release(1, append([]func(*Input){withServer, finished(1, 1), judged(1, "pass"), complete1}, options...)...)
+	}
+	started := func(in *Input) { orderOpen(in); called(pre, "")(in); orderSaid(pre, "pass")(in) }
+	finishing := func(in *Input) { started(in); called(post, "")(in); atStep(finish, "")(in) }
+	type want struct {
+		Phase  v1alpha1.WorkloadPhase
+		Reason string
+		Action Action
+		Step   v1alpha1.OrderStepName
+		Wake   bool
+		State  v1alpha1.OrderState
+		// Judged is condition OrderJudged.
+		Judged string
+	}
+	const (
+		judging, rolling = v1alpha1.ReasonJudging, v1alpha1.ReasonAllPassed
+		checking         = v1alpha1.ReasonOrderChecking
+		orderFail        = v1alpha1.ReasonOrderFailed
+		heldOrder        = v1alpha1.ReasonUnjudgedHold
+		failedUnjudged   = v1alpha1.ReasonUnjudgedFail
+	)
+	for name, tc := range map[string]struct {
+		in   Input
+		want want
+	}{
+		"it is opened first": {goes(), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
+		"then started":       {goes(orderOpen), want{running, judging, "", start, true, "", "Unknown"}},
+		"a start that was not answered is tried again":     {goes(called(pre, "away")), want{running, judging, "", start, true, "", "Unknown"}},
+		"and again, as long as the release runs":           {goes(called(pre, "away"), after(time.Hour)), want{running, judging, "", start, true, "", "Unknown"}},
+		"a start that was answered waits for PRE":          {goes(called(pre, "")), want{running, judging, "", start, false, "", "Unknown"}},
+		"a late PRE verdict is asked for":                  {goes(called(pre, ""), after(late)), want{running, judging, "", start, true, "", "Unknown"}},
+		"but not for ever, and nothing waits for it":       {goes(called(pre, ""), after(tooLate)), want{running, judging, "", start, false, "", "Unknown"}},
+		"a PRE fail holds the release":                     {goes(called(pre, ""), orderSaid(pre, "fail")), want{suspend, orderFail, ActionHold, "", false, "", "False/" + orderFail}},
+		"a PRE fail holds nothing where blocking is off":   {goes(called(pre, ""), orderSaid(pre, "fail"), notBlocking), want{suspend, orderFail, "", "", false, "", "False/" + orderFail}},
+		"a fail stays when the word is taken away":         {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, func(in *Input) { in.ChangeWorkload.Status.OrderVerdicts = nil }), want{suspend, orderFail, "", "", false, "", "False/" + orderFail}},
+		"a person overrules it":                            {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("pass")), want{running, judging, ActionResume, "", false, "", "True"}},
+		"a person's word that says nothing is nothing":     {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("ok")), want{suspend, orderFail, "", "", false, "", "False/" + orderFail}},
+		"a person fails it":                                {goes(started, personSaysOfOrder("unpass")), want{suspend, orderFail, ActionHold, "", false, "", "False/" + orderFail}},
+		"when all pods passed it is finished":              {passed(started), want{running, checking, "", finish, true, "", "Unknown"}},
+		"not before PRE is over: the server would refuse":  {passed(called(pre, "")), want{running, checking, "", start, false, "", "Unknown"}},
+		"a PRE that never comes is passed over":            {passed(called(pre, ""), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"a finish that was answered waits for POST":        {passed(finishing), want{running, checking, "", finish, false, "", "Unknown"}},
+		"a late POST verdict is asked for":                 {passed(finishing, after(late)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"a scale-up before the POST verdict":               {passed(finishing, starting(2)), want{running, v1alpha1.ReasonRollingOut, "", start, false, "", "Unknown"}},
+		"a POST pass is the end, and closes it":            {passed(finishing, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
+		"a POST fail holds":                                {passed(finishing, orderSaid(post, "fail")), want{suspend, orderFail, ActionHold, finish, false, "", "False/" + orderFail}},
+		"a POST fail after Success holds":                  {passed(finishing, orderSaid(post, "fail"), was(success)), want{suspend, orderFail, ActionHold, finish, false, "", "False/" + orderFail}},
+		"a person's pass needs no POST verdict":            {passed(started, personSaysOfOrder("pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
+		"nobody judged, policy Pass":                       {passed(finishing, after(tooLate)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"nobody judged, policy Hold":                       {passed(finishing, after(tooLate), orderPolicy(hold)), want{running, heldOrder, "", finish, false, "", "False/" + heldOrder}},
+		"nobody judged, policy Hold for batches alone":     {passed(finishing, after(tooLate), func(in *Input) { in.Settings.NoVerdictPost = hold }), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"nobody judged, policy Fail":                       {passed(finishing, after(tooLate), orderPolicy(fail)), want{suspend, failedUnjudged, ActionHold, finish, false, "", "False/" + failedUnjudged}},
+		"that fail stays while a pod is replaced":          {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, starting(2)), want{suspend, failedUnjudged, "", finish, false, "", "False/" + failedUnjudged}},
+		"a late pass ends it":                              {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, orderSaid(post, "pass")), want{success, rolling, ActionResume, closeIt, true, "SUCCESS", "True"}},
+		"a late pass ends a hold":                          {passed(finishing, after(tooLate), orderPolicy(hold), recorded, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
+		"a word that is none, policy Hold":                 {passed(finishing, orderSaid(post, "inconc"), orderPolicy(hold)), want{running, heldOrder, "", finish, false, "", "False/" + heldOrder}},
+		"a pass that nobody stands behind, policy Hold":    {passed(finishing, orderSaid(post, "unjudged"), orderPolicy(hold)), want{running, heldOrder, "", finish, false, "", "False/" + heldOrder}},
+		"a finish that nobody takes, policy Pass":          {passed(started, atStep(finish, ""), called(post, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"a finish that nobody takes, policy Hold":          {passed(started, atStep(finish, ""), called(post, "away"), after(late), orderPolicy(hold)), want{running, heldOrder, "", finish, true, "", "False/" + heldOrder}},
+		"a start that nobody took, policy Pass":            {passed(called(pre, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"a start that nobody took, policy Hold":            {passed(called(pre, "away"), after(late), orderPolicy(hold)), want{running, heldOrder, "", start, true, "", "False/" + heldOrder}},
+		"the server skips it: the policy is not asked":     {passed(called(pre, ""), skipped, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonOrderSkipped}},
+		"without a server it does not count":               {passed(func(in *Input) { in.ServerConfigured = false }, orderPolicy(fail)), want{success, rolling, "", "", false, "", "False/" + v1alpha1.ReasonNoServer}},
+		"what ended stays ended under a stricter policy":   {passed(finishing, after(tooLate), recorded, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"a pod's fail goes before the order's":             {goes(started, judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, start, false, "", "Unknown"}},
+		"a success that is closed is left alone":           {passed(finishing, orderSaid(post, "pass"), was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, true, "")), want{success, "", "", closeIt, false, "SUCCESS", "True"}},
+		"closing is tried again":                           {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 2, false, "ServerUnreachable")), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"not for ever":                                     {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 5, false, "ServerUnreachable")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"nor when it was refused":                          {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, false, "ServerRefused")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"a newer template cancels it":                      {goes(started, was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
+		"a way back rolls it back":                         {goes(started, was(running), newer, isRollback), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "ROLLBACK", "False/" + v1alpha1.ReasonNoVerdict}},
+		"also one that failed":                             {goes(started, was(suspend), newer, isRollback), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
+		"a success stays one when it is replaced":          {goes(started, was(success), newer, isRollback), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"one that was never opened needs no end":           {goes(was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
+		"an end that the server may know is not changed":   {goes(started, was(suspend), newer, isRollback, atStep(closeIt, "CANCEL"), closedAs("CANCEL", 1, false, "ServerUnreachable")), want{suspend, "", "", closeIt, true, "CANCEL", "Unknown"}},
+		"a view that is behind ends nothing":               {goes(started, was(running), behind), want{running, "", "", "", false, "", "Unknown"}},
+		"an order that was not taken, and its end":         {goes(was(failed)), want{failed, "", "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
+		"one that was taken after all is cancelled":        {goes(was(failed), orderOpen), want{failed, "", "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
+		"an order that is not taken, policy Hold for it":   {goes(asked, after(late), orderPolicy(hold)), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
+		"an order that is not taken, policy Fail for POST": {goes(asked, after(late), func(in *Input) { in.Settings.NoVerdictPost = fail }), want{suspend, v1alpha1.ReasonOrderRefused, ActionHold, start, false, "", "Unknown"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(tc.in)
+			got := want{Phase: d.Phase, Reason: d.Reason, Action: d.Action, Wake: d.Order.Wake}
+			next := derive(tc.in, d)
+			if s := next.Status.OrderStep; s != nil {
+				got.Step, got.State = s.Name, s.State
+			}
+			if cond := next.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond != nil {
+				got.Judged = string(cond.Status)
+				if cond.IsFalse() {
+					got.Judged += "/" + cond.Reason
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if !d.Deadline.IsZero() && !d.Deadline.After(tc.in.Now) {
+				t.Errorf("the deadline %s is over: it would be looked at without end", d.Deadline.Sub(t0))
+			}
+			if d.Order.Wake && d.Order.Step == nil {
+				t.Error("there is nothing to wake for")
+			}
+		})
+	}
+}
+
+func TestNoBatchIsMadeAfterTheOrderFailed(t *testing.T) {
+	in := release(3, withServer, orderOpen, called(v1alpha1.StagePre, ""), finished(1, 2), judged(1, "pass"))
+	if got := len(Decide(in).Batches); got != 1 {
+		t.Fatalf("%d batches before the fail, want 1", got)
+	}
+	for name, more := range map[string]func(*Input){"the order alone": func(*Input) {}, "and a pod": judged(3, "fail")} {
+		in := in
+		c := in.ChangeWorkload.DeepCopy()
+		in.ChangeWorkload = c
+		orderSaid(v1alpha1.StagePre, "fail")(&in)
+		more(&in)
+		if got := len(Decide(in).Batches); got != 0 {
+			t.Errorf("%s: %d batches after it", name, got)
+		}
+	}
+}
