@@ -28,7 +28,7 @@ const (
 	longestWait = 3 * time.Second
 )
 
-// caller makes one call: token bucket, attempts, pauses, deadline, metrics.
+// caller makes one call: token bucket, breaker, attempts, pauses, deadline, metrics.
 type caller struct {
 	url      string
 	attempt  time.Duration
@@ -41,6 +41,7 @@ type caller struct {
 	clock     clock.PassiveClock
 	pause     time.Duration
 	metrics   *metrics
+	breaker   *breaker
 }
 
 func newCaller(config Config, options []Option) *caller {
@@ -60,6 +61,7 @@ func newCaller(config Config, options []Option) *caller {
 		pause:     o.pause,
 		metrics:   newMetrics(o.meter),
 	}
+	c.breaker = newBreaker(config.BreakerFailures, config.BreakerPause, c.metrics)
 	c.sign = func(header http.Header, body []byte) {
 		SignHeader(header, config.HeaderPrefix, config.Platform, body, config.Token, c.clock.Now())
 	}
@@ -78,7 +80,11 @@ func (c *caller) call(ctx context.Context, action string, r repeat, request, dom
 	defer cancel()
 	var last error
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
-		last = c.once(ctx, action, body, domain)
+		err := c.once(ctx, action, body, domain)
+		if IsBreakerOpen(err) && last != nil {
+			return struct{}{}, backoff.Permanent(err) // what opened it is worth more
+		}
+		last = err
 		if last != nil && !retryable(last, r) {
 			return struct{}{}, backoff.Permanent(last)
 		}
@@ -113,7 +119,7 @@ func (c *caller) once(ctx context.Context, action string, body []byte, domain an
 		return err
 	}
 	begin := c.clock.Now()
-	err := c.send(ctx, action, body, domain)
+	err := c.breaker.do(action, func() error { return c.send(ctx, action, body, domain) })
 	c.metrics.count(ctx, action, err)
 	c.metrics.time(ctx, action, err, c.clock.Since(begin))
 	return err

@@ -33,6 +33,9 @@ const (
 	DefaultTotalDeadline = 15 * time.Second
 	DefaultQPS           = 20
 	DefaultBurst         = 40
+	// DefaultBreakerFailures is one call with all its attempts.
+	DefaultBreakerFailures = 5
+	DefaultBreakerPause    = 10 * time.Second
 )
 
 // Config is how Breakwater reaches the server and what it is called there. It
@@ -85,6 +88,12 @@ type Config struct {
 	// Burst is how many of them may come at once. Default 40.
 	Burst int
 
+	// BreakerFailures is after how many attempts in a row without a usable
+	// answer the server is not called for a while. Default 5.
+	BreakerFailures int
+	// BreakerPause is for how long. Default 10s.
+	BreakerPause time.Duration
+
 	// MaxSkew is how far the timestamp of a callback may be from our clock,
 	// either way. Default 5m.
 	MaxSkew time.Duration
@@ -106,6 +115,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.TotalDeadline, DefaultTotalDeadline)
 	setDefault(&c.QPS, DefaultQPS)
 	setDefault(&c.Burst, DefaultBurst)
+	setDefault(&c.BreakerFailures, DefaultBreakerFailures)
+	setDefault(&c.BreakerPause, DefaultBreakerPause)
 	setDefault(&c.MaxSkew, DefaultMaxSkew)
 	return c
 }

@@ -51,7 +51,7 @@ func TestConfigDefaultsFillWhatIsNotSet(t *testing.T) {
 		TenantCode: "tenant", ChangeSceneKey: "scene", ChangePhase: "prod_phase", ChangeScenarioCode: "00",
 		EffectiveTargetType: "pod", Creator: "breakwater", ClusterName: "one",
 		ConnectTimeout: 2 * time.Second, HeaderTimeout: 5 * time.Second, AttemptTimeout: 6 * time.Second,
-		TotalDeadline: 15 * time.Second, QPS: 20, Burst: 40, MaxSkew: 5 * time.Minute,
+		TotalDeadline: 15 * time.Second, QPS: 20, Burst: 40, BreakerFailures: 5, BreakerPause: 10 * time.Second, MaxSkew: 5 * time.Minute,
 	}
 	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
 		t.Errorf("-want +got: %s", diff)
@@ -63,7 +63,7 @@ func TestConfigTakesEveryKey(t *testing.T) {
 	for key, value := range map[string]string{
 		keyReleaseCheckScene: "release", keyHeaderPrefix: "X-OpsCloud-", keyChangePhase: "gray_phase", keyChangeScenarioCode: "10",
 		keyEffectiveTargetType: "host", keyCreator: strings.Repeat("c", 56), keyConnectTimeout: "1s",
-		keyHeaderTimeout: "2s", keyAttemptTimeout: "3s", keyTotalDeadline: "4s", keyQPS: "5", keyBurst: "6", keyMaxSkew: "7s",
+		keyHeaderTimeout: "2s", keyAttemptTimeout: "3s", keyTotalDeadline: "4s", keyQPS: "5", keyBurst: "6", keyBreakerFailures: "8", keyBreakerPause: "9s", keyMaxSkew: "7s",
 	} {
 		data[key] = value
 	}
@@ -76,7 +76,7 @@ func TestConfigTakesEveryKey(t *testing.T) {
 		TenantCode: "tenant", ChangeSceneKey: "scene", ReleaseCheckSceneKey: "release", ChangePhase: "gray_phase", ChangeScenarioCode: "10",
 		EffectiveTargetType: "host", Creator: strings.Repeat("c", 56), ClusterName: "one",
 		ConnectTimeout: time.Second, HeaderTimeout: 2 * time.Second, AttemptTimeout: 3 * time.Second,
-		TotalDeadline: 4 * time.Second, QPS: 5, Burst: 6, MaxSkew: 7 * time.Second,
+		TotalDeadline: 4 * time.Second, QPS: 5, Burst: 6, BreakerFailures: 8, BreakerPause: 9 * time.Second, MaxSkew: 7 * time.Second,
 	}
 	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
 		t.Errorf("-want +got: %s", diff)

@@ -75,6 +75,8 @@ const (
 	// KindMalformed: 200 with something that is not the server's envelope, or
 	// with more than 1 MiB.
 	KindMalformed TransportKind = "malformed"
+	// KindBreaker: the server was away a moment ago, so it was not called.
+	KindBreaker TransportKind = "breaker"
 	// KindCanceled: the caller gave up.
 	KindCanceled TransportKind = "canceled"
 )

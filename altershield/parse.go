@@ -32,6 +32,8 @@ const (
 	keyTotalDeadline       = "total-deadline"
 	keyQPS                 = "qps"
 	keyBurst               = "burst"
+	keyBreakerFailures     = "breaker-failures"
+	keyBreakerPause        = "breaker-pause"
 	keyMaxSkew             = "max-skew"
 )
 
@@ -85,6 +87,8 @@ func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {
 		TotalDeadline:        p.duration(keyTotalDeadline),
 		QPS:                  float32(p.number(keyQPS)),
 		Burst:                p.number(keyBurst),
+		BreakerFailures:      p.number(keyBreakerFailures),
+		BreakerPause:         p.duration(keyBreakerPause),
 		MaxSkew:              p.duration(keyMaxSkew),
 	}.withDefaults()
 	p.check(c)

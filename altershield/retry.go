@@ -36,7 +36,7 @@ func retryable(err error, r repeat) bool {
 		return true
 	case KindStatus:
 		return retryableStatus(transport.Status)
-	default: // throttled and canceled: the time is up
+	default: // throttled, canceled: the time is up; breaker: the server has its pause
 		return false
 	}
 }

@@ -47,6 +47,13 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 	if in.Pod.Status.SubmissionOf(in.Stage).Attempts > 1 && checkRuns(callErr) {
 		callErr = nil // an earlier finish, whose answer was lost, had arrived
 	}
+	if callErr == nil && in.Pod.Status.SubmissionOf(in.Stage).Attempts == 1 {
+		// Not written: the verdict tells as much, and is mostly there at once.
+		// If it is not, the next wake-up writes it; if this process is gone by
+		// then, the intent counts as one whose answer was lost.
+		f.answers.Add(answerKey(in.Pod), f.clock.Now())
+		return nil
+	}
 	err := f.settle(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
 		return finished(s, attempt, f.clock.Now())
 	})
@@ -54,6 +61,26 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 		return err
 	}
 	return callErr
+}
+
+// maxAnswers is how many answers that are not written a process remembers.
+const maxAnswers = 10000
+
+// answerKey names the first finish of a batch.
+func answerKey(p *v1alpha1.ChangePod) string { return string(p.UID) }
+
+// remembered returns when this process got the answer to the last finish of
+// the batch, if that is not written.
+func (f *function) remembered(p *v1alpha1.ChangePod) (time.Time, bool) {
+	s := p.Status.SubmissionOf(v1alpha1.StagePost)
+	if s == nil || s.Attempts != 1 {
+		return time.Time{}, false
+	}
+	at, ok := f.answers.Get(answerKey(p))
+	if !ok {
+		return time.Time{}, false
+	}
+	return at.(time.Time), true
 }
 
 // checkRuns says whether a finish was refused because the check that a finish
@@ -114,8 +141,11 @@ func (f *function) settle(ctx context.Context, in Input, callErr error, success 
 
 // withinIntent ends the call when its intent is given up by others.
 func (f *function) withinIntent(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
-	written := in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time
-	return context.WithTimeout(ctx, max(in.CallDeadline-f.clock.Since(written), time.Second))
+	return f.within(ctx, in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
+}
+
+func (f *function) within(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(deadline-f.clock.Since(intent), time.Second))
 }
 
 // said is a verdict that function submit learned.

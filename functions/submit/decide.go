@@ -24,6 +24,8 @@ const (
 	StartBatch Outcome = "start-batch"
 	// FinishBatch asks for the POST check.
 	FinishBatch Outcome = "finish-batch"
+	// StoreAnswer writes the answer to a finish.
+	StoreAnswer Outcome = "store-answer"
 	// AskRetrieve: the server may have a verdict whose callback was lost, or
 	// may have taken a finish whose answer was lost.
 	AskRetrieve Outcome = "ask-retrieve"
@@ -32,9 +34,8 @@ const (
 // Input is all that a decision depends on.
 type Input struct {
 	Workload *v1alpha1.ChangeWorkload
-	// Pod is nil for changeworkload.started, which is about the order alone.
-	Pod *v1alpha1.ChangePod
-	// Stage is what the wake-up is for; without meaning where Pod is nil.
+	Pod      *v1alpha1.ChangePod
+	// Stage is what the wake-up is for.
 	Stage v1alpha1.Stage
 	// Asked says that retrieve was asked in the course of this wake-up and did
 	// not say pass, which tells nothing: the server says fail also while a
@@ -44,6 +45,9 @@ type Input struct {
 	// CallDeadline is how long a call to the server can take: an intent that
 	// is older and has no answer will not get one.
 	CallDeadline time.Duration
+	// Remembered says that this process has the answer to the last finish, and
+	// has not written it: the verdict that would come made it needless.
+	Remembered bool
 }
 
 // Decision is what has to be done, and why.
@@ -52,7 +56,7 @@ type Decision struct {
 	Reason  string
 }
 
-// Decide says what a wake-up leads to, from facts alone: the wake-up may be
+// Decide says what a wake-up for a batch leads to, from facts alone: the wake-up may be
 // doubled, late or outdated.
 func Decide(in Input) Decision {
 	for _, step := range []func(Input) Decision{release, batch, order, call} {
@@ -60,7 +64,7 @@ func Decide(in Input) Decision {
 			return d
 		}
 	}
-	return Decision{Nothing, "the order is open"}
+	return Decision{}
 }
 
 // release: is this a release that the server is to judge?
@@ -81,8 +85,6 @@ func release(in Input) Decision {
 func batch(in Input) Decision {
 	p := in.Pod
 	switch {
-	case p == nil:
-		return Decision{}
 	case p.DeletionTimestamp != nil:
 		return Decision{Nothing, "the batch is being deleted"}
 	case !owned(p, in.Workload):
@@ -93,6 +95,8 @@ func batch(in Input) Decision {
 		return Decision{Nothing, "the verdict is there"}
 	case in.Stage == v1alpha1.StagePre && p.Status.SubmissionOf(v1alpha1.StagePost) != nil:
 		return Decision{Nothing, "the batch is past the stage"}
+	case in.Stage == v1alpha1.StagePre && orderFailed(in.Workload):
+		return Decision{Nothing, "the order as a whole failed its check"}
 	case in.Stage == v1alpha1.StagePost && p.Status.ChangePodID == "":
 		return Decision{Nothing, "the batch was not started"}
 	}
@@ -114,38 +118,49 @@ func past(stage v1alpha1.Stage, phase v1alpha1.PodPhase) bool {
 
 // order: opening it twice does no harm, so it needs no intent.
 func order(in Input) Decision {
-	if o := in.Workload.Status.Order; o == nil || o.OpenedTime == nil {
+	if !in.Workload.Status.Order.Opened() {
 		return Decision{OpenOrder, "the order is not open"}
 	}
 	return Decision{}
 }
 
-// call: a start that is repeated makes another node, whose predecessor's
+// orderFailed says whether the server, or a person, failed the order as a whole.
+func orderFailed(w *v1alpha1.ChangeWorkload) bool {
+	outcome, _ := w.Status.OrderOutcome()
+	return outcome == v1alpha1.OutcomeFail
+}
+
+// call is the call of the stage.
+func call(in Input) Decision {
+	first := map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
+	s := in.Pod.Status.SubmissionOf(in.Stage)
+	if in.Remembered && s != nil && s.AnsweredTime == nil {
+		return Decision{StoreAnswer, "the server took the finish and its verdict takes its time"}
+	}
+	return nextCall(s, in.Stage, first, in.Asked, in.Now, in.CallDeadline)
+}
+
+// nextCall: a start that is repeated makes another node, whose predecessor's
 // verdict is dropped. A finish that is repeated is refused while the check of
 // the first one runs, and accepted and never judged after that; so the server
 // is asked before whether it has passed the batch already.
-func call(in Input) Decision {
-	if in.Pod == nil {
-		return Decision{}
-	}
-	first := map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
-	s := in.Pod.Status.SubmissionOf(in.Stage)
+func nextCall(s *v1alpha1.Submission, stage v1alpha1.Stage, first Outcome, asked bool, now time.Time, callDeadline time.Duration) Decision {
 	switch {
 	case s == nil:
 		return Decision{first, "the call was not made"}
-	case s.AnsweredTime != nil && in.Now.Sub(s.AnsweredTime.Time) < in.CallDeadline:
+	case s.AnsweredTime != nil && now.Sub(s.AnsweredTime.Time) < callDeadline:
 		return Decision{Nothing, "the server was called and its verdict may come"}
-	case s.AnsweredTime != nil && !in.Asked:
+	case s.AnsweredTime != nil && !asked:
 		return Decision{AskRetrieve, "the server was called and no verdict came"}
 	case s.AnsweredTime != nil:
 		return Decision{Nothing, "the server has no verdict that one can believe"}
-	case s.Error == nil && in.Now.Sub(s.IntentTime.Time) < in.CallDeadline:
+	case s.Error == nil && now.Sub(s.IntentTime.Time) < callDeadline:
 		return Decision{InFlight, "somebody is calling"}
-	case in.Stage == v1alpha1.StagePre:
+	case stage == v1alpha1.StagePre:
 		return Decision{first, "the last start was not answered"}
 	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRefused:
 		return Decision{first, "the last finish was refused"}
-	case !in.Asked:
+	case !asked:
 		return Decision{AskRetrieve, "the last finish may have arrived"}
 	default:
 		return Decision{first, "nothing says that the last finish arrived"}

@@ -2,7 +2,6 @@ package submit
 
 import (
 	"errors"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -17,31 +16,39 @@ const maxMessage = 1024
 
 // claim writes the intent to call and returns its number. Whoever gets it
 // through the compare-and-swap is the one who calls.
-func claim(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, now time.Time) int32 {
+func claim(list *[]v1alpha1.Submission, stage v1alpha1.Stage, now time.Time) int32 {
 	next := v1alpha1.Submission{Stage: stage, IntentTime: metav1.NewMicroTime(now), Attempts: 1}
-	at := indexOf(s, stage)
-	if at < 0 {
-		s.Submissions = append(s.Submissions, next)
+	old := v1alpha1.SubmissionOf(*list, stage)
+	if old == nil {
+		*list = append(*list, next)
 		return next.Attempts
 	}
-	next.Attempts = s.Submissions[at].Attempts + 1
-	s.Submissions[at] = next
+	next.Attempts = old.Attempts + 1
+	*old = next
 	return next.Attempts
+}
+
+// claimBatch writes the intent to call for a batch.
+func claimBatch(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, now time.Time) {
+	claim(&s.Submissions, stage, now)
+	if stage == v1alpha1.StagePost {
+		s.PostSubmitTime, s.PostSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
+	}
 }
 
 // mine returns the submission if the intent of that number is still the last
 // one and has no answer, else nil: somebody has given up on this call and made
 // another one, and what this one brought counts no more.
-func mine(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32) *v1alpha1.Submission {
-	if at := indexOf(s, stage); at >= 0 && s.Submissions[at].Attempts == attempt && s.Submissions[at].AnsweredTime == nil {
-		return &s.Submissions[at]
+func mine(list []v1alpha1.Submission, stage v1alpha1.Stage, attempt int32) *v1alpha1.Submission {
+	if s := v1alpha1.SubmissionOf(list, stage); s != nil && s.Attempts == attempt && s.AnsweredTime == nil {
+		return s
 	}
 	return nil
 }
 
 // started stores the node that a start made.
 func started(s *v1alpha1.ChangePodStatus, attempt int32, node string, now time.Time) bool {
-	submission := mine(s, v1alpha1.StagePre, attempt)
+	submission := mine(s.Submissions, v1alpha1.StagePre, attempt)
 	if submission == nil {
 		return false
 	}
@@ -53,18 +60,17 @@ func started(s *v1alpha1.ChangePodStatus, attempt int32, node string, now time.T
 
 // finished stores that the server took the finish.
 func finished(s *v1alpha1.ChangePodStatus, attempt int32, now time.Time) bool {
-	submission := mine(s, v1alpha1.StagePost, attempt)
+	submission := mine(s.Submissions, v1alpha1.StagePost, attempt)
 	if submission == nil {
 		return false
 	}
 	answered(submission, now)
-	s.PostSubmitTime, s.PostSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
 	return true
 }
 
 // failed stores why the server did not take the call.
 func failed(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32, why *v1alpha1.ServerError) bool {
-	submission := mine(s, stage, attempt)
+	submission := mine(s.Submissions, stage, attempt)
 	if submission == nil {
 		return false
 	}
@@ -75,10 +81,6 @@ func failed(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32, wh
 func answered(s *v1alpha1.Submission, now time.Time) {
 	at := metav1.NewMicroTime(now)
 	s.AnsweredTime, s.Error = &at, nil
-}
-
-func indexOf(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage) int {
-	return slices.IndexFunc(s.Submissions, func(x v1alpha1.Submission) bool { return x.Stage == stage })
 }
 
 // serverError turns the error of a call into a fact. Refused means that the

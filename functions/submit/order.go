@@ -29,7 +29,7 @@ func (f *function) openOrder(ctx context.Context, server Server, w *v1alpha1.Cha
 // the configuration, so that a person finds it where the release is.
 func (f *function) misconfigured(ctx context.Context, w *v1alpha1.ChangeWorkload, why error) error {
 	logging.FromContext(ctx).Errorw("the server cannot be called", "error", why)
-	if decision := Decide(Input{Workload: w}); decision.Outcome != OpenOrder {
+	if w.Spec.Attempt == 0 || w.Status.Phase == v1alpha1.WorkloadFailed || w.DeletionTimestamp != nil || w.Status.Order.Opened() {
 		return nil
 	}
 	_, err := f.storeOrder(ctx, w, altershield.OrderAnswer{}, why)

@@ -48,11 +48,9 @@ func startOf(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod, now time.Time) a
 	return altershield.StartBatch{
 		OrderID:      w.Spec.OrderID,
 		BatchNo:      p.Spec.BatchNo,
-		TotalBatches: totalBatches(w, p.Spec.BatchNo),
-		// Which batch is the last is known when the release has ended: until
-		// then it can grow by a scale or by pods that are replaced.
-		Last:      false,
-		StartTime: now,
+		TotalBatches: totalBatches(w, p),
+		Last:         p.Spec.Last,
+		StartTime:    now,
 		Info: altershield.BatchInfo{
 			Namespace: w.Namespace, WorkloadType: w.Spec.WorkloadRef.Kind, WorkloadName: w.Spec.WorkloadRef.Name,
 			Pods: podNames(p), Revision: w.Spec.Reversion,
@@ -72,11 +70,14 @@ func finishOf(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod, now time.Time) 
 	}
 }
 
-// totalBatches is the best estimate of a number that the server requires and
-// that nobody knows before the end.
-func totalBatches(w *v1alpha1.ChangeWorkload, batchNo int32) int32 {
+// totalBatches is a number that the server requires and that nobody knows
+// before the end. A batch of an older controller was not counted.
+func totalBatches(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) int32 {
+	if p.Spec.TotalBatches > 0 {
+		return p.Spec.TotalBatches
+	}
 	size := max(1, w.Spec.CountThreshold)
-	return max(batchNo+1, (w.Status.Counts.Pods+size-1)/size)
+	return max(p.Spec.BatchNo+1, (w.Status.Counts.Pods+size-1)/size)
 }
 
 func podNames(p *v1alpha1.ChangePod) []string {

@@ -1,6 +1,6 @@
-// Package submit is the function that calls the server for a release: it opens
-// the order (changeworkload.started), and starts and finishes batches
-// (changepod.ready), and writes what came of it as facts:
+// Package submit is the function that calls the server for a release: it opens,
+// starts, finishes and closes the order (order.ready), starts and finishes
+// batches (changepod.ready), and writes what came of it as facts:
 //
 //   - ChangeWorkload status.order,
 //   - ChangePod status.submissions, changePodId and the submit times.
@@ -8,7 +8,9 @@
 // Starts are not idempotent at the server. So the intent to call is written
 // first, by compare-and-swap, and only its writer calls. An intent that got no
 // answer within the deadline of a call is given up: a start is made anew, a
-// finish only after the server was asked whether it has passed the batch.
+// finish only after the server was asked whether it has passed the batch. While
+// the client's circuit breaker is open nothing is written or called: the
+// reconciler wakes again.
 package submit
 
 import (
@@ -24,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -45,9 +48,11 @@ var errOutdated = errors.New("the wake-up is outdated")
 // Server is the server as this function uses it; *altershield.Client is one.
 type Server interface {
 	OpenOrder(ctx context.Context, in altershield.OpenOrder) (altershield.OrderAnswer, error)
+	StartOrder(ctx context.Context, in altershield.StartOrder) (altershield.StartAnswer, error)
 	StartBatch(ctx context.Context, in altershield.StartBatch) (altershield.StartAnswer, error)
 	Finish(ctx context.Context, in altershield.Finish) (altershield.FinishAnswer, error)
 	Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error)
+	FinishOrder(ctx context.Context, in altershield.FinishOrder) error
 }
 
 type function struct {
@@ -56,6 +61,8 @@ type function struct {
 	recorder *verdict.Recorder
 	clock    clock.PassiveClock
 	decided  metric.Int64Counter
+	// answers are those to finishes that are not written, by batch.
+	answers *lru.Cache
 }
 
 // New returns the function.
@@ -65,7 +72,7 @@ func New(client versioned.Interface, server *functions.Server, recorder *verdict
 	if err != nil {
 		return nil, fmt.Errorf("create metric: %w", err)
 	}
-	f := &function{client: client, server: server, recorder: recorder, clock: clock, decided: decided}
+	f := &function{client: client, server: server, recorder: recorder, clock: clock, decided: decided, answers: lru.New(maxAnswers)}
 	return f.handle, nil
 }
 
@@ -80,8 +87,8 @@ type wakeUp struct {
 
 func (f *function) handle(ctx context.Context, e event.Event) error {
 	switch e.Type() {
-	case events.TypeChangeWorkloadStarted:
-		d, err := events.ParseChangeWorkload(e)
+	case events.TypeOrderReady:
+		d, err := events.ParseOrderReady(e)
 		if err != nil {
 			return functions.Permanent(err)
 		}
@@ -106,7 +113,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 func fate(err error) error {
 	var transport *altershield.TransportError
 	switch {
-	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), refused(err):
+	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), refused(err), altershield.IsBreakerOpen(err):
 		return nil
 	case errors.As(err, &transport) && transport.Kind == altershield.KindStatus && transport.Status < http.StatusInternalServerError:
 		return nil
@@ -125,6 +132,10 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 	if configErr != nil || (server == nil && mistake == nil) {
 		return configErr
 	}
+	if mistake == nil && server.BreakerOpen() {
+		f.note(ctx, w, w.stage, Decision{Nothing, "the server was away a moment ago; the reconciler wakes again"})
+		return nil
+	}
 	workload, err := f.client.AppV1alpha1().ChangeWorkloads(w.namespace).Get(ctx, w.workload, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read the release: %w", err)
@@ -135,16 +146,17 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 	if mistake != nil {
 		return f.misconfigured(ctx, workload, mistake)
 	}
+	if w.pod == "" {
+		w.workloadUID = workload.UID
+		return f.wakeOrder(ctx, server, w, config.TotalDeadline)
+	}
 	in := Input{Workload: workload, Stage: w.stage, CallDeadline: config.TotalDeadline}
 	for range maxSteps {
 		decision, err := f.decide(ctx, w, &in)
 		if err != nil {
 			return err
 		}
-		logging.FromContext(ctx).Infow("submit", "namespace", w.namespace, "changeworkload", w.workload,
-			"changepod", w.pod, "stage", w.stage, "outcome", decision.Outcome, "reason", decision.Reason)
-		f.decided.Add(ctx, 1, metric.WithAttributes(
-			attribute.String("outcome", string(decision.Outcome)), attribute.String("stage", string(w.stage))))
+		f.note(ctx, w, w.stage, decision)
 		switch decision.Outcome {
 		case OpenOrder:
 			in.Workload, err = f.openOrder(ctx, server, in.Workload)
@@ -168,13 +180,17 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 	return errors.New("the batch changed at every step")
 }
 
+// note logs and counts a decision.
+func (f *function) note(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d Decision) {
+	logging.FromContext(ctx).Infow("submit", "namespace", w.namespace, "changeworkload", w.workload,
+		"changepod", w.pod, "stage", stage, "outcome", d.Outcome, "reason", d.Reason)
+	f.decided.Add(ctx, 1, metric.WithAttributes(
+		attribute.String("outcome", string(d.Outcome)), attribute.String("stage", string(stage))))
+}
+
 // decide reads the batch, decides, and writes the intent with which a call
 // begins.
 func (f *function) decide(ctx context.Context, w wakeUp, in *Input) (Decision, error) {
-	if w.pod == "" {
-		in.Now = f.clock.Now()
-		return Decide(*in), nil
-	}
 	var decision Decision
 	pods := f.client.AppV1alpha1().ChangePods(w.namespace)
 	stored, err := functions.Swap(ctx, pods, w.pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
@@ -182,9 +198,14 @@ func (f *function) decide(ctx context.Context, w wakeUp, in *Input) (Decision, e
 			return errOutdated
 		}
 		in.Pod, in.Now = pod.DeepCopy(), f.clock.Now()
+		answered, ok := f.remembered(pod)
+		in.Remembered = ok && w.stage == v1alpha1.StagePost
 		decision = Decide(*in)
-		if decision.Outcome == StartBatch || decision.Outcome == FinishBatch {
-			claim(&pod.Status, w.stage, in.Now)
+		switch decision.Outcome {
+		case StartBatch, FinishBatch:
+			claimBatch(&pod.Status, w.stage, in.Now)
+		case StoreAnswer:
+			finished(&pod.Status, pod.Status.SubmissionOf(w.stage).Attempts, answered)
 		}
 		return nil
 	})
