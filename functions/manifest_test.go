@@ -67,7 +67,7 @@ func TestEachTriggerAsksForTheTypesOfItsFunction(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"submit":  {events.TypeChangeWorkloadStarted, events.TypeOrderReady, events.TypeChangePodReady},
+		"submit":  {events.TypeOrderReady, events.TypeChangePodReady},
 		"verdict": {events.TypeChangePodVerdict, events.TypeOrderVerdict},
 		"report":  {events.TypePodFinished},
 	}

@@ -30,11 +30,13 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 	what, batch := decide(in)
 	switch what {
 	case deliver:
-		return r.deliver(ctx, v, in.workload, batch)
+		data := r.data(v, in.workload)
+		data.Name, data.UID = batch.Name, batch.UID
+		return r.deliver(ctx, data, in.workload)
+	case deliverOrder:
+		return r.deliver(ctx, r.orderData(v, in.workload), in.workload)
 	case keep:
 		return r.keepEarly(ctx, v, in.workload)
-	case note:
-		return orderCheck, nil
 	default:
 		return dropped, nil
 	}
@@ -55,7 +57,7 @@ func (r *receiver) gather(ctx context.Context, v verdict, config altershield.Con
 			in.workload = &workloads.Items[i]
 		}
 	}
-	if in.workload == nil || v.check == altershield.CheckOrder {
+	if what, _ := decide(in); in.workload == nil || what == deliverOrder || v.check == altershield.CheckOrder {
 		return in, nil
 	}
 	byNode := metav1.ListOptions{FieldSelector: nodeField + "=" + fields.EscapeValue(v.said.NodeID)}
@@ -88,11 +90,15 @@ func of(w *v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []v1alpha1.Cha
 	return out
 }
 
+// letter is a verdict as an event, and as it waits in an inbox.
+type letter interface {
+	events.Data
+	Inbox() v1alpha1.InboxVerdict
+}
+
 // deliver hands the verdict to the Broker, or, when that has not accepted it in
 // time, to the inbox. It may then arrive twice, which changes nothing.
-func (r *receiver) deliver(ctx context.Context, v verdict, w *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (became, error) {
-	data := r.data(v, w)
-	data.Name, data.UID = batch.Name, batch.UID
+func (r *receiver) deliver(ctx context.Context, data letter, w *v1alpha1.ChangeWorkload) (became, error) {
 	e, err := events.New(data)
 	if err != nil {
 		return malformed, errors.Join(errMalformed, err)
@@ -102,12 +108,12 @@ func (r *receiver) deliver(ctx context.Context, v verdict, w *v1alpha1.ChangeWor
 	if err = r.Broker.Deliver(bounded, e); err == nil {
 		return delivered, nil
 	}
-	logging.FromContext(ctx).Warnw("the Broker did not accept a verdict; it goes to the inbox", "node", v.said.NodeID, "error", err)
+	logging.FromContext(ctx).Warnw("the Broker did not accept a verdict; it goes to the inbox", "id", data.ID(), "error", err)
 	return r.store(ctx, inInbox, data, w)
 }
 
 // keepEarly puts a verdict for a node that is not known yet into the inbox,
-// under an id of its own: there is no ChangePod to derive one from.
+// under an id of its own: whether it is a batch's or the order's is not known.
 func (r *receiver) keepEarly(ctx context.Context, v verdict, w *v1alpha1.ChangeWorkload) (became, error) {
 	data := r.data(v, w)
 	data.Name, data.UID = w.Name, w.UID
@@ -116,16 +122,13 @@ func (r *receiver) keepEarly(ctx context.Context, v verdict, w *v1alpha1.ChangeW
 
 // store puts a verdict into the inbox, in the bounds that an event has. A
 // release that is gone needs no verdict.
-func (r *receiver) store(ctx context.Context, as became, data events.ChangePodVerdict, w *v1alpha1.ChangeWorkload) (became, error) {
-	e, err := events.New(data)
-	if err == nil {
-		data, err = events.ParseChangePodVerdict(e)
-	}
+func (r *receiver) store(ctx context.Context, as became, data letter, w *v1alpha1.ChangeWorkload) (became, error) {
+	entry, err := entryOf(data)
 	if err != nil {
 		return malformed, errors.Join(errMalformed, err)
 	}
 	_, err = persist(ctx, func() (struct{}, error) {
-		err := functions.PutIntoInbox(ctx, r.Change, w.Namespace, w.Name, w.UID, data.Inbox())
+		err := functions.PutIntoInbox(ctx, r.Change, w.Namespace, w.Name, w.UID, entry)
 		if errors.Is(err, functions.ErrOtherRelease) || apierrors.IsNotFound(err) {
 			err = backoff.Permanent(err)
 		}
@@ -138,6 +141,30 @@ func (r *receiver) store(ctx context.Context, as became, data events.ChangePodVe
 		return lost, err
 	}
 	return as, nil
+}
+
+// entryOf returns the verdict as it waits in an inbox, in the bounds that an
+// event has: 64 of them stand in one object.
+func entryOf(data letter) (v1alpha1.InboxVerdict, error) {
+	e, err := events.New(data)
+	if err != nil {
+		return v1alpha1.InboxVerdict{}, err
+	}
+	if _, ok := data.(events.OrderVerdict); ok {
+		bounded, err := events.ParseOrderVerdict(e)
+		return bounded.Inbox(), err
+	}
+	bounded, err := events.ParseChangePodVerdict(e)
+	return bounded.Inbox(), err
+}
+
+// orderData is the verdict of an order as a whole.
+func (r *receiver) orderData(v verdict, w *v1alpha1.ChangeWorkload) events.OrderVerdict {
+	return events.OrderVerdict{
+		Namespace: w.Namespace, Name: w.Name, UID: w.UID, Version: w.Spec.Reversion,
+		BizExecOrderID: v.said.BizExecOrderID, NodeID: v.said.NodeID, Stage: v.said.Stage,
+		Verdict: v.said.Verdict, Unjudged: v.unjudged, Message: v.said.Message, Time: metav1.NewMicroTime(r.Clock.Now()),
+	}
 }
 
 // data is the verdict without the ChangePod.

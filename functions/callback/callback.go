@@ -1,7 +1,7 @@
 // Package callback receives the server's verdicts from outside the cluster. It
-// authenticates them, finds out which ChangePod is meant, and makes the verdict
-// durable before it answers: the Broker has accepted it as changepod.verdict,
-// or it waits in the inbox of its ChangeWorkload. The server sends a verdict
+// authenticates them, finds out which ChangePod or order is meant, and makes the
+// verdict durable before it answers: the Broker has accepted it as
+// changepod.verdict or order.verdict, or it waits in the inbox of its ChangeWorkload. The server sends a verdict
 // once and ignores the answer, so what gets lost here is lost.
 //
 //	POST /openapi/altershield/callback   the server's JSON, or CloudEvents

@@ -13,6 +13,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -230,9 +231,61 @@ func TestWhatNobodyKnowsIsAnsweredAlikeAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAVerdictOnTheWholeOrderIsAccepted(t *testing.T) {
+// ofOrder is a fail of the order as a whole, as the server writes it.
+func ofOrder(node string) string {
+	return strings.Replace(said(node), "CHANGE_BATCH", "CHANGE_ORDER", 1)
+}
+
+func orderNode(node string) func(*v1alpha1.ChangeWorkload) {
+	return func(w *v1alpha1.ChangeWorkload) { w.Status.Order.NodeID = node }
+}
+
+func TestAVerdictOfTheOrderAsAWholeGoesToTheBroker(t *testing.T) {
+	h := configured(t, ft.NewRelease(orderNode("o")), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	expect(t, h.post(ofOrder("o")), http.StatusOK)
+	sent := h.broker.Delivered()
+	if len(sent) != 1 || sent[0].Type() != events.TypeOrderVerdict {
+		t.Fatalf("delivered %v", sent)
+	}
+	got, err := events.ParseOrderVerdict(sent[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Time.Time = time.Time{}
+	want := events.OrderVerdict{
+		Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, BizExecOrderID: ft.OrderID,
+		NodeID: "o", Stage: v1alpha1.StagePost, Verdict: "fail", Message: "error rate: 5xx above 1 %",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAVerdictOfTheOrderThatTheBrokerDoesNotAcceptIsInTheInbox(t *testing.T) {
+	h := configured(t, ft.NewRelease(orderNode("o")))
+	h.broker.FailDeliveries(errors.New("no broker"))
+	for range 2 {
+		expect(t, h.post(ofOrder("o")), http.StatusOK)
+	}
+	if inbox := h.inbox(); len(inbox) != 1 || inbox[0].NodeID != "o" || inbox[0].Message == "" {
+		t.Errorf("inbox is %+v", inbox)
+	}
+}
+
+func TestAnEarlyVerdictOfTheOrderWaitsForItsNode(t *testing.T) {
+	starting := func(w *v1alpha1.ChangeWorkload) {
+		w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, IntentTime: metav1.NewMicroTime(ft.Now()), Attempts: 1}}
+	}
+	h := configured(t, ft.NewRelease(starting))
+	expect(t, h.post(ofOrder("o")), http.StatusOK)
+	if inbox := h.inbox(); len(inbox) != 1 || inbox[0].NodeID != "o" {
+		t.Errorf("inbox is %+v", inbox)
+	}
+}
+
+func TestAVerdictOfAnOrderThatWasNotStartedChangesNothing(t *testing.T) {
 	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
-	expect(t, h.post(strings.Replace(said("n"), "CHANGE_BATCH", "CHANGE_ORDER", 1)), http.StatusOK)
+	expect(t, h.post(ofOrder("o")), http.StatusOK)
 	h.untouched(t)
 }
 

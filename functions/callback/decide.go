@@ -17,16 +17,17 @@ type outcome string
 const (
 	// deliver: its batch is known.
 	deliver outcome = "deliver"
+	// deliverOrder: it is about the order as a whole.
+	deliverOrder outcome = "deliver-order"
 	// keep: its node may be the answer of a start that is under way.
 	keep outcome = "keep"
 	// drop: no order, or no node of it, that it could be about.
 	drop outcome = "drop"
-	// note: it is about the whole order, which nothing waits for yet.
-	note outcome = "note"
 )
 
 // input is all that the decision depends on.
 type input struct {
+	// check is what the server says that it checked; empty where it does not say.
 	check altershield.CheckType
 	node  string
 	// workload is the release that has the order; nil when none has.
@@ -41,28 +42,36 @@ type input struct {
 // is for. A signature says who speaks, not that what they speak of exists: an
 // unknown order or node never changes anything.
 func decide(in input) (outcome, *v1alpha1.ChangePod) {
-	switch {
-	case in.workload == nil:
+	if in.workload == nil {
 		return drop, nil
-	case in.check == altershield.CheckOrder:
-		return note, nil
+	}
+	// The node says what is meant, whatever check says.
+	order := in.workload.Status.Order
+	if order.Node() != "" && order.Node() == in.node {
+		return deliverOrder, nil
 	}
 	for i := range in.batches {
 		if in.batches[i].Status.ChangePodID == in.node {
 			return deliver, &in.batches[i]
 		}
 	}
+	within := in.callDeadline + recordingTime
+	if in.check != altershield.CheckBatch && order.Node() == "" &&
+		unanswered(order.SubmissionOf(v1alpha1.StagePre), in.now, within) {
+		return keep, nil
+	}
 	for i := range in.batches {
-		if unanswered(&in.batches[i], in.now, in.callDeadline+recordingTime) {
+		status := &in.batches[i].Status
+		if in.check != altershield.CheckOrder && status.ChangePodID == "" &&
+			unanswered(status.SubmissionOf(v1alpha1.StagePre), in.now, within) {
 			return keep, nil
 		}
 	}
 	return drop, nil
 }
 
-// unanswered says whether a start of the batch may get its node yet. The server
-// can call back before it has answered the start.
-func unanswered(p *v1alpha1.ChangePod, now time.Time, within time.Duration) bool {
-	s := p.Status.SubmissionOf(v1alpha1.StagePre)
-	return p.Status.ChangePodID == "" && s != nil && s.AnsweredTime == nil && now.Sub(s.IntentTime.Time) < within
+// unanswered says whether a start may get its node yet. The server can call
+// back before it has answered the start.
+func unanswered(start *v1alpha1.Submission, now time.Time, within time.Duration) bool {
+	return start != nil && start.AnsweredTime == nil && now.Sub(start.IntentTime.Time) < within
 }

@@ -50,7 +50,8 @@ type verdict struct {
 	said events.ExternalVerdict
 	// unjudged: a pass that came with no rule.
 	unjudged bool
-	check    altershield.CheckType
+	// check is empty in a CloudEvent.
+	check altershield.CheckType
 }
 
 // read returns what the body says. Only the body is signed, so the headers of
@@ -77,7 +78,7 @@ func read(f form, header http.Header, body []byte) ([]verdict, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, verdict{said: said, check: altershield.CheckBatch})
+		out = append(out, verdict{said: said}) // the node tells a batch from the order
 	}
 	return out, nil
 }

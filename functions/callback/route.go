@@ -26,7 +26,6 @@ const (
 	inInbox         became = "inbox"           // the ChangeWorkload has it
 	early           became = "early"           // the ChangeWorkload has it until its node is known
 	dropped         became = "dropped"         // for an order or node that nobody knows
-	orderCheck      became = "order"           // about the whole order
 	unauthenticated became = "unauthenticated" // nothing was changed
 	unconfigured    became = "unconfigured"    // there is no token to authenticate with
 	malformed       became = "malformed"       // it does not say what it is about

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
@@ -60,11 +61,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 // take returns what became of the event. Only a verdict that could not be
 // stored is an error: it is worth every repetition, a wake-up is not.
 func (f *function) take(ctx context.Context, e event.Event) (string, error) {
-	if e.Type() == events.TypeChangePodVerdict {
-		said, err := events.ParseChangePodVerdict(e)
-		if err == nil {
-			return f.keep(ctx, said)
-		}
+	if l, isVerdict, err := read(e); isVerdict && err == nil {
+		return f.keep(ctx, l)
+	} else if isVerdict {
 		// Nobody can read it, here or anywhere.
 		logging.FromContext(ctx).Errorw("a verdict that cannot be read is lost", "error", err)
 	}
@@ -75,21 +74,41 @@ func (f *function) take(ctx context.Context, e event.Event) (string, error) {
 	return "shown", nil
 }
 
+// letter is a verdict and the release whose inbox it goes to.
+type letter struct {
+	namespace, release, orderID string
+	entry                       v1alpha1.InboxVerdict
+}
+
+// read returns the verdict that an event brings, if it is one.
+func read(e event.Event) (l letter, isVerdict bool, err error) {
+	switch e.Type() {
+	case events.TypeChangePodVerdict:
+		said, err := events.ParseChangePodVerdict(e)
+		return letter{said.Namespace, said.ChangeWorkload, said.BizExecOrderID, said.Inbox()}, true, err
+	case events.TypeOrderVerdict:
+		said, err := events.ParseOrderVerdict(e)
+		return letter{said.Namespace, said.Name, said.BizExecOrderID, said.Inbox()}, true, err
+	default:
+		return letter{}, false, nil
+	}
+}
+
 // keep puts a verdict into the inbox of its release, if that is still there.
-func (f *function) keep(ctx context.Context, said events.ChangePodVerdict) (string, error) {
-	release, err := f.change.AppV1alpha1().ChangeWorkloads(said.Namespace).Get(ctx, said.ChangeWorkload, metav1.GetOptions{})
-	if err == nil && release.Spec.OrderID != said.BizExecOrderID {
+func (f *function) keep(ctx context.Context, l letter) (string, error) {
+	release, err := f.change.AppV1alpha1().ChangeWorkloads(l.namespace).Get(ctx, l.release, metav1.GetOptions{})
+	if err == nil && release.Spec.OrderID != l.orderID {
 		return "outdated", nil
 	}
 	if err == nil {
-		err = functions.PutIntoInbox(ctx, f.change, release.Namespace, release.Name, release.UID, said.Inbox())
+		err = functions.PutIntoInbox(ctx, f.change, release.Namespace, release.Name, release.UID, l.entry)
 	}
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, functions.ErrOtherRelease):
 		return "outdated", nil
 	case err != nil:
-		logging.FromContext(ctx).Errorw("a verdict is not stored yet", "node", said.NodeID, "stage", said.Stage, "error", err)
-		return "", fmt.Errorf("keep the verdict of node %s: %w", said.NodeID, err)
+		logging.FromContext(ctx).Errorw("a verdict is not stored yet", "node", l.entry.NodeID, "stage", l.entry.Stage, "error", err)
+		return "", fmt.Errorf("keep the verdict of node %s: %w", l.entry.NodeID, err)
 	default:
 		return "inbox", nil
 	}

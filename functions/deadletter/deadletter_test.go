@@ -77,6 +77,20 @@ func TestAVerdictGoesToTheInboxOnce(t *testing.T) {
 	}
 }
 
+func TestAVerdictOfAnOrderGoesToTheInboxToo(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	said := events.OrderVerdict{
+		Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, BizExecOrderID: ft.OrderID,
+		NodeID: "o", Stage: v1alpha1.StagePost, Verdict: "fail", Message: "because", Time: metav1.NewMicroTime(ft.Now()),
+	}
+	if err := newFunction(t, c)(t.Context(), dead(t, said)); err != nil {
+		t.Fatal(err)
+	}
+	if inbox := c.ChangeWorkload(ft.Release).Status.Inbox; len(inbox) != 1 || inbox[0].ID != said.ID() || inbox[0].NodeID != "o" {
+		t.Errorf("inbox is %+v", inbox)
+	}
+}
+
 func TestAVerdictThatCannotBeStoredComesAgain(t *testing.T) {
 	t.Run("the inbox is full", func(t *testing.T) {
 		c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {

@@ -30,25 +30,37 @@ func TestWhatAWakeUpLeadsTo(t *testing.T) {
 	passedPre := batch{ft.Started("n", long), ft.Judged(pre, "pass")}
 	with := func(more ...func(*v1alpha1.ChangePod)) batch { return append(append(batch{}, passedPre...), more...) }
 	deleted := metav1.NewTime(ft.Now())
+	orderSaid := func(word string) workload {
+		return func(w *v1alpha1.ChangeWorkload) {
+			w.Status.OrderVerdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: word}}
+		}
+	}
 
 	for name, tc := range map[string]struct {
 		workload workload
-		// batch is nil for changeworkload.started.
-		batch batch
-		stage v1alpha1.Stage
-		asked bool
-		want  Outcome
+		batch    batch
+		stage    v1alpha1.Stage
+		asked    bool
+		// remembered: the answer to the finish is known and not written.
+		remembered bool
+		want       Outcome
 	}{
-		"a release begins":                         {workload: unopened, want: OpenOrder},
-		"a release begins that is open":            {want: Nothing},
-		"a baseline begins":                        {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.Spec.Attempt = 0 }, want: Nothing},
-		"a release whose order came too late":      {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.Status.Phase = v1alpha1.WorkloadFailed }, want: Nothing},
-		"a release that is being deleted":          {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.DeletionTimestamp = &deleted }, want: Nothing},
-		"an order that was refused is tried again": {workload: func(w *v1alpha1.ChangeWorkload) { w.Status.Order = &v1alpha1.Order{Error: &v1alpha1.ServerError{}} }, want: OpenOrder},
-		"an order that existed is open":            {workload: func(w *v1alpha1.ChangeWorkload) { w.Status.Order.ID = "" }, want: Nothing},
+		"a release whose order came too late":      {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.Status.Phase = v1alpha1.WorkloadFailed }, batch: batch{}, stage: pre, want: Nothing},
+		"a release that is being deleted":          {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.DeletionTimestamp = &deleted }, batch: batch{}, stage: pre, want: Nothing},
+		"an order that was refused is tried again": {workload: func(w *v1alpha1.ChangeWorkload) { w.Status.Order = &v1alpha1.Order{Error: &v1alpha1.ServerError{}} }, batch: batch{}, stage: pre, want: OpenOrder},
 		"a batch before its order":                 {workload: unopened, batch: batch{}, stage: pre, want: OpenOrder},
 		"a batch that is over needs no order":      {workload: unopened, batch: batch{phase(v1alpha1.PodExecuteDone)}, stage: pre, want: Nothing},
 
+		"a baseline":                           {workload: func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 0 }, batch: batch{}, stage: pre, want: Nothing},
+		"the order failed: nothing is started": {workload: orderSaid("fail"), batch: batch{}, stage: pre, want: Nothing},
+		"what is started is finished":          {workload: orderSaid("fail"), batch: passedPre, stage: post, want: FinishBatch},
+		"a person has overruled that": {workload: func(w *v1alpha1.ChangeWorkload) {
+			orderSaid("fail")(w)
+			w.Status.OrderResult = &v1alpha1.OrderResult{Verdict: "pass"}
+		}, batch: batch{}, stage: pre, want: StartBatch},
+		"an answer that is not written":                   {batch: with(ft.Intent(post, short)), stage: post, remembered: true, want: StoreAnswer},
+		"an answer that nobody remembers":                 {batch: with(ft.Intent(post, short)), stage: post, want: InFlight},
+		"a verdict that came before the answer":           {batch: with(ft.Intent(post, short), ft.Judged(post, "pass")), stage: post, remembered: true, want: Nothing},
 		"a new batch":                                     {batch: batch{}, stage: pre, want: StartBatch},
 		"a start that somebody makes right now":           {batch: batch{ft.Intent(pre, short)}, stage: pre, want: InFlight},
 		"a start that was never answered":                 {batch: batch{ft.Intent(pre, long)}, stage: pre, want: StartBatch},
@@ -85,9 +97,7 @@ func TestWhatAWakeUpLeadsTo(t *testing.T) {
 			if tc.workload != nil {
 				tc.workload(in.Workload)
 			}
-			if tc.batch != nil {
-				in.Pod = ft.NewBatch(1, []string{"a"}, tc.batch...)
-			}
+			in.Pod, in.Remembered = ft.NewBatch(1, []string{"a"}, tc.batch...), tc.remembered
 			if got := Decide(in); got.Outcome != tc.want || got.Reason == "" {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}

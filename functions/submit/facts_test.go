@@ -16,8 +16,8 @@ import (
 
 func TestAnAnswerCountsOnlyForItsOwnIntent(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	first := claim(&s, pre, ft.Now())
-	second := claim(&s, pre, ft.Now().Add(time.Minute))
+	first := claim(&s.Submissions, pre, ft.Now())
+	second := claim(&s.Submissions, pre, ft.Now().Add(time.Minute))
 	if started(&s, first, "node-1", ft.Now()) || s.ChangePodID != "" {
 		t.Error("the answer to a call that was given up was stored")
 	}
@@ -34,11 +34,11 @@ func TestAnAnswerCountsOnlyForItsOwnIntent(t *testing.T) {
 
 func TestANewIntentForgetsTheLastError(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	failed(&s, post, claim(&s, post, ft.Now()), &v1alpha1.ServerError{Reason: "x"})
+	failed(&s, post, claim(&s.Submissions, post, ft.Now()), &v1alpha1.ServerError{Reason: "x"})
 	if s.SubmissionOf(post).Error == nil {
 		t.Fatal("the error was not stored")
 	}
-	if n := claim(&s, post, ft.Now()); n != 2 || s.SubmissionOf(post).Error != nil {
+	if n := claim(&s.Submissions, post, ft.Now()); n != 2 || s.SubmissionOf(post).Error != nil {
 		t.Errorf("attempt %d, %+v", n, s.SubmissionOf(post))
 	}
 }

@@ -48,7 +48,7 @@ func startOf(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod, now time.Time) a
 	return altershield.StartBatch{
 		OrderID:      w.Spec.OrderID,
 		BatchNo:      p.Spec.BatchNo,
-		TotalBatches: totalBatches(w, p),
+		TotalBatches: p.Spec.TotalBatches,
 		Last:         p.Spec.Last,
 		StartTime:    now,
 		Info: altershield.BatchInfo{
@@ -68,16 +68,6 @@ func finishOf(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod, now time.Time) 
 		FinishTime: now,
 		Pods:       pods,
 	}
-}
-
-// totalBatches is a number that the server requires and that nobody knows
-// before the end. A batch of an older controller was not counted.
-func totalBatches(w *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) int32 {
-	if p.Spec.TotalBatches > 0 {
-		return p.Spec.TotalBatches
-	}
-	size := max(1, w.Spec.CountThreshold)
-	return max(p.Spec.BatchNo+1, (w.Status.Counts.Pods+size-1)/size)
 }
 
 func podNames(p *v1alpha1.ChangePod) []string {

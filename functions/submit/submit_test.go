@@ -20,6 +20,7 @@ import (
 )
 
 const (
+	startOrder, closeOrder        = "submitChangeExecOrderStartNotify", "finishChangeExecOrderAction"
 	open, start, finish, retrieve = "submitChangeExecOrder", "submitChangeExecBatchStartNotify", "submitChangeFinishNotify", "retrieveChangeCheck"
 
 	pre, post = v1alpha1.StagePre, v1alpha1.StagePost
@@ -61,14 +62,18 @@ func ready(t *testing.T, stage v1alpha1.Stage) event.Event {
 	})
 }
 
+// begun wakes for the order as a whole.
 func begun(t *testing.T) event.Event {
-	return wakeUp(t, events.ChangeWorkload{
-		Verb: events.VerbStarted, Namespace: ft.Namespace, Name: ft.Release, UID: "release",
-		Workload: events.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}, Version: ft.Version, Attempt: 1,
+	return wakeUp(t, events.OrderReady{
+		Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, Attempt: 1, Step: v1alpha1.OrderStepStart,
 	})
 }
 
-func unopened(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
+// unopened is a release that has just begun.
+func unopened(w *v1alpha1.ChangeWorkload) {
+	w.Status.Order = nil
+	w.Status.OrderStep = &v1alpha1.OrderStep{Name: v1alpha1.OrderStepStart}
+}
 
 func calls(t *testing.T, j *ft.Judge, want ...string) {
 	t.Helper()
@@ -84,9 +89,9 @@ func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	calls(t, j, open, start)
+	calls(t, j, open, startOrder, start)
 	batch := c.ChangePod(ft.BatchName(1))
-	node := j.Nodes()[0].ID
+	node := j.Nodes()[1].ID // the first is the order's
 	if batch.Status.ChangePodID != node || batch.Status.PreSubmitTime == "" || batch.Status.SubmissionOf(pre).Attempts != 1 {
 		t.Fatalf("status is %+v", batch.Status)
 	}
@@ -100,7 +105,7 @@ func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	calls(t, j, open, start, finish)
+	calls(t, j, open, startOrder, start, finish)
 	if s := c.ChangePod(ft.BatchName(1)).Status; s.PostSubmitTime == "" || s.SubmissionOf(post).AnsweredTime == nil {
 		t.Errorf("status is %+v", s)
 	}
@@ -214,7 +219,7 @@ func TestAnOrderWhoseAnswerWasLostIsOpen(t *testing.T) {
 	if err := function(t.Context(), begun(t)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j, open, open)
+	calls(t, j, open, open, startOrder)
 	if o := c.ChangeWorkload(ft.Release).Status.Order; o.OpenedTime == nil {
 		t.Errorf("order is %+v", o)
 	}

@@ -67,23 +67,21 @@ func Decide(in Input) Decision {
 		return keep
 	}
 
-	old := rankOf(status.VerdictOf(said.Stage))
-	unjudged := said.Unjudged && v1alpha1.ParseVerdict(said.Verdict) == v1alpha1.OutcomePass
-	if unjudged && !in.Asked && old < rankUnjudged {
-		keep.Outcome = AskRetrieve
-		return keep
-	}
-	next := v1alpha1.StageVerdict{
+	next, outcome := weigh(status.VerdictOf(said.Stage), v1alpha1.StageVerdict{
 		Stage:    said.Stage,
 		Verdict:  said.Verdict,
-		Unjudged: unjudged && !in.Confirmed,
+		Unjudged: said.Unjudged,
 		Message:  said.Message,
 		NodeID:   said.NodeID,
 		Time:     metav1.NewMicroTime(in.Now),
+	}, in.Asked, in.Confirmed)
+	if outcome == AskRetrieve {
+		keep.Outcome = AskRetrieve
+		return keep
 	}
 	results, changed := mergeResults(in.Pod, said)
 	decision := Decision{Outcome: Unchanged, Verdicts: status.Verdicts, PodResults: results}
-	if rankOf(&next) > old {
+	if outcome == Store {
 		decision.Verdicts = withVerdict(status.Verdicts, next)
 		changed = true
 	}
@@ -91,6 +89,19 @@ func Decide(in Input) Decision {
 		decision.Outcome = Store
 	}
 	return decision
+}
+
+// weigh says whether a word replaces what is known of its stage, and as what.
+func weigh(old *v1alpha1.StageVerdict, said v1alpha1.StageVerdict, asked, confirmed bool) (v1alpha1.StageVerdict, Outcome) {
+	said.Unjudged = said.Unjudged && v1alpha1.ParseVerdict(said.Verdict) == v1alpha1.OutcomePass
+	if said.Unjudged && !asked && rankOf(old) < rankUnjudged {
+		return said, AskRetrieve
+	}
+	said.Unjudged = said.Unjudged && !confirmed
+	if rankOf(&said) > rankOf(old) {
+		return said, Store
+	}
+	return said, Unchanged
 }
 
 // rank orders what is known of a stage.

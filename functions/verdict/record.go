@@ -23,8 +23,8 @@ type Retriever interface {
 	Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error)
 }
 
-// Recorder writes status.verdicts and status.podResults of ChangePods. It is
-// the one writer of these fields beside people: function submit, which learns
+// Recorder writes status.verdicts and status.podResults of ChangePods, and
+// status.orderVerdicts of ChangeWorkloads. It is the one writer of these fields beside people: function submit, which learns
 // a verdict when it asks again after a lost answer, hands it to a Recorder
 // instead of writing it, so that one decision governs every write.
 type Recorder struct {
@@ -50,7 +50,9 @@ func (r *Recorder) Record(ctx context.Context, said events.ChangePodVerdict, ser
 	in := Input{Said: said}
 	decision, err := r.apply(ctx, in)
 	if err == nil && decision.Outcome == AskRetrieve {
-		in.Asked, in.Confirmed = true, confirm(ctx, said, server)
+		in.Asked, in.Confirmed = true, confirm(ctx, altershield.Retrieve{
+			OrderID: said.BizExecOrderID, NodeID: said.NodeID, Stage: said.Stage,
+		}, server)
 		decision, err = r.apply(ctx, in)
 	}
 	if apierrors.IsNotFound(err) {
@@ -83,13 +85,13 @@ func (r *Recorder) apply(ctx context.Context, in Input) (Decision, error) {
 // confirm asks whether somebody stands behind a pass that came with no rule.
 // Only a pass is believed. No answer is no verdict either, and it is stored as
 // such at once: waiting for the server would keep the fact from the release.
-func confirm(ctx context.Context, said events.ChangePodVerdict, server Retriever) bool {
+func confirm(ctx context.Context, question altershield.Retrieve, server Retriever) bool {
 	if server == nil {
 		return false
 	}
-	answer, err := server.Retrieve(ctx, altershield.Retrieve{OrderID: said.BizExecOrderID, NodeID: said.NodeID, Stage: said.Stage})
+	answer, err := server.Retrieve(ctx, question)
 	if err != nil {
-		logging.FromContext(ctx).Warnw("a pass without rules could not be confirmed", "node", said.NodeID, "error", err)
+		logging.FromContext(ctx).Warnw("a pass without rules could not be confirmed", "node", question.NodeID, "error", err)
 		return false
 	}
 	return answer.Passed()

@@ -1,6 +1,7 @@
-// Package verdict is the function that stores what the server said of a batch:
-// it reads changepod.verdict and writes status.verdicts and status.podResults
-// of the ChangePod, by compare-and-swap.
+// Package verdict is the function that stores what the server said: of a batch
+// (changepod.verdict) in status.verdicts and status.podResults of the ChangePod,
+// of an order as a whole (order.verdict) in status.orderVerdicts of the
+// ChangeWorkload, by compare-and-swap.
 //
 // A word replaces only a lower one (no verdict < pass that nobody stands behind
 // < pass < fail), so doubled, late and reordered deliveries end in the same
@@ -20,6 +21,13 @@ import (
 // New returns the function.
 func New(recorder *Recorder, server *functions.Server) functions.Function {
 	return func(ctx context.Context, e event.Event) error {
+		if e.Type() == events.TypeOrderVerdict {
+			said, err := events.ParseOrderVerdict(e)
+			if err != nil {
+				return functions.Permanent(err)
+			}
+			return recorder.RecordOrder(ctx, said, lazy{server})
+		}
 		said, err := events.ParseChangePodVerdict(e)
 		if err != nil {
 			return functions.Permanent(err)

@@ -1,0 +1,252 @@
+package submit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+func orderReady(t *testing.T, step v1alpha1.OrderStepName) event.Event {
+	return wakeUp(t, events.OrderReady{
+		Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, Attempt: 1, Step: step,
+	})
+}
+
+// due has the release wait for a step, as its reconciler does.
+func due(c *ft.Cluster, name v1alpha1.OrderStepName, state v1alpha1.OrderState) {
+	w := c.ChangeWorkload(ft.Release)
+	w.Status.OrderStep = &v1alpha1.OrderStep{Name: name, State: state}
+	c.Write(w)
+}
+
+func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	again := func(step v1alpha1.OrderStepName) {
+		t.Helper()
+		for range 3 {
+			if err := function(t.Context(), orderReady(t, step)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again(v1alpha1.OrderStepStart)
+	calls(t, j, open, startOrder)
+	due(c, v1alpha1.OrderStepFinish, "")
+	again(v1alpha1.OrderStepFinish)
+	calls(t, j, open, startOrder, finish)
+	due(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
+	again(v1alpha1.OrderStepClose)
+	calls(t, j, open, startOrder, finish, closeOrder)
+
+	o := c.ChangeWorkload(ft.Release).Status.Order
+	if o.NodeID != j.Nodes()[0].ID || !o.Closed() || o.Closing.State != v1alpha1.OrderSuccess || o.Closing.Attempts != 1 {
+		t.Errorf("order is %+v", o)
+	}
+	for _, stage := range []v1alpha1.Stage{pre, post} {
+		if s := o.SubmissionOf(stage); s == nil || s.AnsweredTime == nil || s.Attempts != 1 {
+			t.Errorf("%s is %+v", stage, s)
+		}
+	}
+	if got := j.Orders()[0].State; got != "SUCCESS" {
+		t.Errorf("the server has the order as %s", got)
+	}
+}
+
+func TestAnEventOfAStepThatIsOverChangesNothing(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepStart)); err != nil {
+		t.Fatal(err)
+	}
+	before := c.Patches()
+	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepFinish)); err != nil {
+		t.Fatal(err)
+	}
+	calls(t, j, open, startOrder)
+	if c.Patches() != before {
+		t.Error("something was written")
+	}
+}
+
+func TestAnOrderThatTheServerSkipsSaysSo(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	j.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
+	if err := function(t.Context(), begun(t)); err != nil {
+		t.Fatal(err)
+	}
+	if o := c.ChangeWorkload(ft.Release).Status.Order; !o.Skipped || o.NodeID == "" {
+		t.Errorf("order is %+v", o)
+	}
+}
+
+func TestAVerdictOfAnOrderWhoseCallbackWasLostIsFetched(t *testing.T) {
+	for name, tc := range map[string]struct {
+		word   string
+		stored bool
+	}{
+		"a pass is believed":             {"pass", true},
+		"a fail could also mean it runs": {"fail", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, j, function := newFunction(t, ft.NewRelease(unopened))
+			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.word, Lost: true}})
+			if err := function(t.Context(), begun(t)); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Idle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			j.Clock.Step(time.Minute)
+			if err := function(t.Context(), begun(t)); err != nil {
+				t.Fatal(err)
+			}
+			calls(t, j, open, startOrder, retrieve)
+			v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(pre)
+			if (v != nil) != tc.stored || (v != nil && v.Unjudged) {
+				t.Errorf("verdict is %+v", v)
+			}
+		})
+	}
+}
+
+func TestTheEndOfAnOrderIsTriedAFewTimes(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	if err := function(t.Context(), begun(t)); err != nil {
+		t.Fatal(err)
+	}
+	due(c, v1alpha1.OrderStepClose, v1alpha1.OrderCancel)
+	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: closeOrder, Fault: double.Fault404}}})
+	for range 8 {
+		if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepClose)); err != nil {
+			t.Fatal(err)
+		}
+		j.Clock.Step(time.Minute)
+	}
+	o := c.ChangeWorkload(ft.Release).Status.Order
+	if !o.Closed() || o.Closing.Attempts != v1alpha1.MaxClosingAttempts || o.Closing.AnsweredTime != nil {
+		t.Errorf("closing is %+v", o.Closing)
+	}
+}
+
+func TestTheAnswerToAFinishIsWrittenWhenItsVerdictTakesItsTime(t *testing.T) {
+	c, j, function := finishing(t)
+	j.Script(t, double.Script{Default: double.Behaviour{Never: true}})
+	before := c.Patches()
+	wake := func() {
+		t.Helper()
+		if err := function(t.Context(), ready(t, post)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wake()
+	if n := c.Patches() - before; n != 1 {
+		t.Errorf("%d writes, want the intent alone", n)
+	}
+	wake()
+	wake()
+	s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post)
+	if n := c.Patches() - before; n != 2 || s.AnsweredTime == nil || s.Attempts != 1 {
+		t.Errorf("%d writes, submission is %+v", n, s)
+	}
+}
+
+func TestAnAnswerThatDiedWithItsProcessIsFoundAgain(t *testing.T) {
+	c, j, function := finishing(t)
+	j.Script(t, double.Script{Default: double.Behaviour{Never: true}})
+	if err := function(t.Context(), ready(t, post)); err != nil {
+		t.Fatal(err)
+	}
+	another := functionOf(t, c, j)
+	if err := another(t.Context(), ready(t, post)); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post); s.AnsweredTime != nil || s.Attempts != 1 {
+		t.Fatalf("somebody may be calling, but submission is %+v", s)
+	}
+	j.Clock.Step(time.Minute)
+	if err := another(t.Context(), ready(t, post)); err != nil {
+		t.Fatal(err)
+	}
+	// The repetition is refused because the check of the first one runs.
+	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post); s.AnsweredTime == nil || s.Attempts != 2 || s.Error != nil {
+		t.Errorf("submission is %+v", s)
+	}
+	if got := j.Nodes()[0].State; got != "POST_AOP_SUBMIT" {
+		t.Errorf("the node is %s", got)
+	}
+}
+
+func TestWhileTheBreakerIsOpenNothingIsWrittenOrLost(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+	j.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.FaultReset}}})
+	client, _, err := j.Server.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !client.BreakerOpen() {
+		_ = function(t.Context(), ready(t, pre)) // the server is away
+		j.Clock.Step(time.Minute)
+	}
+	before, attempts := c.Patches(), len(j.Calls())
+	for _, e := range []event.Event{ready(t, pre), orderReady(t, v1alpha1.OrderStepStart)} {
+		if fate := functions.FateOf(function(t.Context(), e)); fate != functions.FateDone {
+			t.Errorf("fate is %s: the reconciler wakes again, and the Broker need not", fate)
+		}
+	}
+	if c.Patches() != before || len(j.Calls()) != attempts {
+		t.Error("something was written or called")
+	}
+	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre); s.Error == nil || s.Error.Reason != v1alpha1.ReasonServerUnreachable {
+		t.Errorf("why it waits is not said: %+v", s)
+	}
+	// Another process has another breaker; the server is back.
+	j.Script(t, double.Script{})
+	restarted := &ft.Judge{Double: j.Double, Server: ft.NewServer(c, j.Clock), Clock: j.Clock}
+	w := c.ChangeWorkload(ft.Release)
+	w.Status.Order = nil
+	c.Write(w)
+	if err := functionOf(t, c, restarted)(t.Context(), ready(t, pre)); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.ChangePod(ft.BatchName(1)).Status; s.ChangePodID == "" || s.SubmissionOf(pre).Error != nil {
+		t.Errorf("status is %+v", s)
+	}
+}
+
+func TestTheAnswerToAStartOfAnOrderThatWasGivenUpIsDropped(t *testing.T) {
+	c, j, function := newFunction(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
+		w.Status.OrderStep = &v1alpha1.OrderStep{Name: v1alpha1.OrderStepStart}
+	}))
+	client, _, err := j.Server.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.OpenOrder(t.Context(), altershield.OpenOrder{OrderID: ft.OrderID}); err != nil {
+		t.Fatal(err)
+	}
+	c.BeforePatch(2, func() {
+		w := c.ChangeWorkload(ft.Release)
+		w.Status.Order.Submissions[0].Attempts++
+		w.Status.Order.Submissions[0].IntentTime = metav1.NewMicroTime(ft.Now())
+		c.Write(w)
+	})
+	if err := function(t.Context(), begun(t)); err != nil {
+		t.Fatal(err)
+	}
+	o := c.ChangeWorkload(ft.Release).Status.Order
+	if diff := cmp.Diff("", o.NodeID); diff != "" || o.SubmissionOf(pre).AnsweredTime != nil {
+		t.Errorf("order is %+v", o)
+	}
+}
