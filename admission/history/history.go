@@ -1,5 +1,7 @@
 // Package history knows which releases of a workload there were, and which
-// of them succeeded, from their ChangeWorkloads.
+// of them succeeded, from their ChangeWorkloads and from the templates that are
+// kept of them: a ChangeWorkload goes with the next Success, a kept template
+// stays.
 package history
 
 import (
@@ -10,7 +12,9 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
@@ -26,6 +30,7 @@ const liveTimeout = 2 * time.Second
 type History struct {
 	Lister listers.ChangeWorkloadLister
 	Client versioned.ChangeWorkloadsGetter
+	Kept   appsv1.ControllerRevisionsGetter
 }
 
 // Succeeded says whether the version was a Success of the workload.
@@ -37,12 +42,29 @@ func (h *History) Succeeded(ctx context.Context, w *workload.Workload, version s
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	c, err := h.Client.ChangeWorkloads(w.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrs.IsNotFound(err):
+		return false, fmt.Errorf("get ChangeWorkload %s/%s: %w", w.Namespace, name, err)
+	case err == nil && succeeded(c, w, version):
+		return true, nil
+	case err == nil && of(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuspend:
+		return false, nil // it failed since, and what is kept of it is about to go
+	}
+	return h.kept(ctx, w, version)
+}
+
+// kept says whether the template of the version is kept: it succeeded, however
+// long ago.
+func (h *History) kept(ctx context.Context, w *workload.Workload, version string) (bool, error) {
+	name := history.Name(w.Name, version)
+	r, err := h.Kept.ControllerRevisions(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("get ChangeWorkload %s/%s: %w", w.Namespace, name, err)
+		return false, fmt.Errorf("get ControllerRevision %s/%s: %w", w.Namespace, name, err)
 	}
-	return succeeded(c, w, version), nil
+	k, ok := history.Read(r, w.UID)
+	return ok && k.Release.Version == version, nil
 }
 
 // Releases returns the ChangeWorkloads of the workload that the cache has.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
@@ -31,7 +32,9 @@ func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*History
 			t.Fatal(err)
 		}
 	}
-	return &History{Lister: listers.NewChangeWorkloadLister(index), Client: client.AppV1alpha1()}, client
+	return &History{
+		Lister: listers.NewChangeWorkloadLister(index), Client: client.AppV1alpha1(), Kept: kubefake.NewClientset().AppsV1(),
+	}, client
 }
 
 func TestAVersionSucceeded(t *testing.T) {

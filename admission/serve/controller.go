@@ -69,7 +69,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 	if err := releases.Informer().SetTransform(history.Trim); err != nil {
 		return nil, fmt.Errorf("trim the cache: %w", err)
 	}
-	known := &history.History{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1()}
+	known := &history.History{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Kept: kubeclient.Get(ctx).AppsV1()}
 	sender, err := newSender(ctx, cmw)
 	if err != nil {
 		return nil, err
