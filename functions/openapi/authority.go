@@ -1,0 +1,88 @@
+package openapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
+
+// verbRollback is our verb on changeworkloads: it allows to go back, and nothing
+// else, to whom may not update the workload.
+const verbRollback = "rollback"
+
+// authenticate returns whom the API server knows by the request's bearer token.
+func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error) {
+	var nobody authenticationv1.UserInfo
+	scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nobody, problemf(http.StatusUnauthorized,
+			"send a Kubernetes token: header Authorization: Bearer $(kubectl create token <service account>)")
+	}
+	review, err := s.Kube.AuthenticationV1().TokenReviews().Create(c.Request().Context(),
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return nobody, fmt.Errorf("review a token: %w", err)
+	}
+	if !review.Status.Authenticated || review.Status.User.Username == "" {
+		return nobody, problemf(http.StatusUnauthorized, "the token is not known to this cluster, or it has expired")
+	}
+	return review.Status.User, nil
+}
+
+// may asks the API server whether the user may do it.
+func (s *service) may(ctx context.Context, user authenticationv1.UserInfo, do authorizationv1.ResourceAttributes) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for key, value := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(value)
+	}
+	review, err := s.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: &do,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("review the access of %s: %w", user.Username, err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// mayList returns a problem unless the user may list the workloads.
+func (s *service) mayList(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, namespace string) error {
+	ok, err := s.may(ctx, user, authorizationv1.ResourceAttributes{
+		Verb: "list", Group: kind.Group, Version: kind.Version, Resource: kind.Resource, Namespace: namespace,
+	})
+	if err != nil || ok {
+		return err
+	}
+	where := "in namespace " + namespace
+	if namespace == "" {
+		where = "in all namespaces (name one: ?namespace=)"
+	}
+	return problemf(http.StatusForbidden, "%s may not list %s.%s %s", user.Username, kind.Resource, kind.Group, where)
+}
+
+// mayRollBack returns a problem unless the user may update the workload, or
+// has our own verb.
+func (s *service) mayRollBack(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, namespace, name string) error {
+	for _, do := range []authorizationv1.ResourceAttributes{
+		{Verb: "update", Group: kind.Group, Version: kind.Version, Resource: kind.Resource, Namespace: namespace, Name: name},
+		{Verb: verbRollback, Group: v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version,
+			Resource: "changeworkloads", Namespace: namespace},
+	} {
+		if ok, err := s.may(ctx, user, do); err != nil || ok {
+			return err
+		}
+	}
+	return problemf(http.StatusForbidden, "%s may neither update %s.%s %s in namespace %s nor %s changeworkloads.%s there: bind ClusterRole breakwater-rollback",
+		user.Username, kind.Resource, kind.Group, name, namespace, verbRollback, v1alpha1.GroupName)
+}

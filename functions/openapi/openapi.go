@@ -1,0 +1,138 @@
+// Package openapi serves the routes that people and their tools ask: which
+// workloads are suspended, and the wish to roll one back. It changes nothing
+// but one annotation, which records the wish and who has it; the Rollback
+// reconciler carries it out.
+//
+//	GET /openapi/altershield/suspend/deployment?namespace=
+//	PUT /openapi/altershield/deployment/rollback
+//
+// Who asks is known by a Kubernetes bearer token (TokenReview) and may do what
+// the cluster's roles say (SubjectAccessReview).
+package openapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+)
+
+const (
+	// maxBody is how many bytes a request may have: a few names.
+	maxBody = "16K"
+	// timeout bounds one request.
+	timeout = 20 * time.Second
+	// pageSize is how many objects are asked for at a time.
+	pageSize = 500
+)
+
+// Options are what the handler works with.
+type Options struct {
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	Change  versioned.Interface
+	Clock   clock.PassiveClock
+	Meter   metric.Meter
+}
+
+// service serves the routes.
+type service struct {
+	Options
+	requests metric.Int64Counter
+}
+
+// New returns the handler of the routes.
+func New(o Options) (http.Handler, error) {
+	requests, err := o.Meter.Int64Counter("breakwater.openapi.requests",
+		metric.WithDescription("Requests of the REST routes, by route, status and whether they were a dry run."))
+	if err != nil {
+		return nil, fmt.Errorf("create metric: %w", err)
+	}
+	s := &service{Options: o, requests: requests}
+	e := echo.New()
+	e.HTTPErrorHandler = answerError
+	e.Use(s.count, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))
+	e.GET("/openapi/altershield/suspend/deployment", s.suspended)
+	e.PUT("/openapi/altershield/deployment/rollback", s.rollback)
+	return e, nil
+}
+
+// count is the outermost, so that it sees what was answered.
+func (s *service) count(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		route := c.Path()
+		if route == "" {
+			route = "other"
+		}
+		s.requests.Add(c.Request().Context(), 1, metric.WithAttributes(attribute.String("route", route),
+			attribute.Int("status", c.Response().Status), attribute.Bool("dry_run", dryRun(c))))
+		return nil
+	}
+}
+
+// answer is what every answer begins with. Code is 0, or the status of an error.
+type answer struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	// Field is the one to mend, where one is.
+	Field string `json:"field,omitempty"`
+}
+
+// problem is an error that the sender is told.
+type problem struct {
+	status  int
+	field   string
+	message string
+}
+
+func (p *problem) Error() string { return p.message }
+
+func problemf(status int, format string, args ...any) *problem {
+	return &problem{status: status, message: fmt.Sprintf(format, args...)}
+}
+
+// invalid is a field that cannot be understood; fix says what to write.
+func invalid(field, value, fix string) *problem {
+	return &problem{status: http.StatusUnprocessableEntity, field: field, message: fmt.Sprintf("%s: %q: %s", field, value, fix)}
+}
+
+// answerError answers an error. What went wrong inside is logged and not told.
+func answerError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	a := answer{Code: http.StatusInternalServerError, Message: "this went wrong inside: see the log of the service openapi"}
+	var known *problem
+	var echoed *echo.HTTPError
+	switch {
+	case errors.As(err, &known):
+		a = answer{Code: known.status, Message: known.message, Field: known.field}
+	case errors.As(err, &echoed):
+		a = answer{Code: echoed.Code, Message: fmt.Sprint(echoed.Message)}
+	case apierrs.IsTimeout(err), apierrs.IsServerTimeout(err), apierrs.IsTooManyRequests(err), apierrs.IsServiceUnavailable(err),
+		c.Request().Context().Err() != nil:
+		a = answer{Code: http.StatusServiceUnavailable, Message: "the API server did not answer in time: try again"}
+	}
+	if a.Code >= http.StatusInternalServerError {
+		logging.FromContext(c.Request().Context()).Errorw("openapi", "path", c.Path(), "status", a.Code, "error", err)
+	}
+	if a.Code == http.StatusUnauthorized {
+		c.Response().Header().Set("WWW-Authenticate", "Bearer")
+	}
+	_ = c.JSON(a.Code, a) // whoever does not read the answer has gone
+}

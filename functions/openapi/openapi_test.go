@@ -1,0 +1,272 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/metric/noop"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/history"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+const (
+	list = "/openapi/altershield/suspend/deployment"
+	back = "/openapi/altershield/deployment/rollback"
+)
+
+// cluster is an API server in memory with a suspended Deployment web in
+// default, its ReplicaSets, and the version before, which is kept.
+type cluster struct {
+	*dynamicfake.FakeDynamicClient
+	kube *kubefake.Clientset
+	// allowed says what ann, whose token is "good", may do: verb and resource.
+	allowed []string
+	handler http.Handler
+	// good and bad are versions.
+	good, bad string
+}
+
+func newCluster(t *testing.T, allowed ...string) *cluster {
+	t.Helper()
+	at := func(marker string, attempt int64) (*appsv1.Deployment, string) {
+		d := gen.Deployment("web", 2, gen.Release(marker))
+		d.Namespace, d.UID = "default", "u1"
+		version, err := workload.Version(workload.Deployment, &d.Spec.Template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Annotations = map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: fmt.Sprint(attempt)}
+		return d, version
+	}
+	before, good := at("v1", 1)
+	now, bad := at("v2", 2)
+	now.Labels = map[string]string{v1alpha1.SuspendLabel: "1700000000", v1alpha1.VersionKey: bad}
+	idle := gen.Deployment("idle", 1)
+	idle.Namespace, idle.UID = "default", "u2"
+	kept, err := history.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: before.ObjectMeta},
+		v1alpha1.Release{Version: good, Attempt: 1}, json.RawMessage(`{"spec":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{
+		FakeDynamicClient: dynamicfake.NewSimpleDynamicClient(scheme.Scheme, now, idle,
+			replicaSet(now, "web-2", "2"), replicaSet(before, "web-1", "1")),
+		kube: kubefake.NewClientset(kept, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}),
+		allowed: allowed, good: good, bad: bad,
+	}
+	c.kube.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+		if review.Spec.Token == "good" {
+			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "ann", Groups: []string{"people"}}}
+		}
+		return true, review, nil
+	})
+	c.kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+		do := review.Spec.ResourceAttributes
+		asked := strings.TrimSpace(fmt.Sprintf("%s %s.%s %s %s", do.Verb, do.Resource, do.Group, do.Namespace, do.Name))
+		for _, may := range c.allowed {
+			review.Status.Allowed = review.Status.Allowed || review.Spec.User == "ann" && may == asked
+		}
+		return true, review, nil
+	})
+	handler, err := New(Options{Kube: c.kube, Dynamic: c, Change: fake.NewSimpleClientset(),
+		Clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_100, 0)), Meter: noop.Meter{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.handler = handler
+	return c
+}
+
+func replicaSet(d *appsv1.Deployment, name, number string) *appsv1.ReplicaSet {
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: d.Namespace, Labels: d.Spec.Selector.MatchLabels,
+		Annotations:     map[string]string{"deployment.kubernetes.io/revision": number},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, workload.Deployment.GroupVersionKind)},
+	}}
+	rs.Spec.Template = *d.Spec.Template.DeepCopy()
+	rs.Spec.Template.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: name}
+	return rs
+}
+
+// ask sends a request and returns the status and the answer.
+func (c *cluster) ask(t *testing.T, method, path, token, body string) (int, map[string]any) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	c.handler.ServeHTTP(w, r)
+	var out map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	if w.Code == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
+		t.Error("401 does not say how to authenticate")
+	}
+	return w.Code, out
+}
+
+// wish returns what stands on the Deployment.
+func (c *cluster) wish(t *testing.T) *v1alpha1.RollbackRequest {
+	t.Helper()
+	u, err := c.Resource(workload.Deployment.GroupVersionResource()).Namespace("default").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v1alpha1.RollbackRequestOf(u.GetAnnotations())
+}
+
+func TestWhatIsSuspended(t *testing.T) {
+	c := newCluster(t, "list deployments.apps default")
+	status, got := c.ask(t, "GET", list+"?namespace=default", "good", "")
+	want := map[string]any{"code": 0.0, "message": "1 suspended", "deployments": []any{map[string]any{
+		"deploymentName": "web", "namespace": "default", "nowReplicaSet": "web-2",
+		"hasSuccessVersion": true, "successReplicaSet": "web-1", "successVersion": c.good,
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" || status != 200 {
+		t.Error(status, diff)
+	}
+}
+
+func TestNothingSuspendedIsAnEmptyListAndNotNull(t *testing.T) {
+	c := newCluster(t, "list daemonsets.apps default")
+	status, got := c.ask(t, "GET", list+"?namespace=default&kind=daemonset", "good", "")
+	if diff := cmp.Diff(map[string]any{"code": 0.0, "message": "0 suspended", "deployments": []any{}}, got); diff != "" || status != 200 {
+		t.Error(status, diff)
+	}
+}
+
+func TestAWishIsRecordedWithWhoHasIt(t *testing.T) {
+	for name, may := range map[string]string{
+		"by whom may update the workload": "update deployments.apps default web",
+		"by whom may only roll back":      "rollback changeworkloads.app.ops.cloud.alipay.com default",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, may)
+			status, got := c.ask(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
+			if status != 200 || got["code"] != 0.0 || got["toVersion"] != c.good || got["fromVersion"] != c.bad || got["attempt"] != 2.0 {
+				t.Errorf("%d %v", status, got)
+			}
+			want := &v1alpha1.RollbackRequest{User: "ann", Attempt: 2, Version: c.good}
+			wish := c.wish(t)
+			if wish == nil || wish.Time.Unix() != 1_700_000_100 {
+				t.Fatalf("got %+v", wish)
+			}
+			wish.Time = metav1.Time{}
+			if diff := cmp.Diff(want, wish); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestADryRunRecordsNothing(t *testing.T) {
+	c := newCluster(t, "update deployments.apps default web")
+	var dry []string
+	c.PrependReactor("patch", "deployments", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		dry = a.(clienttesting.PatchActionImpl).PatchOptions.DryRun
+		return true, nil, nil
+	})
+	status, got := c.ask(t, "PUT", back+"?dryRun=All", "good", `{"namespace":"default","deploymentName":"web"}`)
+	if status != 200 || got["dryRun"] != true || got["toVersion"] != c.good {
+		t.Errorf("%d %v", status, got)
+	}
+	if diff := cmp.Diff([]string{"All"}, dry); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	const web = `{"namespace":"default","deploymentName":"web"}`
+	update := []string{"update deployments.apps default web", "update deployments.apps default gone"}
+	for name, tc := range map[string]struct {
+		allowed             []string
+		method, path, token string
+		body                string
+		status              int
+		field, says         string
+	}{
+		"a list without a token":                        {nil, "GET", list + "?namespace=default", "", "", 401, "", "send a Kubernetes token"},
+		"a list with a token that is none":              {nil, "GET", list + "?namespace=default", "bad", "", 401, "", "not known to this cluster"},
+		"a list of whom may not list":                   {update, "GET", list + "?namespace=default", "good", "", 403, "", "ann may not list deployments.apps in namespace default"},
+		"a list of all namespaces by whom may list one": {[]string{"list deployments.apps default"}, "GET", list, "good", "", 403, "", "?namespace="},
+		"a list of a kind that is not known":            {update, "GET", list + "?kind=CloneSet", "good", "", 422, "kind", "write Deployment, StatefulSet, DaemonSet"},
+		"a list of what is no namespace":                {update, "GET", list + "?namespace=..", "good", "", 422, "namespace", "write the name of a namespace"},
+
+		"a wish without a token":     {update, "PUT", back, "", web, 401, "", "send a Kubernetes token"},
+		"a wish of whom may not":     {[]string{"list deployments.apps default"}, "PUT", back, "good", web, 403, "", "bind ClusterRole breakwater-rollback"},
+		"a wish about another name":  {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"idle"}`, 403, "", "ann may neither"},
+		"a wish about what is gone":  {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"gone"}`, 404, "", "no deployment gone in namespace default"},
+		"a wish that does not read":  {update, "PUT", back, "good", `{`, 400, "", "does not read"},
+		"a wish without a name":      {update, "PUT", back, "good", `{"namespace":"default"}`, 422, "deploymentName", "write the name"},
+		"a wish without a namespace": {update, "PUT", back, "good", `{"deploymentName":"web"}`, 422, "namespace", "write the name"},
+		"a wish for what is no version": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","version":"v1"}`,
+			422, "version", "32 hexadecimal digits"},
+		"a wish about an attempt before": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attempt":1}`,
+			409, "", "is at attempt 2"},
+		"a wish that is too long":   {update, "PUT", back, "good", `{"namespace":"` + strings.Repeat("a", 17<<10) + `"}`, 413, "", ""},
+		"a route that is not there": {update, "GET", "/", "good", "", 404, "", ""},
+		"another method":            {update, "POST", back, "good", web, 405, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, tc.allowed...)
+			status, got := c.ask(t, tc.method, tc.path, tc.token, tc.body)
+			message, _ := got["message"].(string)
+			field, _ := got["field"].(string)
+			if status != tc.status || got["code"] != float64(tc.status) || field != tc.field || !strings.Contains(message, tc.says) {
+				t.Errorf("%d %v", status, got)
+			}
+			if wish := c.wish(t); wish != nil {
+				t.Errorf("recorded %+v", wish)
+			}
+		})
+	}
+}
+
+func TestAWorkloadThatMovedOnIsAConflict(t *testing.T) {
+	c := newCluster(t, "update deployments.apps default web")
+	c.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewGenericServerResponse(422, "patch", appsv1.Resource("deployments"), "web", "test failed", 0, true)
+	})
+	status, got := c.ask(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
+	if message, _ := got["message"].(string); status != 409 || !strings.Contains(message, "has changed since") {
+		t.Errorf("%d %v", status, got)
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerIsNotARefusal(t *testing.T) {
+	c := newCluster(t)
+	c.kube.PrependReactor("create", "tokenreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewServiceUnavailable("etcd")
+	})
+	status, got := c.ask(t, "GET", list, "good", "")
+	if message, _ := got["message"].(string); status != 503 || strings.Contains(message, "etcd") {
+		t.Errorf("%d %v", status, got)
+	}
+}

@@ -1,0 +1,190 @@
+package openapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
+
+// fieldManager owns the annotation.
+const fieldManager = "breakwater-openapi"
+
+// wish is the body of PUT /openapi/altershield/deployment/rollback.
+type wish struct {
+	Namespace      string `json:"namespace"`
+	DeploymentName string `json:"deploymentName"`
+	// Version is where to go back to; empty is the newest that succeeded.
+	Version string `json:"version"`
+	// Kind is Deployment, StatefulSet or DaemonSet; empty is Deployment.
+	Kind string `json:"kind"`
+	// Attempt is the one that is to be left; 0 is the current one.
+	Attempt int64 `json:"attempt"`
+}
+
+// rollbackAnswer says what was recorded.
+type rollbackAnswer struct {
+	answer
+	// FromVersion and Attempt are what will be left, ToVersion where to.
+	FromVersion string `json:"fromVersion"`
+	Attempt     int64  `json:"attempt"`
+	ToVersion   string `json:"toVersion"`
+	DryRun      bool   `json:"dryRun"`
+}
+
+// rollback answers PUT /openapi/altershield/deployment/rollback.
+func (s *service) rollback(c echo.Context) error {
+	ctx := c.Request().Context()
+	user, err := s.authenticate(c)
+	if err != nil {
+		return err
+	}
+	asked, kind, err := readWish(c)
+	if err != nil {
+		return err
+	}
+	if err := s.mayRollBack(ctx, user, kind, asked.Namespace, asked.DeploymentName); err != nil {
+		return err
+	}
+	u, err := s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(asked.Namespace).Get(ctx, asked.DeploymentName, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) {
+		return problemf(http.StatusNotFound, "there is no %s %s in namespace %s", kind.Word(), asked.DeploymentName, asked.Namespace)
+	} else if err != nil {
+		return fmt.Errorf("get %s %s/%s: %w", kind.Kind, asked.Namespace, asked.DeploymentName, err)
+	}
+	in, err := s.gather(ctx, kind, u, asked)
+	if err != nil {
+		return err
+	}
+	d := Decide(in)
+	if d.Problem != nil {
+		return d.Problem
+	}
+	out := rollbackAnswer{FromVersion: in.Release.Version, Attempt: in.Release.Attempt, ToVersion: d.To, DryRun: dryRun(c)}
+	out.Message = fmt.Sprintf("recorded: %s %s goes back to version %s", kind.Word(), asked.DeploymentName, d.To)
+	if d.Recorded {
+		out.Message = fmt.Sprintf("%s asked for the same already; %s", in.Pending.User, out.Message)
+		return c.JSON(http.StatusOK, out)
+	}
+	if err := s.record(ctx, user, kind, u, in, d.To, out.DryRun); err != nil {
+		return err
+	}
+	logging.FromContext(ctx).Infow("rollback asked for", "user", user.Username, "namespace", asked.Namespace, "kind", kind.Kind,
+		"workload", asked.DeploymentName, "from", in.Release.Version, "attempt", in.Release.Attempt, "to", d.To, "dryRun", out.DryRun)
+	return c.JSON(http.StatusOK, out)
+}
+
+// readWish reads and checks the body.
+func readWish(c echo.Context) (wish, workload.Kind, error) {
+	var asked wish
+	if err := json.NewDecoder(c.Request().Body).Decode(&asked); err != nil {
+		return asked, workload.Kind{}, badBody(err)
+	}
+	kind, err := kindOf(asked.Kind)
+	if err != nil {
+		return asked, kind, err
+	}
+	if err := checkNamespace(asked.Namespace); err != nil {
+		return asked, kind, err
+	}
+	if msgs := validation.IsDNS1123Subdomain(asked.DeploymentName); len(msgs) > 0 {
+		return asked, kind, invalid("deploymentName", asked.DeploymentName, "write the name of the workload: "+msgs[0])
+	}
+	if asked.Version != "" && !v1alpha1.IsTemplateVersion(asked.Version) {
+		return asked, kind, invalid("version", asked.Version, "write the 32 hexadecimal digits of a version, or leave it out")
+	}
+	if asked.Attempt < 0 {
+		return asked, kind, invalid("attempt", strconv.FormatInt(asked.Attempt, 10), "write the attempt that is to be left, or leave it out")
+	}
+	return asked, kind, nil
+}
+
+// gather reads what Decide wants.
+func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured, asked wish) (Input, error) {
+	ns, err := s.Kube.CoreV1().Namespaces().Get(ctx, asked.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return Input{}, fmt.Errorf("get namespace %s: %w", asked.Namespace, err)
+	}
+	g, err := s.guarded(ctx, kind, u)
+	if err != nil {
+		return Input{}, err
+	}
+	_, held := g.Annotations[v1alpha1.HoldAnnotation]
+	return Input{
+		Kind: kind, Name: g.Name,
+		OptedIn: v1alpha1.OptedIn(ns), Known: g.known, Release: g.release,
+		Deleting: g.DeletionTimestamp != nil,
+		Paused:   g.Held() && !held && kind.GroupKind() == workload.Deployment.GroupKind(),
+		Kept:     g.kept, Failed: g.failed,
+		Version: asked.Version, Attempt: asked.Attempt,
+		Pending: v1alpha1.RollbackRequestOf(g.Annotations),
+	}, nil
+}
+
+// record writes the wish on the workload, on condition that it still is at the
+// release that was decided on.
+func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, u *unstructured.Unstructured, in Input, to string, dryRun bool) error {
+	request, err := json.Marshal(v1alpha1.RollbackRequest{
+		User: user.Username, Time: metav1.NewTime(s.Clock.Now()), Attempt: in.Release.Attempt, Version: to,
+	})
+	if err != nil {
+		return fmt.Errorf("record a rollback: %w", err)
+	}
+	body, err := json.Marshal([]workload.Operation{
+		{Op: "test", Path: workload.Pointer("metadata", "uid"), Value: u.GetUID()},
+		{Op: "test", Path: workload.Annotation(v1alpha1.VersionKey), Value: in.Release.Version},
+		{Op: "test", Path: workload.Annotation(v1alpha1.AttemptAnnotation), Value: strconv.FormatInt(in.Release.Attempt, 10)},
+		{Op: "add", Path: workload.Annotation(v1alpha1.RollbackRequestAnnotation), Value: string(request)},
+	})
+	if err != nil {
+		return fmt.Errorf("record a rollback: %w", err)
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if dryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	_, err = s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.JSONPatchType, body, options)
+	switch {
+	case apierrs.IsInvalid(err), apierrs.IsConflict(err), apierrs.IsNotFound(err):
+		return problemf(http.StatusConflict, "%s %s has changed since it was looked at (attempt %d then): look at it again and repeat the request",
+			kind.Word(), u.GetName(), in.Release.Attempt)
+	case apierrs.IsForbidden(err):
+		return problemf(http.StatusConflict, "the cluster refuses the record on %s %s: %s", kind.Word(), u.GetName(), err)
+	case err != nil:
+		return fmt.Errorf("record a rollback of %s %s/%s: %w", kind.Kind, u.GetNamespace(), u.GetName(), err)
+	}
+	return nil
+}
+
+// dryRun says whether nothing is to be stored.
+func dryRun(c echo.Context) bool {
+	switch c.QueryParam("dryRun") {
+	case "", "false", "0":
+		return false
+	default:
+		return true
+	}
+}
+
+// badBody tells a body that is too long from one that does not read.
+func badBody(err error) error {
+	var limit *echo.HTTPError
+	if errors.As(err, &limit) {
+		return limit
+	}
+	return problemf(http.StatusBadRequest, `the body does not read (%s): send {"namespace":"...","deploymentName":"..."}`, err)
+}

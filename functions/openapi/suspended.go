@@ -1,0 +1,102 @@
+package openapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/breakwater-dev/breakwater/apis/change/history"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
+
+// suspendedAnswer lists what is suspended.
+type suspendedAnswer struct {
+	answer
+	Deployments []suspendedWorkload `json:"deployments"`
+}
+
+// suspendedWorkload is one of them. Of a StatefulSet or DaemonSet the names are
+// those of ControllerRevisions.
+type suspendedWorkload struct {
+	DeploymentName string `json:"deploymentName"`
+	Namespace      string `json:"namespace"`
+	// NowReplicaSet is the ReplicaSet of the template that it is at; empty
+	// while its controller has made none.
+	NowReplicaSet string `json:"nowReplicaSet"`
+	// HasSuccessVersion: there is a version to go back to.
+	HasSuccessVersion bool `json:"hasSuccessVersion"`
+	// SuccessReplicaSet is the ReplicaSet of that version; empty when its
+	// controller has it no more. The version can be gone back to all the same.
+	SuccessReplicaSet string `json:"successReplicaSet"`
+	SuccessVersion    string `json:"successVersion"`
+}
+
+// suspended answers GET /openapi/altershield/suspend/deployment. Without a
+// namespace it is about all of them, for those who may list all.
+func (s *service) suspended(c echo.Context) error {
+	ctx := c.Request().Context()
+	user, err := s.authenticate(c)
+	if err != nil {
+		return err
+	}
+	kind, err := kindOf(c.QueryParam("kind"))
+	if err != nil {
+		return err
+	}
+	namespace := c.QueryParam("namespace")
+	if namespace != "" {
+		if err := checkNamespace(namespace); err != nil {
+			return err
+		}
+	}
+	if err := s.mayList(ctx, user, kind, namespace); err != nil {
+		return err
+	}
+	out := suspendedAnswer{Deployments: []suspendedWorkload{}}
+	page := metav1.ListOptions{LabelSelector: v1alpha1.SuspendLabel, Limit: pageSize}
+	for {
+		list, err := s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(namespace).List(ctx, page)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+		for i := range list.Items {
+			one, err := s.describe(ctx, kind, &list.Items[i])
+			if err != nil {
+				return err
+			}
+			out.Deployments = append(out.Deployments, one)
+		}
+		if page.Continue = list.GetContinue(); page.Continue == "" {
+			break
+		}
+	}
+	out.Message = fmt.Sprintf("%d suspended", len(out.Deployments))
+	return c.JSON(http.StatusOK, out)
+}
+
+func (s *service) describe(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (suspendedWorkload, error) {
+	g, err := s.guarded(ctx, kind, u)
+	if err != nil {
+		return suspendedWorkload{}, err
+	}
+	templates, err := s.templates(ctx, g.Workload, u)
+	if err != nil {
+		return suspendedWorkload{}, err
+	}
+	out := suspendedWorkload{DeploymentName: g.Name, Namespace: g.Namespace}
+	if now, ok := history.Latest(templates, g.release.Version); ok {
+		out.NowReplicaSet = now.Name
+	}
+	if k, ok := g.newest(); ok {
+		out.HasSuccessVersion, out.SuccessVersion = true, k.Release.Version
+		if good, ok := history.Latest(templates, k.Release.Version); ok {
+			out.SuccessReplicaSet = good.Name
+		}
+	}
+	return out, nil
+}

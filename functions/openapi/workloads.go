@@ -1,0 +1,124 @@
+package openapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/breakwater-dev/breakwater/apis/change/history"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
+
+// kindOf returns the kind of a name; an empty one is Deployment.
+func kindOf(name string) (workload.Kind, error) {
+	if name == "" {
+		return workload.Deployment, nil
+	}
+	var known []string
+	for _, k := range workload.BuiltIn() {
+		if strings.EqualFold(k.Kind, name) {
+			return k, nil
+		}
+		known = append(known, k.Kind)
+	}
+	return workload.Kind{}, invalid("kind", name, "write "+strings.Join(known, ", ")+", or leave it out")
+}
+
+// checkNamespace returns a problem unless it can be the name of a namespace.
+func checkNamespace(name string) error {
+	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
+		return invalid("namespace", name, "write the name of a namespace: "+msgs[0])
+	}
+	return nil
+}
+
+// guarded is a workload and what it can go back to.
+type guarded struct {
+	*workload.Workload
+	release v1alpha1.Release
+	known   bool
+	// kept are the versions that succeeded, the latest first; failed those
+	// that did not pass their check the last time.
+	kept   []history.Kept
+	failed map[string]bool
+}
+
+// newest returns where to go back to, if anywhere.
+func (g *guarded) newest() (history.Kept, bool) {
+	return history.Newest(g.kept, g.release.Version, func(v string) bool { return g.failed[v] })
+}
+
+func (s *service) guarded(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (*guarded, error) {
+	w, err := workload.FromUnstructured(kind, u)
+	if err != nil {
+		return nil, err
+	}
+	g := &guarded{Workload: w, failed: map[string]bool{}}
+	g.release, g.known = v1alpha1.ReleaseOf(w.Annotations)
+	kept, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: history.Selector(w.UID).String()})
+	if err != nil {
+		return nil, fmt.Errorf("list what is kept of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+	}
+	g.kept = history.ReadAll(kept.Items, w.UID)
+	releases, err := s.Change.AppV1alpha1().ChangeWorkloads(w.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(w.Name)})
+	if err != nil {
+		return nil, fmt.Errorf("list the ChangeWorkloads of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+	}
+	for i := range releases.Items {
+		c := &releases.Items[i]
+		if c.Spec.WorkloadRef.UID == w.UID && c.Status.Phase == v1alpha1.WorkloadSuspend {
+			g.failed[c.Spec.Reversion] = true
+		}
+	}
+	return g, nil
+}
+
+// templates returns what the workload's controller has made of its templates.
+func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstructured.Unstructured) ([]history.Template, error) {
+	labels, _, err := unstructured.NestedMap(u.Object, "spec", "selector")
+	if err != nil {
+		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	matching, err := selectorOf(labels)
+	if err != nil {
+		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	if w.Kind.Revisions == workload.ReplicaSets {
+		sets, err := s.Dynamic.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(w.Namespace).List(ctx, matching)
+		if err != nil {
+			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
+		}
+		return history.OfReplicaSets(sets.Items, w)
+	}
+	revisions, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
+	if err != nil {
+		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
+	}
+	return history.OfControllerRevisions(revisions.Items, w)
+}
+
+// selectorOf turns a selector as it stands in an object into list options.
+func selectorOf(content map[string]any) (metav1.ListOptions, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return metav1.ListOptions{}, err
+	}
+	var labels metav1.LabelSelector
+	if err := json.Unmarshal(raw, &labels); err != nil {
+		return metav1.ListOptions{}, err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&labels)
+	if err != nil {
+		return metav1.ListOptions{}, err
+	}
+	return metav1.ListOptions{LabelSelector: selector.String()}, nil
+}
