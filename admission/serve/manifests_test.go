@@ -138,7 +138,7 @@ func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
 		"mutatingwebhookconfigurations":   Configuration,
 		"validatingwebhookconfigurations": Configuration,
 		"secrets":                         SecretName,
-		"leases":                          "webhook." + queueName + ".00-of-01",
+		"leases":                          "webhook." + queueName + ".01-of-02",
 	} {
 		if !slices.Contains(named[resource], want) {
 			t.Errorf("%s: %v does not have %s", resource, named[resource], want)

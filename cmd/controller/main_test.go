@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	_ "knative.dev/pkg/client/injection/ducks/duck/v1/addressable/fake"
 	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment/fake"
@@ -21,7 +22,6 @@ import (
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
 )
 
-// The Leases that Role controller names are called after the queues.
 func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 	ctx, cancel, _ := rtesting.SetupFakeContextWithCancel(t)
 	out := &outbox{}
@@ -38,6 +38,9 @@ func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 		if queue := "github.com.breakwater-dev.breakwater.reconciler." + name + ".Reconciler"; !queues[queue] {
 			t.Errorf("no queue %s among %v", queue, queues)
 		}
+	}
+	if diff := cmp.Diff(leases(t, queues), named(t)); diff != "" {
+		t.Errorf("Role controller in 110-controller-rbac.yaml does not name the Leases of these controllers (-needed +named):\n%s", diff)
 	}
 	// Nobody needs a ConfigMap to start.
 	if err := cmw.Start(ctx.Done()); err != nil {
