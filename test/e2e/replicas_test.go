@@ -1,0 +1,304 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"knative.dev/pkg/hash"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// anew is how long a Lease that was given up may take to be held again.
+const anew = 15 * time.Second
+
+// Two controllers are at work, and one is enough.
+func TestTwoControllers(t *testing.T) {
+	e := newEnvironment(t)
+	configure(t, e)
+	oneByOne(t, e, []spec{
+		{"both lead a part of the objects and work on it", bothWork},
+		{"when one dies in the middle of a release for good, the other ends it right", oneDies},
+		{"a namespace that is opted in while a leader dies is noticed", optedInWhileALeaderDies},
+	})
+	e.awaitDeployed(t, system, "controller")
+}
+
+// bothWork on the pods of one release, which either of them labels.
+func bothWork(t *testing.T, e *environment) {
+	e.share(t)
+	before := e.labelled(t)
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 20, gen.Simulated))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitClaims(t, "web")
+	await(t, soon, "both controllers have labelled pods", func(context.Context) error {
+		after := e.labelled(t)
+		working := 0
+		for pod, count := range after {
+			if count > before[pod] {
+				working++
+			}
+		}
+		if working != 2 {
+			return fmt.Errorf("before %v, after %v", before, after)
+		}
+		return nil
+	})
+}
+
+// oneDies: the leader of the release is killed while a batch is before the
+// judge, and never comes back.
+func oneDies(t *testing.T, e *environment) {
+	e.share(t)
+	n := e.guarded(t)
+	n.says(t,
+		double.CheckRule{Match: batch(4, double.Post), Then: after(4*time.Second, failed())},
+		double.CheckRule{Then: after(time.Second, double.Behaviour{})},
+	)
+	n.create(t, gen.Deployment("web", 6, gen.Simulated))
+	n.awaitBatch(t, rollout, "web", 4, "is before the judge", isBeforeTheJudge)
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, leader := e.leaderOf(t, "reconciler.changeworkload.", types.NamespacedName{Namespace: n.name, Name: c.Name})
+	e.killForGood(t, leader)
+
+	n.awaitFail(t, recovery, 4)
+	if got := e.holder(t, lease); got == "" || got == leader {
+		t.Errorf("%s is held by %q, want the one that is left", lease, got)
+	}
+	n.says(t)
+	n.repair(t, "web", "v2")
+	n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.awaitClaims(t, "web")
+}
+
+// optedInWhileALeaderDies: nobody sees the event that leads, so whoever leads
+// next has to find the namespace by itself.
+func optedInWhileALeaderDies(t *testing.T, e *environment) {
+	e.share(t)
+	n := e.unguarded(t)
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for _, name := range names {
+		n.create(t, gen.Deployment(name, 1, gen.Simulated))
+	}
+	for _, name := range names {
+		n.awaitAvailable(t, name)
+	}
+	_, leader := e.leaderOf(t, "reconciler.changeworkload.", types.NamespacedName{Namespace: n.name, Name: "a"})
+	e.killForGood(t, leader)
+	n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
+	for _, name := range names {
+		c := n.awaitPhase(t, recovery, name, v1alpha1.WorkloadSuccess)
+		if c.Spec.Attempt != 0 {
+			t.Errorf("what ran already as %s is attempt %d", name, c.Spec.Attempt)
+		}
+	}
+	for _, name := range names {
+		n.release(t, name, "v2")
+	}
+	for _, name := range names {
+		n.awaitPhase(t, recovery, name, v1alpha1.WorkloadSuccess)
+		n.awaitClaims(t, name)
+	}
+}
+
+// leases returns the Leases of the controllers.
+func (e *environment) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
+	list, err := e.kube.CoordinationV1().Leases(system).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool {
+		return !strings.HasPrefix(l.Name, "controller.") || !strings.HasSuffix(l.Name, "-of-02")
+	}), nil
+}
+
+// holderOf returns the pod that holds a Lease; empty when nobody does.
+func holderOf(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	pod, _, _ := strings.Cut(*l.Spec.HolderIdentity, "_")
+	return pod
+}
+
+// share waits until both controllers hold Leases of every kind that has two. Who
+// comes first takes what it gets; taking half of that away lets them draw lots
+// again.
+func (e *environment) share(t *testing.T) {
+	t.Helper()
+	e.awaitDeployed(t, system, "controller")
+	var drawn time.Time
+	await(t, recovery, "both controllers hold Leases of pods", func(ctx context.Context) error {
+		all, err := e.leases(ctx)
+		if err != nil {
+			return err
+		}
+		pods, err := e.pods(ctx, component("controller"))
+		if err != nil {
+			return err
+		}
+		live := sets.New[string]()
+		for i := range pods {
+			live.Insert(pods[i].Name)
+		}
+		held, holders := sets.New[string](), sets.New[string]()
+		for i := range all {
+			holder := holderOf(&all[i])
+			if !live.Has(holder) {
+				return fmt.Errorf("%s is held by %q", all[i].Name, holder)
+			}
+			held.Insert(holder)
+			if strings.Contains(all[i].Name, ".reconciler.pod.") {
+				holders.Insert(holder)
+			}
+		}
+		if len(holders) == 2 && len(live) == 2 {
+			return nil
+		}
+		if time.Since(drawn) > anew {
+			drawn = time.Now()
+			if err := e.drawLots(ctx, all); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("%d Leases are held by %v, those of pods by %v", len(all), sets.List(held), sets.List(holders))
+	})
+}
+
+// drawLots takes every first bucket away from its leader.
+func (e *environment) drawLots(ctx context.Context, all []coordinationv1.Lease) error {
+	for i := range all {
+		if !strings.Contains(all[i].Name, ".00-of-") {
+			continue
+		}
+		_, err := e.kube.CoordinationV1().Leases(system).Patch(ctx, all[i].Name, types.MergePatchType,
+			[]byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaderOf returns the Lease of the bucket that a key is in, and who holds it.
+func (e *environment) leaderOf(t *testing.T, reconciler string, key types.NamespacedName) (lease, pod string) {
+	t.Helper()
+	all, err := e.leases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := sets.New[string]()
+	for i := range all {
+		if strings.Contains(all[i].Name, reconciler) {
+			names.Insert(all[i].Name)
+		}
+	}
+	if len(names) != 2 {
+		t.Fatalf("the Leases of %s are %v", reconciler, sets.List(names))
+	}
+	lease = hash.NewBucketSet(names).Owner(key.String())
+	return lease, e.holder(t, lease)
+}
+
+func (e *environment) holder(t *testing.T, lease string) string {
+	t.Helper()
+	l, err := e.kube.CoordinationV1().Leases(system).Get(t.Context(), lease, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holderOf(l)
+}
+
+// killForGood kills a controller and has no other come in its place until the
+// end of the test.
+func (e *environment) killForGood(t *testing.T, name string) {
+	t.Helper()
+	scale := func(ctx context.Context, replicas int) error {
+		_, err := e.kube.AppsV1().Deployments(system).Patch(ctx, "controller", types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+		return err
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := scale(ctx, 2); err != nil {
+			t.Errorf("bring the second controller back: %v", err)
+		}
+	})
+	// Of two pods the ReplicaSet controller removes the one that costs less.
+	pod, err := e.kube.CoreV1().Pods(system).Patch(t.Context(), name, types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"-100"}}}`, corev1.PodDeletionCost), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	how, err := e.killPod(t.Context(), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s %s: %s", time.Now().Format("15:04:05.000"), name, how)
+	if err := scale(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	await(t, rollout, name+" is gone", func(ctx context.Context) error {
+		pod, err := e.kube.CoreV1().Pods(system).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrs.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		case pod.DeletionTimestamp != nil:
+			return nil
+		}
+		return fmt.Errorf("it is %s", pod.Status.Phase)
+	})
+}
+
+// labelled returns how many pods each controller has labelled as finished,
+// from its metrics.
+func (e *environment) labelled(t *testing.T) map[string]int {
+	t.Helper()
+	pods, err := e.pods(t.Context(), component("controller"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for i := range pods {
+		raw, err := e.kube.CoreV1().Pods(system).ProxyGet("http", pods[i].Name, "9090", "metrics", nil).DoRaw(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[pods[i].Name] = 0
+		for line := range strings.Lines(string(raw)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+			if !strings.HasPrefix(name, "breakwater_pods_finished_total") {
+				continue
+			}
+			count, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[pods[i].Name] += int(count)
+		}
+	}
+	return out
+}
