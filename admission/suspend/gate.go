@@ -73,6 +73,11 @@ func (g *Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 func Gather(ctx context.Context, c admission.Change, s settings.Settings, history History) Input {
 	in := Facts(c)
 	in.Blocking = s.Blocking
+	return lookUp(ctx, in, c, history)
+}
+
+// lookUp asks the history if it decides.
+func lookUp(ctx context.Context, in Input, c admission.Change, history History) Input {
 	if !in.Suspended || !in.TemplateChanged || in.ByController {
 		return in
 	}

@@ -73,6 +73,9 @@ func (s *Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if patch, err = after.Patch(c.New); err != nil {
 		return "", nil, "", err
 	}
+	if would := suspend.Shadow(ctx, c, s.Settings(), s.History); would.Outcome == suspend.Refuse {
+		return v1alpha1.ReasonShadow, patch, "shadow: without it, this update would have been refused: " + would.Message, nil
+	}
 	return outcome(d, gate), patch, pointless(in), nil
 }
 
