@@ -223,6 +223,36 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 	}
 }
 
+func TestARequestLeavesTheAPIServerForTheReleaseCheck(t *testing.T) {
+	for name, tc := range map[string]struct {
+		create   bool
+		user     string
+		old, new func(object, object)
+		want     bool
+	}{
+		"when a workload is created":                   {create: true, want: true},
+		"when one without labels is created":           {create: true, new: bare, want: true},
+		"when the template changes":                    {new: releases, want: true},
+		"when the template of a suspended one changes": {old: held, new: all(held, releases), want: true},
+		"not when it is scaled":                        {new: func(_, spec object) { spec["replicas"] = int64(5) }},
+		"not when it is labelled":                      {new: label("team", "a")},
+		"not when it is paused":                        {new: func(_, spec object) { spec["paused"] = true }},
+		"not when our controller rolls back":           {user: v1alpha1.ControllerUser, new: releases},
+		"not when our controller touches it":           {user: v1alpha1.ControllerUser},
+		"not when it is written again as it was":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			operation, old := "UPDATE", any(deployment(tc.old))
+			if tc.create {
+				operation, old = "CREATE", nil
+			}
+			match(t, validatingManifest, "vrelease.kb.io", object{
+				"request": request(operation, user(tc.user)), "object": deployment(tc.new), "oldObject": old,
+			}, tc.want)
+		})
+	}
+}
+
 func TestAnOpsConfigInfoLeavesTheAPIServerWhenItsSpecChanges(t *testing.T) {
 	config := func(content string) object { return object{"spec": object{"type": "isBranch", "content": content}} }
 	for name, tc := range map[string]struct {

@@ -3,7 +3,8 @@ package events
 import "k8s.io/apimachinery/pkg/types"
 
 // ReleaseDenied is the data of TypeReleaseDenied: an update of a suspended
-// workload was refused.
+// workload, or a release that did not pass its check, was refused. Reason says
+// which.
 type ReleaseDenied struct {
 	// RequestUID is the uid of the admission request.
 	RequestUID types.UID `json:"requestUid"`

@@ -30,8 +30,8 @@ const (
 	TypeChangeWorkloadRolledBack = "dev.breakwater.changeworkload.rolledback.v1"
 	TypeChangeWorkloadBypassed   = "dev.breakwater.changeworkload.bypassed.v1"
 
-	// TypeReleaseDenied: an update of a suspended workload was refused. Data
-	// is ReleaseDenied.
+	// TypeReleaseDenied: an update of a suspended workload, or a release that
+	// did not pass its check, was refused. Data is ReleaseDenied.
 	TypeReleaseDenied = "dev.breakwater.release.denied.v1"
 )
 

@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/history"
 	"github.com/breakwater-dev/breakwater/admission/opsconfig"
+	"github.com/breakwater-dev/breakwater/admission/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/admission/version"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
@@ -74,10 +75,17 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 	if err != nil {
 		return nil, err
 	}
-	return admission.NewMux(otel.Meter(meterName), handlers(store.Get, known, newRecorder(ctx, kubeclient.Get(ctx)), sender))
+	recorder := newRecorder(ctx, kubeclient.Get(ctx))
+	all := handlers(store.Get, known, recorder, sender)
+	all[releasecheck.Webhook], err = newReleaseCheck(ctx, store.Get, known, recorder, sender)
+	if err != nil {
+		return nil, err
+	}
+	return admission.NewMux(otel.Meter(meterName), all)
 }
 
-// handlers are all of our webhooks, by name.
+// handlers are our webhooks, by name, but that of the release check, which needs
+// more than they do.
 func handlers(in func() settings.Settings, known suspend.History, recorder record.EventRecorder, sender suspend.Sender) map[string]admission.Handler {
 	all := map[string]admission.Handler{
 		opsconfig.DefaultingWebhook: opsconfig.Defaulter{},

@@ -13,6 +13,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/admission/releasecheck"
+	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -58,6 +60,7 @@ func common(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 
 func TestEveryWebhookOfTheManifestsIsServedAndNoOther(t *testing.T) {
 	served := handlers(settings.Default, admissiontest.History{}, nil, nil)
+	served[releasecheck.Webhook] = &releasecheck.Check{}
 	for _, w := range common(t) {
 		if _, ok := served[w.Name]; !ok {
 			t.Errorf("%s is not served", w.Name)
@@ -133,6 +136,9 @@ func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
 				named[resource] = append(named[resource], rule.ResourceNames...)
 			}
 		}
+	}
+	if !slices.Contains(named["secrets"], altershield.SecretName) {
+		t.Errorf("the token is not among the secrets %v", named["secrets"])
 	}
 	for resource, want := range map[string]string{
 		"mutatingwebhookconfigurations":   Configuration,

@@ -33,6 +33,7 @@ type sending struct {
 
 type orderRecord struct {
 	ID, Biz, Platform, Scene, State string
+	Namespace, Workload             string
 	Apps                            []string
 	Emergency                       bool
 }
@@ -121,6 +122,7 @@ func (d *Double) restoreOrder(r orderRecord) {
 	}
 	*o = order{
 		id: r.ID, biz: r.Biz, platform: r.Platform, scene: r.Scene, apps: r.Apps, emergency: r.Emergency, state: r.State,
+		namespace: r.Namespace, workload: r.Workload,
 	}
 }
 
@@ -148,6 +150,7 @@ func (d *Double) keepOrder(o *order) {
 	}
 	d.keep(record{Order: &orderRecord{
 		ID: o.id, Biz: o.biz, Platform: o.platform, Scene: o.scene, State: o.state, Apps: o.apps, Emergency: o.emergency,
+		Namespace: o.namespace, Workload: o.workload,
 	}})
 }
 

@@ -43,6 +43,7 @@ func (d *Double) syncStart(key orderKey, in form) result {
 	} else {
 		said.Msg = timedOutMsg
 	}
+	d.keepNode(n)
 	answer := done("success", syncDomain{OrderID: o.id, NodeID: n.id, URL: urlOf("node", n.id), Verdict: said})
 	answer.after = takes
 	return answer

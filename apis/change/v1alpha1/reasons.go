@@ -89,6 +89,11 @@ const (
 	ReasonReleaseCheckFailed = "ReleaseCheckFailed"
 	// ReasonReleaseUnchecked: the server said neither pass nor fail of a release.
 	ReasonReleaseUnchecked = "ReleaseUnchecked"
+	// ReasonServerMisconfigured: how the server is reached is configured wrong.
+	ReasonServerMisconfigured = "ServerMisconfigured"
+	// ReasonTooManyQuestions: so many releases were asked about at once that
+	// this one was not.
+	ReasonTooManyQuestions = "TooManyQuestions"
 
 	// ReasonUndelivered: an event about the object reached no function. What
 	// waits for it is sent again by its reconciler.

@@ -1,0 +1,175 @@
+package releasecheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/semaphore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+const (
+	// atOnce is how many questions one process asks at a time. A server that
+	// is slow must not fill the webhook with requests that wait for it.
+	atOnce = 16
+	// head is how much earlier than us the server is to give up, so that we
+	// hear of its time-out instead of one of our own; at most half of the time.
+	head = 250 * time.Millisecond
+	// retrieveTime is how long the server may take to confirm a pass that came
+	// without rules.
+	retrieveTime = 400 * time.Millisecond
+)
+
+// Question is what the server is asked.
+type Question struct {
+	Namespace  string
+	APIVersion string
+	Kind       string
+	Name       string
+	AppName    string
+	Release    v1alpha1.Release
+	// User is the name under which the API server knows the author.
+	User string
+	// Timeout is how long the answer may take.
+	Timeout time.Duration
+}
+
+// params is what a person at the server reads of a question, and what its
+// rules see.
+type params struct {
+	Namespace    string `json:"namespace"`
+	WorkloadType string `json:"workloadType"`
+	WorkloadName string `json:"workloadName"`
+	Revision     string `json:"revision"`
+	Attempt      int64  `json:"attempt"`
+	User         string `json:"user"`
+}
+
+// Server asks the AlterShield server. How it is reached is read anew for each
+// question, so that a change counts at once; the client, with its connections
+// and its limits, is kept while that stays the same.
+type Server struct {
+	core     typedcorev1.CoreV1Interface
+	clients  altershield.Clients
+	slots    *semaphore.Weighted
+	clock    clock.PassiveClock
+	answered metric.Int64Counter
+	took     metric.Float64Histogram
+}
+
+// NewServer returns a Server; options are for tests.
+func NewServer(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter metric.Meter, options ...altershield.Option) (*Server, error) {
+	answered, err := meter.Int64Counter("breakwater.releasecheck.questions",
+		metric.WithDescription("Questions about releases, by what the answer counts as and why."))
+	if err != nil {
+		return nil, fmt.Errorf("create metric: %w", err)
+	}
+	took, err := meter.Float64Histogram("breakwater.releasecheck.duration", metric.WithUnit("s"),
+		metric.WithDescription("How long a release waited for the answer, by what it counts as."),
+		metric.WithExplicitBucketBoundaries(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5))
+	if err != nil {
+		return nil, fmt.Errorf("create metric: %w", err)
+	}
+	return &Server{
+		core: core, clock: clock, answered: answered, took: took,
+		clients: altershield.Clients{Options: options}, slots: semaphore.NewWeighted(atOnce),
+	}, nil
+}
+
+// Ask returns the answer to a question. There always is one: what goes wrong
+// is no verdict, and says why.
+func (s *Server) Ask(ctx context.Context, q Question) v1alpha1.ReleaseCheckStatus {
+	begin := s.clock.Now()
+	status := v1alpha1.ReleaseCheckStatus{Attempt: q.Release.Attempt}
+	said := s.ask(ctx, q, &status)
+	now := s.clock.Now()
+	status.Outcome, status.Reason, status.Message = said.Outcome, said.Reason, clip(said.Message)
+	status.Time = metav1.NewMicroTime(now)
+	outcome := attribute.String("outcome", string(said.Outcome))
+	s.answered.Add(ctx, 1, metric.WithAttributes(outcome, attribute.String("reason", said.Reason)))
+	s.took.Record(ctx, now.Sub(begin).Seconds(), metric.WithAttributes(outcome))
+	return status
+}
+
+func (s *Server) ask(ctx context.Context, q Question, status *v1alpha1.ReleaseCheckStatus) Said {
+	config, wrong := s.config(ctx)
+	if wrong != nil {
+		return *wrong
+	}
+	status.OrderID = altershield.ReleaseOrderID(config.ClusterName, q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
+	asking, cancel := context.WithTimeout(ctx, q.Timeout)
+	defer cancel()
+	if err := s.slots.Acquire(asking, 1); err != nil {
+		return none(v1alpha1.ReasonTooManyQuestions, fmt.Sprintf("%d releases are being asked about, and none was answered within %s", atOnce, q.Timeout))
+	}
+	defer s.slots.Release(1)
+	client := s.clients.For(config.ForReleaseCheck())
+	a, err := client.CheckRelease(asking, questionOf(q, status.OrderID, s.clock.Now()))
+	if err != nil {
+		return Unanswered(err)
+	}
+	status.NodeID, status.URL = a.NodeID, a.URL
+	return Judge(a, a.Unjudged && s.retrieved(ctx, client, status))
+}
+
+// config returns how the server is reached, or why it is not.
+func (s *Server) config(ctx context.Context) (altershield.Config, *Said) {
+	fail := func(reason string, err error) (altershield.Config, *Said) {
+		said := none(reason, err.Error())
+		return altershield.Config{}, &said
+	}
+	cm, secret, err := altershield.ReadConfig(ctx, s.core)
+	if err != nil {
+		return fail(v1alpha1.ReasonServerUnreachable, err)
+	}
+	config, err := altershield.ParseConfig(cm, secret)
+	switch {
+	case err != nil:
+		return fail(v1alpha1.ReasonServerMisconfigured, err)
+	case !config.Configured():
+		return fail(v1alpha1.ReasonNoServer, errors.New("release-check is enabled, but no server is configured: set base-url in ConfigMap "+altershield.ConfigMapName))
+	case config.ReleaseCheckSceneKey == "":
+		return fail(v1alpha1.ReasonServerMisconfigured, errors.New("release-check is enabled, but release-check-scene-key is missing in ConfigMap "+
+			altershield.ConfigMapName+": set the key of a change scene of generation 1"))
+	}
+	return config, nil
+}
+
+func questionOf(q Question, orderID string, now time.Time) altershield.CheckRelease {
+	name := q.Namespace + "/" + q.Name
+	return altershield.CheckRelease{
+		OrderID:   orderID,
+		Title:     fmt.Sprintf("Release of %s %s, version %s, attempt %d", q.Kind, name, q.Release.Version, q.Release.Attempt),
+		Apps:      []string{q.AppName},
+		Contents:  []altershield.Content{{Type: q.Kind, Name: name}},
+		Params:    params{q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt, q.User},
+		Timeout:   q.Timeout - min(head, q.Timeout/2),
+		StartTime: now,
+	}
+}
+
+// retrieved says whether the server confirms a pass that came without a rule.
+func (s *Server) retrieved(ctx context.Context, client *altershield.Client, status *v1alpha1.ReleaseCheckStatus) bool {
+	ctx, cancel := context.WithTimeout(ctx, retrieveTime)
+	defer cancel()
+	a, err := client.Retrieve(ctx, altershield.Retrieve{OrderID: status.OrderID, NodeID: status.NodeID, Stage: v1alpha1.StagePre})
+	return err == nil && a.Passed()
+}
+
+// clip shortens a message to what a ReleaseCheck takes, which counts characters.
+func clip(message string) string {
+	const limit = 1024
+	if r := []rune(message); len(r) > limit {
+		return string(r[:limit-3]) + "..."
+	}
+	return message
+}

@@ -1,0 +1,77 @@
+package releasecheck
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+)
+
+func answered(outcome v1alpha1.Outcome) v1alpha1.ReleaseCheckStatus {
+	return v1alpha1.ReleaseCheckStatus{Outcome: outcome, Attempt: 1, Time: metav1.NewMicroTime(noon)}
+}
+
+func TestTheFirstAnswerThatIsKeptIsTheAnswer(t *testing.T) {
+	q := Question{Namespace: "default", Kind: "Deployment", Name: "sleep", Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
+	for name, conflict := range map[string]bool{"when it is the first": false, "when an older one is replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			first := newRecord(q, answered(v1alpha1.OutcomeFail))
+			client := fake.NewSimpleClientset(first)
+			var before *v1alpha1.ReleaseCheck
+			if conflict {
+				before = newRecord(q, answered(v1alpha1.OutcomeNone))
+				client.PrependReactor("update", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrs.NewConflict(v1alpha1.Resource("releasechecks"), first.Name, errors.New("changed"))
+				})
+			}
+			got, err := Records{client.AppV1alpha1()}.Keep(t.Context(), q, before, answered(v1alpha1.OutcomePass))
+			if err != nil || got.Outcome != v1alpha1.OutcomeFail {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatCannotBeKeptCountsAllTheSame(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, fails)
+	w.change.PrependReactor("*", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewForbidden(v1alpha1.Resource("releasechecks"), "", errors.New("the namespace is being terminated"))
+	})
+	if got := w.Admit(t.Context(), release(t)); got.Response.Allowed || got.Decision != "ReleaseCheckFailed" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOldAnswersAreDeleted(t *testing.T) {
+	at := func(name string, created, answer time.Duration) *v1alpha1.ReleaseCheck {
+		c := &v1alpha1.ReleaseCheck{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", CreationTimestamp: metav1.NewTime(noon.Add(-created))}}
+		if answer > 0 {
+			c.Status.Time = metav1.NewMicroTime(noon.Add(-answer))
+		}
+		return c
+	}
+	client := fake.NewSimpleClientset(
+		at("old", 2*Kept, Kept), at("asked-again", 2*Kept, Kept-time.Second), at("new", time.Hour, time.Hour), at("odd", Kept, 0))
+	if err := (Records{client.AppV1alpha1()}).Sweep(t.Context(), noon); err != nil {
+		t.Fatal(err)
+	}
+	left, err := client.AppV1alpha1().ReleaseChecks("default").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, c := range left.Items {
+		names[c.Name] = true
+	}
+	if len(names) != 2 || !names["asked-again"] || !names["new"] {
+		t.Errorf("%v are left", names)
+	}
+}

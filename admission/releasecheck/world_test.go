@@ -1,0 +1,144 @@
+package releasecheck
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/events/eventstest"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+// world is a cluster with a server, and one webhook of it.
+type world struct {
+	*Check
+	double   *double.Double
+	kube     *kubefake.Clientset
+	change   *fake.Clientset
+	clock    *clocktesting.FakePassiveClock
+	told     *record.FakeRecorder
+	sent     *eventstest.Recorder
+	settings settings.Settings
+}
+
+const token = "secret"
+
+// newWorld connects a webhook with a double over loopback; data replaces keys
+// of config-altershield.
+func newWorld(t *testing.T, data map[string]string) *world {
+	t.Helper()
+	w := &world{
+		clock: clocktesting.NewFakePassiveClock(noon), told: record.NewFakeRecorder(100), sent: &eventstest.Recorder{},
+		settings: settings.Default(), change: fake.NewSimpleClientset(),
+	}
+	w.settings.ReleaseCheck = 500 * time.Millisecond
+	w.double = double.NewDouble(double.Options{
+		Tokens: map[string]string{"breakwater": token}, Scene: "scene", Generation1Scene: "release",
+	})
+	server := httptest.NewServer(w.double.Handler())
+	t.Cleanup(server.Close)
+	t.Cleanup(w.double.Close)
+	config := map[string]string{
+		"base-url": server.URL, "platform": "breakwater", "tenant-code": "tenant", "change-scene-key": "scene",
+		"release-check-scene-key": "release", "cluster-name": "one", "qps": "1000", "burst": "1000",
+	}
+	for key, value := range data {
+		config[key] = value
+	}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}
+	}
+	w.kube = kubefake.NewClientset(
+		&corev1.ConfigMap{ObjectMeta: meta(altershield.ConfigMapName), Data: config},
+		&corev1.Secret{ObjectMeta: meta(altershield.SecretName), Data: map[string][]byte{altershield.TokenKey: []byte(token)}})
+	w.Check = w.webhook(t)
+	return w
+}
+
+// webhook returns another webhook of the same cluster.
+func (w *world) webhook(t *testing.T) *Check {
+	t.Helper()
+	s, err := NewServer(w.kube.CoreV1(), w.clock, sdkmetric.NewMeterProvider().Meter("test"), altershield.WithPause(time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Check{
+		Kinds: workload.BuiltIn, Settings: func() settings.Settings { return w.settings }, History: admissiontest.History{},
+		Server: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.told, Sender: w.sent, Clock: w.clock,
+	}
+}
+
+// says sets what the double says of releases.
+func (w *world) says(t *testing.T, then string) {
+	t.Helper()
+	w.script(t, `{"checks":[{"match":{"step":"RELEASE"},"then":`+then+`}]}`)
+}
+
+func (w *world) script(t *testing.T, script string) {
+	t.Helper()
+	s, err := double.ParseScript([]byte(script))
+	if err == nil {
+		err = w.double.SetScript(s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asked is how often the server was asked about a release.
+func (w *world) asked() int {
+	n := 0
+	for _, c := range w.double.Log().Calls {
+		if c.Action == "submitAndStartChangeExecOrder" {
+			n++
+		}
+	}
+	return n
+}
+
+// record returns the only ReleaseCheck; nil when there is none.
+func (w *world) record(t *testing.T) *v1alpha1.ReleaseCheck {
+	t.Helper()
+	all, err := w.change.AppV1alpha1().ReleaseChecks("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) > 1 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if len(all.Items) == 0 {
+		return nil
+	}
+	return &all.Items[0]
+}
+
+// events returns what was written to the workload, and forgets it.
+func (w *world) events() []string {
+	var all []string
+	for {
+		select {
+		case e := <-w.told.Events:
+			all = append(all, e)
+		default:
+			return all
+		}
+	}
+}
+
+// release is a change of the template that is asked about.
+func release(t *testing.T) *admissionv1.AdmissionRequest {
+	t.Helper()
+	build := admissiontest.Deployment
+	return admissiontest.Request(t, build(admissiontest.Stamped(2)), build(admissiontest.Stamped(2), admissiontest.Image("busybox:2")))
+}
