@@ -1,10 +1,11 @@
 // Package admission is what the webhooks share: how a request is handed to the
 // decision that it is for, how it is read, answered, patched and counted. The
 // decisions themselves are packages of their own: version (mdeployment.kb.io),
-// suspend (vdeployment.kb.io), opsconfig.
+// suspend (vdeployment.kb.io), releasecheck (vrelease.kb.io), opsconfig.
 //
-// Nothing here writes to the cluster, and a handler answers from what the
-// request and caches say; an answer is the same however often one request is
+// A handler answers from what the request and caches say and writes nothing to
+// the cluster. releasecheck is the exception: it asks the AlterShield server,
+// and keeps the answer. An answer is the same however often one request is
 // asked.
 package admission
 

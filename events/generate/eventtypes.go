@@ -40,7 +40,7 @@ func entries() map[string]entry {
 		events.TypeChangeWorkloadFailed:     {fromChangeWorkload, "The change-control server did not take a release: it is not judged. Subject: the workload."},
 		events.TypeChangeWorkloadRolledBack: {fromChangeWorkload, "A release was rolled back. Subject: the workload."},
 		events.TypeChangeWorkloadBypassed:   {fromChangeWorkload, "A user's repair or rollback was admitted to a suspended workload. Subject: the workload."},
-		events.TypeReleaseDenied:            {fromWorkload, "An update of a suspended workload was refused. Subject: the workload."},
+		events.TypeReleaseDenied:            {fromWorkload, "A release was refused: its workload is suspended, or its check did not pass. Subject: the workload."},
 	}
 }
 

@@ -20,11 +20,12 @@ const baseURL = "base-url"
 // required of a server.
 func configuration() map[string]string {
 	return map[string]string{
-		baseURL:            URL,
-		"platform":         Platform,
-		"tenant-code":      "demo",
-		"change-scene-key": "breakwater",
-		"cluster-name":     "embedded",
+		baseURL:                   URL,
+		"platform":                Platform,
+		"tenant-code":             "demo",
+		"change-scene-key":        "breakwater",
+		"release-check-scene-key": "breakwater-release",
+		"cluster-name":            "embedded",
 	}
 }
 

@@ -1,0 +1,366 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// The server is asked about a release before it is admitted.
+func TestTheReleaseCheck(t *testing.T) {
+	e := newEnvironment(t)
+	configure(t, e)
+	oneByOne(t, e, []spec{
+		{"while it is disabled the server is not asked", withoutTheReleaseCheck},
+	})
+	e.set(t, v1alpha1.ConfigReleaseCheck, "1s")
+	e.awaitReleaseCheck(t)
+	sideBySide(t, e, []spec{
+		{"a release that the server passes is admitted, and its version is not asked about again", aReleaseCheckThatPasses},
+		{"a release that the server fails is refused with the reason, and another one is admitted", aReleaseCheckThatFails},
+		{"a release that nobody judged in time is admitted with a warning", aReleaseCheckThatTimesOut},
+		{"a dry run is not asked about, and says so", aDryRunOfARelease},
+		{"a StatefulSet and a DaemonSet are asked about", otherKindsOfReleases},
+		{"a way back and a repair are not asked about", waysOutOfARelease},
+	})
+	e.set(t, v1alpha1.ConfigReleaseCheckNoVerdict, "Fail")
+	e.awaitRefusalsUnchecked(t)
+	oneByOne(t, e, []spec{
+		{"a release that nobody judged in time is refused where the policy says so", aReleaseCheckThatTimesOutAndFails},
+		{"a version that passed is not asked about again by a webhook that was started since", aReleaseCheckBeforeARestart},
+	})
+}
+
+// set enables an OpsConfigInfo for the time of the test.
+func (e *environment) set(t *testing.T, of v1alpha1.ConfigType, content string) {
+	t.Helper()
+	configs := e.change.OpsConfigInfoes(system)
+	name := string(of)
+	if err := configs.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrs.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := configs.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err := configs.Create(t.Context(), &v1alpha1.OpsConfigInfo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.OpsConfigInfoSpec{Type: of, Content: content, Enable: true},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notAsked is what a dry run is told.
+const notAsked = "the server was not asked, because this is a dry run"
+
+// awaitReleaseCheck waits until every replica of the webhook would ask.
+func (e *environment) awaitReleaseCheck(t *testing.T) {
+	t.Helper()
+	n := e.guarded(t)
+	await(t, settingsInForce, "the release check is in force", func(context.Context) error {
+		for range 6 {
+			if r := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, notAsked) {
+				return fmt.Errorf("%s", r)
+			}
+		}
+		return nil
+	})
+}
+
+// awaitRefusalsUnchecked waits until every replica of the webhook refuses a
+// release that nobody judged. Each question is about another Deployment.
+func (e *environment) awaitRefusalsUnchecked(t *testing.T) {
+	t.Helper()
+	n := e.guarded(t)
+	asked := 0
+	await(t, soon, "the policy is in force", func(context.Context) error {
+		for range 4 {
+			asked++
+			if r := n.submit(t, gen.Deployment(fmt.Sprint("web-", asked), 0, gen.Simulated)); r.Code == 0 {
+				return fmt.Errorf("%s", r)
+			}
+		}
+		return nil
+	})
+}
+
+// aboutReleases has the double answer questions about releases of this
+// namespace.
+func (n *namespace) aboutReleases(t *testing.T, then double.Behaviour) {
+	t.Helper()
+	n.says(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: then})
+}
+
+// questions is how often the double was asked about a release of this namespace.
+func (n *namespace) questions(t *testing.T) int {
+	t.Helper()
+	log, err := n.judge.Log(t.Context(), n.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, c := range log.Calls {
+		if c.Action == "submitAndStartChangeExecOrder" {
+			asked++
+		}
+	}
+	return asked
+}
+
+// checkQuestions compares how often the double was asked.
+func (n *namespace) checkQuestions(t *testing.T, want int) {
+	t.Helper()
+	if got := n.questions(t); got != want {
+		t.Errorf("the server was asked about %d releases, want %d", got, want)
+	}
+}
+
+// submit applies a Deployment, however that ends.
+func (n *namespace) submit(t *testing.T, d *appsv1.Deployment, args ...string) kubectl.Result {
+	t.Helper()
+	raw, err := yaml.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := n.kubectl.Feed(t.Context(), string(raw), append([]string{"apply", "-f", "-"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// checkAnswer compares how kubectl ended and what it said.
+func checkAnswer(t *testing.T, r kubectl.Result, code int, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(r.Stderr, w) {
+			t.Errorf("the answer does not say %q", w)
+		}
+	}
+	if r.Code != code || t.Failed() {
+		t.Errorf("want code %d, got:\n%s", code, r)
+	}
+}
+
+// answer returns the one answer about a release that is kept.
+func (n *namespace) answer(t *testing.T) v1alpha1.ReleaseCheckStatus {
+	t.Helper()
+	kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(kept.Items) != 1 {
+		t.Fatalf("%d answers are kept, want 1", len(kept.Items))
+	}
+	return kept.Items[0].Status
+}
+
+func withoutTheReleaseCheck(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.aboutReleases(t, failed())
+	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	n.checkQuestions(t, 0)
+	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
+		t.Errorf("%d answers are kept (%v), want none", len(kept.Items), err)
+	}
+}
+
+func aReleaseCheckThatPasses(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
+	r := n.submit(t, gen.Deployment("web", 1, gen.Simulated))
+	checkAnswer(t, r, 0)
+	if strings.Contains(r.Stderr, "Warning") {
+		t.Errorf("a pass is warned of:\n%s", r)
+	}
+	n.checkQuestions(t, 1)
+	if a := n.answer(t); a.Outcome != v1alpha1.OutcomePass || a.Attempt != 1 || a.NodeID == "" {
+		t.Errorf("kept is %+v", a)
+	}
+	// What is scaled or labelled is no release.
+	n.run(t, "scale", "deployment", "web", "--replicas=2")
+	n.run(t, "label", "deployment", "web", "team=a")
+	n.run(t, "delete", "deployment", "web", "--cascade=foreground")
+	n.aboutReleases(t, failed())
+	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	n.checkQuestions(t, 1)
+}
+
+func aReleaseCheckThatFails(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
+	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	before := n.deployment(t, "web")
+	n.aboutReleases(t, failed())
+	second := gen.Deployment("web", 1, gen.Simulated, gen.Release("v2"))
+	refusal := []string{
+		"Error from server (ReleaseCheckFailed)", `admission webhook "vrelease.kb.io" denied the request: release check of deployment web`,
+		"error rate: " + errorRate, "change the pod template, or apply it again after",
+	}
+	checkAnswer(t, n.submit(t, second), 1, refusal...)
+	if after := n.deployment(t, "web"); after.Generation != before.Generation {
+		t.Error("a refused release changed the Deployment")
+	}
+	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseCheckFailed, errorRate)
+	// The same again is the same question, and has the same answer.
+	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
+	checkAnswer(t, n.submit(t, second), 1, refusal...)
+	n.checkQuestions(t, 2)
+	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated, gen.Release("v3"))), 0)
+	n.checkQuestions(t, 3)
+	// A person overrules the server.
+	kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range kept.Items {
+		if kept.Items[i].Status.Outcome == v1alpha1.OutcomeFail {
+			n.run(t, "patch", "releasecheck", kept.Items[i].Name, "--type=merge", "-p", `{"status":{"outcome":"Pass"}}`)
+		}
+	}
+	checkAnswer(t, n.submit(t, second), 0)
+	n.checkQuestions(t, 3)
+}
+
+// checkTimedOut compares what is kept and told of a release that nobody judged.
+func (n *namespace) checkTimedOut(t *testing.T) {
+	t.Helper()
+	if a := n.answer(t); a.Outcome != v1alpha1.OutcomeNone || a.Reason != v1alpha1.ReasonTimedOut {
+		t.Errorf("kept is %+v", a)
+	}
+	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseUnchecked, "did not end in time")
+	n.checkQuestions(t, 1)
+}
+
+func aReleaseCheckThatTimesOut(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	// Without a rule the double does what the published server does.
+	began := time.Now()
+	r := n.submit(t, gen.Deployment("web", 1, gen.Simulated))
+	checkAnswer(t, r, 0, "Warning: admitted unchecked: release check of deployment web")
+	t.Logf("the release waited %s for a server that does not answer", time.Since(began).Round(10*time.Millisecond))
+	n.checkTimedOut(t)
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+}
+
+func aReleaseCheckThatTimesOutAndFails(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 1,
+		"Error from server (ReleaseUnchecked)", "release check of deployment web", "did not end in time")
+	n.checkTimedOut(t)
+}
+
+func aDryRunOfARelease(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.aboutReleases(t, failed())
+	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"), 0, notAsked)
+	n.checkQuestions(t, 0)
+	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
+		t.Errorf("%d answers are kept (%v), want none", len(kept.Items), err)
+	}
+}
+
+func otherKindsOfReleases(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.aboutReleases(t, failed())
+	d := gen.Deployment("web", 1, gen.Simulated)
+	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
+		object := map[string]any{
+			"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": "web"},
+			"spec": map[string]any{"selector": d.Spec.Selector, "template": d.Spec.Template},
+		}
+		if kind == "StatefulSet" {
+			object["spec"].(map[string]any)["serviceName"] = "web"
+		}
+		raw, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := n.kubectl.Feed(t.Context(), string(raw), "apply", "-f", "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkAnswer(t, r, 1, "release check of "+strings.ToLower(kind)+" web", errorRate)
+	}
+	n.checkQuestions(t, 2)
+}
+
+func waysOutOfARelease(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
+	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.release(t, "web", "v2")
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	p := n.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	n.judgeByHand(t, p, "fail", "find error")
+	n.awaitDeployment(t, soon, "web", "suspended", isSuspended)
+	n.aboutReleases(t, failed())
+	n.repair(t, "web", "v3")
+	n.checkQuestions(t, 2)
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, soon, "web", "free", isFree)
+	// The next one is not over when it is gone back from.
+	open := double.CheckRule{Then: double.Behaviour{Never: true}}
+	n.says(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: double.Behaviour{Verdict: "pass"}}, open)
+	n.release(t, "web", "v4")
+	n.checkQuestions(t, 3)
+	n.says(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: failed()}, open)
+	if err := n.patch(t.Context(), "web", releaseOf("v3")); err != nil {
+		t.Errorf("the way back to a version that succeeded: %v", err)
+	}
+	n.checkQuestions(t, 3)
+}
+
+func aReleaseCheckBeforeARestart(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
+	n.create(t, gen.Deployment("web", 0, gen.Simulated))
+	n.run(t, "delete", "deployment", "web")
+	before, err := e.kube.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := map[types.UID]bool{}
+	for i := range before.Items {
+		gone[before.Items[i].UID] = true
+	}
+	n.run(t, "rollout", "restart", "deployment", "webhook", "-n", system)
+	n.run(t, "rollout", "status", "deployment", "webhook", "-n", system, "--timeout", recovery.String())
+	await(t, recovery, "no webhook of before is left", func(ctx context.Context) error {
+		now, err := e.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
+		if err != nil {
+			return err
+		}
+		for i := range now.Items {
+			if gone[now.Items[i].UID] {
+				return errors.New(now.Items[i].Name)
+			}
+		}
+		return nil
+	})
+	n.aboutReleases(t, failed())
+	checkAnswer(t, n.submit(t, gen.Deployment("web", 0, gen.Simulated)), 0)
+	n.checkQuestions(t, 1)
+}
