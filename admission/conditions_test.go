@@ -233,7 +233,7 @@ func TestARequestLeavesTheAPIServerForTheReleaseCheck(t *testing.T) {
 		"when a workload is created":                   {create: true, want: true},
 		"when one without labels is created":           {create: true, new: bare, want: true},
 		"when the template changes":                    {new: releases, want: true},
-		"when the template of a suspended one changes": {old: held, new: all(held, releases), want: true},
+		"when the template of a suspended one changes": {old: suspended, new: all(suspended, releases), want: true},
 		"not when it is scaled":                        {new: func(_, spec object) { spec["replicas"] = int64(5) }},
 		"not when it is labelled":                      {new: label("team", "a")},
 		"not when it is paused":                        {new: func(_, spec object) { spec["paused"] = true }},
