@@ -242,12 +242,12 @@ func TestARequestLeavesTheAPIServerForTheReleaseCheck(t *testing.T) {
 		"not when it is written again as it was":       {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			operation, old := "UPDATE", any(deployment(tc.old))
+			operation, old := "UPDATE", any(workload(tc.old))
 			if tc.create {
 				operation, old = "CREATE", nil
 			}
 			match(t, validatingManifest, "vrelease.kb.io", object{
-				"request": request(operation, user(tc.user)), "object": deployment(tc.new), "oldObject": old,
+				"request": request(operation, user(tc.user)), "object": workload(tc.new), "oldObject": old,
 			}, tc.want)
 		})
 	}
