@@ -116,15 +116,21 @@ type stageOf struct {
 func waitFor(in Input, s stageOf) Decision {
 	sub := in.ChangePod.Status.SubmissionOf(s.stage)
 	answered := sub != nil && sub.AnsweredTime != nil
+	// A finish that met with no error counts as taken: its answer is written
+	// only when its verdict takes its time.
+	taken := answered || (s.stage == v1alpha1.StagePost && sub != nil && sub.Error == nil)
 	d := Decision{Phase: s.wait, Since: s.begun, Wake: s.stage}
-	if answered {
+	switch {
+	case answered:
 		d = Decision{Phase: s.submitted, Since: sub.AnsweredTime.Time}
+	case taken:
+		d = Decision{Phase: s.submitted, Since: sub.IntentTime.Time, Wake: s.stage}
 	}
 	d.Deadline = d.Since.Add(s.timeout)
 	if in.Now.Before(d.Deadline) {
 		return d
 	}
-	if answered {
+	if taken {
 		// Function submit asks the server once more before nobody has judged.
 		end := d.Deadline.Add(retrieveGrace)
 		if in.Now.Before(end) {

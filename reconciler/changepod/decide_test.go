@@ -62,6 +62,9 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		hold      = v1alpha1.NoVerdictHold
 		fail      = v1alpha1.NoVerdictFail
 	)
+	sent := func(s *v1alpha1.ChangePodStatus) {
+		s.Submissions = append(s.Submissions, v1alpha1.Submission{Stage: post, IntentTime: metav1.NewMicroTime(t0), Attempts: 1})
+	}
 	all := func(p v1alpha1.NoVerdictPolicy) settings.Settings { return settings.Settings{NoVerdict: p} }
 	type want struct {
 		Phase, Message v1alpha1.PodPhase
@@ -89,6 +92,8 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		"a PRE word that says nothing goes on to POST":        {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.PodPostWait, "", post}},
 		"a PRE fail ends it":                                  {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
 		"a finish that was answered waits for POST":           {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.PodPostSubmitted, "", ""}},
+		"a finish that was sent waits, and its answer":        {batch: batch(verdict(pre, "pass"), sent), want: want{v1alpha1.PodPostSubmitted, "", post}},
+		"a finish whose answer is not written times out":      {batch: batch(verdict(pre, "pass"), sent), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
 		"no answer to the finish in time ends it":             {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
 		"no POST verdict after asking ends it":                {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
 		"a POST pass ends it":                                 {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},

@@ -86,7 +86,7 @@ func aReleaseThatPasses(t *testing.T, e *environment) {
 }
 
 // checkOrder checks what the server was told of a release that passed: one
-// order, and a start and a finish of each batch.
+// order, and a start and a finish of it and of each batch.
 func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 	t.Helper()
 	log, err := n.judge.Log(t.Context(), n.name)
@@ -100,7 +100,8 @@ func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 		}
 	}
 	for action, want := range map[string]int{
-		"submitChangeExecOrder": 1, "submitChangeExecBatchStartNotify": 10, "submitChangeFinishNotify": 10,
+		"submitChangeExecOrder": 1, "submitChangeExecOrderStartNotify": 1,
+		"submitChangeExecBatchStartNotify": 10, "submitChangeFinishNotify": 11,
 	} {
 		if calls[action] != want {
 			t.Errorf("the server took %d calls %s, want %d", calls[action], action, want)

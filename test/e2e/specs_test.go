@@ -72,6 +72,25 @@ func TestWithAServer(t *testing.T) {
 	})
 }
 
+// The order as a whole, batches, and what nobody judged.
+func TestTheOrder(t *testing.T) {
+	e := newEnvironment(t)
+	configure(t, e)
+	sideBySide(t, e, []spec{
+		{"the order is opened, started, finished and closed, each once", anOrderToItsEnd},
+		{"a fail of the order before the change holds the release until a person says pass", anOrderThatFailsBefore},
+		{"a fail of the order after the change holds the release, and a way back rolls it back", anOrderThatFailsAfter},
+		{"the order of a release that is replaced is cancelled", anOrderThatIsReplaced},
+		{"a release that is scaled while it runs is a Success, and a pod that is replaced is judged anew", aReleaseThatIsScaled},
+	})
+	oneByOne(t, e, []spec{
+		{"what nobody judged follows the policy of its stage", noVerdictAStage},
+		{"a verdict that never comes ends by the policy, and says so", aVerdictThatNeverComes},
+		{"batches are a per cent of the replicas, and what is left over is judged", batchesOfPerCent},
+		{"releases go on without a person when the server is back", aServerThatIsAway},
+	})
+}
+
 // When parts die or are away, a release ends later, and right.
 func TestThroughFailures(t *testing.T) {
 	e := newEnvironment(t)

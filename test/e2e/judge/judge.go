@@ -43,6 +43,10 @@ func (j *Judge) Says(ctx context.Context, namespace string, rules ...double.Chec
 	defer j.mu.Unlock()
 	rules = slices.Clone(rules)
 	for i := range rules {
+		if rules[i].Match.Step == "ORDER" {
+			rules[i].Match.Order = part(namespace) // an order says nothing else of where it is from
+			continue
+		}
 		rules[i].Match.Namespace = namespace
 	}
 	j.checks[namespace] = rules

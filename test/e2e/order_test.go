@@ -1,0 +1,366 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// wholeOrder matches the check of the order as a whole at a stage.
+func wholeOrder(stage double.Stage) double.Match { return double.Match{Step: "ORDER", Stage: stage} }
+
+// overrule is what a person types to overrule a verdict of the order.
+const overrule = `{"status":{"orderResult":{"verdict":"pass","message":"checked by hand"}}}`
+
+// actions are the calls that the server took for an order, those to batches apart.
+func (n *namespace) actions(ctx context.Context, order string) ([]string, error) {
+	log, nodes, err := n.judge.About(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	var batches []string
+	for _, node := range nodes {
+		if node.Step == "BATCH" {
+			batches = append(batches, node.ID)
+		}
+	}
+	var out []string
+	for _, call := range log.Calls {
+		about := strings.Contains(call.Action, "Batch") || call.Action == "submitChangeEventAction" || slices.Contains(batches, call.Node)
+		if call.Order == order && call.Code == "000" && !about {
+			out = append(out, call.Action)
+		}
+	}
+	return out, nil
+}
+
+// awaitClosed waits until the server has an order in its end.
+func (n *namespace) awaitClosed(t *testing.T, order, state string) {
+	t.Helper()
+	await(t, soon, "order "+order+" is closed as "+state, func(ctx context.Context) error {
+		log, err := n.judge.Log(ctx, n.name)
+		if err != nil {
+			return err
+		}
+		for _, call := range log.Calls {
+			if call.Order == order && call.Action == "finishChangeExecOrderAction" && call.Code == "000" {
+				if strings.Contains(string(call.Body), fmt.Sprintf("%q", state)) {
+					return nil
+				}
+				return fmt.Errorf("it was closed with %s", call.Body)
+			}
+		}
+		return fmt.Errorf("it was not closed")
+	})
+}
+
+// anOrderToItsEnd is opened, started, finished and closed, each once.
+func anOrderToItsEnd(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: double.Behaviour{Lag: metav1.Duration{Duration: 5 * time.Second}}})
+	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.awaitPasses(t, "web", 3)
+	await(t, soon, "the order as a whole is before the judge", func(ctx context.Context) error {
+		c, err := n.current(ctx, "web")
+		if err != nil {
+			return err
+		}
+		if cond := c.Status.GetCondition(apis.ConditionSucceeded); c.Status.Phase != v1alpha1.WorkloadRunning || cond == nil || cond.Reason != v1alpha1.ReasonOrderChecking {
+			return fmt.Errorf("%q, %+v", c.Status.Phase, cond)
+		}
+		return nil
+	})
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
+		t.Errorf("condition OrderJudged is %+v, want True", cond)
+	}
+	n.awaitClosed(t, c.Spec.OrderID, "SUCCESS")
+	got, err := n.actions(t.Context(), c.Spec.OrderID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"submitChangeExecOrder", "submitChangeExecOrderStartNotify", "submitChangeFinishNotify", "finishChangeExecOrderAction"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the calls were %v, want %v", got, want)
+	}
+}
+
+// anOrderThatFailsBefore holds the release, until a person says pass.
+func anOrderThatFailsBefore(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.says(t, double.CheckRule{Match: wholeOrder(double.Pre), Then: failed()})
+	n.release(t, "web", "v2")
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, soon, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
+	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonOrderFailed || !strings.Contains(cond.Message, errorRate) {
+		t.Errorf("condition OrderJudged is %+v, want False because the %s", cond, errorRate)
+	}
+	if len(c.Status.DefenseCheckFailPods) != 0 {
+		t.Errorf("pods failed: %+v", c.Status.DefenseCheckFailPods)
+	}
+	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+	n.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overrule)
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+}
+
+// anOrderThatFailsAfter all of its pods passed holds, and is rolled back.
+func anOrderThatFailsAfter(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: failed()})
+	n.release(t, "web", "v2")
+	bad := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	if got := bad.Status.Counts; got.Passed != 2 || got.Failed != 0 {
+		t.Errorf("the counts are %+v, want two pods that passed", got)
+	}
+	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	n.says(t)
+	n.release(t, "web", "v1") // the way back is admitted
+	n.awaitClosed(t, bad.Spec.OrderID, "ROLLBACK")
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+}
+
+// anOrderThatIsReplaced is cancelled.
+func anOrderThatIsReplaced(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.says(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
+	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.awaitBatch(t, rollout, "web", 1, "is started", func(p *v1alpha1.ChangePod) bool { return p.Status.ChangePodID != "" })
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.says(t)
+	n.release(t, "web", "v2")
+	n.awaitClosed(t, c.Spec.OrderID, "CANCEL")
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+}
+
+// aReleaseThatIsScaled up and down while it runs ends in Success, and a pod
+// that is replaced meanwhile is judged anew.
+func aReleaseThatIsScaled(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.release(t, "web", "v2")
+	first := n.awaitBatch(t, rollout, "web", 1, "is over", isDone)
+	n.run(t, "scale", "deployment", "web", "--replicas=6")
+	n.awaitBatch(t, rollout, "web", 2, "is over", isDone)
+	gone := first.Spec.PodInfos[0].Pod
+	n.run(t, "delete", "pod", gone, "--wait=false")
+	n.awaitBatch(t, rollout, "web", 3, "is over", isDone)
+	n.run(t, "scale", "deployment", "web", "--replicas=5")
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
+		t.Errorf("the counts are %+v, want 5 pods that were judged and passed", got)
+	}
+	if slices.ContainsFunc(c.Status.DefenseCheckPassPods, func(p v1alpha1.PodSummary) bool { return p.Pod == gone }) {
+		t.Errorf("pod %s is gone and counts", gone)
+	}
+	n.awaitClaims(t, "web")
+}
+
+// setting makes a value count for the time of the test.
+func (e *environment) setting(t *testing.T, kind v1alpha1.ConfigType, content string) {
+	t.Helper()
+	configs := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+	_, err := configs.Create(t.Context(), &v1alpha1.OpsConfigInfo{
+		ObjectMeta: metav1.ObjectMeta{Name: "e2e-" + strings.ToLower(string(kind)), Labels: map[string]string{testLabel: "true"}},
+		Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Content: content, Enable: true},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := configs.Delete(ctx, "e2e-"+strings.ToLower(string(kind)), metav1.DeleteOptions{}); err != nil {
+			t.Errorf("take %s back: %v", kind, err)
+		}
+	})
+	await(t, soon, string(kind)+" is in force", func(ctx context.Context) error {
+		c, err := configs.Get(ctx, "e2e-"+strings.ToLower(string(kind)), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if cond := c.Status.GetCondition(apis.ConditionReady); !cond.IsTrue() {
+			return fmt.Errorf("condition Ready is %+v", cond)
+		}
+		return nil
+	})
+}
+
+// noVerdictAStage follows the policy of the stage that nobody judged.
+func noVerdictAStage(t *testing.T, e *environment) {
+	e.setting(t, v1alpha1.ConfigNoVerdictPre, "Fail")
+	e.setting(t, v1alpha1.ConfigNoVerdictPost, "Hold")
+	e.setting(t, v1alpha1.ConfigNoVerdictOrder, "Hold")
+
+	before := e.guarded(t)
+	before.says(t, double.CheckRule{Match: batch(1, double.Pre), Then: double.Behaviour{Verdict: "inconc"}})
+	before.create(t, gen.Deployment("web", 1, gen.Simulated))
+	after := e.guarded(t)
+	after.says(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Verdict: "inconc"}})
+	after.create(t, gen.Deployment("web", 1, gen.Simulated))
+	whole := e.guarded(t)
+	whole.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: double.Behaviour{Verdict: "inconc"}})
+	whole.create(t, gen.Deployment("web", 1, gen.Simulated))
+
+	c := before.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonUnjudgedFail {
+		t.Errorf("condition Judged is %+v, want False: nobody judged", cond)
+	}
+	after.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
+	after.judgeByHand(t, after.awaitBatch(t, soon, "web", 1, "is over", isDone), "pass", "checked by hand")
+	after.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c = whole.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
+	whole.awaitEvent(t, c.Name, v1alpha1.ReasonUnjudgedHold, "order as a whole")
+	whole.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overrule)
+	whole.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+}
+
+// awaitHeldUnjudged waits until a release runs on and says that nobody judged.
+func (n *namespace) awaitHeldUnjudged(t *testing.T, condition apis.ConditionType) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found *v1alpha1.ChangeWorkload
+	await(t, rollout, "the release waits because nobody judged", func(ctx context.Context) error {
+		c, err := n.current(ctx, "web")
+		if err != nil {
+			return err
+		}
+		found = c
+		cond := c.Status.GetCondition(condition)
+		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonUnjudgedHold && c.Status.Phase == v1alpha1.WorkloadRunning {
+			return nil
+		}
+		return fmt.Errorf("%q, %+v", c.Status.Phase, c.Status.Conditions)
+	})
+	return found
+}
+
+// aVerdictThatNeverComes ends by the policy after its time, and says so. The
+// server may well have judged: that a fail was called back to nobody looks the
+// same from here.
+func aVerdictThatNeverComes(t *testing.T, e *environment) {
+	e.setting(t, v1alpha1.ConfigPostTimeout, "3s")
+	lost := failed()
+	lost.Lost = true
+	batchLost, orderNever := e.guarded(t), e.guarded(t)
+	batchLost.says(t, double.CheckRule{Match: batch(1, double.Post), Then: lost})
+	batchLost.create(t, gen.Deployment("web", 1, gen.Simulated))
+	orderNever.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: double.Behaviour{Never: true}})
+	orderNever.create(t, gen.Deployment("web", 1, gen.Simulated))
+
+	c := batchLost.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
+		t.Errorf("condition Judged is %+v, counts %+v; want that nobody judged", cond, c.Status.Counts)
+	}
+	p := batchLost.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonTimedOut {
+		t.Errorf("condition Judged of the batch is %+v", cond)
+	}
+	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonTimedOut, "nobody judged, no-verdict is Pass")
+	c = orderNever.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonUnjudgedPass {
+		t.Errorf("condition OrderJudged is %+v", cond)
+	}
+	if c.Status.Counts.Unjudged != 0 {
+		t.Errorf("the pods were judged, and counts are %+v", c.Status.Counts)
+	}
+}
+
+// batchesOfPerCent are full, or what is left over, and numbered.
+func batchesOfPerCent(t *testing.T, e *environment) {
+	configs := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+	branch := func(ctx context.Context, enable bool, content string) error {
+		c, err := configs.Get(ctx, "branch", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c.Spec.Enable, c.Spec.Content = enable, content
+		_, err = configs.Update(ctx, c, metav1.UpdateOptions{})
+		return err
+	}
+	if err := branch(t.Context(), true, "40"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := branch(ctx, false, "10"); err != nil {
+			t.Errorf("take isBranch back: %v", err)
+		}
+	})
+	e.setting(t, v1alpha1.ConfigWaitThreshold, "5s")
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 5, gen.Simulated))
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	pods, err := n.changePods(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged := 0
+	for i, p := range pods {
+		judged += len(p.Spec.PodInfos)
+		last := i == len(pods)-1
+		if len(p.Spec.PodInfos) > 2 || int(p.Spec.BatchNo) != i || p.Spec.Last != last || int(p.Spec.TotalBatches) < i+1 {
+			t.Errorf("batch %d of %d has %d pods: %+v", i, len(pods), len(p.Spec.PodInfos), p.Spec)
+		}
+	}
+	if judged != 5 || c.Status.Counts.Passed != 5 || len(pods) < 3 {
+		t.Errorf("%d pods in %d batches, counts %+v", judged, len(pods), c.Status.Counts)
+	}
+	// A release whose pods do not come says so, and goes on when they do.
+	n.create(t, gen.Deployment("late", 1, gen.Simulated, func(d *appsv1.Deployment) { d.Spec.Paused = true }))
+	n.awaitPhase(t, rollout, "late", v1alpha1.WorkloadTimeOutPre)
+	n.run(t, "rollout", "resume", "deployment", "late")
+	n.awaitPhase(t, rollout, "late", v1alpha1.WorkloadSuccess)
+}
+
+// aServerThatIsAway holds releases up; when it is back they end as if nothing
+// had been, and nobody has done anything.
+func aServerThatIsAway(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	back := e.stop(t, judge.Namespace, "altershield")
+	n.release(t, "web", "v2")
+	await(t, rollout, "the release says that the server is away", func(ctx context.Context) error {
+		c, err := n.current(ctx, "web")
+		if err != nil {
+			return err
+		}
+		if o := c.Status.Order; o == nil || o.Error == nil || o.Error.Reason != v1alpha1.ReasonServerUnreachable {
+			return fmt.Errorf("order is %+v", o)
+		}
+		return nil
+	})
+	observe(t, 15*time.Second) // longer than the breaker's pause
+	back()
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {
+		t.Errorf("the counts are %+v, want 3 pods that were judged", got)
+	}
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
+		t.Errorf("condition OrderJudged is %+v, want True", cond)
+	}
+}
