@@ -51,7 +51,7 @@ func bypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, gate
 		kind = v1alpha1.BypassRepair
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
-	record, err := json.Marshal(v1alpha1.Bypass{Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt})
+	record, err := json.Marshal(v1alpha1.Bypass{Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Freeze: freeze(c.Old.Annotations)})
 	if err != nil {
 		return fmt.Errorf("record the bypass: %w", err)
 	}
@@ -59,6 +59,16 @@ func bypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, gate
 	m.SetLabel(v1alpha1.SuspendLabel, suspended)
 	resume(m, c, c.Old.Annotations)
 	return nil
+}
+
+// freeze is what somebody had suspended the workload with before its check
+// failed. The record of the hold goes, and with it who knows.
+func freeze(annotations map[string]string) string {
+	var hold v1alpha1.Hold
+	if err := json.Unmarshal([]byte(annotations[v1alpha1.HoldAnnotation]), &hold); err == nil {
+		return hold.Freeze
+	}
+	return ""
 }
 
 // resume ends a hold: the record of it goes, and the field that stops the
@@ -73,9 +83,6 @@ func resume(m *admission.Mutation, c admission.Change, recorded map[string]strin
 	var hold v1alpha1.Hold
 	if err := json.Unmarshal([]byte(raw), &hold); err != nil {
 		hold = v1alpha1.Hold{}
-	}
-	if hold.Former == nil && hold.Paused {
-		hold.Former = true
 	}
 	m.Hold = c.New.Resume(hold.Former)
 }

@@ -77,7 +77,7 @@ func TestTheStamperWrites(t *testing.T) {
 			want: build(stamped(1)), says: Released,
 		},
 		"no end of a pause that a saved one had before it was held": {
-			new:  build(held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"paused":true}`)),
+			new:  build(held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
 			want: build(stamped(1), paused(true)), says: Released,
 		},
 		"no end of a pause that was never ours": {
@@ -163,8 +163,8 @@ func TestTheStamperWrites(t *testing.T) {
 			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRepairAdmitted,
 		},
 		"the repair of one that was paused before it was held": {
-			old:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"paused":true}`)),
-			new:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"paused":true}`), asks, image("busybox:2")),
+			old:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
+			new:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`), asks, image("busybox:2")),
 			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), says: v1alpha1.ReasonRepairAdmitted,
 		},
 		"the repair of one whose hold does not read": {

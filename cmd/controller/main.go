@@ -18,10 +18,10 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/reconciler/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
-	"github.com/breakwater-dev/breakwater/reconciler/deployment"
 	"github.com/breakwater-dev/breakwater/reconciler/history"
 	"github.com/breakwater-dev/breakwater/reconciler/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/reconciler/pod"
+	"github.com/breakwater-dev/breakwater/reconciler/workload"
 )
 
 // component names the process in logs, metrics, Leases and config-logging.
@@ -43,7 +43,7 @@ func main() {
 // controllers are the constructors of all that runs here.
 func controllers(out *outbox) []injection.ControllerConstructor {
 	return []injection.ControllerConstructor{
-		deployment.NewController,
+		workload.NewController,
 		opsconfiginfo.NewController,
 		history.NewController,
 		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	_ "knative.dev/pkg/client/injection/ducks/duck/v1/addressable/fake"
 	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
-	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
@@ -34,7 +34,7 @@ func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 		}
 		queues[impl.Name] = true
 	}
-	for _, name := range []string{"changepod", "changeworkload", "deployment", "history", "opsconfiginfo", "pod"} {
+	for _, name := range []string{"changepod", "changeworkload", "history", "opsconfiginfo", "pod", "workload"} {
 		if queue := "github.com.breakwater-dev.breakwater.reconciler." + name + ".Reconciler"; !queues[queue] {
 			t.Errorf("no queue %s among %v", queue, queues)
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // example is the key that explains all others.
@@ -33,6 +34,10 @@ func TestConfigMapsSayWhatTheirReadersUnderstand(t *testing.T) {
 		}},
 		"leader election": {"202-config-leader-election.yaml", func(data map[string]string) error {
 			_, err := leaderelection.NewConfigFromMap(data)
+			return err
+		}},
+		"kinds of workloads": {"211-config-workloads.yaml", func(data map[string]string) error {
+			_, err := workload.Kinds(data)
 			return err
 		}},
 		"the AlterShield server": {"220-config-altershield.yaml", func(data map[string]string) error {

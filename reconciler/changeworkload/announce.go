@@ -7,19 +7,19 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/events"
 )
 
 // announce tells of a status that was written: CloudEvents for machines, one
 // Kubernetes Event a transition for people.
-func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, deployment *appsv1.Deployment, d Decision) error {
+func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
 	old := in.ChangeWorkload.Status.Phase
 	if d.Reason == v1alpha1.ReasonBaseline {
 		return nil // nothing happened to anybody
@@ -32,7 +32,7 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 		verbs = append(verbs, events.VerbStarted)
 		if b := bypassOf(in); b != nil {
 			verbs = append(verbs, events.VerbBypassed)
-			announceBypass(ctx, deployment, b)
+			announceBypass(ctx, w, b)
 		}
 	}
 	switch next.Status.Phase {
@@ -44,13 +44,13 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 		verbs = append(verbs, events.VerbProgressed)
 	case v1alpha1.WorkloadSuccess:
 		verbs = append(verbs, events.VerbSucceeded)
-		record(ctx, next, deployment, corev1.EventTypeNormal, d)
+		record(ctx, next, w, corev1.EventTypeNormal, d)
 	case v1alpha1.WorkloadSuspend:
 		verbs = append(verbs, events.VerbSuspended)
-		record(ctx, next, deployment, corev1.EventTypeWarning, d)
+		record(ctx, next, w, corev1.EventTypeWarning, d)
 	case v1alpha1.WorkloadFailed:
 		verbs = append(verbs, events.VerbFailed)
-		record(ctx, next, deployment, corev1.EventTypeWarning, d)
+		record(ctx, next, w, corev1.EventTypeWarning, d)
 	}
 	r.announceUnjudgedOrder(ctx, in, next, d)
 	for _, verb := range verbs {
@@ -169,32 +169,32 @@ func bypassReason(b *v1alpha1.Bypass) string {
 	return v1alpha1.ReasonRepairAdmitted
 }
 
-func announceBypass(ctx context.Context, d *appsv1.Deployment, b *v1alpha1.Bypass) {
-	controller.GetEventRecorder(ctx).Eventf(d, corev1.EventTypeNormal, bypassReason(b),
-		"%s by %s was admitted although the Deployment is suspended", b.Kind, b.User)
+func announceBypass(ctx context.Context, w *workload.Workload, b *v1alpha1.Bypass) {
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, bypassReason(b),
+		"%s by %s was admitted although the %s is suspended", b.Kind, b.User, w.Kind.Kind)
 }
 
 // announceAction tells of a hold that began or ended.
-func announceAction(ctx context.Context, d *appsv1.Deployment, c *v1alpha1.ChangeWorkload, action Action) {
+func announceAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action) {
 	recorder := controller.GetEventRecorder(ctx)
 	switch {
-	case action == ActionHold && inProgress(d):
-		recorder.Eventf(d, corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
-			"a check of version %s failed: the roll-out is paused and further releases are refused; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+	case action == ActionHold && w.InProgress:
+		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
+			"a check of version %s failed: the roll-out is stopped and further releases are refused; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionHold:
-		recorder.Eventf(d, corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
+		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
 			"a check of version %s failed: further releases are refused; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
-	case action == ActionResume && d.Labels[v1alpha1.SuspendLabel] != "":
-		recorder.Eventf(d, corev1.EventTypeNormal, v1alpha1.ReasonResumed,
+	case action == ActionResume && w.Labels[v1alpha1.SuspendLabel] != "":
+		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
 			"version %s is judged good: the suspension is over", c.Spec.Reversion)
 	}
 }
 
-func record(ctx context.Context, c *v1alpha1.ChangeWorkload, d *appsv1.Deployment, eventType string, decision Decision) {
+func record(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, eventType string, decision Decision) {
 	recorder := controller.GetEventRecorder(ctx)
 	recorder.Event(c, eventType, decision.Reason, decision.Detail)
 	if eventType == corev1.EventTypeNormal {
-		return // the Deployment's own Events are for what somebody has to act on
+		return // the workload's own Events are for what somebody has to act on
 	}
-	recorder.Eventf(d, eventType, decision.Reason, "ChangeWorkload %s: %s", c.Name, decision.Detail)
+	recorder.Eventf(w.Reference(), eventType, decision.Reason, "ChangeWorkload %s: %s", c.Name, decision.Detail)
 }

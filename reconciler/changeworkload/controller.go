@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
-	kubeclient "knative.dev/pkg/client/injection/kube/client"
-	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
+	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection/clients/dynamicclient"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -28,6 +28,8 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds"
+	"github.com/breakwater-dev/breakwater/reconciler/revision"
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
@@ -39,33 +41,32 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 	logger := logging.FromContext(ctx)
 	changeWorkloads := changeworkloadinformer.Get(ctx).Informer()
 	changePods := changepodinformer.Get(ctx).Informer()
-	replicaSets := replicasetinformer.Get(ctx).Informer()
-	pods := podinformer.Get(ctx).Informer()
+	workloads := kinds.Get(ctx)
 	must := func(err error) {
 		if err != nil {
 			logger.Panicw("set up the controller of ChangeWorkloads", "error", err)
 		}
 	}
-	for _, in := range []cache.SharedIndexInformer{changeWorkloads, changePods, replicaSets, pods} {
-		must(in.AddIndexers(cache.Indexers{byController: controllerOf}))
-	}
+	revisions, err := revision.New(ctx)
+	must(err)
+	must(revision.Index(changeWorkloads))
+	must(revision.Index(changePods))
 
 	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.orders.unjudged",
 		metric.WithDescription("Releases whose order as a whole nobody judged, by what no-verdict says."))
 	must(err)
 	r := &Reconciler{
-		slots:       lru.New(maxSlots),
-		unjudged:    unjudged,
-		kube:        kubeclient.Get(ctx),
-		client:      changeclient.Get(ctx),
-		deployments: deploymentinformer.Get(ctx).Lister(),
-		namespaces:  namespaceinformer.Get(ctx).Lister(),
-		replicaSets: replicaSets.GetIndexer(),
-		pods:        pods.GetIndexer(),
-		changePods:  changePods.GetIndexer(),
-		sender:      sender,
-		wakeups:     wakeup.New(wakeup.Clock(ctx)),
-		clock:       wakeup.Clock(ctx),
+		slots:      lru.New(maxSlots),
+		unjudged:   unjudged,
+		dynamic:    dynamicclient.Get(ctx),
+		client:     changeclient.Get(ctx),
+		workloads:  workloads,
+		revisions:  revisions,
+		namespaces: namespaceinformer.Get(ctx).Lister(),
+		changePods: changePods.GetIndexer(),
+		sender:     sender,
+		wakeups:    wakeup.New(wakeup.Clock(ctx)),
+		clock:      wakeup.Clock(ctx),
 	}
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Facts of others stand in the same status: see statuspatch.
@@ -84,41 +85,45 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 	}
 	watch(changeWorkloads, controller.HandleAll(impl.Enqueue))
 	watch(changePods, controller.HandleAll(impl.EnqueueControllerOf))
-	watch(deploymentinformer.Get(ctx).Informer(), controller.HandleAll(func(obj any) {
-		// All of its versions: the old ones learn that they are old.
-		d, ok := deleted(obj).(*appsv1.Deployment)
-		if !ok {
-			return
-		}
-		own, err := owned[*v1alpha1.ChangeWorkload](changeWorkloads.GetIndexer(), d.UID)
+	// All versions of a workload: the old ones learn that they are old.
+	enqueueAll := func(uid types.UID) {
+		own, err := revision.Owned[*v1alpha1.ChangeWorkload](changeWorkloads.GetIndexer(), uid)
 		if err != nil {
-			logger.Errorw("watch Deployments", "error", err)
+			logger.Errorw("find the ChangeWorkloads of a workload", "error", err)
 		}
 		for _, c := range own {
 			impl.Enqueue(c)
 		}
-	}))
-	enqueueSet := func(obj any) {
+	}
+	must(workloads.Handle(controller.HandleAll(func(obj any) {
+		if w := kinds.Deleted(obj); w != nil {
+			enqueueAll(w.UID)
+		}
+	})))
+	watch(replicasetinformer.Get(ctx).Informer(), controller.HandleAll(func(obj any) {
 		if rs, ok := deleted(obj).(*appsv1.ReplicaSet); ok {
 			if key, ok := releaseOf(rs); ok {
 				impl.EnqueueKey(key)
 			}
 		}
-	}
-	watch(replicaSets, controller.HandleAll(enqueueSet))
-	sets := replicasetinformer.Get(ctx).Lister()
+	}))
+	watch(revisioninformer.Get(ctx).Informer(), controller.HandleAll(func(obj any) {
+		if r, ok := deleted(obj).(*appsv1.ControllerRevision); ok {
+			if owner := metav1.GetControllerOfNoCopy(r); owner != nil {
+				enqueueAll(owner.UID)
+			}
+		}
+	}))
 	enqueuePod := func(obj any) {
 		p, ok := deleted(obj).(*corev1.Pod)
 		if !ok {
 			return
 		}
-		if ref := metav1.GetControllerOf(p); ref != nil && ref.Kind == "ReplicaSet" {
-			if rs, err := sets.ReplicaSets(p.Namespace).Get(ref.Name); err == nil {
-				enqueueSet(rs)
-			}
+		if of, release, known := revisions.Of(p); known {
+			impl.EnqueueKey(types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)})
 		}
 	}
-	watch(pods, cache.ResourceEventHandlerFuncs{
+	watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueuePod,
 		UpdateFunc: func(before, after any) {
 			if podMatters(before, after) {
@@ -142,7 +147,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
 	owner := metav1.GetControllerOf(rs)
 	version := rs.Annotations[v1alpha1.VersionKey]
-	if owner == nil || owner.Kind != "Deployment" || version == "" {
+	if owner == nil || version == "" {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(owner.Name, version)}, true

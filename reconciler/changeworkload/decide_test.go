@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
@@ -222,29 +221,6 @@ func TestAStaleViewNeverClaimsAPodTwice(t *testing.T) {
 	in := release(2, finished(1, 1))
 	if got := v1alpha1.ChangePodName("a--x--v", nextIndex(in.ChangePods)); got != "a--x--v--x--1" {
 		t.Errorf("the name %s would not collide", got)
-	}
-}
-
-func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {
-	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byController: controllerOf})
-	var want []string
-	for n := 10; n < 40; n++ {
-		c := changePod(&v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}, place{n: n}, nil, t0)
-		want = append(want, c.Name)
-		if err := index.Add(c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all, err := owned[*v1alpha1.ChangePod](index, "u")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, c := range all {
-		got = append(got, c.Name)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -4,92 +4,104 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
-// operation is one of a JSON patch (RFC 6902). The patches of this file begin
-// with tests, so that the API server refuses them when the workload has become
-// another version meanwhile: what we do never meets a newer template.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
+// The patches of this file begin with tests, so that the API server refuses
+// them when the workload has become another version meanwhile: what we do never
+// meets a newer template.
 
-// holdPatch suspends the Deployment and, if a roll-out is in progress, pauses
-// it. What was there before is recorded, and only that is undone.
-func holdPatch(d *appsv1.Deployment, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
-	paused := d.Spec.Paused
-	if older := parse[v1alpha1.Hold](d.Annotations[v1alpha1.HoldAnnotation]); older != nil {
-		paused = paused && older.Paused // else the pause is ours, of an attempt before
-	}
-	hold, err := json.Marshal(v1alpha1.Hold{Attempt: c.Spec.Attempt, Paused: paused})
+// holdPatch suspends the workload and, if a roll-out is in progress, stops it.
+// What was there before is recorded, and only that is undone.
+func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
+	hold := recordOf(w, c.Spec.Attempt)
+	record, err := json.Marshal(hold)
 	if err != nil {
 		return nil, fmt.Errorf("record the hold: %w", err)
 	}
-	ops := append(sameRelease(c),
-		operation{"add", label(v1alpha1.SuspendLabel), strconv.FormatInt(now.Unix(), 10)},
-		operation{"add", label(v1alpha1.DefenseStatusLabel), v1alpha1.DefenseStatusProcessed},
-		operation{"add", annotation(v1alpha1.HoldAnnotation), string(hold)},
+	ops := sameRelease(c)
+	if w.HoldValue != nil {
+		// Else what somebody writes at this moment would be lost.
+		ops = append(ops, workload.Operation{Op: "test", Path: workload.Pointer(w.Kind.Hold.Path...), Value: w.HoldValue})
+	}
+	ops = append(ops,
+		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
+		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed},
+		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(record)},
 	)
-	if inProgress(d) {
-		ops = append(ops, operation{"add", "/spec/paused", true})
+	if w.InProgress {
+		ops = append(ops, w.Stop()...)
 	}
 	return json.Marshal(ops)
+}
+
+// recordOf is what a hold of an attempt replaces.
+func recordOf(w *workload.Workload, attempt int64) v1alpha1.Hold {
+	hold := v1alpha1.Hold{Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel]}
+	older := parse[v1alpha1.Hold](w.Annotations[v1alpha1.HoldAnnotation])
+	switch {
+	case older != nil && w.Held():
+		hold.Former = older.Former // the value is ours, of an attempt before
+	case !w.InProgress:
+		hold.Former = w.Kind.Hold.Held // nothing is stopped
+	}
+	switch bypass := parse[v1alpha1.Bypass](w.Annotations[v1alpha1.BypassAnnotation]); {
+	case older != nil:
+		hold.Freeze = older.Freeze // the suspension is ours, too
+	case bypass != nil && bypass.Suspend == hold.Freeze:
+		hold.Freeze = bypass.Freeze // the suspension that this attempt was to repair
+	}
+	return hold
 }
 
 // resumePatch ends the suspension and undoes what holdPatch did.
-func resumePatch(d *appsv1.Deployment, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
 	ops := append(sameRelease(c),
-		operation{"add", label(v1alpha1.DefenseStatusLabel), v1alpha1.DefenseStatusProcessed})
-	if _, ok := d.Labels[v1alpha1.SuspendLabel]; ok {
-		ops = append(ops, operation{Op: "remove", Path: label(v1alpha1.SuspendLabel)})
+		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
+	hold := parse[v1alpha1.Hold](w.Annotations[v1alpha1.HoldAnnotation])
+	if freeze := freezeOf(w, hold); freeze != "" {
+		ops = append(ops, workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze})
+	} else if _, ok := w.Labels[v1alpha1.SuspendLabel]; ok {
+		ops = append(ops, workload.Operation{Op: "remove", Path: workload.Label(v1alpha1.SuspendLabel)})
 	}
-	if raw, ok := d.Annotations[v1alpha1.HoldAnnotation]; ok {
-		ops = append(ops, operation{Op: "remove", Path: annotation(v1alpha1.HoldAnnotation)})
-		if hold := parse[v1alpha1.Hold](raw); hold != nil && d.Spec.Paused && !hold.Paused {
-			ops = append(ops, operation{Op: "remove", Path: "/spec/paused"})
-		}
+	if _, ok := w.Annotations[v1alpha1.HoldAnnotation]; ok {
+		ops = append(ops, workload.Operation{Op: "remove", Path: workload.Annotation(v1alpha1.HoldAnnotation)})
+	}
+	if hold != nil {
+		ops = append(ops, w.Resume(hold.Former)...)
 	}
 	return json.Marshal(ops)
 }
 
-// processedPatch marks the Deployment as processed.
+// freezeOf is what somebody else had suspended the workload with before its
+// check failed; empty when nobody had. After a repair the record of the bypass
+// knows it.
+func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
+	if hold != nil {
+		return hold.Freeze
+	}
+	if b := parse[v1alpha1.Bypass](w.Annotations[v1alpha1.BypassAnnotation]); b != nil && b.Suspend == w.Labels[v1alpha1.SuspendLabel] {
+		return b.Freeze
+	}
+	return ""
+}
+
+// processedPatch marks the workload as processed.
 func processedPatch(c *v1alpha1.ChangeWorkload) ([]byte, error) {
 	return json.Marshal(append(sameRelease(c),
-		operation{"add", label(v1alpha1.DefenseStatusLabel), v1alpha1.DefenseStatusProcessed}))
+		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed}))
 }
 
-// sameRelease are the tests that the Deployment still is this release. They
-// also prove that it has labels and annotations to add to.
-func sameRelease(c *v1alpha1.ChangeWorkload) []operation {
-	return []operation{
-		{"test", label(v1alpha1.VersionKey), c.Spec.Reversion},
-		{"test", annotation(v1alpha1.AttemptAnnotation), strconv.FormatInt(c.Spec.Attempt, 10)},
+// sameRelease are the tests that the workload still is this release. They also
+// prove that it has labels and annotations to add to.
+func sameRelease(c *v1alpha1.ChangeWorkload) []workload.Operation {
+	return []workload.Operation{
+		{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion},
+		{Op: "test", Path: workload.Annotation(v1alpha1.AttemptAnnotation), Value: strconv.FormatInt(c.Spec.Attempt, 10)},
 	}
-}
-
-// inProgress says whether pods may still be replaced.
-func inProgress(d *appsv1.Deployment) bool {
-	s := d.Status
-	return s.ObservedGeneration < d.Generation || s.UpdatedReplicas < replicas(d) || s.Replicas > s.UpdatedReplicas
-}
-
-// complete says whether the roll-out is over and all is Ready.
-func complete(d *appsv1.Deployment) bool {
-	return !inProgress(d) && d.Status.AvailableReplicas >= replicas(d)
-}
-
-func replicas(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1
-	}
-	return *d.Spec.Replicas
 }
 
 // parse reads the JSON of an annotation; nil when it is absent or malformed.
@@ -99,12 +111,4 @@ func parse[T any](raw string) *T {
 		return nil
 	}
 	return &v
-}
-
-func label(key string) string      { return "/metadata/labels/" + escape(key) }
-func annotation(key string) string { return "/metadata/annotations/" + escape(key) }
-
-// escape writes a key as a JSON pointer's token (RFC 6901).
-func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

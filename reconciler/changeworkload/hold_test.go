@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
 )
 
 // rolling is a Deployment of attempt 2 in the middle of its roll-out.
@@ -29,6 +31,11 @@ func rolling() *appsv1.Deployment {
 
 func attempt(n int64) *v1alpha1.ChangeWorkload {
 	return &v1alpha1.ChangeWorkload{Spec: v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: n}}
+}
+
+// of is the Deployment as the reconciler has it.
+func of(t *testing.T, d *appsv1.Deployment) *workload.Workload {
+	return kindstest.Workload(t, workload.Deployment, d)
 }
 
 // applied returns the Deployment after a patch.
@@ -65,7 +72,7 @@ func TestAHoldIsUndoneToTheLetter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := rolling()
 			change(before)
-			patch, err := holdPatch(before, attempt(2), time.Unix(1700000000, 0))
+			patch, err := holdPatch(of(t, before), attempt(2), time.Unix(1700000000, 0))
 			held, err := applied(t, before, patch, err)
 			if err != nil {
 				t.Fatal(err)
@@ -73,10 +80,10 @@ func TestAHoldIsUndoneToTheLetter(t *testing.T) {
 			if got := held.Labels[v1alpha1.SuspendLabel]; got != "1700000000" {
 				t.Errorf("suspend is %q", got)
 			}
-			if inProgress(before) && !held.Spec.Paused {
+			if of(t, before).InProgress && !held.Spec.Paused {
 				t.Error("the roll-out goes on")
 			}
-			patch, err = resumePatch(held, attempt(2))
+			patch, err = resumePatch(of(t, held), attempt(2))
 			resumed, err := applied(t, held, patch, err)
 			if err != nil {
 				t.Fatal(err)
@@ -90,7 +97,7 @@ func TestAHoldIsUndoneToTheLetter(t *testing.T) {
 }
 
 func TestAHoldNeverMeetsANewerTemplate(t *testing.T) {
-	patch, err := holdPatch(rolling(), attempt(2), time.Unix(1700000000, 0))
+	patch, err := holdPatch(of(t, rolling()), attempt(2), time.Unix(1700000000, 0))
 	newer := rolling()
 	newer.Annotations[v1alpha1.AttemptAnnotation] = "3"
 	if _, err := applied(t, newer, patch, err); err == nil {
@@ -102,25 +109,152 @@ func TestAnOlderHoldIsNotTakenForAPersonsPause(t *testing.T) {
 	for name, tc := range map[string]struct {
 		older  string
 		paused bool
-		want   bool
+		want   any
 	}{
-		"paused by the older hold":                {`{"attempt":1,"paused":false}`, true, false},
-		"paused by a person before it":            {`{"attempt":1,"paused":true}`, true, true},
-		"paused by a person, who let it go since": {`{"attempt":1,"paused":true}`, false, false},
+		"paused by the older hold":                {`{"attempt":1}`, true, nil},
+		"paused by a person before it":            {`{"attempt":1,"former":true}`, true, true},
+		"paused by a person, who let it go since": {`{"attempt":1,"former":true}`, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := rolling()
 			d.Spec.Paused = tc.paused
 			d.Annotations[v1alpha1.HoldAnnotation] = tc.older
-			patch, err := holdPatch(d, attempt(2), time.Unix(1700000000, 0))
+			patch, err := holdPatch(of(t, d), attempt(2), time.Unix(1700000000, 0))
 			held, err := applied(t, d, patch, err)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &v1alpha1.Hold{Attempt: 2, Paused: tc.want}
+			want := &v1alpha1.Hold{Attempt: 2, Former: tc.want}
 			if diff := cmp.Diff(want, parse[v1alpha1.Hold](held.Annotations[v1alpha1.HoldAnnotation])); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
+}
+
+// A hold of every kind is undone to the letter, a person's own values included.
+func TestAHoldOfEveryKind(t *testing.T) {
+	const partition = `{"type":"RollingUpdate","rollingUpdate":{"partition":2}}`
+	for name, tc := range map[string]struct {
+		kind                   workload.Kind
+		strategy, held, status string
+	}{
+		"a StatefulSet with a person's partition": {workload.StatefulSet, partition,
+			`{"type":"RollingUpdate","rollingUpdate":{"partition":2147483647}}`, `{"replicas":3,"updatedReplicas":1}`},
+		"a StatefulSet whose roll-out is over": {workload.StatefulSet, partition, partition, `{"replicas":3,"updatedReplicas":3}`},
+		"a DaemonSet": {workload.DaemonSet, `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}`,
+			`{"type":"OnDelete","rollingUpdate":{"maxUnavailable":1}}`, `{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
+		"a DaemonSet that replaces no pod by itself": {workload.DaemonSet, `{"type":"OnDelete"}`, `{"type":"OnDelete"}`,
+			`{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := `{"metadata":{"labels":{"` + v1alpha1.VersionKey + `":"v"},"annotations":{"` + v1alpha1.AttemptAnnotation + `":"2"}},` +
+				`"spec":{"replicas":3,"updateStrategy":` + tc.strategy + `},"status":` + tc.status + `}`
+			patch, err := holdPatch(readWorkload(t, tc.kind, before), attempt(2), time.Unix(1700000000, 0))
+			held := patchJSON(t, before, patch, err)
+			if diff := cmp.Diff(decode(t, tc.held), decode(t, held)["spec"].(map[string]any)["updateStrategy"]); diff != "" {
+				t.Error(diff)
+			}
+			patch, err = resumePatch(readWorkload(t, tc.kind, held), attempt(2))
+			after := decode(t, patchJSON(t, held, patch, err))
+			delete(after["metadata"].(map[string]any)["labels"].(map[string]any), v1alpha1.DefenseStatusLabel) // stays by intent
+			if diff := cmp.Diff(decode(t, before), after); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What a person has suspended stays so when the suspension by a check is over.
+func TestAPersonsFreezeOutlivesTheHold(t *testing.T) {
+	repaired := `{"kind":"repair","suspend":"1700000000","attempt":2,"freeze":"holidays"}`
+	for name, tc := range map[string]struct {
+		suspend, hold, bypass, recorded, after string
+	}{
+		"nobody had frozen it":                      {"", "", "", "", ""},
+		"it comes back":                             {"holidays", "", "", "holidays", "holidays"},
+		"it comes back after a second hold":         {"1700000000", `{"attempt":1,"freeze":"holidays"}`, "", "holidays", "holidays"},
+		"it comes back when the repair failed, too": {"1700000000", "", repaired, "holidays", "holidays"},
+		"a suspension that was ours is no freeze":   {"1700000000", `{"attempt":1}`, "", "", ""},
+		"nor is one that a repair was to end":       {"1700000000", "", `{"kind":"repair","suspend":"1700000000","attempt":2}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rolling()
+			for key, value := range map[string]string{v1alpha1.HoldAnnotation: tc.hold, v1alpha1.BypassAnnotation: tc.bypass} {
+				if value != "" {
+					d.Annotations[key] = value
+				}
+			}
+			if tc.suspend != "" {
+				d.Labels[v1alpha1.SuspendLabel] = tc.suspend
+			}
+			patch, err := holdPatch(of(t, d), attempt(2), time.Unix(1800000000, 0))
+			held, err := applied(t, d, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := parse[v1alpha1.Hold](held.Annotations[v1alpha1.HoldAnnotation]).Freeze; got != tc.recorded {
+				t.Errorf("recorded %q", got)
+			}
+			if got := held.Labels[v1alpha1.SuspendLabel]; got != "1800000000" {
+				t.Errorf("suspended since %q", got)
+			}
+			patch, err = resumePatch(of(t, held), attempt(2))
+			resumed, err := applied(t, held, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := resumed.Labels[v1alpha1.SuspendLabel]; got != tc.after {
+				t.Errorf("afterwards suspended with %q", got)
+			}
+		})
+	}
+}
+
+func TestAFreezeComesBackAfterARepair(t *testing.T) {
+	d := rolling()
+	d.Labels[v1alpha1.SuspendLabel] = "1700000000"
+	d.Annotations[v1alpha1.BypassAnnotation] = `{"kind":"repair","suspend":"1700000000","attempt":2,"freeze":"holidays"}`
+	patch, err := resumePatch(of(t, d), attempt(2))
+	resumed, err := applied(t, d, patch, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resumed.Labels[v1alpha1.SuspendLabel]; got != "holidays" {
+		t.Errorf("suspended with %q", got)
+	}
+}
+
+func readWorkload(t *testing.T, kind workload.Kind, raw string) *workload.Workload {
+	t.Helper()
+	w, err := workload.Read(kind, []byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func patchJSON(t *testing.T, raw string, patch []byte, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := decoded.Apply([]byte(raw))
+	if err != nil {
+		t.Fatalf("apply %s: %v", patch, err)
+	}
+	return string(out)
+}
+
+func decode(t *testing.T, raw string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(raw), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }

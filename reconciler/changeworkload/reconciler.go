@@ -16,12 +16,10 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/metric"
-	appsv1 "k8s.io/api/apps/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/dynamic"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -34,8 +32,11 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds"
+	"github.com/breakwater-dev/breakwater/reconciler/revision"
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
@@ -56,12 +57,13 @@ type Sender interface {
 
 // Reconciler follows ChangeWorkloads.
 type Reconciler struct {
-	kube        kubernetes.Interface
-	client      versioned.Interface
-	deployments appslisters.DeploymentLister
-	namespaces  corelisters.NamespaceLister
-	// replicaSets, pods and changePods carry the index byController.
-	replicaSets, pods, changePods cache.Indexer
+	dynamic    dynamic.Interface
+	client     versioned.Interface
+	workloads  *kinds.Watch
+	revisions  *revision.Finder
+	namespaces corelisters.NamespaceLister
+	// changePods carries the index revision.ByController.
+	changePods cache.Indexer
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	// serverConfigured says whether there is a server to ask.
@@ -82,14 +84,14 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if c.DeletionTimestamp != nil {
 		return nil
 	}
-	in, deployment, err := r.gather(c)
-	if err != nil || deployment == nil {
+	in, w, err := r.gather(c)
+	if err != nil || w == nil {
 		return err
 	}
 	d := Decide(in)
 
 	// First what stops harm, then what is only told.
-	if err := r.act(ctx, deployment, c, d.Action, in.Now); isStale(err) {
+	if err := r.act(ctx, w, c, d.Action, in.Now); isStale(err) {
 		return controller.NewRequeueAfter(retryMoved)
 	} else if err != nil {
 		return err
@@ -99,7 +101,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	} else if err != nil {
 		return err
 	}
-	again, err := r.record(ctx, in, d, deployment)
+	again, err := r.record(ctx, in, d, w)
 	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
 		return controller.NewRequeueAfter(retryStale)
 	} else if err != nil {
@@ -129,60 +131,59 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	return nil
 }
 
-// gather reads everything that decides. A nil Deployment means that there is
-// nothing to do: the workload is gone (the garbage collector takes the
-// ChangeWorkload), is another of the same name, or its namespace is not opted in.
-func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *appsv1.Deployment, error) {
+// gather reads everything that decides. A nil workload means that there is
+// nothing to do: it is gone (the garbage collector takes the ChangeWorkload),
+// is another of the same name, its kind is not watched any more, or its
+// namespace is not opted in.
+func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Workload, error) {
 	ns, err := r.namespaces.Get(c.Namespace)
 	if apierrs.IsNotFound(err) || (err == nil && !v1alpha1.OptedIn(ns)) {
 		return Input{}, nil, nil
 	} else if err != nil {
 		return Input{}, nil, fmt.Errorf("read namespace %s: %w", c.Namespace, err)
 	}
-	d, err := r.deployments.Deployments(c.Namespace).Get(c.Spec.WorkloadRef.Name)
-	if apierrs.IsNotFound(err) || (err == nil && (d.UID != c.Spec.WorkloadRef.UID || d.DeletionTimestamp != nil)) {
+	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
+	if w == nil || w.DeletionTimestamp != nil {
 		return Input{}, nil, nil
-	} else if err != nil {
-		return Input{}, nil, fmt.Errorf("read Deployment %s/%s: %w", c.Namespace, c.Spec.WorkloadRef.Name, err)
 	}
-	pods, err := podsOf(r.replicaSets, r.pods, c)
+	pods, err := r.revisions.Pods(w, v1alpha1.Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt})
 	if err != nil {
 		return Input{}, nil, err
 	}
-	changePods, err := owned[*v1alpha1.ChangePod](r.changePods, c.UID)
+	changePods, err := revision.Owned[*v1alpha1.ChangePod](r.changePods, c.UID)
 	if err != nil {
 		return Input{}, nil, err
 	}
 	return Input{
 		Now: r.clock.Now(), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(d), Pods: pods, ChangePods: changePods,
-	}, d, nil
+		ChangeWorkload: c, Workload: workloadOf(w), Pods: podsOf(pods, c), ChangePods: changePods,
+	}, w, nil
 }
 
 // act changes the workload.
-func (r *Reconciler) act(ctx context.Context, d *appsv1.Deployment, c *v1alpha1.ChangeWorkload, action Action, now time.Time) error {
+func (r *Reconciler) act(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action, now time.Time) error {
 	var patch []byte
 	var err error
 	switch action {
 	case ActionNone:
 		return nil
 	case ActionHold:
-		patch, err = holdPatch(d, c, now)
+		patch, err = holdPatch(w, c, now)
 	case ActionResume:
-		patch, err = resumePatch(d, c)
+		patch, err = resumePatch(w, c)
 	case ActionProcessed:
 		patch, err = processedPatch(c)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = r.kube.AppsV1().Deployments(d.Namespace).Patch(ctx, d.Name, types.JSONPatchType, patch,
+	_, err = r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name, types.JSONPatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return fmt.Errorf("%s Deployment %s/%s: %w", action, d.Namespace, d.Name, err)
+		return fmt.Errorf("%s %s %s/%s: %w", action, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	logging.FromContext(ctx).Infow("deployment", "action", action)
-	announceAction(ctx, d, c, action)
+	logging.FromContext(ctx).Infow("workload", "action", action)
+	announceAction(ctx, w, c, action)
 	return nil
 }
 
@@ -191,17 +192,35 @@ func (r *Reconciler) claim(ctx context.Context, in Input, batches [][]v1alpha1.P
 	at := places(in, batches)
 	for i, pods := range batches {
 		cp := changePod(in.ChangeWorkload, at[i], pods, in.Now)
-		_, err := r.client.AppV1alpha1().ChangePods(cp.Namespace).Create(ctx, cp, metav1.CreateOptions{FieldManager: fieldManager})
-		if err != nil {
+		if err := r.createBatch(ctx, cp); err != nil {
 			return fmt.Errorf("create ChangePod %s/%s: %w", cp.Namespace, cp.Name, err)
 		}
 	}
 	return nil
 }
 
+// createBatch creates a ChangePod. A name that an orphan has (its ChangeWorkload
+// was deleted and left it behind) is left to it, for ever, and the next one is
+// taken. Any other ChangePod of the name says that the cache is behind, or that
+// the garbage collector is.
+func (r *Reconciler) createBatch(ctx context.Context, cp *v1alpha1.ChangePod) error {
+	all := r.client.AppV1alpha1().ChangePods(cp.Namespace)
+	for n := v1alpha1.ChangePodIndex(cp.Name); ; n++ {
+		cp.Name = v1alpha1.ChangePodName(cp.Spec.ChangeWorkloadID, n)
+		_, err := all.Create(ctx, cp, metav1.CreateOptions{FieldManager: fieldManager})
+		if !apierrs.IsAlreadyExists(err) {
+			return err
+		}
+		there, getErr := all.Get(ctx, cp.Name, metav1.GetOptions{})
+		if getErr != nil || metav1.GetControllerOfNoCopy(there) != nil {
+			return err
+		}
+	}
+}
+
 // record writes the derived status, and tells of what changed. It returns how
 // long the write has to wait, if it has to.
-func (r *Reconciler) record(ctx context.Context, in Input, d Decision, deployment *appsv1.Deployment) (time.Duration, error) {
+func (r *Reconciler) record(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
 	next := derive(in, d)
 	kind := compare(in.ChangeWorkload, next)
 	if kind == same || (kind == progress && len(d.Batches) > 0) {
@@ -219,7 +238,7 @@ func (r *Reconciler) record(ctx context.Context, in Input, d Decision, deploymen
 	if err != nil {
 		return 0, fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", next.Namespace, next.Name, err)
 	}
-	return 0, r.announce(ctx, in, next, deployment, d)
+	return 0, r.announce(ctx, in, next, w, d)
 }
 
 // isStale says whether a write failed because the cache was behind: the

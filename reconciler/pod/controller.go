@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
@@ -19,7 +21,9 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 	"github.com/breakwater-dev/breakwater/reconciler/optin"
+	"github.com/breakwater-dev/breakwater/reconciler/revision"
 )
 
 const (
@@ -37,6 +41,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 	logger := logging.FromContext(ctx)
 	pods, lister := podinformer.Get(ctx).Informer(), podinformer.Get(ctx).Lister()
 	replicaSets, namespaces := replicasetinformer.Get(ctx), namespaceinformer.Get(ctx)
+	workloads := kinds.Get(ctx)
 	must := func(err error) {
 		if err != nil {
 			logger.Panicw("wire the controller of pods", "error", err)
@@ -48,7 +53,9 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 		metric.WithDescription("Pods of a release that became ready and were labelled"))
 	must(err)
 
-	known := facts{guarded: optin.Filter(namespaces.Lister()), replicaSets: replicaSets.Lister()}
+	finder, err := revision.New(ctx)
+	must(err)
+	known := facts{guarded: optin.Filter(namespaces.Lister()), releases: finder}
 	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
 		kube: kubeclient.Get(ctx), facts: known, sender: sender, finished: counter,
 	}, func(*controller.Impl) controller.Options {
@@ -69,21 +76,30 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: impl.Enqueue, UpdateFunc: controller.PassNew(impl.Enqueue)},
 	})
 	// The caches fill in any order, and a release becomes known with its
-	// ReplicaSet: what made a pod not due may be told after the pod.
-	again := func(namespace string, mine func(*corev1.Pod) bool) {
-		all, err := lister.Pods(namespace).List(labels.Everything())
-		must(err) // a lister over a cache has no error to give
+	// revision: what made a pod not due may be told after the pod.
+	again := func(all []*corev1.Pod, err error) {
+		must(err) // a store in memory has no error to give
 		for _, p := range all {
-			if mine(p) && known.due(p) {
+			if known.due(p) {
 				impl.EnqueueSlow(p)
 			}
 		}
 	}
+	ofOwner := func(uid types.UID) {
+		again(revision.Owned[*corev1.Pod](pods.GetIndexer(), uid))
+	}
 	watch(namespaces.Informer(), optin.Handler(func(namespace string) {
-		again(namespace, func(*corev1.Pod) bool { return true })
+		again(lister.Pods(namespace).List(labels.Everything()))
 	}))
-	watch(replicaSets.Informer(), onRelease(known.guarded, func(rs *appsv1.ReplicaSet) {
-		again(rs.Namespace, func(p *corev1.Pod) bool { return metav1.IsControlledBy(p, rs) })
-	}))
+	watch(replicaSets.Informer(), onRelease(known.guarded, func(rs metav1.Object) { ofOwner(rs.GetUID()) }))
+	// The attempt of a ControllerRevision is that of its workload.
+	must(workloads.Handle(onRelease(known.guarded, func(w metav1.Object) { ofOwner(w.GetUID()) })))
+	watch(revisioninformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		if r, ok := obj.(*appsv1.ControllerRevision); ok && known.guarded(r) {
+			if owner := metav1.GetControllerOfNoCopy(r); owner != nil {
+				ofOwner(owner.UID)
+			}
+		}
+	}})
 	return impl
 }

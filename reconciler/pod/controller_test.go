@@ -18,9 +18,11 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
+	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"

@@ -13,8 +13,8 @@ type Input struct {
 	Ready bool
 	// Finished: the pod has the label already.
 	Finished bool
-	// Release is what the pod's ReplicaSet carries; Known is false when the
-	// pod has no ReplicaSet, or that carries none.
+	// Release is that of the pod; Known is false when the pod belongs to no
+	// workload, or its revision tells of none.
 	Release v1alpha1.Release
 	Known   bool
 }

@@ -13,7 +13,6 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/metric"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +48,7 @@ var _ reconcilerpod.Interface = (*Reconciler)(nil)
 
 // ReconcileKind decides about one pod and labels it if it is finished.
 func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconciler.Event {
-	in, rs := r.facts.of(p)
+	in, of := r.facts.of(p)
 	if d := Decide(in); !d.Finish {
 		logging.FromContext(ctx).Debugw("the pod is left as it is", "why", d.Why)
 		return nil
@@ -58,7 +57,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 		return err
 	}
 	r.finished.Add(ctx, 1)
-	event, err := events.New(finished(p, rs, in.Release))
+	event, err := events.New(finished(p, of, in.Release))
 	if err != nil {
 		// The label is there, which is what counts.
 		return controller.NewPermanentError(err)
@@ -88,14 +87,11 @@ func (r *Reconciler) label(ctx context.Context, p *corev1.Pod) (bool, error) {
 	return true, nil
 }
 
-// finished is the data of the event. The workload is the ReplicaSet's owner.
-func finished(p *corev1.Pod, rs *appsv1.ReplicaSet, release v1alpha1.Release) events.PodFinished {
-	data := events.PodFinished{
+// finished is the data of the event.
+func finished(p *corev1.Pod, of v1alpha1.WorkloadRef, release v1alpha1.Release) events.PodFinished {
+	return events.PodFinished{
 		Namespace: p.Namespace, Pod: p.Name, PodUID: p.UID,
-		Version: release.Version, Attempt: release.Attempt,
+		Workload: events.Workload{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name},
+		Version:  release.Version, Attempt: release.Attempt,
 	}
-	if owner := metav1.GetControllerOf(rs); owner != nil {
-		data.Workload = events.Workload{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name}
-	}
-	return data
 }

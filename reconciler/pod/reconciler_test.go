@@ -9,10 +9,17 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
-	appslisters "k8s.io/client-go/listers/apps/v1"
 	clientgotesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
+
+// known knows all pods, of one release.
+type known struct{}
+
+func (known) Of(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+	return v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}, v1alpha1.Release{Version: "v1", Attempt: 1}, true
+}
 
 func TestTheAnswerToTheLabel(t *testing.T) {
 	tests := map[string]struct {
@@ -38,14 +45,10 @@ func TestTheAnswerToTheLabel(t *testing.T) {
 			if tc.answer != nil {
 				kube.PrependReactor("patch", "pods", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, tc.answer })
 			}
-			replicaSets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-			if err := replicaSets.Add(replicaSet("1")); err != nil {
-				t.Fatal(err)
-			}
 			counter, _ := noop.Meter{}.Int64Counter("")
 			sent := &outbox{}
 			r := &Reconciler{kube: kube, sender: sent, finished: counter, facts: facts{
-				guarded: func(any) bool { return true }, replicaSets: appslisters.NewReplicaSetLister(replicaSets),
+				guarded: func(any) bool { return true }, releases: known{},
 			}}
 			err := r.ReconcileKind(t.Context(), p)
 			if (err != nil) != tc.wantErr {

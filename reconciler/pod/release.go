@@ -2,46 +2,57 @@ package pod
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
-// onRelease returns a handler for ReplicaSets that calls do for one of a
-// guarded namespace that carries a judged release and has pods, when the
-// release is news.
-func onRelease(guarded func(any) bool, do func(*appsv1.ReplicaSet)) cache.ResourceEventHandler {
-	handle := func(rs *appsv1.ReplicaSet) {
-		if _, ok := judged(rs); ok && ptr.Deref(rs.Spec.Replicas, 1) > 0 && guarded(rs) {
-			do(rs)
+// onRelease returns a handler that calls do for an object of a guarded
+// namespace that carries a judged release, when the release is news: what made
+// a pod not due may be told after the pod.
+func onRelease(guarded func(any) bool, do func(metav1.Object)) cache.ResourceEventHandler {
+	handle := func(obj any) {
+		if o, ok := judged(obj); ok && guarded(obj) && hasPods(obj) {
+			do(o)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if rs, ok := obj.(*appsv1.ReplicaSet); ok {
-				handle(rs)
-			}
-		},
+		AddFunc: handle,
 		UpdateFunc: func(before, after any) {
-			was, okBefore := before.(*appsv1.ReplicaSet)
-			is, ok := after.(*appsv1.ReplicaSet)
-			if !ok {
-				return
-			}
-			release, _ := judged(is)
-			if known, _ := judged(was); !okBefore || known != release {
-				handle(is)
+			if releaseOf(before) != releaseOf(after) {
+				handle(after)
 			}
 		},
 	}
 }
 
-// judged returns the release that a ReplicaSet carries, if it is checked.
-func judged(rs *appsv1.ReplicaSet) (v1alpha1.Release, bool) {
-	if rs == nil {
-		return v1alpha1.Release{}, false
+// judged tells objects that carry a release that is checked.
+func judged(obj any) (metav1.Object, bool) {
+	o, ok := obj.(metav1.Object)
+	return o, ok && releaseOf(obj).Judged()
+}
+
+func releaseOf(obj any) v1alpha1.Release {
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return v1alpha1.Release{}
 	}
-	release, known := v1alpha1.ReleaseOf(rs.Annotations)
-	return release, known && release.Judged()
+	release, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
+	return release
+}
+
+// hasPods leaves out what has no pods of its own, or none at all: there are ten
+// old ReplicaSets to each new one.
+func hasPods(obj any) bool {
+	switch o := obj.(type) {
+	case *appsv1.ReplicaSet:
+		return ptr.Deref(o.Spec.Replicas, 1) > 0
+	case *workload.Workload:
+		return o.Kind.Revisions == workload.ControllerRevisions
+	default:
+		return true
+	}
 }

@@ -75,6 +75,8 @@ type Bypass struct {
 	Suspend string `json:"suspend"`
 	// Attempt is the attempt that the update became.
 	Attempt int64 `json:"attempt"`
+	// Freeze is Hold.Freeze of the hold that the update undid.
+	Freeze string `json:"freeze,omitempty"`
 }
 
 // Hold is the value of HoldAnnotation.
@@ -82,10 +84,11 @@ type Bypass struct {
 type Hold struct {
 	// Attempt is the attempt that was held.
 	Attempt int64 `json:"attempt"`
-	// Paused is a Deployment's spec.paused before we set it to true. It makes
-	// room for Former.
-	Paused bool `json:"paused"`
 	// Former is the value that the field of the kind that stops a roll-out had
 	// before: spec.paused of a Deployment, for instance. Nil: it was absent.
+	// The value that holds: the hold stopped nothing, and undoes nothing.
 	Former any `json:"former,omitempty"`
+	// Freeze is the value that SuspendLabel had before, which somebody else
+	// had set and which comes back; empty: there was none.
+	Freeze string `json:"freeze,omitempty"`
 }

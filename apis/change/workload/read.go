@@ -42,6 +42,14 @@ func (w *Workload) Held() bool { return w.HoldValue == w.Kind.Hold.Held }
 // roll-out is held, or pods are replaced only when somebody deletes them.
 func (w *Workload) Stopped() bool { return w.Held() || w.OnDelete }
 
+// Reference refers to the workload: what a Kubernetes Event is about.
+func (w *Workload) Reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: w.Kind.GroupVersion().String(), Kind: w.Kind.Kind, Namespace: w.Namespace, Name: w.Name,
+		UID: w.UID, ResourceVersion: w.ResourceVersion,
+	}
+}
+
 // shape has the fields that kinds of workloads share.
 type shape struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`

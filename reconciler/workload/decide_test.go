@@ -1,4 +1,4 @@
-package deployment
+package workload
 
 import (
 	"testing"
@@ -9,13 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // recorded is a ChangeWorkload as Decide sees it.
-func recorded(uid string, workload types.UID, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func recorded(uid string, of types.UID, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	c := &v1alpha1.ChangeWorkload{}
 	c.Name, c.UID = "sleep--x--"+uid, types.UID(uid)
-	c.Spec.WorkloadRef = v1alpha1.WorkloadRef{Kind: kind, UID: workload}
+	c.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", UID: of}
 	c.Spec.Attempt = attempt
 	c.Status.Phase = phase
 	return c
@@ -25,7 +26,7 @@ func TestDecide(t *testing.T) {
 	// A Deployment that the webhook has seen, at its second attempt.
 	input := func(change func(*Input)) Input {
 		in := Input{
-			OptedIn: true, UID: "d", Label: "v1", Computed: "v1", Carriers: 1,
+			OptedIn: true, Kind: workload.Deployment, UID: "d", Label: "v1", Computed: "v1", Carriers: 1,
 			Release: v1alpha1.Release{Version: "v1", Attempt: 2}, Known: true,
 		}
 		if change != nil {

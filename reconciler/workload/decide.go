@@ -1,21 +1,21 @@
-package deployment
+package workload
 
 import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
-// kind is the kind of workload that this package answers for.
-const kind = "Deployment"
-
-// Input is everything that a decision about a Deployment follows from.
+// Input is everything that a decision about a workload follows from.
 type Input struct {
-	// OptedIn: the Deployment's namespace is guarded.
+	// OptedIn: the workload's namespace is guarded.
 	OptedIn bool
-	// Deleting: the Deployment has a deletionTimestamp.
+	// Deleting: the workload has a deletionTimestamp.
 	Deleting bool
-	// UID is the Deployment's.
+	// Kind is the workload's.
+	Kind workload.Kind
+	// UID is the workload's.
 	UID types.UID
 	// Label is the value of the version label.
 	Label string
@@ -25,17 +25,17 @@ type Input struct {
 	Known   bool
 	// Computed is the version of the template as it stands.
 	Computed string
-	// Carriers is how many ReplicaSets of the Deployment carry Label as their
+	// Carriers is how many revisions of the workload carry Label as their
 	// version. No two of them have one template, so more than one means that
 	// a template got past admission under the version of another.
 	Carriers int
 	// Named is the ChangeWorkload that has the name of this release, or nil.
 	Named *v1alpha1.ChangeWorkload
-	// Owned are all ChangeWorkloads of the Deployment, Named among them.
+	// Owned are all ChangeWorkloads of the workload, Named among them.
 	Owned []*v1alpha1.ChangeWorkload
 }
 
-// Touch says why the Deployment is to pass admission again.
+// Touch says why the workload is to pass admission again.
 type Touch string
 
 // The reasons to touch; a bounded set, it is a metric label.
@@ -56,7 +56,7 @@ type Decision struct {
 	// kind. It is never deleted, and none is created.
 	Conflict bool
 	// DeleteStale is the ChangeWorkload that has the name but is about another
-	// attempt or an earlier Deployment of the name; nil when there is none.
+	// attempt or an earlier workload of the name; nil when there is none.
 	DeleteStale *v1alpha1.ChangeWorkload
 	// Create: the release has no ChangeWorkload, or will have none in a moment.
 	Create bool
@@ -64,7 +64,7 @@ type Decision struct {
 	DeleteHistory []*v1alpha1.ChangeWorkload
 }
 
-// Decide says what follows for a Deployment. It does not compare versions to
+// Decide says what follows for a workload. It does not compare versions to
 // find out whether a touch is due: when Kubernetes learns a new default, the
 // computed version of every stored template changes though nobody released
 // anything.
@@ -82,7 +82,7 @@ func Decide(in Input) Decision {
 	switch c := in.Named; {
 	case c == nil:
 		d.Create = true
-	case c.Spec.WorkloadRef.Kind != kind:
+	case !in.Kind.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind):
 		d.Conflict = true
 	case c.DeletionTimestamp != nil:
 		// Its deletion will wake us.
@@ -94,7 +94,7 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// history are the Deployment's other ChangeWorkloads.
+// history are the workload's other ChangeWorkloads.
 func history(in Input) []*v1alpha1.ChangeWorkload {
 	var old []*v1alpha1.ChangeWorkload
 	for _, c := range in.Owned {

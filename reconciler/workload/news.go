@@ -1,12 +1,15 @@
-package deployment
+package workload
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"knative.dev/pkg/kmeta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 )
 
 // onChange calls enqueue for an update in which differs holds. A resync, which
@@ -22,7 +25,7 @@ func onChange[T metav1.Object](differs func(before, after T) bool, enqueue func(
 }
 
 // differs leaves out updates of the status, of which a rollout makes many.
-func differs(before, after *appsv1.Deployment) bool {
+func differs(before, after *workload.Workload) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
@@ -39,12 +42,20 @@ func versionDiffers(before, after *appsv1.ReplicaSet) bool {
 	return before.Annotations[v1alpha1.VersionKey] != after.Annotations[v1alpha1.VersionKey]
 }
 
-// ofDeployment tells objects that a Deployment controls, deleted ones too.
-func ofDeployment(obj any) bool {
-	o, err := kmeta.DeletionHandlingAccessor(obj)
-	if err != nil {
-		return false
+// keyOfController returns the key of the workload that controls an object,
+// also a deleted one; false when its controller is not of a kind that is watched.
+func keyOfController(w *kinds.Watch, obj any) (types.NamespacedName, bool) {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
 	}
-	owner := metav1.GetControllerOf(o)
-	return owner != nil && owner.Kind == kind && owner.APIVersion == appsv1.SchemeGroupVersion.String()
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return types.NamespacedName{}, false
+	}
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil {
+		return types.NamespacedName{}, false
+	}
+	kind, ok := w.Kind(owner.APIVersion, owner.Kind)
+	return keyOf(kind, o.GetNamespace(), owner.Name), ok
 }

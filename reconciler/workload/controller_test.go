@@ -1,4 +1,4 @@
-package deployment
+package workload
 
 import (
 	"context"
@@ -10,22 +10,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	clientgotesting "k8s.io/client-go/testing"
 	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
 	"knative.dev/pkg/configmap"
+	fakedynamicclient "knative.dev/pkg/injection/clients/dynamicclient/fake"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
 )
+
+var deployments = workload.Deployment.GroupVersionResource()
 
 // api is the API server that a running controller works on.
 type api struct {
-	kube   kubernetes.Interface
-	client versioned.Interface
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	client  versioned.Interface
 }
 
 // start runs the controller over an API server that has the objects, and whose
@@ -35,16 +45,22 @@ func start(t *testing.T, objects ...runtime.Object) api {
 	ctx, cancel, informers := rtesting.SetupFakeContextWithCancel(t)
 	kube, client := fakekubeclient.Get(ctx), fakechangeclient.Get(ctx)
 	for _, o := range append(objects, guarded("kube-system")) {
+		if _, ok := o.(*appsv1.Deployment); ok {
+			kindstest.Add(ctx, t, o)
+			continue
+		}
 		if err := kube.Tracker().Add(o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kube.PrependReactor("patch", "deployments", func(a clientgotesting.Action) (bool, runtime.Object, error) {
-		stamped := sleep(t, "0")
-		return true, stamped, kube.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("deployments"), stamped, a.GetNamespace())
+	dynamic := fakedynamicclient.Get(ctx)
+	dynamic.PrependReactor("patch", "deployments", func(a clientgotesting.Action) (bool, runtime.Object, error) {
+		stamped := kindstest.Unstructured(t, sleep(t, "0"))
+		return true, stamped, dynamic.Tracker().Update(deployments, stamped, a.GetNamespace())
 	})
 	impl := NewController(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: altershield.ConfigMapName}, Data: map[string]string{"cluster-name": "c1"}}))
+		ObjectMeta: metav1.ObjectMeta{Name: altershield.ConfigMapName}, Data: map[string]string{"cluster-name": "c1"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName}}))
 	stopped, err := rtesting.RunAndSyncInformers(ctx, informers...)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +74,7 @@ func start(t *testing.T, objects ...runtime.Object) api {
 		}
 		stopped()
 	})
-	return api{kube: kube, client: client}
+	return api{kube: kube, dynamic: dynamic, client: client}
 }
 
 // wait waits for a ChangeWorkload of the attempt and returns it.
@@ -93,7 +109,8 @@ func TestOptingInANamespaceRecordsWhatRunsAsBaseline(t *testing.T) {
 func TestAReleaseAndTheNextAttemptOfIt(t *testing.T) {
 	a := start(t, guarded("default"), sleep(t, "1"))
 	a.wait(t, 1)
-	if _, err := a.kube.AppsV1().Deployments("default").Update(t.Context(), sleep(t, "2"), metav1.UpdateOptions{}); err != nil {
+	newer := kindstest.Unstructured(t, sleep(t, "2"))
+	if _, err := a.dynamic.Resource(deployments).Namespace("default").Update(t.Context(), newer, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	a.wait(t, 2)

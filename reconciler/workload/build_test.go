@@ -1,4 +1,4 @@
-package deployment
+package workload
 
 import (
 	"strings"
@@ -13,6 +13,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
 )
 
 const version = "0123456789abcdef0123456789abcdef"
@@ -47,7 +49,7 @@ func TestBuild(t *testing.T) {
 			Attempt:     3, OrderID: orderID,
 		},
 	}
-	got := build(d, v1alpha1.Release{Version: version, Attempt: 3}, "c1", s, at)
+	got := build(kindstest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: version, Attempt: 3}, "c1", s, at)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("(-want +got):", diff)
 	}
@@ -65,7 +67,7 @@ func TestBuildNamesTheApplication(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "sleep", Labels: tc.labels}}
-			got := build(d, v1alpha1.Release{Version: version}, "c", settings.Default(), time.Time{}).Spec.AppName
+			got := build(kindstest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: version}, "c", settings.Default(), time.Time{}).Spec.AppName
 			if got != tc.want {
 				t.Errorf("appName = %q, want %q", got, tc.want)
 			}
@@ -76,7 +78,7 @@ func TestBuildNamesTheApplication(t *testing.T) {
 func TestBuildShortensWhatIsTooLong(t *testing.T) {
 	long := strings.Repeat("a.", 126) + "z" // 253 characters
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: long}}
-	one := build(d, v1alpha1.Release{Version: version, Attempt: 1}, "c", settings.Default(), time.Time{})
+	one := build(kindstest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: version, Attempt: 1}, "c", settings.Default(), time.Time{})
 	if errs := validation.IsDNS1123Subdomain(one.Name); len(errs) > 0 {
 		t.Errorf("name %q: %v", one.Name, errs)
 	}
@@ -92,7 +94,7 @@ func TestBuildShortensWhatIsTooLong(t *testing.T) {
 		t.Error("serviceName must be the whole name")
 	}
 	d.Name = long[:252] + "y"
-	if other := build(d, v1alpha1.Release{Version: version, Attempt: 1}, "c", settings.Default(), time.Time{}); other.Name == one.Name {
+	if other := build(kindstest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: version, Attempt: 1}, "c", settings.Default(), time.Time{}); other.Name == one.Name {
 		t.Error("two Deployments share a ChangeWorkload")
 	}
 }

@@ -1,4 +1,4 @@
-package deployment
+package workload
 
 import (
 	"context"
@@ -15,22 +15,20 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
-	fakedeployment "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment/fake"
-	fakereplicaset "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
 	fakenamespace "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
-	reconcilerdeployment "knative.dev/pkg/client/injection/kube/reconciler/apps/v1/deployment"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
-	"knative.dev/pkg/logging"
+	fakedynamicclient "knative.dev/pkg/injection/clients/dynamicclient/fake"
 	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
 	fakechangeworkload "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
@@ -58,7 +56,7 @@ func sleep(t *testing.T, attempt string) *appsv1.Deployment {
 
 func versionOf(t *testing.T, d *appsv1.Deployment) string {
 	t.Helper()
-	v, err := v1alpha1.TemplateVersion(&d.Spec.Template)
+	v, err := workload.Version(workload.Deployment, &d.Spec.Template)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +66,7 @@ func versionOf(t *testing.T, d *appsv1.Deployment) string {
 // of is the ChangeWorkload of a Deployment's attempt.
 func of(t *testing.T, d *appsv1.Deployment, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
-	c := build(d, v1alpha1.Release{Version: versionOf(t, d), Attempt: attempt}, "uid-kube-system", settings.Default(), now)
+	c := build(kindstest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: versionOf(t, d), Attempt: attempt}, "uid-kube-system", settings.Default(), now)
 	c.UID, c.Status.Phase = types.UID(c.Name), phase
 	return c
 }
@@ -84,13 +82,17 @@ func unborn(c *v1alpha1.ChangeWorkload) *v1alpha1.ChangeWorkload {
 	return c
 }
 
+// oneEach says that each version has one revision.
+type oneEach struct{}
+
+func (oneEach) Carriers(*workload.Workload, string) (int, error) { return 1, nil }
+
 // world is a Reconciler over caches and an API server that hold the objects.
 func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtesting.ActionRecorderList, rtesting.EventList) {
 	t.Helper()
 	ctx, _ := rtesting.SetupFakeContext(t)
-	kube, client := fakekubeclient.Get(ctx), fakechangeclient.Get(ctx)
+	dynamic, client := fakedynamicclient.Get(ctx), fakechangeclient.Get(ctx)
 	stores := map[string]interface{ Add(any) error }{
-		"deployment": fakedeployment.Get(ctx).Informer().GetIndexer(), "replicaset": fakereplicaset.Get(ctx).Informer().GetIndexer(),
 		"namespace": fakenamespace.Get(ctx).Informer().GetIndexer(), "changeworkload": fakechangeworkload.Get(ctx).Informer().GetIndexer(),
 	}
 	for _, o := range append(row.Objects, guarded("kube-system")) {
@@ -98,9 +100,8 @@ func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtestin
 		var err error
 		switch o.(type) {
 		case *appsv1.Deployment:
-			store, err = "deployment", kube.Tracker().Add(o)
-		case *appsv1.ReplicaSet:
-			store = "replicaset"
+			kindstest.Add(ctx, t, o)
+			continue
 		case *corev1.Namespace:
 			store = "namespace"
 		case *v1alpha1.ChangeWorkload:
@@ -113,26 +114,26 @@ func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtestin
 			t.Fatal(err)
 		}
 	}
+	workloads := kindstest.Run(ctx, t)
 	for _, reactor := range row.WithReactors {
-		kube.PrependReactor("*", "*", reactor)
+		dynamic.PrependReactor("*", "*", reactor)
 		client.PrependReactor("*", "*", reactor)
 	}
 	touched, _ := noop.Meter{}.Int64Counter("")
-	recorder := record.NewFakeRecorder(10)
-	r := reconcilerdeployment.NewReconciler(ctx, logging.FromContext(ctx), kube, fakedeployment.Get(ctx).Lister(), recorder, &Reconciler{
-		kube: kube, client: client,
-		namespaces: fakenamespace.Get(ctx).Lister(), replicaSets: fakereplicaset.Get(ctx).Lister(),
+	r := &Reconciler{
+		dynamic: dynamic, client: client, workloads: workloads, revisions: oneEach{},
+		namespaces:      fakenamespace.Get(ctx).Lister(),
 		changeWorkloads: fakechangeworkload.Get(ctx).Lister(),
 		settings:        settings.Default,
 		cluster:         watchCluster(configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-altershield"}}), fakenamespace.Get(ctx).Lister()),
 		touches:         wakeup.New(clocktesting.NewFakePassiveClock(now)),
 		touched:         touched,
 		clock:           clocktesting.NewFakePassiveClock(now),
-	}, controller.Options{SkipStatusUpdates: true})
-	if err := r.(reconciler.LeaderAware).Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
+	}
+	if err := r.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
-	return r, rtesting.ActionRecorderList{kube, client}, rtesting.EventList{Recorder: recorder}
+	return r, rtesting.ActionRecorderList{dynamic, client}, rtesting.EventList{Recorder: record.NewFakeRecorder(10)}
 }
 
 func touchOf(name string) []clientgotesting.PatchActionImpl {
@@ -152,7 +153,7 @@ func deleteOf(names ...string) []clientgotesting.DeleteActionImpl {
 // webhook answers a touch as the API server does when the webhook is there.
 func webhook(t *testing.T) clientgotesting.ReactionFunc {
 	return func(a clientgotesting.Action) (bool, runtime.Object, error) {
-		return a.GetVerb() == "patch", sleep(t, "0"), nil
+		return a.GetVerb() == "patch", kindstest.Unstructured(t, sleep(t, "0")), nil
 	}
 }
 
@@ -162,47 +163,47 @@ func TestReconcile(t *testing.T) {
 	newer := sleep(t, "2")
 	table := rtesting.TableTest{{
 		Name: "a key without a Deployment is nothing to do",
-		Key:  "default/gone",
+		Key:  "default/Deployment.apps:gone",
 	}, {
 		Name:    "a Deployment outside guarded namespaces is left alone",
-		Key:     "default/sleep",
+		Key:     "default/Deployment.apps:sleep",
 		Objects: []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, "")},
 	}, {
 		Name:        "a Deployment without a version is touched; the rest waits for the webhook's work",
-		Key:         "default/sleep",
+		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{guarded("default"), sleep(t, "")},
 		WantPatches: touchOf("sleep"), WithReactors: []clientgotesting.ReactionFunc{webhook(t)},
 	}, {
 		Name:        "a touch without effect is due again later",
-		Key:         "default/sleep",
+		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{guarded("default"), sleep(t, "")},
 		WantPatches: touchOf("sleep"), WantErr: true, // asks to be queued again
 	}, {
 		Name:        "a release gets its ChangeWorkload, named after the cluster's UID at the server",
-		Key:         "default/sleep",
+		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{guarded("default"), sleep(t, "1")},
 		WantCreates: []runtime.Object{unborn(of(t, d1, 1, ""))},
 	}, {
 		Name: "a ChangeWorkload that the cache has not seen is looked for later",
-		Key:  "default/sleep", WantErr: true,
+		Key:  "default/Deployment.apps:sleep", WantErr: true,
 		Objects:      []runtime.Object{guarded("default"), sleep(t, "1")},
 		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
 		WithReactors: []clientgotesting.ReactionFunc{refuse("create", alreadyExists)},
 	}, {
 		Name:         "a namespace that is going away gets none",
-		Key:          "default/sleep",
+		Key:          "default/Deployment.apps:sleep",
 		Objects:      []runtime.Object{guarded("default"), sleep(t, "1")},
 		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
 		WithReactors: []clientgotesting.ReactionFunc{refuse("create", terminating)},
 	}, {
 		Name:        "a new attempt replaces the ChangeWorkload of the one before",
-		Key:         "default/sleep",
+		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{guarded("default"), newer, of(t, d1, 1, v1alpha1.WorkloadSuccess)},
 		WantDeletes: deleteOf(current.Name),
 		WantCreates: []runtime.Object{unborn(of(t, newer, 2, ""))},
 	}, {
 		Name: "a Success deletes the history, and no ChangeWorkload of another Deployment",
-		Key:  "default/sleep",
+		Key:  "default/Deployment.apps:sleep",
 		Objects: []runtime.Object{guarded("default"), d1, of(t, d1, 1, v1alpha1.WorkloadSuccess),
 			named(of(t, d1, 1, v1alpha1.WorkloadSuspend), "older"), func() runtime.Object {
 				c := named(of(t, d1, 1, v1alpha1.WorkloadSuccess), "neighbour")
@@ -219,10 +220,10 @@ func TestNothingIsDeletedOnTheWordOfAStaleCache(t *testing.T) {
 	// this one, are at attempt 2.
 	d1, d2 := sleep(t, "1"), sleep(t, "2")
 	row := rtesting.TableRow{
-		Name: "stale", Key: "default/sleep", WantErr: true, // asks to be queued again
+		Name: "stale", Key: "default/Deployment.apps:sleep", WantErr: true, // asks to be queued again
 		Objects: []runtime.Object{guarded("default"), d1, of(t, d2, 2, v1alpha1.WorkloadRunning)},
 		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
-			return a.GetVerb() == "get", d2, nil
+			return a.GetVerb() == "get", kindstest.Unstructured(t, d2), nil
 		}},
 	}
 	row.Test(t, world)
@@ -232,7 +233,7 @@ func TestATouchWithoutEffectIsNotRepeatedAtOnce(t *testing.T) {
 	row := rtesting.TableRow{Objects: []runtime.Object{guarded("default"), sleep(t, "")}}
 	r, actions, _ := world(t, &row)
 	for range 3 {
-		if requeue, after := controller.IsRequeueKey(r.Reconcile(context.Background(), "default/sleep")); !requeue || after <= 0 {
+		if requeue, after := controller.IsRequeueKey(r.Reconcile(context.Background(), "default/Deployment.apps:sleep")); !requeue || after <= 0 {
 			t.Fatalf("want to be queued again after a pause, got %v, %s", requeue, after)
 		}
 	}

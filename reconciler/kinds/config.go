@@ -1,0 +1,88 @@
+package kinds
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/system"
+
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
+
+// Reasons of Events on config-workloads.
+const (
+	// ReasonKindsInvalid: the list does not read; the one before it counts.
+	ReasonKindsInvalid = "KindsInvalid"
+	// ReasonKindMissing: the API server does not have a kind.
+	ReasonKindMissing = "KindMissing"
+	// ReasonKindForbidden: the controller may not watch a kind.
+	ReasonKindForbidden = "KindForbidden"
+)
+
+// Follow has the watch follow config-workloads. Without one, or until one that
+// reads is there, the built-in kinds are watched.
+func (w *Watch) Follow(cmw configmap.Watcher) {
+	if d, ok := cmw.(configmap.DefaultingWatcher); ok {
+		// A missing ConfigMap must not keep the controller from starting.
+		d.WatchWithDefault(corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName, Namespace: system.Namespace()},
+		}, w.observe)
+		return
+	}
+	cmw.Watch(workload.ConfigMapName, w.observe)
+}
+
+func (w *Watch) observe(cm *corev1.ConfigMap) {
+	wanted, err := workload.Kinds(cm.Data)
+	if err != nil {
+		w.rejected.Add(context.Background(), 1)
+		w.logger.Errorw("config-workloads does not read, so the kinds before it go on to count", "error", err)
+		w.tell(ReasonKindsInvalid, err.Error()+" (the list before this one goes on to count)")
+		return
+	}
+	w.mu.Lock()
+	w.wanted = wanted
+	w.mu.Unlock()
+	select {
+	case w.news <- struct{}{}:
+	default: // Run is to look already
+	}
+}
+
+// onError logs, and tells people when the API server refuses: a kind that is
+// named and not permitted would else never be guarded, in silence.
+func (w *Watch) onError(k workload.Kind) cache.WatchErrorHandlerWithContext {
+	var once sync.Once
+	return func(ctx context.Context, r *cache.Reflector, err error) {
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+		if !apierrs.IsForbidden(err) {
+			return
+		}
+		once.Do(func() {
+			w.logger.Errorw("a kind of workload cannot be watched", "kind", k.String(), "error", err)
+			w.tell(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/workloads.md")
+		})
+	}
+}
+
+// discovered asks the API server whether it has a kind.
+func discovered(client discovery.DiscoveryInterface) func(workload.Kind) (bool, error) {
+	return func(k workload.Kind) (bool, error) {
+		list, err := client.ServerResourcesForGroupVersion(k.GroupVersion().String())
+		if apierrs.IsNotFound(err) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == k.Resource && r.Kind == k.Kind && r.Namespaced
+		}), nil
+	}
+}

@@ -1,0 +1,24 @@
+package workload
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
+
+// keyOf is the key of a workload in the queue: default/StatefulSet.apps:web.
+// All kinds share one queue, and so one Lease, whose name RBAC can give.
+func keyOf(kind workload.Kind, namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: kind.GroupKind().String() + ":" + name}
+}
+
+// parseKey undoes keyOf.
+func parseKey(key string) (in types.NamespacedName, gk schema.GroupKind, name string, ok bool) {
+	namespace, rest, err := cache.SplitMetaNamespaceKey(key)
+	kind, name, ok := strings.Cut(rest, ":") // no name of a workload has one
+	return types.NamespacedName{Namespace: namespace, Name: rest}, schema.ParseGroupKind(kind), name, ok && err == nil
+}

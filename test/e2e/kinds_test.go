@@ -1,0 +1,369 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// Workloads of every kind are guarded alike. Nobody judges but people.
+func TestEveryKind(t *testing.T) {
+	e := newEnvironment(t)
+	var specs []spec
+	for _, kind := range []workload.Kind{workload.StatefulSet, workload.DaemonSet} {
+		specs = append(specs,
+			spec{"releases of a " + kind.Kind + " are judged, also of a template that is applied again", releases(kind)},
+			spec{"what a " + kind.Kind + " ran before the opting in is not judged, and is when it comes back", theBaseline(kind)},
+			spec{"a held " + kind.Kind + " replaces no pod, refuses releases, and gets its strategy back when it is repaired", aHold(kind)},
+			spec{"a " + kind.Kind + " goes on when a person overrules the fail", anOverruledFail(kind)},
+			spec{"a held " + kind.Kind + " goes back to a version that succeeded", theWayBack(kind)})
+	}
+	sideBySide(t, e, append(specs, spec{"a person's partition of a StatefulSet is kept, and its release goes on to the last pod", aCanary}))
+}
+
+// pace is how many seconds a pod of a roll-out is Ready before the next one is
+// replaced.
+const pace = 5
+
+// size is how many pods the workloads of these tests have.
+const size = 3
+
+// one is the workload web of a namespace, whatever its kind.
+type one struct {
+	*namespace
+	kind workload.Kind
+}
+
+// made returns the workload web of a kind that is built in, created.
+func (n *namespace) made(t *testing.T, kind workload.Kind) one {
+	t.Helper()
+	w := one{n, kind}
+	switch kind.Kind {
+	case workload.StatefulSet.Kind:
+		w.create(t, gen.StatefulSet("web", size, pace))
+	case workload.DaemonSet.Kind:
+		w.create(t, gen.DaemonSet("web", n.simulatedNodes(t)[:size], pace))
+	default:
+		w.create(t, gen.Deployment("web", size, gen.Simulated, gen.Paced(pace)))
+	}
+	return w
+}
+
+func (n *namespace) simulatedNodes(t *testing.T) []string {
+	t.Helper()
+	list, err := n.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type=kwok"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Labels[corev1.LabelHostname])
+	}
+	if len(names) < size {
+		t.Fatalf("the cluster has %d simulated nodes, and %d are needed", len(names), size)
+	}
+	return names
+}
+
+func (w one) create(t *testing.T, o runtime.Object) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := scheme.Scheme.Convert(o, u, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.name).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("create %s: %v", w.kind.Kind, err)
+	}
+}
+
+// now is the workload as the API server has it.
+func (w one) now(ctx context.Context) (*workload.Workload, *unstructured.Unstructured, error) {
+	u, err := w.dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.name).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	read, err := workload.FromUnstructured(w.kind, u)
+	return read, u, err
+}
+
+func (w one) patch(ctx context.Context, body string) error {
+	_, err := w.dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.name).Patch(ctx, "web",
+		types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	return err
+}
+
+func (w one) patched(t *testing.T, body string) {
+	t.Helper()
+	if err := w.patch(t.Context(), body); err != nil {
+		t.Fatalf("patch %s with %s: %v", w.kind.Kind, body, err)
+	}
+}
+
+// awaitPhase waits until the current release is in a state.
+func (w one) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int64) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found *v1alpha1.ChangeWorkload
+	await(t, rollout, fmt.Sprintf("attempt %d of %s is %s", attempt, w.kind.Kind, phase), func(ctx context.Context) error {
+		live, _, err := w.now(ctx)
+		if err != nil {
+			return err
+		}
+		c, err := w.change.ChangeWorkloads(w.name).Get(ctx,
+			v1alpha1.ChangeWorkloadName("web", live.Labels[v1alpha1.VersionKey]), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		found = c
+		if c.Status.Phase != phase || c.Spec.Attempt != attempt {
+			return fmt.Errorf("attempt %d is %q: %+v", c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
+		}
+		return nil
+	})
+	return found
+}
+
+// awaitFirst waits for the first batch of a release.
+func (w one) awaitFirst(t *testing.T, attempt int64) *v1alpha1.ChangePod {
+	t.Helper()
+	var found *v1alpha1.ChangePod
+	await(t, rollout, fmt.Sprintf("a batch of attempt %d of %s", attempt, w.kind.Kind), func(ctx context.Context) error {
+		live, _, err := w.now(ctx)
+		if err != nil {
+			return err
+		}
+		name := v1alpha1.ChangeWorkloadName("web", live.Labels[v1alpha1.VersionKey])
+		c, err := w.change.ChangeWorkloads(w.name).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		batches, err := w.changePods(ctx, c)
+		if err != nil || c.Spec.Attempt != attempt || len(batches) == 0 {
+			return fmt.Errorf("attempt %d has %d batches, %w", c.Spec.Attempt, len(batches), err)
+		}
+		found = &batches[0]
+		return nil
+	})
+	return found
+}
+
+// awaitThat waits until a condition on the workload holds.
+func (w one) awaitThat(t *testing.T, what string, holds func(*workload.Workload) bool) *workload.Workload {
+	t.Helper()
+	var found *workload.Workload
+	await(t, soon, fmt.Sprintf("%s web %s", w.kind.Kind, what), func(ctx context.Context) error {
+		live, _, err := w.now(ctx)
+		if err != nil {
+			return err
+		}
+		found = live
+		if !holds(live) {
+			return fmt.Errorf("labels %v, annotations %v, held by %v", live.Labels, live.Annotations, live.HoldValue)
+		}
+		return nil
+	})
+	return found
+}
+
+// judgedPods is how many pods of a release are in its batches.
+func (w one) judgedPods(t *testing.T, c *v1alpha1.ChangeWorkload) int {
+	t.Helper()
+	batches, err := w.changePods(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uids := map[types.UID]bool{}
+	for i := range batches {
+		for _, p := range batches[i].Spec.PodInfos {
+			uids[p.UID] = true
+		}
+	}
+	return len(uids)
+}
+
+// strategy is how the workload replaces pods.
+func (w one) strategy(t *testing.T) any {
+	t.Helper()
+	_, u, err := w.now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	return map[string]any{"strategy": spec["strategy"], "updateStrategy": spec["updateStrategy"], "paused": spec["paused"]}
+}
+
+// hold makes the workload web, has it succeed at v1, and fails the first pod
+// of v2: it is held.
+func (n *namespace) hold(t *testing.T, kind workload.Kind) (w one, before any) {
+	t.Helper()
+	w = n.made(t, kind)
+	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	before = w.strategy(t)
+	w.patched(t, releaseOf("v2"))
+	n.judgeByHand(t, w.awaitFirst(t, 2), "unpass", "find error")
+	w.awaitThat(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Held() })
+	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	return w, before
+}
+
+// freed says whether nothing is left of a hold.
+func freed(live *workload.Workload) bool {
+	return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Held()
+}
+
+// releases of a kind are judged pod by pod, and a template that is applied
+// again is judged anew.
+func releases(kind workload.Kind) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		w := e.guarded(t).made(t, kind)
+		for i, marker := range []string{"v1", "v2", "v1"} {
+			if i > 0 {
+				w.patched(t, releaseOf(marker))
+			}
+			c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, int64(i+1))
+			if got := w.judgedPods(t, c); got < size {
+				t.Errorf("%d pods of attempt %d were judged, want %d", got, i+1, size)
+			}
+			if c.Spec.WorkloadRef.Kind != kind.Kind || c.Labels[v1alpha1.DeploymentNameLabel] != "web" {
+				t.Errorf("attempt %d is of %+v, labels %v", i+1, c.Spec.WorkloadRef, c.Labels)
+			}
+		}
+	}
+}
+
+// theBaseline of a kind is not judged, but is when its template comes back:
+// its revision is older than the opting in and tells of no version.
+func theBaseline(kind workload.Kind) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.unguarded(t)
+		w := n.made(t, kind)
+		await(t, rollout, "its pods are there", func(ctx context.Context) error {
+			live, _, err := w.now(ctx)
+			if err == nil && !live.Complete {
+				err = errors.New("they are not")
+			}
+			return err
+		})
+		n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
+		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 0)); got != 0 {
+			t.Errorf("%d pods of the baseline were judged", got)
+		}
+		w.patched(t, releaseOf("v2"))
+		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+		w.patched(t, releaseOf("v1"))
+		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
+			t.Errorf("%d pods of the template that came back were judged, want %d", got, size)
+		}
+	}
+}
+
+// aHold of a kind stops the replacing of pods, refuses releases, and is undone
+// to the letter by a repair.
+func aHold(kind workload.Kind) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		w, before := n.hold(t, kind)
+		words := kind.Word() + " web is suspended"
+		for _, body := range []string{releaseOf("v3"), `{"metadata":{"labels":{"` + v1alpha1.SuspendLabel + `":null}}}`} {
+			if err := w.patch(t.Context(), body); err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s was answered %v, want %q", body, err, words)
+			}
+		}
+		n.stays(t, "the pods of a held roll-out")
+		w.patched(t, repairOf("v3"))
+		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
+		w.awaitThat(t, "is free", freed)
+		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
+			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
+		}
+	}
+}
+
+// stays fails when a pod of the namespace is replaced within two paces, in
+// which a roll-out that goes on would have replaced one.
+func (n *namespace) stays(t *testing.T, what string) {
+	t.Helper()
+	before := n.lives(t)
+	err := wait.PollUntilContextTimeout(t.Context(), look, 2*pace*time.Second, true, func(context.Context) (bool, error) {
+		if diff := cmp.Diff(before, n.lives(t)); diff != "" {
+			return false, fmt.Errorf("%s change (-before +after):\n%s", what, diff)
+		}
+		return false, nil
+	})
+	if !wait.Interrupted(err) {
+		t.Error(err)
+	}
+}
+
+// anOverruledFail of a kind lets the roll-out go on.
+func anOverruledFail(kind workload.Kind) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		w, before := n.hold(t, kind)
+		n.judgeByHand(t, w.awaitFirst(t, 2), "pass", "checked by hand")
+		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
+		w.awaitThat(t, "is free", freed)
+		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
+			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
+		}
+	}
+}
+
+// theWayBack of a kind to a version that succeeded is admitted while it is held.
+func theWayBack(kind workload.Kind) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		w, before := e.guarded(t).hold(t, kind)
+		w.patched(t, releaseOf("v1"))
+		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)); got < size {
+			t.Errorf("%d pods were judged on the way back, want %d", got, size)
+		}
+		w.awaitThat(t, "is free", freed)
+		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
+			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
+		}
+	}
+}
+
+// aCanary is a partition that a person has set: the release goes on until the
+// last pod, and a hold gives the partition back.
+func aCanary(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	w := n.made(t, workload.StatefulSet)
+	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.patched(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`)
+	w.patched(t, releaseOf("v2"))
+	first := w.awaitFirst(t, 2)
+	await(t, soon, "the canary has passed", func(ctx context.Context) error {
+		p, err := n.change.ChangePods(n.name).Get(ctx, first.Name, metav1.GetOptions{})
+		if err == nil && !isDone(p) {
+			err = fmt.Errorf("it is %q", p.Status.Phase)
+		}
+		return err
+	})
+	n.stays(t, "the pods behind the partition")
+	n.judgeByHand(t, first, "unpass", "find error")
+	w.awaitThat(t, "is held", func(live *workload.Workload) bool { return live.Held() })
+	n.judgeByHand(t, first, "pass", "checked by hand")
+	w.awaitThat(t, "has its partition back", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
+	w.patched(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
+		t.Errorf("%d pods were judged, want %d", got, size)
+	}
+}
