@@ -1,0 +1,229 @@
+package property
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions/callback"
+)
+
+// history is what has happened, as far as the invariants ask.
+type history struct {
+	violations []string
+	madePods   int
+	// calls counts the starts and finishes that reached the judge, by ChangePod
+	// and stage.
+	calls map[string]int
+	// promises are the verdicts that the callback has answered with 200.
+	promises []promise
+	// said is what people have said of pods, by ChangePod.
+	said map[types.UID]map[string]string
+	// wasDown: the judge was away for some time, so an order may have been late.
+	wasDown bool
+}
+
+type promise struct {
+	callback.Received
+	known bool
+}
+
+func newHistory() history {
+	return history{calls: map[string]int{}, said: map[types.UID]map[string]string{}}
+}
+
+func (w *world) violated(format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
+}
+
+// mayWrite says which fields of a status a process may write: one writer a
+// field, as docs/architecture.md has it.
+func mayWrite(resource, by string) []string {
+	switch resource + " " + by {
+	case "changepods controller":
+		return statuspatch.ChangePodDerived
+	case "changepods submit":
+		// Function submit records what it learned itself by the same Recorder.
+		return slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict)
+	case "changepods verdict":
+		return statuspatch.ChangePodVerdict
+	case "changepods person":
+		return []string{"podResults", "message"}
+	case "changeworkloads controller":
+		return slices.Concat(statuspatch.ChangeWorkloadDerived, statuspatch.ChangeWorkloadInbox)
+	case "changeworkloads submit":
+		return slices.Concat(statuspatch.ChangeWorkloadSubmit, statuspatch.ChangeWorkloadVerdict)
+	case "changeworkloads verdict":
+		return statuspatch.ChangeWorkloadVerdict
+	case "changeworkloads callback", "changeworkloads deadletter":
+		return statuspatch.ChangeWorkloadInbox
+	default:
+		return nil
+	}
+}
+
+// note looks at every write.
+func (w *world) note(x write) {
+	if x.by == kubernetes || x.by == "test" || x.by == "webhook" || x.after == nil {
+		return
+	}
+	if x.id.resource == "deployments" {
+		w.noteDeployment(x)
+		return
+	}
+	if x.before == nil {
+		if x.id.resource != "changepods" || x.by != controllerName {
+			w.violated("%s made %s %s", x.by, x.id.resource, x.id.name)
+		}
+		return
+	}
+	allowed := mayWrite(x.id.resource, x.by)
+	for _, field := range x.fields {
+		name, inStatus := strings.CutPrefix(field, "status.")
+		if !inStatus || !slices.Contains(allowed, name) {
+			w.violated("%s wrote %s of %s %s", x.by, field, x.id.resource, x.id.name)
+		}
+	}
+	if before, ok := x.before.(*v1alpha1.ChangeWorkload); ok {
+		w.noteInbox(x.by, before, x.after.(*v1alpha1.ChangeWorkload))
+	}
+}
+
+// noteDeployment: older versions never touch the workload.
+func (w *world) noteDeployment(x write) {
+	if x.by != controllerName {
+		w.violated("%s wrote the Deployment", x.by)
+		return
+	}
+	for _, field := range x.fields {
+		if !slices.Contains([]string{"metadata.labels", "metadata.annotations", "spec"}, field) {
+			w.violated("the controller wrote %s of the Deployment", field)
+		}
+	}
+	release, _ := v1alpha1.ReleaseOf(w.deployment().Annotations)
+	o, ok, _ := w.process.informer("changeworkloads").indexer.GetByKey(w.process.at.key)
+	if !ok {
+		w.violated("%s wrote the Deployment and is no ChangeWorkload", w.process.at.key)
+		return
+	}
+	if c := o.(*v1alpha1.ChangeWorkload); c.Spec.Reversion != release.Version || c.Spec.Attempt != release.Attempt {
+		w.violated("%s of attempt %d wrote the Deployment, which is at attempt %d", c.Name, c.Spec.Attempt, release.Attempt)
+	}
+}
+
+// noteInbox: who receives adds, who empties takes out.
+func (w *world) noteInbox(by string, before, after *v1alpha1.ChangeWorkload) {
+	has := func(list []v1alpha1.InboxVerdict, of v1alpha1.InboxVerdict) bool {
+		return slices.ContainsFunc(list, func(v v1alpha1.InboxVerdict) bool { return v.ID == of.ID })
+	}
+	for _, v := range before.Status.Inbox {
+		if by != controllerName && !has(after.Status.Inbox, v) {
+			w.violated("%s took %s out of the inbox", by, v.ID)
+		}
+	}
+	for _, v := range after.Status.Inbox {
+		if by == controllerName && !has(before.Status.Inbox, v) {
+			w.violated("the controller put %s into the inbox", v.ID)
+		}
+	}
+}
+
+// called looks at every call that reaches the judge: its intent is stored, and
+// each intent is good for one call.
+func (w *world) called(action string, body []byte) {
+	var in struct {
+		Order   string `json:"bizExecOrderId"`
+		Node    string `json:"nodeId"`
+		BatchNo int32  `json:"batchNo"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		w.violated("%s was sent as %s", action, body)
+		return
+	}
+	stage := v1alpha1.StagePre
+	switch action {
+	case "submitChangeExecBatchStartNotify":
+	case "submitChangeFinishNotify":
+		stage = v1alpha1.StagePost
+	default:
+		return
+	}
+	for _, p := range all[*v1alpha1.ChangePod](w.api, "changepods") {
+		owner := w.ownerOf(p)
+		if owner == nil || owner.Spec.OrderID != in.Order ||
+			(stage == v1alpha1.StagePre && p.Spec.BatchNo != in.BatchNo) || (stage == v1alpha1.StagePost && p.Status.ChangePodID != in.Node) {
+			continue
+		}
+		of := string(p.UID) + "/" + string(stage)
+		w.calls[of]++
+		if s := p.Status.SubmissionOf(stage); s == nil || int(s.Attempts) < w.calls[of] {
+			w.violated("call %d for %s of %s was made, its intent is %+v", w.calls[of], stage, p.Name, s)
+		}
+	}
+}
+
+func (w *world) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
+	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
+		if len(p.OwnerReferences) > 0 && p.OwnerReferences[0].UID == c.UID {
+			return c
+		}
+	}
+	return nil
+}
+
+// nodes are those that ChangePods know.
+func (w *world) nodes() map[string]bool {
+	out := map[string]bool{}
+	for _, p := range all[*v1alpha1.ChangePod](w.api, "changepods") {
+		out[p.Status.ChangePodID] = true
+	}
+	return out
+}
+
+// promised notes what the callback has taken.
+func (w *world) promised(p posted, known map[string]bool) {
+	said, err := callback.Read(p.header, p.body)
+	if err != nil {
+		w.violated("a callback that cannot be read was answered with 200: %v", err)
+		return
+	}
+	for _, r := range said {
+		if r.Form != "json" || r.Check != altershield.CheckOrder {
+			w.promises = append(w.promises, promise{r, known[r.Said.NodeID]})
+		}
+	}
+}
+
+// personJudges has a person judge a batch with kubectl.
+func (w *world) personJudges() bool {
+	list := all[*v1alpha1.ChangePod](w.api, "changepods")
+	if len(list) == 0 {
+		return false
+	}
+	p := list[w.draw("batch", len(list))]
+	word := []string{"pass", "unpass", "fail"}[w.draw("word", 3)]
+	w.judgeByHand(p, word)
+	return true
+}
+
+func (w *world) judgeByHand(p *v1alpha1.ChangePod, word string) {
+	results := slices.Clone(p.Spec.PodInfos)
+	w.said[p.UID] = map[string]string{}
+	for i := range results {
+		results[i].Verdict = word
+		w.said[p.UID][results[i].Pod] = word
+	}
+	raw, err := json.Marshal(map[string]any{"status": map[string]any{"podResults": results, "message": "PostFinish"}})
+	if err == nil {
+		_, err = w.api.patch("person", id{"changepods", p.Namespace, p.Name}, types.MergePatchType, raw, "status")
+	}
+	if err != nil {
+		panic(err)
+	}
+}

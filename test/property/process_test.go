@@ -1,0 +1,289 @@
+package property
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
+	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
+	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
+	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/changepod"
+	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+)
+
+// controllerName is the process that reconciles, and the writer that it is.
+const controllerName = "controller"
+
+// The informers, with the listers of their kinds.
+type (
+	deployments     struct{ *informer }
+	replicaSets     struct{ *informer }
+	pods            struct{ *informer }
+	namespaces      struct{ *informer }
+	changeWorkloads struct{ *informer }
+	changePods      struct{ *informer }
+	opsConfigInfoes struct{ *informer }
+)
+
+func (i deployments) Lister() appslisters.DeploymentLister {
+	return appslisters.NewDeploymentLister(i.indexer)
+}
+func (i replicaSets) Lister() appslisters.ReplicaSetLister {
+	return appslisters.NewReplicaSetLister(i.indexer)
+}
+func (i pods) Lister() corelisters.PodLister { return corelisters.NewPodLister(i.indexer) }
+func (i namespaces) Lister() corelisters.NamespaceLister {
+	return corelisters.NewNamespaceLister(i.indexer)
+}
+func (i changeWorkloads) Lister() listers.ChangeWorkloadLister {
+	return listers.NewChangeWorkloadLister(i.indexer)
+}
+func (i changePods) Lister() listers.ChangePodLister { return listers.NewChangePodLister(i.indexer) }
+func (i opsConfigInfoes) Lister() listers.OpsConfigInfoLister {
+	return listers.NewOpsConfigInfoLister(i.indexer)
+}
+
+// work names what a reconciler has to look at.
+type work struct{ kind, key string }
+
+// process is the controller's process: caches, reconcilers, and what they have
+// to do. When it dies all of that is lost.
+type process struct {
+	api         *api
+	informers   []*informer
+	seen        map[string]int // how much of the journal an informer has seen
+	reconcilers map[string]*controller.Impl
+	due         map[work]time.Time
+	// at is the work that is being done.
+	at work
+}
+
+// start makes a process whose caches are current.
+func start(w *world) *process {
+	p := &process{api: w.api, seen: map[string]int{}, reconcilers: map[string]*controller.Impl{}, due: map[work]time.Time{}}
+	kube, change := &kubefake.Clientset{}, &fake.Clientset{}
+	kube.AddReactor("*", "*", w.api.react(controllerName))
+	change.AddReactor("*", "*", w.api.react(controllerName))
+
+	ctx := logging.WithLogger(context.Background(), zap.NewNop().Sugar())
+	ctx = controller.WithEventRecorder(ctx, &record.FakeRecorder{})
+	ctx = wakeup.WithClock(ctx, w.clock)
+	ctx = context.WithValue(ctx, kubeclient.Key{}, kube)
+	ctx = context.WithValue(ctx, changeclient.Key{}, change)
+	watched := func(resource string) *informer {
+		i := newInformer(resource)
+		p.informers = append(p.informers, i)
+		return i
+	}
+	ctx = context.WithValue(ctx, deploymentinformer.Key{}, deployments{watched("deployments")})
+	ctx = context.WithValue(ctx, replicasetinformer.Key{}, replicaSets{watched("replicasets")})
+	ctx = context.WithValue(ctx, podinformer.Key{}, pods{watched("pods")})
+	ctx = context.WithValue(ctx, namespaceinformer.Key{}, namespaces{watched("namespaces")})
+	ctx = context.WithValue(ctx, changeworkloadinformer.Key{}, changeWorkloads{watched("changeworkloads")})
+	ctx = context.WithValue(ctx, changepodinformer.Key{}, changePods{watched("changepods")})
+	configs := watched("opsconfiginfoes")
+	ctx = context.WithValue(ctx, opsconfiginfoinformer.Key{}, opsConfigInfoes{configs})
+
+	static := configmap.NewStaticWatcher(w.configMap())
+	p.reconcilers["changeworkload"] = changeworkload.NewController(ctx, static, w)
+	p.reconcilers["changepod"] = changepod.NewController(ctx, static, w)
+	for _, i := range p.informers {
+		for of, o := range w.api.objects {
+			if of.resource == i.resource {
+				_ = i.indexer.Add(copyOf(o)) // the key function has no error for objects
+			}
+		}
+		p.seen[i.resource] = len(w.api.journal)
+	}
+	for _, h := range configs.handlers {
+		for _, o := range configs.indexer.List() {
+			h.OnAdd(o, true) // the settings; they do not change
+		}
+	}
+	for _, impl := range p.reconcilers {
+		_ = impl.Reconciler.(reconciler.LeaderAware).Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {})
+	}
+	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
+		p.enqueue("changeworkload", c, w.clock.Now())
+	}
+	for _, c := range all[*v1alpha1.ChangePod](w.api, "changepods") {
+		p.enqueue("changepod", c, w.clock.Now())
+	}
+	return p
+}
+
+// stop ends the goroutines of the work queues, which are not used.
+func (p *process) stop() {
+	for _, impl := range p.reconcilers {
+		impl.WorkQueue().ShutDown()
+	}
+}
+
+func (p *process) enqueue(kind string, o object, at time.Time) {
+	w := work{kind, o.GetNamespace() + "/" + o.GetName()}
+	if old, ok := p.due[w]; !ok || at.Before(old) {
+		p.due[w] = at
+	}
+}
+
+// behind returns the informers that have something to see.
+func (p *process) behind() []*informer {
+	var out []*informer
+	for _, i := range p.informers {
+		if p.next(i) >= 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// next returns where in the journal an informer's next write is, or -1.
+func (p *process) next(i *informer) int {
+	for n := p.seen[i.resource]; n < len(p.api.journal); n++ {
+		if p.api.journal[n].id.resource == i.resource {
+			return n
+		}
+	}
+	p.seen[i.resource] = len(p.api.journal)
+	return -1
+}
+
+// sync lets an informer see one write, and enqueues what watches it.
+func (p *process) sync(i *informer, now time.Time) {
+	n := p.next(i)
+	if n < 0 {
+		return
+	}
+	p.seen[i.resource] = n + 1
+	w := p.api.journal[n]
+	_ = i.see(w) // the key function has no error for objects
+	about := w.after
+	if about == nil {
+		about = w.before
+	}
+	p.wake(about, now)
+}
+
+// wake enqueues what the controllers enqueue for a change of an object.
+func (p *process) wake(about object, now time.Time) {
+	workloads := func(of func(*v1alpha1.ChangeWorkload) bool) {
+		for _, o := range p.informer("changeworkloads").indexer.List() {
+			if c := o.(*v1alpha1.ChangeWorkload); of(c) {
+				p.enqueue("changeworkload", c, now)
+			}
+		}
+	}
+	switch about := about.(type) {
+	case *v1alpha1.ChangePod:
+		p.enqueue("changepod", about, now)
+		workloads(func(c *v1alpha1.ChangeWorkload) bool { return metav1.IsControlledBy(about, c) })
+	case *v1alpha1.ChangeWorkload:
+		p.enqueue("changeworkload", about, now)
+		for _, o := range p.informer("changepods").indexer.List() {
+			if c := o.(*v1alpha1.ChangePod); refusedOrder(about) && c.Spec.ChangeWorkloadID == about.Name {
+				p.enqueue("changepod", c, now)
+			}
+		}
+	case *appsv1.Deployment:
+		workloads(func(c *v1alpha1.ChangeWorkload) bool { return c.Spec.WorkloadRef.UID == about.UID })
+	case *appsv1.ReplicaSet:
+		workloads(func(c *v1alpha1.ChangeWorkload) bool {
+			return c.Name == v1alpha1.ChangeWorkloadName(deploymentName, about.Annotations[v1alpha1.VersionKey])
+		})
+	case *corev1.Pod:
+		workloads(func(*v1alpha1.ChangeWorkload) bool { return true })
+	}
+}
+
+func refusedOrder(c *v1alpha1.ChangeWorkload) bool {
+	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused
+}
+
+func (p *process) informer(resource string) *informer {
+	for _, i := range p.informers {
+		if i.resource == resource {
+			return i
+		}
+	}
+	panic("no informer of " + resource)
+}
+
+// ready returns the work that is due, in an order that is always the same.
+func (p *process) ready(now time.Time) []work {
+	var out []work
+	for w, at := range p.due {
+		if !at.After(now) {
+			out = append(out, w)
+		}
+	}
+	slices.SortFunc(out, func(a, b work) int { return strings.Compare(a.kind+a.key, b.kind+b.key) })
+	return out
+}
+
+// nextDue is when the next work is due; zero when there is none.
+func (p *process) nextDue() time.Time {
+	var out time.Time
+	for _, at := range p.due {
+		if out.IsZero() || at.Before(out) {
+			out = at
+		}
+	}
+	return out
+}
+
+// reconcile does one piece of work, and enqueues it again as the controller's
+// work queue does.
+func (p *process) reconcile(ctx context.Context, w work, now func() time.Time) {
+	delete(p.due, w)
+	p.at = w
+	err := p.reconcilers[w.kind].Reconciler.Reconcile(ctx, w.key)
+	p.at = work{}
+	again := func(after time.Duration) {
+		at := now().Add(after)
+		if old, ok := p.due[w]; !ok || at.Before(old) {
+			p.due[w] = at
+		}
+	}
+	if ok, after := controller.IsRequeueKey(err); ok {
+		again(after)
+		return
+	}
+	if err != nil && controller.IsPermanentError(err) {
+		panic(fmt.Sprintf("%v can never be done: %v", w, err))
+	}
+	if err != nil {
+		again(time.Second)
+	}
+}
+
+// Send implements the reconcilers' Sender: a wake-up goes to the Broker.
+func (w *world) Send(_ context.Context, e cloudevents.Event) { w.broker.accept(e, false) }

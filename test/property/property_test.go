@@ -1,0 +1,178 @@
+package property
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range map[string]string{"rapid.checks": "30", "rapid.nofailfile": "true"} {
+		if !given[name] {
+			_ = flag.Set(name, value) // flags of rapid, which exist
+		}
+	}
+	utilruntime.PanicHandlers = nil // deaths are wanted, and their stacks are long
+	_ = os.Setenv("SYSTEM_NAMESPACE", v1alpha1.SystemNamespace)
+	os.Exit(m.Run())
+}
+
+func TestEveryHistoryEndsAsItsVerdictsSay(t *testing.T) {
+	// A step is a seed; 0 is no step, so that a step can be taken out of a
+	// history and leaves the others as they were.
+	steps := rapid.SliceOfN(rapid.Uint64(), 150, 250)
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.close()
+		for i, seed := range steps.Draw(t, "steps") {
+			if seed != 0 {
+				w.step(seed, uint64(i))
+				w.check(t)
+			}
+		}
+		w.drain()
+		w.atTheEnd()
+		w.check(t)
+	})
+}
+
+// step does one thing.
+func (w *world) step(seed, at uint64) {
+	w.random = rand.New(rand.NewPCG(seed, at))
+	actions := w.actions()
+	total := 0
+	for _, a := range actions {
+		total += a.weight
+	}
+	chosen := w.random.IntN(total)
+	for _, a := range actions {
+		if chosen -= a.weight; chosen < 0 {
+			w.told = nil
+			if a.do() {
+				w.story = append(w.story, fmt.Sprintf("%s %v", a.name, w.told))
+			}
+			return
+		}
+	}
+}
+
+// check fails with what was violated.
+func (w *world) check(t *rapid.T) {
+	w.claimedOnce()
+	if len(w.violations) > 0 {
+		t.Fatalf("policy %s, %d per cent:\n%s\n\nwhat happened:\n%s", w.policy, w.percent,
+			strings.Join(w.violations, "\n"), strings.Join(w.story, "\n"))
+	}
+}
+
+// action is something that can happen; do returns false where it cannot now.
+type action struct {
+	name   string
+	weight int
+	do     func() bool
+}
+
+func (w *world) actions() []action {
+	repeated := func(f func() bool, most int) func() bool {
+		return func() bool {
+			some := false
+			for range 1 + w.draw("times", most) {
+				some = f() || some
+			}
+			return some
+		}
+	}
+	move := func(durations ...time.Duration) func() bool {
+		return func() bool {
+			w.clock.SetTime(w.clock.Now().Add(durations[w.draw("duration", len(durations))]))
+			return true
+		}
+	}
+	return []action{
+		{"kubernetes", 22, repeated(w.kubernetesStep, 8)},
+		{"see", 20, repeated(w.see, 16)},
+		{"reconcile", 20, repeated(w.reconcileSome, 4)},
+		{"deliver", 18, repeated(w.deliverSome, 4)},
+		{"call back", 12, repeated(w.deliverMail, 3)},
+		{"time", 8, move(100*time.Millisecond, time.Second, 3*time.Second, 10*time.Second, 30*time.Second, 70*time.Second, 140*time.Second)},
+		{"clock step", 1, move(-time.Second, -time.Minute, -10*time.Minute, 10*time.Minute)},
+		{"release", 2, func() bool {
+			return w.release([]string{"v1", "v2", "v0"}[w.draw("template", 3)], w.draw("repair", 2) == 1)
+		}},
+		{"person", 1, w.personJudges},
+		{"pod dies", 2, w.podDies},
+		{"scale", 2, w.scale},
+		{"die soon", 3, func() bool { w.dieIn = 1 + w.draw("in", 6); return true }},
+		{"restart", 1, func() bool { w.restart(); return true }},
+		{"judge", 1, func() bool { w.judge.down = !w.judge.down; w.wasDown = true; return true }},
+	}
+}
+
+func (w *world) podDies() bool {
+	list := all[*corev1.Pod](w.api, "pods")
+	if len(list) == 0 {
+		return false
+	}
+	w.api.store(kubernetes, id{"pods", namespace, list[w.draw("pod", len(list))].Name}, nil)
+	return true
+}
+
+func (w *world) scale() bool {
+	to := int32(1 + w.draw("replicas", 3))
+	change(w.api, kubernetes, deploymentID, func(d *appsv1.Deployment) { d.Spec.Replicas = &to })
+	return true
+}
+
+// drain ends the faults and goes on until nothing more happens, with a person
+// who passes what waits for one.
+func (w *world) drain() {
+	w.quiet, w.dieIn, w.judge.down = true, 0, false
+	began := w.clock.Now()
+	for steps := 0; ; steps++ {
+		if w.kubernetesStep() || w.see() || w.deliverSome() || w.deliverMail() || w.reconcileSome() {
+			if steps > 20000 {
+				w.violated("it never rests")
+				return
+			}
+			continue
+		}
+		if w.decide() {
+			continue
+		}
+		next := w.process.nextDue()
+		if next.IsZero() || w.clock.Since(began) > 3*time.Hour {
+			return
+		}
+		w.clock.SetTime(next)
+	}
+}
+
+// decide passes a batch that waits for a person.
+func (w *world) decide() bool {
+	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
+		for _, p := range w.batchesOf(c) {
+			for _, info := range p.Spec.PodInfos {
+				o, _ := p.OutcomeOf(info.Pod)
+				if w.policy == v1alpha1.NoVerdictHold && o == v1alpha1.OutcomeNone && c.Status.Phase != v1alpha1.WorkloadSuccess && c.Status.Phase != v1alpha1.WorkloadFailed {
+					w.judgeByHand(p, "pass")
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
