@@ -106,7 +106,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, err
 	}
 	o.config.Token = token
-	o.config.QPS, o.config.Burst = 1000, 1000 // the judge is tried, not spared
+	// The judge is tried, not spared.
+	o.config.QPS, o.config.Burst, o.config.BreakerFailures = 1000, 1000, 1000
 	switch {
 	case o.config.BaseURL == "":
 		return o, fmt.Errorf("-url is missing: name the judge")

@@ -10,7 +10,7 @@
 // happens, and the invariants of invariants_test.go have to hold. A history
 // that breaks one is shrunk and its seed is printed.
 //
-//	go test ./test/property                            # seconds
-//	go test ./test/property -rapid.checks=3000         # longer
-//	go test ./test/property -rapid.seed=1234           # again
+//	go test -tags property ./test/property                       # seconds
+//	go test -tags property ./test/property -rapid.checks=3000    # longer
+//	go test -tags property ./test/property -rapid.seed=1234      # again
 package property

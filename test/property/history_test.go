@@ -1,3 +1,5 @@
+//go:build property
+
 package property
 
 import (
@@ -8,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/functions/callback"
@@ -61,6 +62,8 @@ func mayWrite(resource, by string) []string {
 		return slices.Concat(statuspatch.ChangeWorkloadSubmit, statuspatch.ChangeWorkloadVerdict)
 	case "changeworkloads verdict":
 		return statuspatch.ChangeWorkloadVerdict
+	case "changeworkloads person":
+		return []string{"orderResult"}
 	case "changeworkloads callback", "changeworkloads deadletter":
 		return statuspatch.ChangeWorkloadInbox
 	default:
@@ -151,6 +154,10 @@ func (w *world) called(action string, body []byte) {
 	case "submitChangeExecBatchStartNotify":
 	case "submitChangeFinishNotify":
 		stage = v1alpha1.StagePost
+		w.calledForOrder(in.Order, in.Node, stage)
+	case "submitChangeExecOrderStartNotify":
+		w.calledForOrder(in.Order, "", stage)
+		return
 	default:
 		return
 	}
@@ -168,6 +175,20 @@ func (w *world) called(action string, body []byte) {
 	}
 }
 
+// calledForOrder looks at a start or finish of the order as a whole.
+func (w *world) calledForOrder(order, node string, stage v1alpha1.Stage) {
+	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
+		if c.Spec.OrderID != order || (stage == v1alpha1.StagePost && c.Status.Order.Node() != node) {
+			continue
+		}
+		of := string(c.UID) + "/" + string(stage)
+		w.calls[of]++
+		if s := c.Status.Order.SubmissionOf(stage); s == nil || int(s.Attempts) < w.calls[of] {
+			w.violated("call %d for %s of the order of %s was made, its intent is %+v", w.calls[of], stage, c.Name, s)
+		}
+	}
+}
+
 func (w *world) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		if len(p.OwnerReferences) > 0 && p.OwnerReferences[0].UID == c.UID {
@@ -177,9 +198,12 @@ func (w *world) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
 	return nil
 }
 
-// nodes are those that ChangePods know.
+// nodes are those that ChangePods and ChangeWorkloads know.
 func (w *world) nodes() map[string]bool {
 	out := map[string]bool{}
+	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
+		out[c.Status.Order.Node()] = true
+	}
 	for _, p := range all[*v1alpha1.ChangePod](w.api, "changepods") {
 		out[p.Status.ChangePodID] = true
 	}
@@ -194,9 +218,7 @@ func (w *world) promised(p posted, known map[string]bool) {
 		return
 	}
 	for _, r := range said {
-		if r.Form != "json" || r.Check != altershield.CheckOrder {
-			w.promises = append(w.promises, promise{r, known[r.Said.NodeID]})
-		}
+		w.promises = append(w.promises, promise{r, known[r.Said.NodeID]})
 	}
 }
 
@@ -224,6 +246,14 @@ func (w *world) judgeByHand(p *v1alpha1.ChangePod, word string) {
 		_, err = w.api.patch("person", id{"changepods", p.Namespace, p.Name}, types.MergePatchType, raw, "status")
 	}
 	if err != nil {
+		panic(err)
+	}
+}
+
+// judgeOrderByHand has a person judge the order as a whole.
+func (w *world) judgeOrderByHand(c *v1alpha1.ChangeWorkload, word string) {
+	raw := []byte(`{"status":{"orderResult":{"verdict":"` + word + `"}}}`)
+	if _, err := w.api.patch("person", id{"changeworkloads", c.Namespace, c.Name}, types.MergePatchType, raw, "status"); err != nil {
 		panic(err)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build property
+
 package property
 
 import (
@@ -33,7 +35,9 @@ func (w *world) batchesOf(c *v1alpha1.ChangeWorkload) []*v1alpha1.ChangePod {
 // batchAtTheEnd: a batch has ended; a person's word stands; what counts as
 // judged was judged.
 func (w *world) batchAtTheEnd(c *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) {
-	if p.Status.Phase != v1alpha1.PodExecuteDone {
+	// A batch of an order that failed is not started.
+	held := orderFailed(c) && p.Status.SubmissionOf(v1alpha1.StagePre) == nil
+	if p.Status.Phase != v1alpha1.PodExecuteDone && !held {
 		w.violated("%s does not end: it is %q; its release is %q", p.Name, p.Status.Phase, c.Status.Phase)
 	}
 	for pod, word := range w.said[p.UID] {
@@ -49,6 +53,11 @@ func (w *world) batchAtTheEnd(c *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod)
 	}
 }
 
+func orderFailed(c *v1alpha1.ChangeWorkload) bool {
+	outcome, _ := c.Status.OrderOutcome()
+	return outcome == v1alpha1.OutcomeFail
+}
+
 func (w *world) judged(node string, stage v1alpha1.Stage) bool {
 	for _, n := range w.judge.Nodes() {
 		if n.ID == node {
@@ -59,10 +68,18 @@ func (w *world) judged(node string, stage v1alpha1.Stage) bool {
 }
 
 // promiseAtTheEnd: a fail whose callback was answered with 200 is known, if the
-// batch is there for which it was.
+// batch or order is there for which it was.
 func (w *world) promiseAtTheEnd(p promise) {
 	if v1alpha1.ParseVerdict(p.Said.Verdict) != v1alpha1.OutcomeFail {
 		return
+	}
+	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
+		if c.Status.Order.Node() != p.Said.NodeID {
+			continue
+		}
+		if v := c.Status.OrderVerdictOf(p.Said.Stage); v == nil || v1alpha1.ParseVerdict(v.Verdict) != v1alpha1.OutcomeFail {
+			w.violated("the fail of the order of %s %s was taken (node known then: %t) and is forgotten: %+v", c.Name, p.Said.Stage, p.known, v)
+		}
 	}
 	for _, batch := range all[*v1alpha1.ChangePod](w.api, "changepods") {
 		if batch.Status.ChangePodID != p.Said.NodeID {
@@ -96,8 +113,8 @@ func (w *world) releaseAtTheEnd(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.
 	if !slices.Contains(ended, phase) {
 		w.violated("%s does not end: it is %q: %s", c.Name, phase, w.why(c))
 	}
-	if phase == v1alpha1.WorkloadSuccess && len(failed) > 0 {
-		w.violated("%s is a Success, though %v failed", c.Name, failed)
+	if phase == v1alpha1.WorkloadSuccess && (len(failed) > 0 || orderFailed(c)) {
+		w.violated("%s is a Success, though %v failed, and the order: %t", c.Name, failed, orderFailed(c))
 	}
 	release, _ := v1alpha1.ReleaseOf(w.deployment().Annotations)
 	if c.Spec.Reversion != release.Version || c.Spec.Attempt != release.Attempt {
@@ -108,11 +125,11 @@ func (w *world) releaseAtTheEnd(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.
 
 func (w *world) currentAtTheEnd(c *v1alpha1.ChangeWorkload, failed, unjudged []string) {
 	d, phase := w.deployment(), c.Status.Phase
-	if len(failed) > 0 && phase != v1alpha1.WorkloadSuspend {
-		w.violated("%s is %q, though %v failed: %s", c.Name, phase, failed, w.why(c))
+	if (len(failed) > 0 || orderFailed(c)) && phase != v1alpha1.WorkloadSuspend {
+		w.violated("%s is %q, though %v failed, and the order: %t: %s", c.Name, phase, failed, orderFailed(c), w.why(c))
 	}
 	if phase == v1alpha1.WorkloadSuspend {
-		if len(failed) == 0 && w.policy != v1alpha1.NoVerdictFail {
+		if len(failed) == 0 && !orderFailed(c) && w.policy != v1alpha1.NoVerdictFail {
 			w.violated("%s is suspended, and no pod failed: %s", c.Name, w.why(c))
 		}
 		if d.Labels[v1alpha1.SuspendLabel] == "" {
@@ -150,7 +167,7 @@ func (w *world) why(c *v1alpha1.ChangeWorkload) string {
 		c.Status.Counts, c.Status.Conditions, d.Labels, d.Annotations, d.Spec.Paused, d.Status)
 }
 
-// claimedTwice: a pod is claimed once a release.
+// claimedOnce: a pod is claimed once a release.
 func (w *world) claimedOnce() {
 	seen := map[string]string{}
 	for _, p := range all[*v1alpha1.ChangePod](w.api, "changepods") {

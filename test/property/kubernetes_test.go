@@ -1,3 +1,5 @@
+//go:build property
+
 package property
 
 import (

@@ -1,3 +1,5 @@
+//go:build property
+
 package property
 
 import (
@@ -190,6 +192,11 @@ func (p *process) sync(i *informer, now time.Time) {
 		about = w.before
 	}
 	p.wake(about, now)
+	before, _ := w.before.(*v1alpha1.ChangeWorkload)
+	after, _ := w.after.(*v1alpha1.ChangeWorkload)
+	if stopsBatches(before) || stopsBatches(after) {
+		p.wakeBatches(about.GetName(), now)
+	}
 }
 
 // wake enqueues what the controllers enqueue for a change of an object.
@@ -207,11 +214,6 @@ func (p *process) wake(about object, now time.Time) {
 		workloads(func(c *v1alpha1.ChangeWorkload) bool { return metav1.IsControlledBy(about, c) })
 	case *v1alpha1.ChangeWorkload:
 		p.enqueue("changeworkload", about, now)
-		for _, o := range p.informer("changepods").indexer.List() {
-			if c := o.(*v1alpha1.ChangePod); refusedOrder(about) && c.Spec.ChangeWorkloadID == about.Name {
-				p.enqueue("changepod", c, now)
-			}
-		}
 	case *appsv1.Deployment:
 		workloads(func(c *v1alpha1.ChangeWorkload) bool { return c.Spec.WorkloadRef.UID == about.UID })
 	case *appsv1.ReplicaSet:
@@ -223,9 +225,22 @@ func (p *process) wake(about object, now time.Time) {
 	}
 }
 
-func refusedOrder(c *v1alpha1.ChangeWorkload) bool {
+func (p *process) wakeBatches(release string, now time.Time) {
+	for _, o := range p.informer("changepods").indexer.List() {
+		if c := o.(*v1alpha1.ChangePod); c.Spec.ChangeWorkloadID == release {
+			p.enqueue("changepod", c, now)
+		}
+	}
+}
+
+// stopsBatches: the order was not taken, or failed its check.
+func stopsBatches(c *v1alpha1.ChangeWorkload) bool {
+	if c == nil {
+		return false
+	}
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
-	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused
+	outcome, _ := c.Status.OrderOutcome()
+	return outcome == v1alpha1.OutcomeFail || (cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused)
 }
 
 func (p *process) informer(resource string) *informer {

@@ -1,3 +1,5 @@
+//go:build property
+
 package property
 
 import (
@@ -100,8 +102,8 @@ func (w *world) judging(action string) {
 		return
 	}
 	var b double.Behaviour
-	switch w.draw("judgement", 16) {
-	case 15, 14:
+	switch w.draw("judgement", 24) {
+	case 23, 14:
 		b.Verdict = "fail"
 	case 13:
 		b.Verdict, b.As = "fail", "binary"

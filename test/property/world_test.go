@@ -1,3 +1,5 @@
+//go:build property
+
 package property
 
 import (
@@ -92,6 +94,7 @@ func (w *world) configMap() *corev1.ConfigMap {
 		Data: map[string]string{
 			"base-url": "http://judge", "platform": platform, "tenant-code": "t", "change-scene-key": "s",
 			"cluster-name": "c", "qps": "10000", "burst": "10000",
+			"breaker-failures": "10000", // its pauses are of the machine's clock
 		},
 	}
 }
