@@ -27,8 +27,8 @@ import (
 // component names the process in logs, metrics, Leases and config-logging.
 const component = "controller"
 
-// accepted is what the API server may answer with. Watching every pod of a
-// cluster costs a fifth of the CPU in protobuf; objects of CRDs have JSON only.
+// accepted is what the API server may answer with. Every pod of a cluster is
+// watched, and protobuf is cheaper to read; objects of CRDs have JSON only.
 // Requests stay JSON.
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
