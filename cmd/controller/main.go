@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/history"
 	"github.com/breakwater-dev/breakwater/reconciler/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/reconciler/pod"
+	"github.com/breakwater-dev/breakwater/reconciler/rollback"
 	"github.com/breakwater-dev/breakwater/reconciler/workload"
 )
 
@@ -54,6 +55,9 @@ func controllers(out *outbox) []injection.ControllerConstructor {
 		}),
 		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return changepod.NewController(ctx, cmw, s)
+		}),
+		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+			return rollback.NewController(ctx, cmw, s)
 		}),
 	}
 }

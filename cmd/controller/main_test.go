@@ -34,7 +34,7 @@ func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 		}
 		queues[impl.Name] = true
 	}
-	for _, name := range []string{"changepod", "changeworkload", "history", "opsconfiginfo", "pod", "workload"} {
+	for _, name := range []string{"changepod", "changeworkload", "history", "opsconfiginfo", "pod", "rollback", "workload"} {
 		if queue := "github.com.breakwater-dev.breakwater.reconciler." + name + ".Reconciler"; !queues[queue] {
 			t.Errorf("no queue %s among %v", queue, queues)
 		}

@@ -1,0 +1,88 @@
+package rollback
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/history"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func keptAs(attempts map[string]int64) []history.Kept {
+	var kept []history.Kept
+	for version, attempt := range attempts {
+		kept = append(kept, history.Kept{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"kept ` + version + `"`)})
+	}
+	slices.SortFunc(kept, func(a, b history.Kept) int { return int(b.Release.Attempt - a.Release.Attempt) })
+	return kept
+}
+
+func runs(version string, number int64, pods, ready int) Revision {
+	return Revision{Version: version, Number: number, Pods: pods, Ready: ready, Template: json.RawMessage(`"runs ` + version + `"`)}
+}
+
+func TestWhereToGoBackTo(t *testing.T) {
+	heal := Cause{Kind: v1alpha1.RollbackSelfHealing}
+	verdict := Cause{Kind: v1alpha1.RollbackVerdict}
+	ask := func(version string) Cause { return Cause{Kind: v1alpha1.RollbackRequested, Version: version} }
+	for name, tc := range map[string]struct {
+		cause   Cause
+		kept    map[string]int64
+		running []Revision
+		failed  string
+		serving bool
+		// want is the template; why are words of the reason when there is none.
+		want, why string
+	}{
+		"healing takes what runs beside it and is Ready": {
+			cause: heal, running: []Revision{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+		"and its template as it was kept": {
+			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 3)}, want: "kept a"},
+		"not when one of its pods is not Ready": {
+			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "no pod of another version is Ready"},
+		"not what failed its check, however Ready": {
+			cause: heal, running: []Revision{runs("a", 1, 3, 3)}, failed: "a", why: "did not fail its check"},
+		"what succeeded before what only runs": {
+			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "kept a"},
+		"the latest of what runs": {
+			cause: heal, running: []Revision{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
+		"a version without pods proves nothing": {
+			cause: heal, running: []Revision{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+		"where nothing else runs, the newest Success": {
+			cause: heal, kept: map[string]int64{"a": 1, "b": 3}, running: []Revision{runs("bad", 4, 1, 0)}, want: "kept b"},
+		"but not when a pod of the release serves": {
+			cause: heal, kept: map[string]int64{"b": 3}, running: []Revision{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one serve"},
+		"and nothing where nothing is known": {
+			cause: heal, running: []Revision{runs("bad", 4, 1, 0)}, why: "none is known to have succeeded"},
+
+		"a failed check goes to the newest Success": {
+			cause: verdict, kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
+		"not to itself": {
+			cause: verdict, kept: map[string]int64{"a": 1, "bad": 3}, want: "kept a"},
+		"not to what failed since": {
+			cause: verdict, kept: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "kept a"},
+		"not to what only runs": {
+			cause: verdict, running: []Revision{runs("a", 1, 3, 3)}, why: "no other version is known to have succeeded"},
+
+		"a person gets the newest": {cause: ask(""), kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
+		"or the one asked for":     {cause: ask("a"), kept: map[string]int64{"a": 1, "b": 3}, want: "kept a"},
+		"but only what succeeded":  {cause: ask("c"), kept: map[string]int64{"a": 1}, why: "version c is not among those"},
+		"and not what is there":    {cause: ask("bad"), kept: map[string]int64{"bad": 3}, why: "at version bad already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, ok, why := Choose(tc.cause, Options{Current: "bad", Running: tc.running, Kept: keptAs(tc.kept),
+				Failed: func(v string) bool { return v == tc.failed }, Serving: tc.serving})
+			if ok != (tc.want != "") || !strings.Contains(why, tc.why) {
+				t.Fatalf("got %v, %q", ok, why)
+			}
+			if ok && string(target.Template) != `"`+tc.want+`"` {
+				t.Errorf("got %s (%s)", target.Template, target.Proof)
+			}
+			if ok && (target.Version == "" || target.Proof == "") {
+				t.Errorf("got %+v", target)
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package rollback
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/apis/change/settings"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+var now = time.Unix(1_700_000_000, 0)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+// underWay is a release with one old pod that pulls an image in vain.
+func underWay() Situation {
+	return Situation{
+		Now: now, Settings: settings.Default(),
+		Release: v1alpha1.Release{Version: "bad", Attempt: 4}, Phase: v1alpha1.WorkloadRunning,
+		Current: true, Rolling: true,
+		Pods: []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Trouble: "ImagePullBackOff"}},
+	}
+}
+
+// failed is a release that failed its check, with automatic rollback on.
+func failed() Situation {
+	s := underWay()
+	s.Phase, s.Reason, s.Held = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
+	s.Settings.AutomaticRollback = true
+	s.Pods = []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Ready: true, Changed: ago(3 * time.Minute)}}
+	return s
+}
+
+func TestAReleaseIsDueToGoBack(t *testing.T) {
+	const heals, rollsBack, asked = v1alpha1.RollbackSelfHealing, v1alpha1.RollbackVerdict, v1alpha1.RollbackRequested
+	but := func(s Situation, f func(*Situation)) Situation { f(&s); return s }
+	for name, tc := range map[string]struct {
+		in   Situation
+		want v1alpha1.RollbackKind
+		// drop and stop are words of the message; empty: neither.
+		drop, stop string
+		// again: time alone can change the answer.
+		again bool
+	}{
+		"when its pod cannot pull its image for longer than the threshold": {in: underWay(), want: heals},
+		"when its pod is in a crash loop": {
+			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble, s.Pods[0].Restarts = "CrashLoopBackOff", 4 }), want: heals},
+		"when its pod finds no node": {
+			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble = "Unschedulable" }), want: heals},
+		"when the server did not take its order": {
+			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadFailed }), want: heals},
+		"when its batch was not full in time": {
+			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadTimeOutPre }), want: heals},
+		"when a pod that was Ready is in a crash loop": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Finished: true, Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 3}
+			}), want: heals},
+		"when others became Ready longer ago than the threshold": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(5 * time.Minute), Changed: ago(4 * time.Minute)})
+			}), want: heals},
+
+		"not before the threshold": {
+			in: but(underWay(), func(s *Situation) { s.Pods[0].Created = ago(119 * time.Second) }), again: true},
+		"not before a threshold of its own": {
+			in: but(underWay(), func(s *Situation) { s.Settings.HealAfter = 4 * time.Minute }), again: true},
+		"not when its pod runs and is only slow": {
+			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble = "" }), again: true},
+		"not while it gets on": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(3 * time.Minute), Changed: ago(time.Minute)})
+			}), again: true},
+		"not when a pod that was Ready crashed a moment ago": {
+			in: but(underWay(), func(s *Situation) {
+				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Finished: true, Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 1}
+			}), again: true},
+		"not while it has no pod": {
+			in: but(underWay(), func(s *Situation) { s.Pods = nil }), again: true},
+		"not when a newer template was applied": {
+			in: but(underWay(), func(s *Situation) { s.Current = false })},
+		"not when self-healing is off": {
+			in: but(underWay(), func(s *Situation) { s.Settings.SelfHealing = false })},
+		"not when the strategy replaces no pod by itself, or all at once": {
+			in: but(underWay(), func(s *Situation) { s.Rolling = false })},
+		"not when somebody stopped the roll-out": {
+			in: but(underWay(), func(s *Situation) { s.Held = true })},
+		"not when the roll-out is over": {
+			in: but(underWay(), func(s *Situation) { s.Complete = true })},
+		"not when the release is a Success": {
+			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadSuccess })},
+		"not when it is a baseline": {
+			in: but(underWay(), func(s *Situation) { s.Release.Attempt = 0 })},
+		"not when it is a rollback itself": {
+			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{Attempt: 4} })},
+		"again when the version came back": {
+			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 2} }), want: heals},
+		"not a fourth time in a row": {
+			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
+		"when it was another version that was left three times": {
+			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "worse", Attempt: 3, Times: 3} }), want: heals},
+
+		"when it failed its check and that is switched on": {in: failed(), want: rollsBack},
+		"not by default": {
+			in: but(failed(), func(s *Situation) { s.Settings.AutomaticRollback = false })},
+		"not when nothing is to be stopped": {
+			in: but(failed(), func(s *Situation) { s.Settings.Blocking = false })},
+		"not when nobody judged it": {
+			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonOrderRefused })},
+		"not when what failed is forgotten": {
+			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonCheckLost })},
+		"not when a rollback failed its check": {
+			in: but(failed(), func(s *Situation) { s.Record = &v1alpha1.Rollback{Attempt: 4, FromVersion: "worse"} })},
+		"not a fourth time when it fails and comes back": {
+			in: but(failed(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
+
+		"when a person asks": {
+			in: but(underWay(), func(s *Situation) {
+				s.Phase, s.Request = v1alpha1.WorkloadSuccess, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
+			}), want: asked},
+		"when a person asks, from a rollback too": {
+			in: but(failed(), func(s *Situation) {
+				s.Record, s.Request = &v1alpha1.Rollback{Attempt: 4}, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
+			}), want: asked},
+		"not when a person asked about an attempt before": {
+			in: but(failed(), func(s *Situation) { s.Request = &v1alpha1.RollbackRequest{User: "ann", Attempt: 3} }), drop: "about attempt 3"},
+		"not when the request does not read": {
+			in: but(failed(), func(s *Situation) { s.Garbled = true }), drop: "does not read"},
+		"not for a request once a newer template was applied": {
+			in: but(underWay(), func(s *Situation) {
+				s.Current, s.Request = false, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
+			})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Due(tc.in)
+			if got.Kind != tc.want {
+				t.Errorf("kind is %q, want %q", got.Kind, tc.want)
+			}
+			if got.Drop != (tc.drop != "") || !strings.Contains(got.Message, tc.drop) {
+				t.Errorf("drop is %v: %s", got.Drop, got.Message)
+			}
+			if got.Stop != (tc.stop != "") || !strings.Contains(got.Message, tc.stop) {
+				t.Errorf("stop is %v: %s", got.Stop, got.Message)
+			}
+			if got.Again.IsZero() == tc.again {
+				t.Errorf("again is %s", got.Again)
+			}
+		})
+	}
+}
+
+func TestTheReasonNamesThePods(t *testing.T) {
+	s := underWay()
+	for _, name := range []string{"web-2", "web-3", "web-4"} {
+		s.Pods = append(s.Pods, Pod{Name: name, Created: ago(3 * time.Minute), Trouble: "CrashLoopBackOff"})
+	}
+	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now})
+	want := Cause{Kind: v1alpha1.RollbackSelfHealing, Times: 1,
+		Message: "4 of 5 pods did not come up within 2m0s: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
+	if diff := cmp.Diff(want, Due(s)); diff != "" {
+		t.Error(diff)
+	}
+}

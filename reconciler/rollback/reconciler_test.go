@@ -1,0 +1,207 @@
+package rollback
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// at fails unless the Deployment is at a version and attempt, and says so.
+func (w *world) at(version string, attempt int64) {
+	w.t.Helper()
+	release, _ := v1alpha1.ReleaseOf(w.now().GetAnnotations())
+	if want := (v1alpha1.Release{Version: version, Attempt: attempt}); release != want {
+		w.t.Errorf("the Deployment is at %+v, want %+v", release, want)
+	}
+}
+
+// event returns the next Event, or an empty one.
+func (w *world) event() string {
+	select {
+	case e := <-w.recorder.Events:
+		return e
+	default:
+		return ""
+	}
+}
+
+func TestAStuckReleaseGoesBackOnceAndSaysSo(t *testing.T) {
+	w := newWorld(t).stuck()
+	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)
+	w.reconcile(c)
+	w.at(w.good, 3)
+	want := &v1alpha1.Rollback{Kind: v1alpha1.RollbackSelfHealing, FromVersion: w.bad, FromAttempt: 2, ToVersion: w.good, Attempt: 3, Times: 1}
+	record := v1alpha1.RollbackOf(w.now().GetAnnotations())
+	if diff := cmp.Diff(want, record, cmpopts.IgnoreFields(v1alpha1.Rollback{}, "Time", "Message")); diff != "" {
+		t.Error(diff)
+	}
+	for _, words := range []string{"web-2-a (ImagePullBackOff)", "its 2 pods are Ready"} {
+		if !strings.Contains(record.Message, words) {
+			t.Errorf("the record says %q", record.Message)
+		}
+	}
+	if e := w.event(); !strings.HasPrefix(e, "Warning "+v1alpha1.ReasonSelfHealed) {
+		t.Errorf("the Event is %q", e)
+	}
+
+	// The ChangeWorkload that was left learns it, and programs are told, once.
+	w.reconcile(c)
+	left, err := w.change.AppV1alpha1().ChangeWorkloads("default").Get(t.Context(), c.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(record, left.Status.Rollback); diff != "" {
+		t.Error(diff)
+	}
+	w.reconcile(left)
+	if len(w.sent) != 1 || w.sent[0].Type() != events.TypeChangeWorkloadRolledBack {
+		t.Errorf("sent %v", w.sent)
+	}
+	w.at(w.good, 3)
+}
+
+func TestARollbackNeverMeetsANewerTemplate(t *testing.T) {
+	for name, newer := range map[string]func(*unstructured.Unstructured){
+		"that the webhook stamped": func(u *unstructured.Unstructured) { u.SetAnnotations(stamp("newer", 3)) },
+		"that got past the webhook": func(u *unstructured.Unstructured) {
+			u.SetGeneration(3)
+			_ = unstructured.SetNestedField(u.Object, "v3", "spec", "template", "metadata", "annotations", "test.breakwater.dev/release")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).stuck()
+			w.cached = w.Find("", v1alpha1.WorkloadRef{})
+			w.edit(newer)
+			before := w.now()
+			if again := w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)); !again {
+				t.Error("the cache is not waited for")
+			}
+			if diff := cmp.Diff(before, w.now()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAWriteIsRefusedWhenTheTemplateChangedAfterItWasRead(t *testing.T) {
+	w := newWorld(t).stuck()
+	read, err := w.live.Of(t.Context(), w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.edit(func(u *unstructured.Unstructured) { u.SetGeneration(3) })
+	if _, err := w.write(t.Context(), read, v1alpha1.Rollback{Attempt: 3}, Target{Version: w.good, Template: []byte(`{}`)}); err == nil {
+		t.Error("written")
+	}
+	w.at(w.bad, 2)
+}
+
+func TestARollbackWaitsForTheWebhook(t *testing.T) {
+	w := newWorld(t).stuck()
+	w.answers = false
+	if again := w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")); !again {
+		t.Error("it is not tried again")
+	}
+	if u := w.now(); u.GetAnnotations()[v1alpha1.RollbackAnnotation] != "" {
+		t.Errorf("written: %v", u.GetAnnotations())
+	}
+}
+
+func TestWithoutProofNothingIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.pod("web-2-a", "web-2", pullsInVain)
+	w.pod("web-1-a", "web-1", isReady)
+	w.pod("web-1-b", "web-1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
+	for range 2 {
+		if again := w.reconcile(c); !again {
+			t.Error("it is not looked at again")
+		}
+	}
+	w.at(w.bad, 2)
+	if e := w.event(); !strings.Contains(e, v1alpha1.ReasonRollbackImpossible) {
+		t.Errorf("the Event is %q", e)
+	}
+	if e := w.event(); e != "" {
+		t.Errorf("told twice: %q", e)
+	}
+}
+
+func TestAFailedReleaseGoesBackWhereThatIsSwitchedOn(t *testing.T) {
+	for name, on := range map[string]bool{"on": true, "off": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.settings.AutomaticRollback = on
+			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
+			if !on {
+				w.at(w.bad, 2)
+				return
+			}
+			w.at(w.good, 3)
+			if e := w.event(); !strings.HasPrefix(e, "Warning "+v1alpha1.ReasonRolledBack) {
+				t.Errorf("the Event is %q", e)
+			}
+		})
+	}
+}
+
+func TestARequestIsCarriedOutAndTakenAway(t *testing.T) {
+	w := newWorld(t)
+	w.annotate(v1alpha1.RollbackRequestAnnotation, `{"user":"ann","time":null,"attempt":2}`)
+	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
+	w.at(w.good, 3)
+	annotations := w.now().GetAnnotations()
+	if r := v1alpha1.RollbackOf(annotations); r == nil || r.User != "ann" || r.Kind != v1alpha1.RollbackRequested || r.Times != 0 {
+		t.Errorf("the record is %+v", r)
+	}
+	if raw, ok := annotations[v1alpha1.RollbackRequestAnnotation]; ok {
+		t.Errorf("the request is still there: %s", raw)
+	}
+	if e := w.event(); !strings.Contains(e, "ann asked to go back") {
+		t.Errorf("the Event is %q", e)
+	}
+}
+
+func TestARequestThatCannotBeCarriedOutIsTakenAwayWithAReason(t *testing.T) {
+	for name, tc := range map[string]struct{ request, says string }{
+		"about an attempt before":       {`{"user":"ann","attempt":1}`, "about attempt 1"},
+		"for a version that is unknown": {`{"user":"ann","attempt":2,"version":"none"}`, "version none is not among those"},
+		"that does not read":            {`ann`, "does not read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.annotate(v1alpha1.RollbackRequestAnnotation, tc.request)
+			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
+			w.at(w.bad, 2)
+			if raw, ok := w.now().GetAnnotations()[v1alpha1.RollbackRequestAnnotation]; ok {
+				t.Errorf("the request is still there: %s", raw)
+			}
+			if e := w.event(); !strings.Contains(e, tc.says) || !strings.Contains(e, v1alpha1.ReasonRollbackDropped) {
+				t.Errorf("the Event is %q", e)
+			}
+		})
+	}
+}
+
+func TestWhatFailedItsCheckIsNoWayOut(t *testing.T) {
+	w := newWorld(t).stuck()
+	w.release(w.good, 1, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed)
+	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
+	w.at(w.bad, 2)
+}
+
+func TestAWorkloadThatIsNotGuardedIsLeftAlone(t *testing.T) {
+	w := newWorld(t).stuck()
+	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
+	c.Namespace = "elsewhere"
+	w.reconcile(c)
+	w.at(w.bad, 2)
+}

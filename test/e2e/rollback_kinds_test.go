@@ -1,0 +1,107 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// simulatedPods is the template of pods on simulated nodes.
+const simulatedPods = `
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}, annotations: {` + gen.Marker + `: v1}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      nodeSelector: {type: kwok}
+      tolerations: [{key: kwok.x-k8s.io/node, operator: Exists, effect: NoSchedule}]
+      containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]
+`
+
+// statefulSet is the manifest of a StatefulSet of simulated pods.
+func statefulSet(name string, replicas int) string {
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %[1]s}\nspec:\n  serviceName: %[1]s\n  replicas: %[2]d", name, replicas) +
+		fmt.Sprintf(simulatedPods, name)
+}
+
+// daemonSet is the manifest of a DaemonSet on the simulated nodes.
+func daemonSet(name string) string {
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: %[1]s}\nspec:", name) + fmt.Sprintf(simulatedPods, name)
+}
+
+// applyManifest applies a manifest with kubectl.
+func (n *namespace) applyManifest(t *testing.T, manifest string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.run(t, "apply", "-f", file)
+}
+
+// aHealedStatefulSet has a pod that finds no node, and whose controller waits
+// for it.
+func aHealedStatefulSet(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.applyManifest(t, statefulSet("db", 3))
+	n.awaitKept(t, workload.StatefulSet, "db", 1)
+	before := n.uids(t)
+	n.strategic(t, workload.StatefulSet, "db", nowhere)
+	n.awaitAt(t, heal+rollout, workload.StatefulSet, "db", 3, v1alpha1.WorkloadSuccess)
+	r := n.recorded(t, workload.StatefulSet, "db", v1alpha1.RollbackSelfHealing, 2)
+	if !strings.Contains(r.Message, "db-2 (Unschedulable)") {
+		t.Errorf("it says %q", r.Message)
+	}
+	after := n.uids(t)
+	for _, pod := range []string{"db-0", "db-1"} {
+		if before[pod] != after[pod] {
+			t.Errorf("%s was replaced, and was Ready all the time", pod)
+		}
+	}
+	n.awaitEvent(t, "db", v1alpha1.ReasonSelfHealed, "deleted pod db-2")
+}
+
+// aHealedDaemonSet has a pod that does not fit its node.
+func aHealedDaemonSet(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.applyManifest(t, daemonSet("agent"))
+	n.awaitKept(t, workload.DaemonSet, "agent", 1)
+	n.strategic(t, workload.DaemonSet, "agent", nowhere)
+	n.awaitAt(t, heal+rollout, workload.DaemonSet, "agent", 3, v1alpha1.WorkloadSuccess)
+	n.recorded(t, workload.DaemonSet, "agent", v1alpha1.RollbackSelfHealing, 2)
+	await(t, rollout, "all of its pods are there", func(ctx context.Context) error {
+		w, err := n.read(ctx, workload.DaemonSet, "agent")
+		if err != nil {
+			return err
+		}
+		if !w.Complete || w.Replicas == 0 {
+			return fmt.Errorf("%d are wanted, complete: %t", w.Replicas, w.Complete)
+		}
+		return nil
+	})
+}
+
+// uids are the UIDs of the pods, by name.
+func (n *namespace) uids(t *testing.T) map[string]string {
+	t.Helper()
+	list, err := n.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uids := map[string]string{}
+	for i := range list.Items {
+		uids[list.Items[i].Name] = string(list.Items[i].UID)
+	}
+	return uids
+}

@@ -1,0 +1,353 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/history"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// healAfter is the threshold in these tests: longer than a pod takes to come
+// up on a busy machine whose image is there.
+const healAfter = 15 * time.Second
+
+// heal is how long a self-healing may take: the threshold, two looks, and what
+// the cluster needs to find out that a pod does not come up.
+const heal = healAfter + time.Minute
+
+// Going back, by itself and by hand.
+func TestRollback(t *testing.T) {
+	e := newEnvironment(t)
+	e.setting(t, v1alpha1.ConfigSelfHealing, healAfter.String())
+	sideBySide(t, e, []spec{
+		{"a release whose image does not exist goes back to the version that runs beside it", aHealedRelease(noImage, "ImagePull")},
+		{"a release in a crash loop goes back to the version that runs beside it", aHealedRelease(crashing, "CrashLoopBackOff")},
+		{"a release that does not come up is left alone when a newer one came", aNewerRelease},
+		{"the first release of a Deployment has nothing to go back to, and says so", nothingToGoBackTo},
+		{"a stuck StatefulSet goes back, and only its stuck pod is replaced", aHealedStatefulSet},
+		{"a stuck DaemonSet goes back", aHealedDaemonSet},
+		{"who may roll back does so by REST", aRollbackByREST},
+		{"who may not roll back is refused", aRollbackRefused},
+		{"the way back to a version whose ChangeWorkload is gone is admitted", aWayFarBack},
+	})
+	oneByOne(t, e, []spec{
+		{"as many templates are kept as history-limit says", aShortHistory},
+		{"a release that fails its check goes back by itself where that is switched on, and its rollback does not", anAutomaticRollback},
+	})
+}
+
+// container is a strategic patch of the one container of gen's pods.
+func container(fields string) string {
+	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"sleep",%s}]}}}}`, fields)
+}
+
+var (
+	noImage  = container(`"image":"registry.invalid/there-is/no-such-image:1"`)
+	crashing = container(`"command":["/bin/false"]`)
+	// nowhere is for simulated pods, which always run once they have a node.
+	nowhere = container(`"resources":{"requests":{"cpu":"100000"}}`)
+)
+
+// strategic patches a workload as kubectl does.
+func (n *namespace) strategic(t *testing.T, kind workload.Kind, name, body string) {
+	t.Helper()
+	n.run(t, "patch", kind.Word(), name, "--type=strategic", "-p", body)
+}
+
+// read returns a workload of any kind.
+func (n *namespace) read(ctx context.Context, kind workload.Kind, name string) (*workload.Workload, error) {
+	u, err := n.dynamic.Resource(kind.GroupVersionResource()).Namespace(n.name).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return workload.FromUnstructured(kind, u)
+}
+
+// awaitAt waits until the workload is at an attempt that ended in a state.
+func (n *namespace) awaitAt(t *testing.T, within time.Duration, kind workload.Kind, name string, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found *v1alpha1.ChangeWorkload
+	await(t, within, fmt.Sprintf("attempt %d of %s is %s", attempt, name, phase), func(ctx context.Context) error {
+		w, err := n.read(ctx, kind, name)
+		if err != nil {
+			return err
+		}
+		release, _ := v1alpha1.ReleaseOf(w.Annotations)
+		if release.Attempt != attempt {
+			return fmt.Errorf("it is at attempt %d", release.Attempt)
+		}
+		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, v1alpha1.ChangeWorkloadName(name, release.Version), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if c.Spec.Attempt != attempt || c.Status.Phase != phase {
+			return fmt.Errorf("%s is about attempt %d and %q: %+v", c.Name, c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
+		}
+		found = c
+		return nil
+	})
+	return found
+}
+
+// awaitKept waits until the current version is kept.
+func (n *namespace) awaitKept(t *testing.T, kind workload.Kind, name string, attempt int64) {
+	t.Helper()
+	c := n.awaitAt(t, rollout, kind, name, attempt, v1alpha1.WorkloadSuccess)
+	await(t, soon, c.Name+" is kept", func(ctx context.Context) error {
+		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, c.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if c.Status.KeptAs == "" {
+			return fmt.Errorf("status is %+v", c.Status)
+		}
+		return nil
+	})
+}
+
+// sameTemplate fails unless the workload has the template that it had.
+func sameTemplate(t *testing.T, before, after *workload.Workload) {
+	t.Helper()
+	a, err := json.Marshal(before.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(after.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(a) != string(b) {
+		t.Errorf("the template is not that of before:\n%s\n%s", a, b)
+	}
+}
+
+// recorded fails unless the workload says that it went back.
+func (n *namespace) recorded(t *testing.T, kind workload.Kind, name string, want v1alpha1.RollbackKind, from int64) *v1alpha1.Rollback {
+	t.Helper()
+	w, err := n.read(t.Context(), kind, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := v1alpha1.RollbackOf(w.Annotations)
+	if r == nil || r.Kind != want || r.FromAttempt != from || r.Attempt != from+1 {
+		t.Fatalf("%s says %+v, want a rollback of kind %s from attempt %d", name, r, want, from)
+	}
+	if !v1alpha1.IsRollback(w.Annotations) {
+		t.Errorf("the release of %s is not known as a rollback: %v", name, w.Annotations)
+	}
+	return r
+}
+
+// aHealedRelease is a release of real pods that cannot come up.
+func aHealedRelease(broken, reason string) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		n.create(t, gen.Deployment("web", 2))
+		n.awaitKept(t, workload.Deployment, "web", 1)
+		before, err := n.read(t.Context(), workload.Deployment, "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods := n.uids(t)
+
+		n.strategic(t, workload.Deployment, "web", broken)
+		left := n.awaitRollbackStatus(t, heal, "web", 2)
+		if left.Status.Rollback.Kind != v1alpha1.RollbackSelfHealing {
+			t.Errorf("%s says %+v", left.Name, left.Status.Rollback)
+		}
+		n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+		n.recorded(t, workload.Deployment, "web", v1alpha1.RollbackSelfHealing, 2)
+		after, err := n.read(t.Context(), workload.Deployment, "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameTemplate(t, before, after)
+		n.awaitEvent(t, "web", v1alpha1.ReasonSelfHealed, reason)
+		// The healthy pods were there all the time.
+		now := n.uids(t)
+		for name, uid := range pods {
+			if now[name] != uid {
+				t.Errorf("pod %s was healthy and went", name)
+			}
+		}
+	}
+}
+
+// awaitRollbackStatus waits until the ChangeWorkload of an attempt says that
+// the workload went back from it. It goes when the rollback is a Success.
+func (n *namespace) awaitRollbackStatus(t *testing.T, within time.Duration, name string, attempt int64) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found *v1alpha1.ChangeWorkload
+	watch, err := n.change.ChangeWorkloads(n.name).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	for found == nil {
+		select {
+		case event := <-watch.ResultChan():
+			c, ok := event.Object.(*v1alpha1.ChangeWorkload)
+			if ok && c.Spec.ServiceName == name && c.Spec.Attempt == attempt && c.Status.Rollback != nil {
+				found = c
+			}
+		case <-timeout.C:
+			t.Fatalf("the release of %s at attempt %d was not left within %s", name, attempt, within)
+		}
+	}
+	return found
+}
+
+// aNewerRelease comes while the one before it is stuck.
+func aNewerRelease(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.awaitKept(t, workload.Deployment, "web", 1)
+	n.strategic(t, workload.Deployment, "web", nowhere)
+	await(t, rollout, "the release has a pod that finds no node", func(ctx context.Context) error {
+		list, err := n.kube.CoreV1().Pods(n.name).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Pending"})
+		if err != nil || len(list.Items) == 0 {
+			return fmt.Errorf("%d pods, %w", len(list.Items), err)
+		}
+		return nil
+	})
+	n.strategic(t, workload.Deployment, "web", container(`"resources":{"requests":{"cpu":"1m"}}`))
+	n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	// Longer than the threshold, and still what the person applied last.
+	deadline := time.Now().Add(healAfter + 5*time.Second)
+	await(t, heal, "the threshold is over", func(context.Context) error {
+		if time.Now().Before(deadline) {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+	w, err := n.read(t.Context(), workload.Deployment, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if release, _ := v1alpha1.ReleaseOf(w.Annotations); release.Attempt != 3 || v1alpha1.RollbackOf(w.Annotations) != nil {
+		t.Errorf("it is at attempt %d, and says %v", release.Attempt, w.Annotations)
+	}
+}
+
+// nothingToGoBackTo is known of a Deployment that never came up.
+func nothingToGoBackTo(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 1, gen.Simulated, func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.NodeSelector = map[string]string{"type": "none"}
+	}))
+	await(t, heal, "an Event says that it cannot go back", func(ctx context.Context) error {
+		list, err := n.kube.CoreV1().Events(n.name).List(ctx, metav1.ListOptions{
+			FieldSelector: "involvedObject.name=web,reason=" + v1alpha1.ReasonRollbackImpossible})
+		if err != nil || len(list.Items) == 0 {
+			return fmt.Errorf("%d Events, %w", len(list.Items), err)
+		}
+		return nil
+	})
+	w, err := n.read(t.Context(), workload.Deployment, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if release, _ := v1alpha1.ReleaseOf(w.Annotations); release.Attempt != 1 {
+		t.Errorf("it is at attempt %d", release.Attempt)
+	}
+}
+
+// aWayFarBack leads to a version before the last that succeeded.
+func aWayFarBack(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.awaitKept(t, workload.Deployment, "web", 1)
+	n.release(t, "web", "v2")
+	n.awaitKept(t, workload.Deployment, "web", 2)
+	n.release(t, "web", "v3")
+	n.judgeByHand(t, n.awaitBatch(t, rollout, "web", 1, "is there", isThere), "unpass", "find error")
+	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	// v1's ChangeWorkload went with the Success of v2.
+	n.release(t, "web", "v1")
+	n.awaitAt(t, rollout, workload.Deployment, "web", 4, v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, soon, "web", "is free", isFree)
+}
+
+// aShortHistory keeps what OpsConfigInfo history-limit says.
+func aShortHistory(t *testing.T, e *environment) {
+	e.setting(t, v1alpha1.ConfigHistoryLimit, "2")
+	n := e.guarded(t)
+	n.applyManifest(t, statefulSet("db", 1))
+	n.awaitKept(t, workload.StatefulSet, "db", 1)
+	for i, marker := range []string{"v2", "v3", "v4"} {
+		n.strategic(t, workload.StatefulSet, "db", releaseOf(marker))
+		n.awaitKept(t, workload.StatefulSet, "db", int64(i+2))
+	}
+	w, err := n.read(t.Context(), workload.StatefulSet, "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := n.kube.AppsV1().ControllerRevisions(n.name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := history.ReadAll(all.Items, w.UID)
+	if len(kept) != 2 || kept[0].Release.Attempt != 4 || kept[1].Release.Attempt != 3 {
+		t.Errorf("kept are %+v", kept)
+	}
+	// Its own controller keeps its own, and took none of ours for one.
+	for i := range all.Items {
+		r := &all.Items[i]
+		if ours := r.Labels[history.OfLabel] != ""; ours == metav1.IsControlledBy(r, w) {
+			t.Errorf("%s: labels %v, owners %+v", r.Name, r.Labels, r.OwnerReferences)
+		}
+	}
+	if own := len(all.Items) - len(kept); own != 4 {
+		t.Errorf("the controller of the StatefulSet has %d revisions of its own, want 4", own)
+	}
+}
+
+// anAutomaticRollback goes to the newest version that succeeded.
+func anAutomaticRollback(t *testing.T, e *environment) {
+	e.setting(t, v1alpha1.ConfigAutomaticRollback, "")
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 3, gen.Simulated, gen.Paced(3)))
+	n.awaitKept(t, workload.Deployment, "web", 1)
+	before, err := n.read(t.Context(), workload.Deployment, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.release(t, "web", "v2")
+	n.judgeByHand(t, n.awaitBatch(t, rollout, "web", 1, "is there", isThere), "unpass", "find error")
+	n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	n.recorded(t, workload.Deployment, "web", v1alpha1.RollbackVerdict, 2)
+	after, err := n.read(t.Context(), workload.Deployment, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameTemplate(t, before, after)
+	n.awaitDeployment(t, soon, "web", "is free", isFree)
+	n.awaitEvent(t, "web", v1alpha1.ReasonRolledBack, "failed its check")
+
+	// A rollback that fails its check stays where it is.
+	n.judgeByHand(t, n.awaitBatch(t, soon, "web", 1, "is there", isThere), "unpass", "find error")
+	n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuspend)
+	await(t, soon, "the version that failed is forgotten", func(ctx context.Context) error {
+		all, err := n.kube.AppsV1().ControllerRevisions(n.name).List(ctx, metav1.ListOptions{})
+		if err != nil || len(all.Items) > 0 {
+			return fmt.Errorf("%d are kept, %w", len(all.Items), err)
+		}
+		return nil
+	})
+	if d := n.deployment(t, "web"); !isSuspended(d) || d.Annotations[v1alpha1.AttemptAnnotation] != "3" {
+		t.Errorf("labels %v, annotations %v", d.Labels, d.Annotations)
+	}
+}
