@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -172,6 +173,19 @@ func (a *api) react(by string) clienttesting.ReactionFunc {
 			a.wrote(by, of)
 		}
 		return true, out, nil
+	}
+}
+
+// reactUnstructured is react for a dynamic client.
+func (a *api) reactUnstructured(by string) clienttesting.ReactionFunc {
+	typed := a.react(by)
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		_, o, err := typed(action)
+		if err != nil || o == nil {
+			return true, nil, err
+		}
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		return true, &unstructured.Unstructured{Object: raw}, err
 	}
 }
 

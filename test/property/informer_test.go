@@ -5,8 +5,12 @@ package property
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // informer is a SharedIndexInformer whose cache moves when it is told to.
@@ -15,6 +19,8 @@ type informer struct {
 	resource                  string
 	indexer                   cache.Indexer
 	handlers                  []cache.ResourceEventHandler
+	// kind is that of workloads, which the cache holds in a form of their own.
+	kind *workload.Kind
 }
 
 func newInformer(resource string) *informer {
@@ -43,7 +49,25 @@ func (i *informer) see(w write) error {
 	if w.after == nil {
 		return i.indexer.Delete(w.before)
 	}
-	return i.indexer.Update(copyOf(w.after))
+	return i.add(w.after)
+}
+
+// add takes an object into the cache.
+func (i *informer) add(o object) error {
+	if i.kind == nil {
+		return i.indexer.Update(copyOf(o))
+	}
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: raw}
+	u.SetGroupVersionKind(i.kind.GroupVersionKind)
+	w, err := workload.FromUnstructured(*i.kind, u)
+	if err != nil {
+		return err
+	}
+	return i.indexer.Update(w)
 }
 
 func labelsOf(o object) labels.Set { return o.GetLabels() }

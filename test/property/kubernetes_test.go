@@ -29,7 +29,10 @@ func firstDeployment() *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentName, Labels: map[string]string{}, Annotations: map[string]string{}},
-		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](2),
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
+		},
 	}
 	stamp(d, "v0")
 	return d
@@ -73,7 +76,9 @@ func (w *world) release(template string, repair bool) bool {
 		raw, _ := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "person", Suspend: suspend, Attempt: release.Attempt})
 		d.Annotations[v1alpha1.BypassAnnotation] = string(raw)
 		if hold := parsed[v1alpha1.Hold](d.Annotations[v1alpha1.HoldAnnotation]); hold != nil {
-			d.Spec.Paused = false
+			if paused, _ := hold.Former.(bool); !paused {
+				d.Spec.Paused = false
+			}
 			delete(d.Annotations, v1alpha1.HoldAnnotation)
 		}
 	})

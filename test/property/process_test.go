@@ -15,21 +15,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
-	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
+	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection/clients/dynamicclient"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
@@ -38,6 +43,7 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/reconciler/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
@@ -46,7 +52,7 @@ const controllerName = "controller"
 
 // The informers, with the listers of their kinds.
 type (
-	deployments     struct{ *informer }
+	revisions       struct{ *informer }
 	replicaSets     struct{ *informer }
 	pods            struct{ *informer }
 	namespaces      struct{ *informer }
@@ -55,8 +61,8 @@ type (
 	opsConfigInfoes struct{ *informer }
 )
 
-func (i deployments) Lister() appslisters.DeploymentLister {
-	return appslisters.NewDeploymentLister(i.indexer)
+func (i revisions) Lister() appslisters.ControllerRevisionLister {
+	return appslisters.NewControllerRevisionLister(i.indexer)
 }
 func (i replicaSets) Lister() appslisters.ReplicaSetLister {
 	return appslisters.NewReplicaSetLister(i.indexer)
@@ -100,12 +106,20 @@ func start(w *world) *process {
 	ctx = wakeup.WithClock(ctx, w.clock)
 	ctx = context.WithValue(ctx, kubeclient.Key{}, kube)
 	ctx = context.WithValue(ctx, changeclient.Key{}, change)
+	workloads := dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
+	workloads.PrependReactor("*", "*", w.api.reactUnstructured(controllerName))
+	ctx = context.WithValue(ctx, dynamicclient.Key{}, workloads)
 	watched := func(resource string) *informer {
 		i := newInformer(resource)
 		p.informers = append(p.informers, i)
 		return i
 	}
-	ctx = context.WithValue(ctx, deploymentinformer.Key{}, deployments{watched("deployments")})
+	ctx = kinds.Over(ctx, func(k workload.Kind) cache.SharedIndexInformer {
+		i := watched(k.Resource)
+		i.kind = &k
+		return i
+	})
+	ctx = context.WithValue(ctx, revisioninformer.Key{}, revisions{watched("controllerrevisions")})
 	ctx = context.WithValue(ctx, replicasetinformer.Key{}, replicaSets{watched("replicasets")})
 	ctx = context.WithValue(ctx, podinformer.Key{}, pods{watched("pods")})
 	ctx = context.WithValue(ctx, namespaceinformer.Key{}, namespaces{watched("namespaces")})
@@ -120,7 +134,7 @@ func start(w *world) *process {
 	for _, i := range p.informers {
 		for of, o := range w.api.objects {
 			if of.resource == i.resource {
-				_ = i.indexer.Add(copyOf(o)) // the key function has no error for objects
+				_ = i.add(o) // it was an object of that kind when it was stored
 			}
 		}
 		p.seen[i.resource] = len(w.api.journal)
@@ -186,7 +200,7 @@ func (p *process) sync(i *informer, now time.Time) {
 	}
 	p.seen[i.resource] = n + 1
 	w := p.api.journal[n]
-	_ = i.see(w) // the key function has no error for objects
+	_ = i.see(w) // it was an object of that kind when it was stored
 	about := w.after
 	if about == nil {
 		about = w.before
