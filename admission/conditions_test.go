@@ -203,8 +203,10 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 		"not when a suspended one is stopped":                       {old: recorded, new: held},
 		"not when a suspended one is labelled":                      {old: held, new: all(held, label("team", "a"))},
 		"not when a suspended one is annotated":                     {old: held, new: all(held, annotation("note", "a"))},
-		"not when another repair is allowed":                        {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held},
-		"not when a suspended one is written again as it was":       {old: held, new: held},
+		// It may need a right.
+		"when another repair is allowed":                      {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held, want: true},
+		"not when the record of a repair stays":               {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: all(held, annotation(v1alpha1.BypassAnnotation, "{}"))},
+		"not when a suspended one is written again as it was": {old: held, new: held},
 	}
 	for i, resume := range resumes {
 		cases[fmt.Sprintf("when the roll-out of a held one is let go on (%d)", i)] = attempt{old: held, new: all(held, resume), want: true}

@@ -75,6 +75,8 @@ func endsHold(kind workload.Kind) string {
 		"object.spec.template != oldObject.spec.template",
 		label(v1alpha1.SuspendLabel),
 		annotation(v1alpha1.HoldAnnotation),
+		// The end of this record allows another repair.
+		fmt.Sprintf("(oldObject.metadata.?annotations[?'%s'].hasValue() && !object.metadata.?annotations[?'%[1]s'].hasValue())", v1alpha1.BypassAnnotation),
 		fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)),
 	}, " || ")
 }

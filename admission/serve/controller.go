@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -75,8 +76,14 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 	if err != nil {
 		return nil, err
 	}
-	recorder := newRecorder(ctx, kubeclient.Get(ctx))
-	all := handlers(store.Get, known, recorder, sender)
+	kube := kubeclient.Get(ctx)
+	recorder := newRecorder(ctx, kube)
+	all := handlers(
+		version.Stamper{Settings: store.Get, History: known, Clock: clock.RealClock{}},
+		suspend.Gate{
+			Settings: store.Get, History: known, Rights: suspend.Reviewer{Client: kube.AuthorizationV1()},
+			Recorder: recorder, Sender: sender,
+		})
 	all[releasecheck.Webhook], err = newReleaseCheck(ctx, store.Get, known, recorder, sender)
 	if err != nil {
 		return nil, err
@@ -85,15 +92,15 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 }
 
 // handlers are our webhooks, by name, but that of the release check, which needs
-// more than they do.
-func handlers(in func() settings.Settings, known suspend.History, recorder record.EventRecorder, sender suspend.Sender) map[string]admission.Handler {
+// more than they do. The stamper and the gate are models: each kind has its own.
+func handlers(stamper version.Stamper, gate suspend.Gate) map[string]admission.Handler {
 	all := map[string]admission.Handler{
 		opsconfig.DefaultingWebhook: opsconfig.Defaulter{},
 		opsconfig.ValidatingWebhook: opsconfig.Validator{},
 	}
 	for _, kind := range workload.BuiltIn() {
-		all[suspend.MutatingWebhook(kind)] = &version.Stamper{Kind: kind, Settings: in, History: known}
-		all[suspend.ValidatingWebhook(kind)] = &suspend.Gate{Kind: kind, Settings: in, History: known, Recorder: recorder, Sender: sender}
+		stamper.Kind, gate.Kind = kind, kind
+		all[suspend.MutatingWebhook(kind)], all[suspend.ValidatingWebhook(kind)] = stamper, gate
 	}
 	return all
 }

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/releasecheck"
+	"github.com/breakwater-dev/breakwater/admission/suspend"
+	"github.com/breakwater-dev/breakwater/admission/version"
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -59,7 +59,7 @@ func common(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 }
 
 func TestEveryWebhookOfTheManifestsIsServedAndNoOther(t *testing.T) {
-	served := handlers(settings.Default, admissiontest.History{}, nil, nil)
+	served := handlers(version.Stamper{}, suspend.Gate{})
 	served[releasecheck.Webhook] = &releasecheck.Check{}
 	for _, w := range common(t) {
 		if _, ok := served[w.Name]; !ok {

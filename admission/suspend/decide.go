@@ -27,6 +27,11 @@ type Input struct {
 	RepairAsked bool
 	// RepairUsed: a repair of this suspension was admitted before.
 	RepairUsed bool
+	// RecordRemoved: the update takes the record of that repair away, which
+	// allows another.
+	RecordRemoved bool
+	// Strict: a repair needs the right to bypass.
+	Strict bool
 	// Succeeded: the new template's version was a Success of this workload.
 	Succeeded bool
 	// HistoryUnknown: whether it was could not be found out.
@@ -97,6 +102,42 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 		return d
 	}
 	return refuse(in, "the webhook "+MutatingWebhook(in.Kind)+" did not answer: try again")
+}
+
+// NeedsRight says whether the decision stands only where the author has the
+// right to bypass. What allows a repair needs it like the repair.
+func NeedsRight(d Decision, in Input) bool {
+	if !in.Strict || !in.Blocking || !in.Suspended || in.ByController {
+		return false
+	}
+	return d.Outcome == Repair || d.Outcome == Admit && in.RecordRemoved
+}
+
+// Right is what is known of an author's right to bypass.
+type Right struct {
+	Granted bool
+	// Reason is what the API server says to it; mostly empty.
+	Reason string
+	// Err: it could not be found out.
+	Err error
+}
+
+// Authorize turns a decision that needs the right into that which has it or
+// not. What is not known is not granted: that is what strict means.
+func Authorize(d Decision, in Input, user, namespace string, right Right) Decision {
+	if right.Granted && right.Err == nil {
+		return d
+	}
+	asked := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
+		v1alpha1.BypassVerb, v1alpha1.GroupName, namespace)
+	if right.Err != nil {
+		return refuse(in, fmt.Sprintf("whether %s has %s, which a repair needs, could not be found out: %v; try again", user, asked, right.Err))
+	}
+	said := ""
+	if right.Reason != "" {
+		said = " (" + right.Reason + ")"
+	}
+	return refuse(in, fmt.Sprintf("a repair needs %s, which %s does not have%s; who administers the namespace can give it: ClusterRole breakwater-bypass", asked, user, said))
 }
 
 // Words are what a refusal says to the letter, in its reason and, first of

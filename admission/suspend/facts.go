@@ -7,8 +7,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Facts reads an update's Input from the two objects. Blocking, Succeeded and
-// HistoryUnknown are not in them and stay false.
+// Facts reads an update's Input from the two objects. Blocking, Strict, Succeeded
+// and HistoryUnknown are not in them and stay false.
 func Facts(c admission.Change) Input {
 	if c.Old == nil {
 		return Input{Kind: c.New.Kind, Name: c.New.Name}
@@ -17,6 +17,8 @@ func Facts(c admission.Change) Input {
 	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
 	used := BypassOf(c.Old.Annotations)
 	recorded := Recorded(c)
+	repaired := used != nil && used.Kind == v1alpha1.BypassRepair && used.Suspend == suspend
+	_, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
 	return Input{
 		Kind:            c.Old.Kind,
 		Name:            c.Old.Name,
@@ -25,8 +27,9 @@ func Facts(c admission.Change) Input {
 		TemplateChanged: c.TemplateChanged,
 		HoldTouched:     holdTouched(c),
 		// The mutating webhook takes the label away and leaves the record.
-		RepairAsked: asked || recorded != nil && recorded.Kind == v1alpha1.BypassRepair,
-		RepairUsed:  used != nil && used.Kind == v1alpha1.BypassRepair && used.Suspend == suspend,
+		RepairAsked:   asked || recorded != nil && recorded.Kind == v1alpha1.BypassRepair,
+		RepairUsed:    repaired,
+		RecordRemoved: repaired && !kept,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	"knative.dev/pkg/logging"
@@ -25,6 +26,12 @@ type History interface {
 	Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload
 }
 
+// Rights knows what users may do.
+type Rights interface {
+	// Bypass says whether the user may bypass suspensions in the namespace.
+	Bypass(ctx context.Context, user authenticationv1.UserInfo, namespace string) Right
+}
+
 // Sender sends an event, without waiting for its arrival.
 type Sender interface {
 	Send(context.Context, cloudevents.Event)
@@ -36,16 +43,18 @@ type Gate struct {
 	// Settings returns the settings in force.
 	Settings func() settings.Settings
 	History  History
+	// Rights knows who may bypass.
+	Rights Rights
 	// Recorder writes a Kubernetes Event on the workload that was refused.
 	Recorder record.EventRecorder
 	// Sender sends release.denied.
 	Sender Sender
 }
 
-var _ admission.Handler = (*Gate)(nil)
+var _ admission.Handler = Gate{}
 
 // Admit implements admission.Handler.
-func (g *Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (g Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	if req.Operation != admissionv1.Update || req.SubResource != "" {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
@@ -55,6 +64,9 @@ func (g *Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	}
 	in := Gather(ctx, c, g.Settings(), g.History)
 	d := Confirm(Decide(in), in, Recorded(c) != nil)
+	if NeedsRight(d, in) {
+		d = Authorize(d, in, c.User.Username, c.Old.Namespace, g.Rights.Bypass(ctx, c.User, c.Old.Namespace))
+	}
 	switch {
 	case d.Outcome == Refuse:
 		if !c.DryRun {
@@ -73,6 +85,7 @@ func (g *Gate) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 func Gather(ctx context.Context, c admission.Change, s settings.Settings, history History) Input {
 	in := Facts(c)
 	in.Blocking = s.Blocking
+	in.Strict = s.Bypass == v1alpha1.BypassAuthorized
 	return lookUp(ctx, in, c, history)
 }
 
@@ -93,7 +106,7 @@ func lookUp(ctx context.Context, in Input, c admission.Change, history History) 
 }
 
 // tell says to people and programs that a release was refused.
-func (g *Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
+func (g Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
 	g.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
 		fmt.Sprintf("update by %s: %s", c.User.Username, d.Message))
 	e, err := events.New(events.ReleaseDenied{

@@ -1,6 +1,8 @@
 package suspend_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -41,17 +45,30 @@ type world struct {
 	told   *record.FakeRecorder
 	sent   *eventstest.Recorder
 	stamps *version.Stamper
+	// rights answer who may bypass; asked is who was asked about.
+	rights *rights
+	// in are the settings in force.
+	in *settings.Settings
+}
+
+// rights implements suspend.Rights.
+type rights struct {
+	right suspend.Right
+	asked []string
+}
+
+func (r *rights) Bypass(_ context.Context, user authenticationv1.UserInfo, namespace string) suspend.Right {
+	r.asked = append(r.asked, user.Username+" in "+namespace)
+	return r.right
 }
 
 func newWorld(h admissiontest.History, blocking bool) world {
-	in := func() settings.Settings {
-		s := settings.Default()
-		s.Blocking = blocking
-		return s
-	}
-	w := world{told: record.NewFakeRecorder(10), sent: &eventstest.Recorder{}}
-	w.gate = &suspend.Gate{Kind: workload.Deployment, Settings: in, History: h, Recorder: w.told, Sender: w.sent}
-	w.stamps = &version.Stamper{Kind: workload.Deployment, Settings: in, History: h}
+	s := settings.Default()
+	s.Blocking = blocking
+	in := func() settings.Settings { return s }
+	w := world{rights: &rights{}, in: &s, told: record.NewFakeRecorder(10), sent: &eventstest.Recorder{}}
+	w.gate = &suspend.Gate{Kind: workload.Deployment, Settings: in, History: h, Rights: w.rights, Recorder: w.told, Sender: w.sent}
+	w.stamps = &version.Stamper{Kind: workload.Deployment, Settings: in, History: h, Clock: clocktesting.NewFakePassiveClock(admissiontest.Now)}
 	return w
 }
 
@@ -315,5 +332,68 @@ func TestAnUpdateThatDoesNotReadIsRefused(t *testing.T) {
 	req.OldObject.Raw = []byte("{")
 	if answer := newWorld(admissiontest.History{}, true).gate.Admit(t.Context(), req); answer.Response.Allowed {
 		t.Error("admitted")
+	}
+}
+
+func TestWhoMayBypass(t *testing.T) {
+	used := admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: admissiontest.Suspended, Attempt: 2})
+	old := admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
+	good := admissiontest.Version(build(image("busybox:0")))
+	const (
+		lacking = fixed + `: a repair needs the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
+			"which alice does not have (no RBAC); who administers the namespace can give it: ClusterRole breakwater-bypass"
+		unknown = fixed + `: whether alice has the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
+			"which a repair needs, could not be found out: too slow; try again"
+	)
+	for name, tc := range map[string]struct {
+		old, new *appsv1.Deployment
+		right    suspend.Right
+		loose    bool // bypass is Recorded
+		off      bool // blocking
+		user     string
+		dry      bool
+		asks     bool
+		message  string
+	}{
+		"who has the right may repair":                           {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Right{Granted: true}, asks: true},
+		"who does not may not":                                   {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Right{Reason: "no RBAC"}, asks: true, message: lacking},
+		"nobody may while the API server does not say":           {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Right{Err: errors.New("too slow")}, asks: true, message: unknown},
+		"an error is no grant":                                   {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Right{Granted: true, Err: errors.New("too slow")}, asks: true, message: unknown},
+		"a dry run asks too":                                     {dry: true, old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Right{Reason: "no RBAC"}, asks: true, message: lacking},
+		"to allow another repair needs the right":                {old: build(stamped(2), held, used), new: build(stamped(2), held), right: suspend.Right{Reason: "no RBAC"}, asks: true, message: lacking},
+		"who has the right may allow another":                    {old: build(stamped(2), held, used), new: build(stamped(2), held), right: suspend.Right{Granted: true}, asks: true},
+		"the record of an earlier suspension is of no use":       {old: build(stamped(2), held, old), new: build(stamped(2), held)},
+		"the way back is free":                                   {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0"))},
+		"a release is refused without asking":                    {old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), message: fixed},
+		"other metadata is free":                                 {old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a"))},
+		"nobody is asked where bypasses are only recorded":       {loose: true, old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2"))},
+		"nobody is asked to allow another where they are":        {loose: true, old: build(stamped(2), held, used), new: build(stamped(2), held)},
+		"nobody is asked with blocking off":                      {off: true, old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2"))},
+		"nobody is asked about our controller":                   {user: v1alpha1.ControllerUser, old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2"))},
+		"nobody is asked about a workload that is not suspended": {old: build(stamped(1)), new: build(stamped(1), asks, image("busybox:2"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(admissiontest.History{Successes: []string{good}}, !tc.off)
+			w.rights.right = tc.right
+			if !tc.loose {
+				w.in.Bypass = v1alpha1.BypassAuthorized
+			}
+			req := admissiontest.Request(t, tc.old, tc.new)
+			req.DryRun = &tc.dry
+			if tc.user != "" {
+				req.UserInfo.Username = tc.user
+			}
+			answer := w.ask(t, req, false)
+			if (len(w.rights.asked) > 0) != tc.asks {
+				t.Errorf("asked about %v", w.rights.asked)
+			}
+			got := ""
+			if answer.Response.Result != nil {
+				got = answer.Response.Result.Message
+			}
+			if diff := cmp.Diff(tc.message, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -73,15 +73,19 @@ func failures(c *v1alpha1.ChangeWorkload) string {
 }
 
 func repair(w *workload.Workload, in Input) string {
+	needs := ""
+	if in.Strict {
+		needs = fmt.Sprintf("; it needs the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
+	}
 	if !in.RepairUsed {
-		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension`
+		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension` + needs
 	}
 	by := ""
 	if b := BypassOf(w.Annotations); b != nil {
 		by = " by " + b.User
 	}
-	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate %s %s -n %s %s-` allows another",
-		by, w.Kind.Word(), w.Name, w.Namespace, v1alpha1.BypassAnnotation)
+	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
+		by, w.Kind.Word(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
 }
 
 // newest returns the latest ChangeWorkload in a phase, or nil.

@@ -4,14 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
+// maxRequest is longer than the API server works on one request.
+const maxRequest = time.Minute
+
 // stamp returns what the workload becomes.
-func stamp(c admission.Change, release v1alpha1.Release, gate suspend.Decision) (admission.Mutation, error) {
+func stamp(c admission.Change, release v1alpha1.Release, gate suspend.Decision, clock clock.PassiveClock) (admission.Mutation, error) {
 	m := admission.Keep(c.New)
 	m.SetLabel(v1alpha1.VersionKey, release.Version)
 	m.SetAnnotation(v1alpha1.VersionKey, release.Version)
@@ -20,7 +27,7 @@ func stamp(c admission.Change, release v1alpha1.Release, gate suspend.Decision) 
 	case c.Old == nil:
 		forget(&m, c)
 	case gate.Bypass():
-		if err := bypass(&m, c, release, gate); err != nil {
+		if err := bypass(&m, c, release, gate, clock.Now()); err != nil {
 			return admission.Mutation{}, err
 		}
 	default:
@@ -45,13 +52,16 @@ func forget(m *admission.Mutation, c admission.Change) {
 // bypass records who was admitted, and lets the roll-out go on. The suspension
 // itself stays until this release is a Success, also where the update would
 // have dropped the label (a `kubectl replace`, for instance).
-func bypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, gate suspend.Decision) error {
+func bypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, gate suspend.Decision, now time.Time) error {
 	kind := v1alpha1.BypassRollback
 	if gate.Outcome == suspend.Repair {
 		kind = v1alpha1.BypassRepair
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
-	record, err := json.Marshal(v1alpha1.Bypass{Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Freeze: freeze(c.Old.Annotations)})
+	record, err := json.Marshal(v1alpha1.Bypass{
+		Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Time: admitted(c, now),
+		Freeze: freeze(c.Old.Annotations),
+	})
 	if err != nil {
 		return fmt.Errorf("record the bypass: %w", err)
 	}
@@ -69,6 +79,15 @@ func freeze(annotations map[string]string) string {
 		return hold.Freeze
 	}
 	return ""
+}
+
+// admitted is when the update was admitted: now, or what we said before where
+// the API server asks again. A person may not say when it was.
+func admitted(c admission.Change, now time.Time) metav1.Time {
+	if said := suspend.Recorded(c); said != nil && now.Sub(said.Time.Time).Abs() <= maxRequest {
+		return said.Time
+	}
+	return metav1.NewTime(now.UTC().Truncate(time.Second))
 }
 
 // resume ends a hold: the record of it goes, and the field that stops the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -24,13 +25,14 @@ type Stamper struct {
 	// Settings returns the settings in force.
 	Settings func() settings.Settings
 	History  suspend.History
+	Clock    clock.PassiveClock
 }
 
-var _ admission.Handler = (*Stamper)(nil)
+var _ admission.Handler = Stamper{}
 
 // Admit implements admission.Handler. It never refuses: what it cannot read it
 // admits as it is, and our controller asks again.
-func (s *Stamper) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (s Stamper) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	if req.SubResource != "" {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
@@ -46,7 +48,7 @@ func (s *Stamper) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	return a
 }
 
-func (s *Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) (decision string, patch []byte, warning string, err error) {
+func (s Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) (decision string, patch []byte, warning string, err error) {
 	c, err := admission.ReadChange(s.Kind, req)
 	if err != nil {
 		return "", nil, "", err
@@ -66,7 +68,7 @@ func (s *Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest)
 	})
 	in := suspend.Gather(ctx, c, s.Settings(), s.History)
 	gate := suspend.Decide(in)
-	after, err := stamp(c, d.Release, gate)
+	after, err := stamp(c, d.Release, gate, s.Clock)
 	if err != nil {
 		return "", nil, "", err
 	}

@@ -4,15 +4,18 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
@@ -30,7 +33,10 @@ var (
 const alice, since = admissiontest.User, admissiontest.Suspended
 
 func newStamper(successes ...string) *Stamper {
-	return &Stamper{Kind: workload.Deployment, Settings: settings.Default, History: admissiontest.History{Successes: successes}}
+	return &Stamper{
+		Kind: workload.Deployment, Settings: settings.Default, History: admissiontest.History{Successes: successes},
+		Clock: clocktesting.NewFakePassiveClock(admissiontest.Now),
+	}
 }
 
 func repair(attempt int64) admissiontest.Option {
@@ -319,5 +325,26 @@ func TestWhoAsksForARepairThatChangesNothingIsWarned(t *testing.T) {
 		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
 	if diff := cmp.Diff(want, answer.Response.Warnings); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
+	held, update := build(stamped(1), admissiontest.Held), build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+	record := func(at time.Time) admissiontest.Option {
+		return admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Time: metav1.NewTime(at)})
+	}
+	for name, tc := range map[string]struct{ said, want time.Time }{
+		"a second later": {admissiontest.Now.Add(-time.Second), admissiontest.Now.Add(-time.Second)},
+		"an hour later":  {admissiontest.Now.Add(-time.Hour), admissiontest.Now},
+		"in the future":  {admissiontest.Now.Add(time.Hour), admissiontest.Now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record(tc.said)(update)
+			req := admissiontest.Request(t, held, update)
+			got := suspend.BypassOf(admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response).Annotations)
+			if got == nil || !got.Time.Time.Equal(tc.want) {
+				t.Errorf("got %v, want %s", got, tc.want)
+			}
+		})
 	}
 }

@@ -67,6 +67,8 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		if text = string(cmp.Or(s.NoVerdictPre, s.NoVerdictPost, s.NoVerdictOrder)); text == "" {
 			text = "what no-verdict says"
 		}
+	case v1alpha1.ConfigBypass:
+		text = string(s.Bypass)
 	case v1alpha1.ConfigWaitThreshold:
 		text = s.WaitThreshold.String()
 	case v1alpha1.ConfigPreTimeout:

@@ -69,6 +69,10 @@ func TestDecide(t *testing.T) {
 			object: object("a", 1, spec{Type: "no-verdict", Content: "Hold", Enable: true}),
 			want:   applied("Hold"),
 		},
+		"who may bypass": {
+			object: object("a", 1, spec{Type: "bypass", Content: "Authorized", Enable: true}),
+			want:   applied("Authorized"),
+		},
 		"a value that is not enabled leaves the default, and says which": {
 			object: object("a", 1, spec{Type: "wait-threshold", Content: "5s"}),
 			want:   applied("not enabled: the default counts, 1m0s"),

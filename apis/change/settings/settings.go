@@ -50,6 +50,8 @@ type Settings struct {
 	// ReleaseCheckNoVerdict says what becomes of a release about which the
 	// server said neither pass nor fail: Pass or Fail. Default Pass.
 	ReleaseCheckNoVerdict v1alpha1.NoVerdictPolicy
+	// Bypass is who may release a repair of a suspended workload. Default Recorded.
+	Bypass v1alpha1.BypassPolicy
 }
 
 // Default returns the values that hold where no OpsConfigInfo says otherwise.
@@ -64,6 +66,7 @@ func Default() Settings {
 		SelfHealing:   true,
 		HealAfter:     2 * time.Minute,
 		HistoryLimit:  10,
+		Bypass:        v1alpha1.BypassRecorded,
 
 		ReleaseCheckNoVerdict: v1alpha1.NoVerdictPass,
 	}
@@ -178,6 +181,10 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		setPolicy(&s.NoVerdictPost, spec.Content)
 	case v1alpha1.ConfigNoVerdictOrder:
 		setPolicy(&s.NoVerdictOrder, spec.Content)
+	case v1alpha1.ConfigBypass:
+		if p, err := v1alpha1.ParseBypass(spec.Content); err == nil {
+			s.Bypass = p
+		}
 	case v1alpha1.ConfigWaitThreshold:
 		setDuration(&s.WaitThreshold, spec.Content)
 	case v1alpha1.ConfigPreTimeout:

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // SystemNamespace is where Breakwater is installed and where OpsConfigInfo
 // objects are read from.
 const SystemNamespace = "altershieldoperator-system"
@@ -66,6 +68,7 @@ const (
 )
 
 // Bypass is the value of BypassAnnotation.
+// +k8s:deepcopy-gen=false
 type Bypass struct {
 	Kind BypassKind `json:"kind"`
 	// User is the name under which the API server knew the author.
@@ -77,6 +80,8 @@ type Bypass struct {
 	Attempt int64 `json:"attempt"`
 	// Freeze is Hold.Freeze of the hold that the update undid.
 	Freeze string `json:"freeze,omitempty"`
+	// Time is when it was admitted.
+	Time metav1.Time `json:"time"`
 }
 
 // Hold is the value of HoldAnnotation.

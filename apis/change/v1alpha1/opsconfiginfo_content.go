@@ -65,6 +65,9 @@ const (
 	// ConfigReleaseCheckNoVerdict (content: Pass or Fail): what becomes of a
 	// release about which the server said neither pass nor fail. Default: Pass.
 	ConfigReleaseCheckNoVerdict ConfigType = "release-check-no-verdict"
+	// ConfigBypass (content: Authorized or Recorded): who may release a repair
+	// of a suspended workload. Default: Recorded.
+	ConfigBypass ConfigType = "bypass"
 )
 
 // NoVerdictPolicy is the content of ConfigNoVerdict and its likes.
@@ -79,6 +82,22 @@ const (
 	// NoVerdictFail fails it.
 	NoVerdictFail NoVerdictPolicy = "Fail"
 )
+
+// BypassPolicy is the content of ConfigBypass.
+type BypassPolicy string
+
+// The policies for a repair of a suspended workload.
+const (
+	// BypassRecorded lets everybody repair who may update the workload, and
+	// records who did.
+	BypassRecorded BypassPolicy = "Recorded"
+	// BypassAuthorized also asks for the verb BypassVerb.
+	BypassAuthorized BypassPolicy = "Authorized"
+)
+
+// BypassVerb on changeworkloads in a namespace is the right to repair its
+// suspended workloads where BypassAuthorized asks for it.
+const BypassVerb = "bypass"
 
 // Bounds of a content that is a duration.
 const (
@@ -103,6 +122,7 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigAutomaticRollback: noContent,
 	ConfigHistoryLimit:      func(s string) error { _, err := ParseCount(s); return err },
 	ConfigShadow:            noContent,
+	ConfigBypass:            func(s string) error { _, err := ParseBypass(s); return err },
 
 	ConfigReleaseCheck:          func(s string) error { _, err := ParseReleaseCheck(s); return err },
 	ConfigReleaseCheckNoVerdict: func(s string) error { _, err := ParseReleaseCheckNoVerdict(s); return err },
@@ -227,4 +247,13 @@ func ParseReleaseCheckNoVerdict(s string) (NoVerdictPolicy, error) {
 		return "", errors.New("Hold has no meaning here: a release is admitted or refused at once, and nothing can wait for a late verdict; write Pass or Fail")
 	}
 	return "", fmt.Errorf("%q is not a policy for a release: write Pass or Fail", s)
+}
+
+// ParseBypass reads Authorized or Recorded.
+func ParseBypass(s string) (BypassPolicy, error) {
+	switch p := BypassPolicy(strings.TrimSpace(s)); p {
+	case BypassRecorded, BypassAuthorized:
+		return p, nil
+	}
+	return "", fmt.Errorf("%q is not a policy: write Authorized or Recorded", s)
 }
