@@ -24,8 +24,8 @@ const PathPrefix = "/admission/"
 // To knative's webhook it is one admission controller: it wants a leader
 // election for each, and only one has anything to elect (the bookkeeper).
 type Mux struct {
-	// handlers by name of the webhook.
-	handlers map[string]Handler
+	// find returns the handler of a webhook.
+	find func(webhook string) (Handler, bool)
 	// admissions counts answers by webhook and decision; dryRuns those to
 	// requests that were only asking.
 	admissions, dryRuns metric.Int64Counter
@@ -33,8 +33,9 @@ type Mux struct {
 
 var _ webhook.AdmissionController = (*Mux)(nil)
 
-// NewMux returns a Mux for handlers by name of their webhook.
-func NewMux(meter metric.Meter, handlers map[string]Handler) (*Mux, error) {
+// NewMux returns a Mux for the handlers that find returns by the name of their
+// webhook. Which there are may change while it runs.
+func NewMux(meter metric.Meter, find func(webhook string) (Handler, bool)) (*Mux, error) {
 	admissions, err := meter.Int64Counter("breakwater.admissions",
 		metric.WithDescription("Answers to admission requests, without dry runs"))
 	if err != nil {
@@ -45,7 +46,7 @@ func NewMux(meter metric.Meter, handlers map[string]Handler) (*Mux, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)
 	}
-	return &Mux{handlers: handlers, admissions: admissions, dryRuns: dryRuns}, nil
+	return &Mux{find: find, admissions: admissions, dryRuns: dryRuns}, nil
 }
 
 // Path implements webhook.AdmissionController: the whole subtree.
@@ -54,7 +55,12 @@ func (*Mux) Path() string { return PathPrefix }
 // Admit implements webhook.AdmissionController.
 func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	name := webhookOf(apis.GetHTTPRequest(ctx))
-	handler, ok := m.handlers[name]
+	handler, ok := m.find(name)
+	if !ok && strings.HasPrefix(name, "m") {
+		// A kind of workload that another replica heard of earlier. A mutating
+		// webhook never stands in anybody's way.
+		return Allow(DecisionError).Response
+	}
 	if !ok {
 		return Deny(DecisionError, metav1.Status{
 			Code:    http.StatusNotFound,

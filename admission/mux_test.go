@@ -34,7 +34,10 @@ func newMux(t *testing.T) (*admission.Mux, *metric.ManualReader) {
 	t.Helper()
 	reader := metric.NewManualReader()
 	m, err := admission.NewMux(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"),
-		map[string]admission.Handler{"no.kb.io": refusing{}, "yes.kb.io": admitting{}})
+		func(name string) (admission.Handler, bool) {
+			h, ok := map[string]admission.Handler{"no.kb.io": refusing{}, "yes.kb.io": admitting{}}[name]
+			return h, ok
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +56,10 @@ func TestTheMuxAsksTheWebhookOfThePath(t *testing.T) {
 		"/admission/yes.kb.io":   true,
 		"/admission/no.kb.io":    false,
 		"/admission/other.kb.io": false,
-		"/admission/":            false,
+		// Its kind may be news to this replica.
+		"/admission/mother.kb.io": true,
+		"/admission/vother.kb.io": false,
+		"/admission/":             false,
 	} {
 		if got := ask(t, m, path, nil); got.Allowed != want {
 			t.Errorf("%s: allowed %v", path, got.Allowed)

@@ -6,6 +6,9 @@
 // (knative's own admission controllers write rules, namespaceSelector and
 // reinvocationPolicy too, one configuration a webhook; they answer a refusal
 // with a reason of their own.)
+//
+// The configurations of the kinds that ConfigMap config-workloads names are
+// written whole: no manifest has them.
 package bookkeeper
 
 import (
@@ -19,13 +22,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
+	"github.com/breakwater-dev/breakwater/admission/kinds"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -39,10 +45,19 @@ type Reconciler struct {
 	// Secret is the name of the Secret with the certificate there.
 	Secret string
 
+	// Static is the name of the configurations of the manifests, Generated that
+	// of those of further kinds of workloads.
+	Static, Generated string
+	// Kinds returns the kinds of workloads in force.
+	Kinds func() kinds.State
+
 	Client     admissionclient.AdmissionregistrationV1Interface
 	Mutating   admissionlisters.MutatingWebhookConfigurationLister
 	Validating admissionlisters.ValidatingWebhookConfigurationLister
 	Secrets    corelisters.SecretLister
+	Namespaces corev1client.NamespaceInterface
+	// Recorder tells who looks at config-workloads of its mistakes.
+	Recorder record.EventRecorder
 }
 
 var (
@@ -63,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	bundle, err := r.bundle()
 	if err != nil || bundle == nil {
 		return err
+	}
+	if name == r.Generated {
+		return r.generate(ctx, kind, bundle)
 	}
 	stale, err := r.stale(kind, name, bundle)
 	if apierrs.IsNotFound(err) {

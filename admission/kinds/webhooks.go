@@ -1,6 +1,48 @@
 package kinds
 
-import admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+import (
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/breakwater-dev/breakwater/admission/suspend"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
+
+// MutatingOf returns the mutating webhooks of the kinds that are not built in:
+// twins of the one of Deployments among all.
+func MutatingOf(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.MutatingWebhook, error) {
+	of, ok := webhook(all, mutatingName, suspend.MutatingWebhook(workload.Deployment))
+	if !ok {
+		return nil, missing(suspend.MutatingWebhook(workload.Deployment))
+	}
+	var twins []admissionregistrationv1.MutatingWebhook
+	for _, kind := range kinds[len(workload.BuiltIn()):] {
+		twin := Mutating(of, kind)
+		twin.ClientConfig.CABundle = bundle
+		twins = append(twins, twin)
+	}
+	return twins, nil
+}
+
+// ValidatingOf returns the validating webhooks of the kinds that are not built in.
+func ValidatingOf(all []admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
+	of, ok := webhook(all, validatingName, suspend.ValidatingWebhook(workload.Deployment))
+	if !ok {
+		return nil, missing(suspend.ValidatingWebhook(workload.Deployment))
+	}
+	var twins []admissionregistrationv1.ValidatingWebhook
+	for _, kind := range kinds[len(workload.BuiltIn()):] {
+		twin := Validating(of, kind)
+		twin.ClientConfig.CABundle = bundle
+		twins = append(twins, twin)
+	}
+	return twins, nil
+}
+
+func missing(name string) error {
+	return fmt.Errorf("webhook %s, which those of other kinds take after, is not installed", name)
+}
 
 func mutatingName(w admissionregistrationv1.MutatingWebhook) string { return w.Name }
 

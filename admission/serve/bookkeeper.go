@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -18,19 +19,57 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Configuration is the name of our MutatingWebhookConfiguration and of our
-// ValidatingWebhookConfiguration. RBAC names it too.
-const Configuration = "breakwater"
+// The names of our MutatingWebhookConfigurations and of our
+// ValidatingWebhookConfigurations. RBAC names them too.
+const (
+	// Configuration is that of the manifests.
+	Configuration = "breakwater"
+	// Generated is that of the kinds of workloads in config-workloads.
+	Generated = "breakwater-workloads"
+)
 
 // queueName is part of the name of the Lease, which RBAC names.
 const queueName = "bookkeeper"
 
-// newBookkeeper returns the bookkeeper and what makes a controller of it.
-func newBookkeeper(ctx context.Context) (*bookkeeper.Reconciler, func(controller.Reconciler) *controller.Impl) {
+// books is the bookkeeper, and what wakes it.
+type books struct {
+	*bookkeeper.Reconciler
+	// enqueue is nil until there is a queue.
+	enqueue atomic.Pointer[func(types.NamespacedName)]
+}
+
+// generatedKeys are those of what follows from config-workloads.
+func generatedKeys() []types.NamespacedName {
+	return []types.NamespacedName{bookkeeper.MutatingKey(Generated), bookkeeper.ValidatingKey(Generated)}
+}
+
+// wake has the generated configurations looked at.
+func (b *books) wake() {
+	enqueue := b.enqueue.Load()
+	if enqueue == nil {
+		return // the leader looks at all when it is promoted
+	}
+	for _, key := range generatedKeys() {
+		(*enqueue)(key)
+	}
+}
+
+// remembered is what the generated configurations were made of.
+func (b *books) remembered() string {
+	if config, err := b.Mutating.Get(Generated); err == nil {
+		return config.Annotations[bookkeeper.KindsAnnotation]
+	}
+	return ""
+}
+
+// newBookkeeper returns the bookkeeper, who does not know the kinds yet, and
+// what makes a controller of it.
+func newBookkeeper(ctx context.Context) (*books, func(controller.Reconciler) *controller.Impl) {
 	options := webhook.GetOptions(ctx)
 	secrets, mutating, validating := secretinformer.Get(ctx), mutatinginformer.Get(ctx), validatinginformer.Get(ctx)
-	keys := []types.NamespacedName{bookkeeper.MutatingKey(Configuration), bookkeeper.ValidatingKey(Configuration)}
-	books := &bookkeeper.Reconciler{
+	keys := append([]types.NamespacedName{bookkeeper.MutatingKey(Configuration), bookkeeper.ValidatingKey(Configuration)}, generatedKeys()...)
+	kube := kubeclient.Get(ctx)
+	b := &books{Reconciler: &bookkeeper.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
 			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 				for _, key := range keys {
@@ -41,15 +80,21 @@ func newBookkeeper(ctx context.Context) (*bookkeeper.Reconciler, func(controller
 		},
 		Service:    options.ServiceName,
 		Secret:     options.SecretName,
-		Client:     kubeclient.Get(ctx).AdmissionregistrationV1(),
+		Static:     Configuration,
+		Generated:  Generated,
+		Client:     kube.AdmissionregistrationV1(),
 		Mutating:   mutating.Lister(),
 		Validating: validating.Lister(),
 		Secrets:    secrets.Lister(),
-	}
-	return books, func(r controller.Reconciler) *controller.Impl {
+		Namespaces: kube.CoreV1().Namespaces(),
+		Recorder:   newRecorder(ctx, kube),
+	}}
+	return b, func(r controller.Reconciler) *controller.Impl {
 		impl := controller.NewContext(ctx, r, controller.ControllerOptions{
 			WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
 		})
+		enqueue := impl.EnqueueKey
+		b.enqueue.Store(&enqueue)
 		follow := func(in cache.SharedIndexInformer, filter func(any) bool, keys ...types.NamespacedName) {
 			_, err := in.AddEventHandler(cache.FilteringResourceEventHandler{
 				FilterFunc: filter,
@@ -64,8 +109,11 @@ func newBookkeeper(ctx context.Context) (*bookkeeper.Reconciler, func(controller
 			}
 		}
 		follow(secrets.Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, options.SecretName), keys...)
-		follow(mutating.Informer(), controller.FilterWithName(Configuration), keys[0])
-		follow(validating.Informer(), controller.FilterWithName(Configuration), keys[1])
+		// The generated ones take after the static ones.
+		follow(mutating.Informer(), controller.FilterWithName(Configuration), keys[0], keys[2])
+		follow(validating.Informer(), controller.FilterWithName(Configuration), keys[1], keys[3])
+		follow(mutating.Informer(), controller.FilterWithName(Generated), keys[2])
+		follow(validating.Informer(), controller.FilterWithName(Generated), keys[3])
 		return impl
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
@@ -21,12 +22,10 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/history"
-	"github.com/breakwater-dev/breakwater/admission/opsconfig"
-	"github.com/breakwater-dev/breakwater/admission/releasecheck"
+	"github.com/breakwater-dev/breakwater/admission/kinds"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/admission/version"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
@@ -52,17 +51,22 @@ const (
 // webhook.Options. It panics on what no retry can mend.
 func NewController(ready *Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-		mux, err := newMux(ctx, cmw)
+		books, queue := newBookkeeper(ctx)
+		known, err := kinds.NewStore(cmw, otel.Meter(meterName), books.remembered, books.wake)
+		if err != nil {
+			logging.FromContext(ctx).Panicw("follow the kinds of workloads", "error", err)
+		}
+		books.Kinds = known.Get
+		mux, err := newMux(ctx, cmw, known.Get, books.Recorder)
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
 		}
-		books, queue := newBookkeeper(ctx)
 		ready.watch(books.Secrets, books.Secret)
-		return queue(server{books, mux, ctx.Done()})
+		return queue(server{books.Reconciler, mux, ctx.Done()})
 	}
 }
 
-func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) {
+func newMux(ctx context.Context, cmw configmap.Watcher, known func() kinds.State, recorder record.EventRecorder) (*admission.Mux, error) {
 	store, err := settings.NewStore(opsconfiginformer.Get(ctx), nil)
 	if err != nil {
 		return nil, err
@@ -71,38 +75,28 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 	if err := releases.Informer().SetTransform(history.Trim); err != nil {
 		return nil, fmt.Errorf("trim the cache: %w", err)
 	}
-	known := &history.History{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Kept: kubeclient.Get(ctx).AppsV1()}
+	past := &history.History{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Kept: kubeclient.Get(ctx).AppsV1()}
 	sender, err := newSender(ctx, cmw)
 	if err != nil {
 		return nil, err
 	}
 	kube := kubeclient.Get(ctx)
-	recorder := newRecorder(ctx, kube)
-	all := handlers(
-		version.Stamper{Settings: store.Get, History: known, Clock: clock.RealClock{}},
-		suspend.Gate{
-			Settings: store.Get, History: known, Rights: suspend.Reviewer{Client: kube.AuthorizationV1()},
-			Recorder: recorder, Sender: sender,
-		})
-	all[releasecheck.Webhook], err = newReleaseCheck(ctx, store.Get, known, recorder, sender)
+	check, err := newReleaseCheck(ctx, store.Get, past, recorder, sender)
 	if err != nil {
 		return nil, err
 	}
-	return admission.NewMux(otel.Meter(meterName), all)
-}
-
-// handlers are our webhooks, by name, but that of the release check, which needs
-// more than they do. The stamper and the gate are models: each kind has its own.
-func handlers(stamper version.Stamper, gate suspend.Gate) map[string]admission.Handler {
-	all := map[string]admission.Handler{
-		opsconfig.DefaultingWebhook: opsconfig.Defaulter{},
-		opsconfig.ValidatingWebhook: opsconfig.Validator{},
-	}
-	for _, kind := range workload.BuiltIn() {
-		stamper.Kind, gate.Kind = kind, kind
-		all[suspend.MutatingWebhook(kind)], all[suspend.ValidatingWebhook(kind)] = stamper, gate
-	}
-	return all
+	return admission.NewMux(otel.Meter(meterName), handlers{
+		kinds: known,
+		check: check,
+		stamper: version.Stamper{
+			Settings: store.Get, History: past, Clock: clock.RealClock{},
+			Guard: &version.Guard{Namespaces: kube.CoreV1(), Mutating: mutatinginformer.Get(ctx).Lister()},
+		},
+		gate: suspend.Gate{
+			Settings: store.Get, History: past, Rights: suspend.Reviewer{Client: kube.AuthorizationV1()},
+			Recorder: recorder, Sender: sender,
+		},
+	}.find)
 }
 
 // newSender returns a sender that runs until ctx ends.

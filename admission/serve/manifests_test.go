@@ -8,15 +8,19 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/kinds"
+	"github.com/breakwater-dev/breakwater/admission/opsconfig"
 	"github.com/breakwater-dev/breakwater/admission/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/admission/version"
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 const manifests = "../../config/core/"
@@ -59,20 +63,40 @@ func common(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 }
 
 func TestEveryWebhookOfTheManifestsIsServedAndNoOther(t *testing.T) {
-	served := handlers(version.Stamper{}, suspend.Gate{})
-	served[releasecheck.Webhook] = &releasecheck.Check{}
+	served := handlers{kinds: func() kinds.State { return kinds.State{Kinds: workload.BuiltIn()} }}
+	installed := map[string]bool{}
 	for _, w := range common(t) {
-		if _, ok := served[w.Name]; !ok {
+		if _, ok := served.find(w.Name); !ok {
 			t.Errorf("%s is not served", w.Name)
 		}
-		delete(served, w.Name)
+		installed[w.Name] = true
 		s := w.ClientConfig.Service
 		if s.Namespace != v1alpha1.SystemNamespace || s.Name != ServiceName || *s.Path != admission.PathPrefix+w.Name {
 			t.Errorf("%s is asked at %s/%s%s", w.Name, s.Namespace, s.Name, *s.Path)
 		}
 	}
-	for name := range served {
-		t.Errorf("%s is in no manifest", name)
+	names := []string{releasecheck.Webhook, opsconfig.DefaultingWebhook, opsconfig.ValidatingWebhook, kinds.Webhook}
+	for _, kind := range workload.BuiltIn() {
+		names = append(names, suspend.MutatingWebhook(kind), suspend.ValidatingWebhook(kind))
+	}
+	for _, name := range names {
+		if !installed[name] {
+			t.Errorf("%s is in no manifest", name)
+		}
+	}
+}
+
+func TestAKindThatIsNamedIsServed(t *testing.T) {
+	kind := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}}
+	h := handlers{kinds: func() kinds.State { return kinds.State{Kinds: append(workload.BuiltIn(), kind)} }}
+	if s, ok := h.find("mcloneset.kb.io"); !ok || s.(version.Stamper).Kind.Kind != "CloneSet" {
+		t.Errorf("got %v", s)
+	}
+	if g, ok := h.find("vcloneset.kb.io"); !ok || g.(suspend.Gate).Kind.Kind != "CloneSet" {
+		t.Errorf("got %v", g)
+	}
+	if _, ok := h.find("vrollout.kb.io"); ok {
+		t.Error("a kind that is not named is served")
 	}
 }
 
@@ -140,14 +164,22 @@ func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
 	if !slices.Contains(named["secrets"], altershield.SecretName) {
 		t.Errorf("the token is not among the secrets %v", named["secrets"])
 	}
-	for resource, want := range map[string]string{
-		"mutatingwebhookconfigurations":   Configuration,
-		"validatingwebhookconfigurations": Configuration,
-		"secrets":                         SecretName,
-		"leases":                          "webhook." + queueName + ".01-of-02",
+	for resource, want := range map[string][]string{
+		"mutatingwebhookconfigurations":   {Configuration, Generated},
+		"validatingwebhookconfigurations": {Configuration, Generated},
+		"secrets":                         {SecretName},
+		"leases":                          {"webhook." + queueName + ".01-of-02"},
+		"namespaces":                      nil,
+		"subjectaccessreviews":            nil,
 	} {
-		if !slices.Contains(named[resource], want) {
-			t.Errorf("%s: %v does not have %s", resource, named[resource], want)
+		names, ok := named[resource]
+		if !ok {
+			t.Errorf("%s: no rule", resource)
+		}
+		for _, name := range want {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s: %v does not have %s", resource, names, name)
+			}
 		}
 	}
 }

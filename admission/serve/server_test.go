@@ -13,7 +13,7 @@ import (
 )
 
 func TestAProcessThatEndsAnswersAndSendsConnectionsAway(t *testing.T) {
-	mux, err := admission.NewMux(noop.Meter{}, nil)
+	mux, err := admission.NewMux(noop.Meter{}, func(string) (admission.Handler, bool) { return nil, false })
 	if err != nil {
 		t.Fatal(err)
 	}

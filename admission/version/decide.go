@@ -14,6 +14,12 @@ type Input struct {
 	// was not stamped.
 	Before v1alpha1.Release
 	Known  bool
+	// Recovered: the stamp is gone, and Before is what its newest ChangeWorkload
+	// says: somebody replaced the whole object while we were not asked.
+	Recovered bool
+	// Missed: the workload is not stamped, and was created when its creation
+	// should have been asked about.
+	Missed bool
 	// Version is that of the template as it is to be.
 	Version string
 }
@@ -40,10 +46,10 @@ type Decision struct {
 // It looks at the version only when the template changed, or when our
 // controller found out that a change was missed: when Kubernetes learns a new
 // default, the version of every stored template changes though nobody
-// released anything. The attempt follows from the old object alone, so
+// released anything. The attempt follows from what was before alone, so
 // however often one request is asked, it grows by one.
 func Decide(in Input) Decision {
-	missed := in.Touch && in.Known && in.Before.Version != in.Version
+	missed := in.Missed || (in.Touch || in.Recovered) && in.Known && in.Before.Version != in.Version
 	switch {
 	case in.Created, in.TemplateChanged, missed:
 		return Decision{v1alpha1.Release{Version: in.Version, Attempt: in.Before.Attempt + 1}, Released}

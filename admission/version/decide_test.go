@@ -46,6 +46,24 @@ func TestDecide(t *testing.T) {
 		"a touch of what is right changes nothing": {
 			Input{Touch: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
 		},
+		"one that went past us on its creation is attempt 1": {
+			Input{Touch: true, Missed: true, Version: "a"}, Decision{at("a", 1), Released},
+		},
+		"one whose stamp was lost gets it back": {
+			Input{Touch: true, Before: at("a", 4), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 4), Kept},
+		},
+		"a baseline whose stamp was lost stays one": {
+			Input{Touch: true, Before: at("a", 0), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 0), Kept},
+		},
+		"one that was replaced past us is the next attempt": {
+			Input{Touch: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
+		},
+		"it is also when somebody else finds it": {
+			Input{Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
+		},
+		"a release of one whose stamp was lost goes on counting": {
+			Input{TemplateChanged: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
+		},
 		"any other update keeps the release": {
 			Input{Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
 		},

@@ -18,7 +18,7 @@ import (
 const maxRequest = time.Minute
 
 // stamp returns what the workload becomes.
-func stamp(c admission.Change, release v1alpha1.Release, gate suspend.Decision, clock clock.PassiveClock) (admission.Mutation, error) {
+func stamp(c admission.Change, release v1alpha1.Release, gate suspend.Decision, now clock.PassiveClock) (admission.Mutation, error) {
 	m := admission.Keep(c.New)
 	m.SetLabel(v1alpha1.VersionKey, release.Version)
 	m.SetAnnotation(v1alpha1.VersionKey, release.Version)
@@ -27,7 +27,7 @@ func stamp(c admission.Change, release v1alpha1.Release, gate suspend.Decision, 
 	case c.Old == nil:
 		forget(&m, c)
 	case gate.Bypass():
-		if err := bypass(&m, c, release, gate, clock.Now()); err != nil {
+		if err := bypass(&m, c, release, gate, now.Now()); err != nil {
 			return admission.Mutation{}, err
 		}
 	default:
@@ -42,8 +42,15 @@ func stamp(c admission.Change, release v1alpha1.Release, gate suspend.Decision, 
 
 // forget takes away what a saved manifest tells about an earlier workload: a
 // created one is a new release. A stop that was ours goes with its record.
+//
+// So does the suspension, which was ours if it was held or bypassed. A suspend
+// label that comes alone is a person's, who may freeze what is new.
 func forget(m *admission.Mutation, c admission.Change) {
-	delete(m.Labels, v1alpha1.SuspendLabel)
+	_, held := c.New.Annotations[v1alpha1.HoldAnnotation]
+	_, bypassed := c.New.Annotations[v1alpha1.BypassAnnotation]
+	if held || bypassed {
+		delete(m.Labels, v1alpha1.SuspendLabel)
+	}
 	delete(m.Labels, v1alpha1.DefenseStatusLabel)
 	delete(m.Annotations, v1alpha1.BypassAnnotation)
 	resume(m, c, c.New.Annotations)

@@ -26,6 +26,8 @@ type Stamper struct {
 	Settings func() settings.Settings
 	History  suspend.History
 	Clock    clock.PassiveClock
+	// Guard knows which workloads went past us on their creation; nil knows of none.
+	Guard *Guard
 }
 
 var _ admission.Handler = Stamper{}
@@ -57,15 +59,11 @@ func (s Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return "", nil, "", err
 	}
-	before, known := c.OldRelease()
-	d := Decide(Input{
-		Created:         c.Old == nil,
-		TemplateChanged: c.TemplateChanged,
-		Touch:           c.Touch(),
-		Before:          before,
-		Known:           known,
-		Version:         version,
-	})
+	input, err := s.gather(ctx, c, version)
+	if err != nil {
+		return "", nil, "", err
+	}
+	d := Decide(input)
 	in := suspend.Gather(ctx, c, s.Settings(), s.History)
 	gate := suspend.Decide(in)
 	after, err := stamp(c, d.Release, gate, s.Clock)
@@ -79,6 +77,27 @@ func (s Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 		return v1alpha1.ReasonShadow, patch, "shadow: without it, this update would have been refused: " + would.Message, nil
 	}
 	return outcome(d, gate), patch, pointless(in), nil
+}
+
+// gather reads the Input from the objects. Where the old one is not stamped it
+// asks what else is known: mostly, that a namespace was opted in.
+func (s Stamper) gather(ctx context.Context, c admission.Change, version string) (Input, error) {
+	in := Input{Created: c.Old == nil, TemplateChanged: c.TemplateChanged, Touch: c.Touch(), Version: version}
+	if in.Before, in.Known = c.OldRelease(); in.Known || in.Created {
+		return in, nil
+	}
+	for _, release := range s.History.Releases(c.Old) {
+		if !in.Known || release.Spec.Attempt > in.Before.Attempt {
+			in.Before = v1alpha1.Release{Version: release.Spec.Reversion, Attempt: release.Spec.Attempt}
+			in.Known, in.Recovered = true, true
+		}
+	}
+	if in.Known || in.TemplateChanged || s.Guard == nil {
+		return in, nil
+	}
+	var err error
+	in.Missed, err = s.Guard.Missed(ctx, c.Old)
+	return in, err
 }
 
 // outcome is what is counted: why an update passed a suspension tells more

@@ -86,6 +86,12 @@ func TestTheStamperWrites(t *testing.T) {
 			new:  build(held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
 			want: build(stamped(1), paused(true)), says: Released,
 		},
+		"no end of a freeze by hand": {
+			new: build(label(v1alpha1.SuspendLabel, "holidays")), want: build(label(v1alpha1.SuspendLabel, "holidays"), stamped(1)), says: Released,
+		},
+		"an end of the suspension for a saved one that was repaired": {
+			new: build(label(v1alpha1.SuspendLabel, since), repair(2)), want: build(stamped(1)), says: Released,
+		},
 		"no end of a pause that was never ours": {
 			new: build(paused(true)), want: build(stamped(1), paused(true)), says: Released,
 		},
@@ -344,6 +350,31 @@ func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
 			got := suspend.BypassOf(admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response).Annotations)
 			if got == nil || !got.Time.Time.Equal(tc.want) {
 				t.Errorf("got %v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheStampThatWasLostIsKnownFromTheHistory(t *testing.T) {
+	bare, next := build(admissiontest.Bare), build(admissiontest.Bare, image("busybox:2"))
+	for name, tc := range map[string]struct {
+		object *appsv1.Deployment
+		want   *appsv1.Deployment
+	}{
+		"of what runs still":             {bare, build(admissiontest.Bare, stamped(4))},
+		"of what was replaced meanwhile": {next, build(admissiontest.Bare, image("busybox:2"), stamped(5))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStamper()
+			s.History = admissiontest.History{Known: []*v1alpha1.ChangeWorkload{
+				admissiontest.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.WorkloadSuccess),
+				admissiontest.ChangeWorkload(bare, 4, v1alpha1.WorkloadRunning),
+			}}
+			req := admissiontest.Request(t, tc.object, tc.object)
+			req.UserInfo.Username = v1alpha1.ControllerUser
+			got := admissiontest.Apply(t, req, s.Admit(t.Context(), req).Response)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

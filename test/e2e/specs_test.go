@@ -24,6 +24,8 @@ func TestWithoutAServer(t *testing.T) {
 	oneByOne(t, e, []spec{
 		{"a namespace that is not opted in is never touched, and its requests never reach the webhook", stayingOut},
 		{"a change of isBlockingUp counts within 2 s, and does not resume what is held", theSwitch},
+		{"a repair needs the right to bypass where it is asked for", theRightToBypass},
+		{"a kind of workload is guarded from when it is named until it is not", aNamedKind},
 	})
 	sideBySide(t, e, []spec{
 		{"the two configurations of the original are there", theTwoConfigurations},
@@ -33,6 +35,8 @@ func TestWithoutAServer(t *testing.T) {
 		{"the pod template is never changed", theTemplate},
 		{"a fact that is written between the reconciler's read and its write survives", aFactBetweenReadAndWrite},
 		{"scaling, other metadata and deletion of a suspended Deployment pass", whatIsFree},
+		{"a suspended StatefulSet is guarded like a Deployment", theGateOf(statefulSets())},
+		{"a suspended DaemonSet is guarded like a Deployment", theGateOf(daemonSets())},
 		{"releases of a suspended Deployment, and the end of its suspension, are refused", whatIsRefused},
 		{"a held roll-out cannot be resumed by hand", aHeldRollout},
 		{"deleting the pod that failed does not end the suspension, an explicit pass does", aDeletedFailedPod},

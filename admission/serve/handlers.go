@@ -1,0 +1,48 @@
+package serve
+
+import (
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/kinds"
+	"github.com/breakwater-dev/breakwater/admission/opsconfig"
+	"github.com/breakwater-dev/breakwater/admission/releasecheck"
+	"github.com/breakwater-dev/breakwater/admission/suspend"
+	"github.com/breakwater-dev/breakwater/admission/version"
+)
+
+// handlers are all of our webhooks, those of workloads for the kinds that are
+// in force at the moment.
+type handlers struct {
+	kinds func() kinds.State
+	// stamper and gate are models: each kind has its own.
+	stamper version.Stamper
+	gate    suspend.Gate
+	// check asks the server about releases.
+	check admission.Handler
+}
+
+// find returns the handler of a webhook.
+func (h handlers) find(webhook string) (admission.Handler, bool) {
+	switch webhook {
+	case opsconfig.DefaultingWebhook:
+		return opsconfig.Defaulter{}, true
+	case opsconfig.ValidatingWebhook:
+		return opsconfig.Validator{}, true
+	case releasecheck.Webhook:
+		return h.check, true
+	case kinds.Webhook:
+		return kinds.Validator{}, true
+	}
+	for _, kind := range h.kinds().Kinds {
+		switch webhook {
+		case suspend.MutatingWebhook(kind):
+			stamper := h.stamper
+			stamper.Kind = kind
+			return stamper, true
+		case suspend.ValidatingWebhook(kind):
+			gate := h.gate
+			gate.Kind = kind
+			return gate, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,244 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// guardedKind is a kind of workload, as kubectl sees it.
+type guardedKind struct {
+	apiVersion, kind string
+	// spec is what an object needs beside selector and template, as JSON.
+	spec string
+	// stops and resumes are merge patches that stop the roll-out, and let it go on.
+	stops, resumes string
+	// free are merge patches of spec that a person may make at any time.
+	free []string
+	// scales: the kind has replicas.
+	scales bool
+}
+
+func (k guardedKind) word() string { return strings.ToLower(k.kind) }
+
+func statefulSets() guardedKind {
+	return guardedKind{
+		apiVersion: "apps/v1", kind: "StatefulSet", spec: `"serviceName":"db","replicas":1`, scales: true,
+		stops:   `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2147483647}}}}`,
+		resumes: `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`,
+		free: []string{
+			`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`,
+			`{"spec":{"minReadySeconds":1}}`,
+		},
+	}
+}
+
+func daemonSets() guardedKind {
+	return guardedKind{
+		apiVersion: "apps/v1", kind: "DaemonSet", spec: `"minReadySeconds":0`,
+		stops:   `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`,
+		resumes: `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`,
+		free:    []string{`{"spec":{"minReadySeconds":1}}`},
+	}
+}
+
+// cloneSets are of a CRD that the test installs. Nothing makes pods of them.
+func cloneSets() guardedKind {
+	return guardedKind{
+		apiVersion: "e2e.breakwater.dev/v1", kind: "CloneSet", spec: `"replicas":1`, scales: true,
+		stops:   `{"spec":{"updateStrategy":{"paused":true}}}`,
+		resumes: `{"spec":{"updateStrategy":null}}`,
+		free:    []string{`{"spec":{"updateStrategy":{"maxUnavailable":1}}}`},
+	}
+}
+
+// feed hands an object to `kubectl apply`.
+func (n *namespace) feed(t *testing.T, object string) {
+	t.Helper()
+	r, err := n.kubectl.Feed(t.Context(), object, "apply", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code != 0 {
+		t.Fatalf("the command did not succeed:\n%s", r)
+	}
+}
+
+// make makes an object db of the kind, whose pods go to no node.
+func (n *namespace) make(t *testing.T, k guardedKind) {
+	t.Helper()
+	n.feed(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"db"},"spec":{%s,"selector":{"matchLabels":{"app":"db"}},`+
+		`"template":{"metadata":{"labels":{"app":"db"}},"spec":{"nodeSelector":{"test.breakwater.dev/no":"node"},`+
+		`"containers":[{"name":"sleep","image":"busybox"}]}}}}`, k.apiVersion, k.kind, k.spec))
+}
+
+// metadata is what the API server has of db.
+func (n *namespace) metadata(t *testing.T, k guardedKind) (labels, annotations map[string]string) {
+	t.Helper()
+	return n.metadataOf(t, k.word(), "db")
+}
+
+func (n *namespace) metadataOf(t *testing.T, kind, name string) (labels, annotations map[string]string) {
+	t.Helper()
+	var o struct {
+		Metadata struct{ Labels, Annotations map[string]string }
+	}
+	if err := json.Unmarshal([]byte(n.run(t, "get", kind, name, "-o", "json")), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o.Metadata.Labels, o.Metadata.Annotations
+}
+
+// refusedKind runs kubectl, which has to be refused with the words of the kind.
+func (n *namespace) refusedKind(t *testing.T, k guardedKind, args ...string) {
+	t.Helper()
+	words := k.word() + " db is suspended"
+	want := "Error from server (" + words + `): admission webhook "v` + k.word() + `.kb.io" denied the request: ` + words
+	if r := n.try(t, args...); r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
+		t.Errorf("the command was not refused as it should be:\n%s\nwant on stderr:\n%s", r, want)
+	}
+}
+
+// theGateOf a kind refuses and admits what that of Deployments does.
+func theGateOf(k guardedKind) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		n := e.guarded(t)
+		n.make(t, k)
+		n.checkGate(t, k)
+	}
+}
+
+func (n *namespace) checkGate(t *testing.T, k guardedKind) {
+	t.Helper()
+	patch := func(body string) []string { return []string{"patch", k.word(), "db", "--type=merge", "-p", body} }
+	labels, annotations := n.metadata(t, k)
+	if v := labels[v1alpha1.VersionKey]; len(v) != 32 || annotations[v1alpha1.VersionKey] != v || annotations[v1alpha1.AttemptAnnotation] != "1" {
+		t.Fatalf("it is at %v, %v, want a version and attempt 1", labels, annotations)
+	}
+	n.run(t, "label", k.word(), "db", v1alpha1.SuspendLabel+"=1700000000")
+
+	for _, body := range k.free {
+		n.run(t, patch(body)...)
+	}
+	if k.scales {
+		n.run(t, "scale", k.word(), "db", "--replicas=2")
+	}
+	n.run(t, "label", k.word(), "db", "team=a")
+	n.run(t, "annotate", k.word(), "db", "owner=me")
+	n.run(t, patch(k.stops)...)
+
+	n.refusedKind(t, k, patch(k.resumes)...)
+	n.refusedKind(t, k, patch(ordinary)...)
+	n.refusedKind(t, k, append(patch(ordinary), "--dry-run=server")...)
+	n.refusedKind(t, k, "label", k.word(), "db", v1alpha1.SuspendLabel+"-")
+	n.awaitEvent(t, "db", v1alpha1.ReasonReleaseDenied, k.word()+" db is suspended")
+
+	n.run(t, patch(repairOf("v2"))...)
+	labels, annotations = n.metadata(t, k)
+	if annotations[v1alpha1.AttemptAnnotation] != "2" || labels[v1alpha1.SuspendLabel] != "1700000000" || labels[v1alpha1.IgnoredSuspendLabel] != "" {
+		t.Errorf("after the repair it is at %v, %v", labels, annotations)
+	}
+	var record v1alpha1.Bypass
+	if err := json.Unmarshal([]byte(annotations[v1alpha1.BypassAnnotation]), &record); err != nil ||
+		record.Kind != v1alpha1.BypassRepair || record.Attempt != 2 || record.User == "" || record.Time.IsZero() {
+		t.Errorf("the record of the repair is %s (%v)", annotations[v1alpha1.BypassAnnotation], err)
+	}
+	n.refusedKind(t, k, patch(ordinary)...)
+}
+
+const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"clonesets.e2e.breakwater.dev"},
+"spec":{"group":"e2e.breakwater.dev","scope":"Namespaced","names":{"kind":"CloneSet","plural":"clonesets","singular":"cloneset"},
+"versions":[{"name":"v1","served":true,"storage":true,
+"subresources":{"status":{},"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}},
+"schema":{"openAPIV3Schema":{"type":"object","properties":{
+"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+"status":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
+
+// aNamedKind is guarded from when config-workloads names it until it does not.
+func aNamedKind(t *testing.T, e *environment) {
+	n, k := e.guarded(t), cloneSets()
+	n.feed(t, crd)
+	t.Cleanup(func() {
+		if _, err := n.kubectl.Run(context.Background(), "delete", "crd", "clonesets.e2e.breakwater.dev"); err != nil {
+			t.Error(err)
+		}
+	})
+	n.run(t, "wait", "--for=condition=Established", "crd/clonesets.e2e.breakwater.dev")
+	before := n.run(t, "get", "configmap", "config-workloads", "-n", system, "-o", "jsonpath={.data.kinds}")
+	name := func(kinds string) []string {
+		body, err := json.Marshal(map[string]any{"data": map[string]string{"kinds": kinds}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{"patch", "configmap", "config-workloads", "-n", system, "--type=merge", "-p", string(body)}
+	}
+	t.Cleanup(func() {
+		if r, err := n.kubectl.Run(context.Background(), name(before)...); err != nil || r.Code != 0 {
+			t.Errorf("put config-workloads back: %v\n%s", err, r)
+		}
+	})
+	const entry = "- {apiVersion: e2e.breakwater.dev/v1, kind: CloneSet, revisions: ControllerRevision, pause: spec.updateStrategy.paused}\n"
+	if r := n.try(t, name(strings.Replace(entry, "pause: spec", "pause: status", 1))...); r.Code == 0 || !strings.Contains(r.Stderr, "data.kinds[0].pause") {
+		t.Errorf("a mistake is not refused with its field:\n%s", r)
+	}
+	n.run(t, name(entry)...)
+	await(t, soon, "the kind is guarded", func(context.Context) error {
+		n.make(t, k)
+		labels, _ := n.metadata(t, k)
+		if labels[v1alpha1.VersionKey] == "" {
+			n.run(t, "delete", "cloneset", "db")
+			return fmt.Errorf("labels %v", labels)
+		}
+		return nil
+	})
+	n.checkGate(t, k)
+
+	n.run(t, name(before)...)
+	await(t, soon, "the kind is free again", func(context.Context) error {
+		if r := n.try(t, "patch", "cloneset", "db", "--type=merge", "-p", ordinary); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+// theRightToBypass is asked for when OpsConfigInfo bypass is Authorized.
+func theRightToBypass(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.suspendWeb(t)
+	n.run(t, "create", "rolebinding", "edits", "--clusterrole=edit", "--user=alice")
+	n.feed(t, `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo","metadata":{"name":"bypass","namespace":"`+system+`"},`+
+		`"spec":{"type":"bypass","content":"Authorized","enable":true}}`)
+	t.Cleanup(func() {
+		if _, err := n.kubectl.Run(context.Background(), "delete", "opsconfiginfo", "bypass", "-n", system); err != nil {
+			t.Error(err)
+		}
+	})
+	repairs := []string{"patch", "deployment", "web", "--type=merge", "-p", repairOf("v2"), "--as=alice"}
+	lacks := func(args ...string) {
+		t.Helper()
+		r := n.try(t, args...)
+		if r.Code == 0 || !strings.Contains(r.Stderr, `deployment web is suspended: a repair needs the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace `+n.name) ||
+			!strings.Contains(r.Stderr, "alice") {
+			t.Errorf("it was not refused as it should be:\n%s", r)
+		}
+	}
+	n.awaitAnswers(t, 1, append(repairs, "--dry-run=server")...)
+	lacks(append(repairs, "--dry-run=server")...)
+	lacks(repairs...)
+
+	n.run(t, "create", "rolebinding", "repairs", "--clusterrole=breakwater-bypass", "--user=alice")
+	n.awaitAnswers(t, 0, append(repairs, "--dry-run=server")...)
+	n.run(t, repairs...)
+	_, annotations := n.metadataOf(t, "deployment", "web")
+	if !strings.Contains(annotations[v1alpha1.BypassAnnotation], `"user":"alice"`) {
+		t.Errorf("the record is %s", annotations[v1alpha1.BypassAnnotation])
+	}
+	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "alice")
+}
