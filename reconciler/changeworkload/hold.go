@@ -95,6 +95,18 @@ func processedPatch(c *v1alpha1.ChangeWorkload) ([]byte, error) {
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed}))
 }
 
+// consequence is what a person has to know of a hold of the kind.
+func consequence(ref v1alpha1.WorkloadRef) string {
+	switch {
+	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
+		return "; pods that are deleted meanwhile come back in the new version"
+	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind):
+		return "; pods that are deleted meanwhile come back in the former version"
+	default:
+		return ""
+	}
+}
+
 // sameRelease are the tests that the workload still is this release. They also
 // prove that it has labels and annotations to add to.
 func sameRelease(c *v1alpha1.ChangeWorkload) []workload.Operation {

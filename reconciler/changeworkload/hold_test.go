@@ -225,6 +225,17 @@ func TestAFreezeComesBackAfterARepair(t *testing.T) {
 	}
 }
 
+func TestAHoldSaysWhatBecomesOfDeletedPods(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile come back in the former version",
+		"DaemonSet": "; pods that are deleted meanwhile come back in the new version",
+	} {
+		if got := consequence(v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}); got != want {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+}
+
 func readWorkload(t *testing.T, kind workload.Kind, raw string) *workload.Workload {
 	t.Helper()
 	w, err := workload.Read(kind, []byte(raw))

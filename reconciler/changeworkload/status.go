@@ -155,7 +155,7 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case d.Action == ActionHold, in.Workload.Suspend != "" && ours(in) && d.Action != ActionResume:
-		info(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail)
+		info(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+consequence(in.ChangeWorkload.Spec.WorkloadRef))
 	case d.Phase == v1alpha1.WorkloadSuspend && in.Settings.Shadow:
 		info(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
 			"OpsConfigInfo shadow is on: the workload would have been suspended, and is not")
