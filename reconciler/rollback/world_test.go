@@ -214,11 +214,16 @@ func (w *world) reconcile(c *v1alpha1.ChangeWorkload) (again bool) {
 // now returns the Deployment as it is stored.
 func (w *world) now() *unstructured.Unstructured {
 	w.t.Helper()
-	u, err := w.dynamic.Resource(workload.Deployment.GroupVersionResource()).Namespace("default").Get(w.t.Context(), "web", metav1.GetOptions{})
+	// From the tracker: a reactor must not ask the client that it reacts for.
+	stored, err := w.dynamic.Tracker().Get(workload.Deployment.GroupVersionResource(), "default", "web")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return u
+	u, ok := stored.(*unstructured.Unstructured)
+	if !ok {
+		w.t.Fatalf("the tracker holds a %T", stored)
+	}
+	return u.DeepCopy()
 }
 
 // change changes the stored Deployment.
