@@ -70,12 +70,18 @@ func (n *namespace) feed(t *testing.T, object string) {
 	}
 }
 
-// make makes an object db of the kind, whose pods go to no node.
+// make makes an object db of the kind, none of whose pods is ever Ready. They
+// go to no node; but a DaemonSet that wants no node wants no pod, and is
+// a Success at once, so its pods have an image that is nowhere.
 func (n *namespace) make(t *testing.T, k guardedKind) {
 	t.Helper()
+	node, image := "test.breakwater.dev/no", "busybox"
+	if k.kind == "DaemonSet" {
+		node, image = "kubernetes.io/os", "nowhere.invalid/none"
+	}
 	n.feed(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"db"},"spec":{%s,"selector":{"matchLabels":{"app":"db"}},`+
-		`"template":{"metadata":{"labels":{"app":"db"}},"spec":{"nodeSelector":{"test.breakwater.dev/no":"node"},`+
-		`"containers":[{"name":"sleep","image":"busybox"}]}}}}`, k.apiVersion, k.kind, k.spec))
+		`"template":{"metadata":{"labels":{"app":"db"}},"spec":{"nodeSelector":{%q:"linux"},`+
+		`"containers":[{"name":"sleep","image":%q}]}}}}`, k.apiVersion, k.kind, k.spec, node, image))
 }
 
 // metadata is what the API server has of db.
@@ -184,7 +190,7 @@ func aNamedKind(t *testing.T, e *environment) {
 		}
 	})
 	const entry = "- {apiVersion: e2e.breakwater.dev/v1, kind: CloneSet, revisions: ControllerRevision, pause: spec.updateStrategy.paused}\n"
-	if r := n.try(t, name(strings.Replace(entry, "pause: spec", "pause: status", 1))...); r.Code == 0 || !strings.Contains(r.Stderr, "data.kinds[0].pause") {
+	if r := n.try(t, name(strings.Replace(entry, "pause: spec", "pause: status", 1))...); r.Code == 0 || !strings.Contains(r.Stderr, "kinds[0].pause") {
 		t.Errorf("a mistake is not refused with its field:\n%s", r)
 	}
 	n.run(t, name(entry)...)
