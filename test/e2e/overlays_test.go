@@ -30,6 +30,7 @@ var unknownHere = []string{"RabbitmqBrokerConfig"}
 // TestOverlays has the API server, and the webhooks of Knative, validate every
 // object of every overlay.
 func TestOverlays(t *testing.T) {
+	unproven(t)
 	e := newEnvironment(t)
 	groups, err := restmapper.GetAPIGroupResources(e.kube.Discovery())
 	if err != nil {

@@ -28,6 +28,7 @@ const heal = healAfter + time.Minute
 
 // Going back, by itself and by hand.
 func TestRollback(t *testing.T) {
+	unproven(t)
 	e := newEnvironment(t)
 	e.setting(t, v1alpha1.ConfigSelfHealing, healAfter.String())
 	sideBySide(t, e, []spec{
