@@ -36,7 +36,11 @@ type Input struct {
 	// OrderSince is when the word about the order as a whole last changed; zero
 	// when it never did. What OrderHeld has cost a batch is not counted.
 	OrderSince time.Time
-	ChangePod  *v1alpha1.ChangePod
+	// Up is when this process began to decide; zero when that does not matter.
+	// What ended while nobody was there to wake function submit is given
+	// retrieveGrace from then on.
+	Up        time.Time
+	ChangePod *v1alpha1.ChangePod
 }
 
 // Decision is the state that follows.
@@ -130,13 +134,19 @@ func waitFor(in Input, s stageOf) Decision {
 	if in.Now.Before(d.Deadline) {
 		return d
 	}
+	end := d.Deadline
 	if taken {
 		// Function submit asks the server once more before nobody has judged.
-		end := d.Deadline.Add(retrieveGrace)
-		if in.Now.Before(end) {
-			d.Deadline, d.Wake = end, s.stage
-			return d
-		}
+		end = d.Deadline.Add(retrieveGrace)
+	}
+	if !in.Up.After(in.Now) { // a clock that was set back gives no time
+		end = later(end, in.Up.Add(retrieveGrace))
+	}
+	if in.Now.Before(end) {
+		d.Deadline, d.Wake = end, s.stage
+		return d
+	}
+	if taken {
 		return done(s.late, v1alpha1.ReasonTimedOut, "no "+string(s.stage)+" verdict came within "+s.timeout.String()+
 			", and the server did not say pass when it was asked", in.Now)
 	}

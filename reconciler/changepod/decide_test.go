@@ -137,6 +137,37 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 	}
 }
 
+func TestWhatEndedWhileNobodyDecidedIsAskedForFirst(t *testing.T) {
+	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+	late := 10 * time.Minute
+	for name, tc := range map[string]struct {
+		batch *v1alpha1.ChangePod
+		// up is how long ago the process began to decide.
+		up   time.Duration
+		want v1alpha1.PodPhase
+		wake v1alpha1.Stage
+	}{
+		"nobody has called the server yet":                 {batch(), 0, v1alpha1.PodPreWait, pre},
+		"the call for PRE was not taken":                   {batch(submission(pre, false)), time.Second, v1alpha1.PodPreWait, pre},
+		"the callback of PRE may have met nobody":          {batch(submission(pre, true)), time.Second, v1alpha1.PodPreSubmitted, pre},
+		"the callback of POST may have met nobody":         {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.PodPostSubmitted, post},
+		"nobody has called, and there was time to":         {batch(), retrieveGrace, v1alpha1.PodExecuteDone, ""},
+		"no PRE verdict, and there was time to ask for it": {batch(submission(pre, true)), retrieveGrace, v1alpha1.PodExecuteDone, ""},
+		"the clock was set back":                           {batch(), -time.Hour, v1alpha1.PodExecuteDone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := t0.Add(late)
+			got := Decide(Input{Now: now, Up: now.Add(-tc.up), Settings: settings.Default(), ServerConfigured: true, ChangePod: tc.batch})
+			if got.Phase != tc.want || got.Wake != tc.wake {
+				t.Errorf("got %s and wake %q, want %s and %q", got.Phase, got.Wake, tc.want, tc.wake)
+			}
+			if got.Phase != v1alpha1.PodExecuteDone && !got.Deadline.After(now) {
+				t.Errorf("it waits without a deadline to come: %s", got.Deadline)
+			}
+		})
+	}
+}
+
 func TestWhatWasSaidOfAPod(t *testing.T) {
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 	server := func(word string) func(*v1alpha1.ChangePodStatus) {
