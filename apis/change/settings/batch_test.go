@@ -1,0 +1,15 @@
+package settings
+
+import "testing"
+
+// 10 % of 5 replicas was a batch of 0 pods in the original.
+func TestABatchHasAtLeastOnePod(t *testing.T) {
+	for _, tc := range []struct{ percent, replicas, want int32 }{
+		{10, 5, 1}, {0, 5, 1}, {10, 0, 1}, {10, 19, 1}, {10, 20, 2}, {40, 5, 2}, {100, 7, 7},
+	} {
+		s := Settings{BatchPercent: tc.percent}
+		if got := s.BatchSize(tc.replicas); got != tc.want {
+			t.Errorf("%d %% of %d replicas is a batch of %d pods, want %d", tc.percent, tc.replicas, got, tc.want)
+		}
+	}
+}

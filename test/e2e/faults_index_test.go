@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// faultsOfTheOriginal is how many docs/faults.md lists.
+const faultsOfTheOriginal = 20
+
+var proof = regexp.MustCompile("`([^`]+)`(?: in ([a-z0-9/]+))?")
+
+// A proof that was renamed or deleted proves nothing.
+func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := sources(t, ".")
+	rows := 0
+	for _, line := range strings.Split(string(raw), "\n") {
+		cells := strings.Split(line, " | ")
+		if !strings.HasPrefix(line, "| ") || len(cells) != 2 || cells[0] == "| fault" {
+			continue
+		}
+		rows++
+		proofs := proof.FindAllStringSubmatch(cells[1], -1)
+		if len(proofs) == 0 {
+			t.Errorf("%s: no proof", cells[0])
+		}
+		for _, p := range proofs {
+			name, folder := p[1], p[2]
+			switch {
+			case folder == "" && !proves(specs, name):
+				t.Errorf("%s: test/e2e has no subtest %q", cells[0], name)
+			case folder != "" && !strings.Contains(sources(t, filepath.Join("../..", folder)), "func "+name+"("):
+				t.Errorf("%s: %s has no %s", cells[0], folder, name)
+			}
+		}
+	}
+	if rows != faultsOfTheOriginal {
+		t.Errorf("%d faults are listed, want %d", rows, faultsOfTheOriginal)
+	}
+}
+
+// proves says whether a sentence is a spec, whose proof follows it.
+func proves(sources, sentence string) bool { return strings.Contains(sources, `{"`+sentence+`", `) }
+
+func sources(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(raw)
+	}
+	return all.String()
+}

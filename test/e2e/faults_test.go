@@ -1,0 +1,21 @@
+//go:build e2e
+
+package e2e
+
+import "testing"
+
+// TestFaultsOfTheOriginal proves that Breakwater has not the faults of the
+// operator that it replaces: those of docs/faults.md that no other test proves.
+// Each is named after the fault.
+func TestFaultsOfTheOriginal(t *testing.T) {
+	e := newEnvironment(t)
+	configure(t, e)
+	oneByOne(t, e, []spec{
+		{"no leader election, no events, no metrics", leadersEventsMetrics},
+	})
+	sideBySide(t, e, []spec{
+		{"CrashLoop pods count as finished", aCrashLoop},
+		{"a workload of an old version suspends the new one", anOldVersionThatFails},
+		{"two Deployments with the same template share results", twins},
+	})
+}
