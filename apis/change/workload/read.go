@@ -113,17 +113,20 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 	}
 	w.Complete = !w.InProgress && c.available >= c.wanted
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
-	for i := range kind.Hold.Path {
-		value, found, err := unstructured.NestedFieldNoCopy(content, kind.Hold.Path[:i+1]...)
-		if err != nil || !found || value == nil {
-			break
-		}
-		w.holdDepth = i + 1
-		if w.holdDepth == len(kind.Hold.Path) {
-			w.HoldValue = number(value)
-		}
-	}
+	w.holdDepth, w.HoldValue = find(content, kind.Hold.Path)
 	return w, nil
+}
+
+// find returns how many names of a path are there, and the value at its end.
+func find(content map[string]any, path []string) (depth int, value any) {
+	for ; depth < len(path); depth++ {
+		at, found, err := unstructured.NestedFieldNoCopy(content, path[:depth+1]...)
+		if err != nil || !found || at == nil {
+			return depth, nil
+		}
+		value = at
+	}
+	return depth, number(value)
 }
 
 // counts are pods: wanted, there at all, of the current version, and available.
