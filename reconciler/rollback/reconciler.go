@@ -110,7 +110,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	cause := Due(s)
 	switch {
 	case cause.Drop:
-		err = r.drop(ctx, c, w, cause.Message)
+		err = r.drop(ctx, w, cause.Message)
 	case cause.Stop:
 		r.tellOnce(ctx, c, w, cause.Message)
 	case cause.Kind != "":
@@ -182,7 +182,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	target, ok, why := Choose(cause, options)
 	switch {
 	case !ok && cause.Kind == v1alpha1.RollbackRequested:
-		return 0, r.drop(ctx, c, w.Workload, why)
+		return 0, r.drop(ctx, w.Workload, why)
 	case !ok:
 		r.tellOnce(ctx, c, w.Workload, cause.Message+"; "+why)
 		if cause.Kind == v1alpha1.RollbackSelfHealing {

@@ -93,7 +93,7 @@ func unasked(w *workload.Workload) []workload.Operation {
 }
 
 // drop takes a request away that is not carried out, and says why.
-func (r *Reconciler) drop(ctx context.Context, _ *v1alpha1.ChangeWorkload, w *workload.Workload, why string) error {
+func (r *Reconciler) drop(ctx context.Context, w *workload.Workload, why string) error {
 	body, err := json.Marshal(append(unchanged(w), unasked(w)...))
 	if err != nil {
 		return fmt.Errorf("drop a request: %w", err)

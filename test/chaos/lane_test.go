@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
@@ -192,7 +193,7 @@ func (l *lane) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alp
 	if got := d.Spec.Template.Annotations[gen.Marker]; got != marker(n) {
 		return nil, fmt.Errorf("the template is %s", got)
 	}
-	version, err := v1alpha1.TemplateVersion(&d.Spec.Template)
+	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
 	if err != nil {
 		return nil, err
 	}

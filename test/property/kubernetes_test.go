@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 const (
@@ -41,7 +42,7 @@ func firstDeployment() *appsv1.Deployment {
 // stamp gives a Deployment a template, and what the webhook writes for it.
 func stamp(d *appsv1.Deployment, template string) {
 	d.Spec.Template.Labels = map[string]string{"app": deploymentName, "template": template}
-	version, err := v1alpha1.TemplateVersion(&d.Spec.Template)
+	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
 	if err != nil {
 		panic(err)
 	}

@@ -3,13 +3,11 @@ package v1alpha1
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -22,18 +20,6 @@ const TimeLayout = "2006-01-02 15:04:05"
 
 // FormatTime returns a time for one of the original's fields.
 func FormatTime(t time.Time) string { return t.UTC().Format(TimeLayout) }
-
-// TemplateVersion returns the version of a pod template: 32 hexadecimal
-// characters of the SHA-256 of its JSON. The API server has set all defaults
-// when admission and reconcilers see a template, so equal intent is equal JSON.
-func TemplateVersion(template *corev1.PodTemplateSpec) (string, error) {
-	raw, err := json.Marshal(template)
-	if err != nil {
-		return "", fmt.Errorf("hash the pod template: %w", err)
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:16]), nil
-}
 
 // ChangeWorkloadName is `<workload>--x--<version>`; a name that would be too
 // long is shortened with a hash of the whole.

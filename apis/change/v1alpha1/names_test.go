@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -41,15 +40,5 @@ func TestADeploymentThatIsCreatedAgainHasAnOrderOfItsOwn(t *testing.T) {
 	}
 	if id("00000001-0000") == id("00000002-0000") {
 		t.Error("two orders are one")
-	}
-}
-
-func TestAVersionIsThatOfTheTemplate(t *testing.T) {
-	a, err := TemplateVersion(&corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "a"}})
-	if err != nil || len(a) != 32 {
-		t.Errorf("version %q, %v", a, err)
-	}
-	if b, _ := TemplateVersion(&corev1.PodTemplateSpec{}); a == b {
-		t.Error("two templates are one version")
 	}
 }

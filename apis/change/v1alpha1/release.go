@@ -31,12 +31,12 @@ func ReleaseOf(annotations map[string]string) (Release, bool) {
 // ran already when its namespace was opted in.
 func (r Release) Judged() bool { return r.Attempt > 0 }
 
-// IsTemplateVersion says whether s can have come from TemplateVersion. What a
+// IsTemplateVersion says whether s can have come from workload.Version. What a
 // person wrote may not become part of names.
 func IsTemplateVersion(s string) bool {
 	hash, err := hex.DecodeString(s)
 	return err == nil && len(hash) == templateVersionBytes
 }
 
-// templateVersionBytes is how many bytes of a hash TemplateVersion writes.
+// templateVersionBytes is how many bytes of a hash workload.Version writes.
 const templateVersionBytes = 16

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 )
 
 func TestReleaseOf(t *testing.T) {
@@ -47,30 +46,6 @@ func TestReleaseOf(t *testing.T) {
 			r, ok := ReleaseOf(tc.annotations)
 			if diff := cmp.Diff(tc.want, want{Release: r, Known: ok, Judged: r.Judged()}); diff != "" {
 				t.Error("(-want +got):", diff)
-			}
-		})
-	}
-}
-
-func TestIsTemplateVersion(t *testing.T) {
-	computed, err := TemplateVersion(&corev1.PodTemplateSpec{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]struct {
-		version string
-		want    bool
-	}{
-		"what TemplateVersion returns is one":  {computed, true},
-		"nothing is none":                      {"", false},
-		"another length is none":               {computed[:30], false},
-		"what is not hexadecimal is none":      {"x" + computed[1:], false},
-		"what could lead out of a name is not": {"../" + computed[3:], false},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := IsTemplateVersion(tc.version); got != tc.want {
-				t.Errorf("IsTemplateVersion(%q) = %v, want %v", tc.version, got, tc.want)
 			}
 		})
 	}
