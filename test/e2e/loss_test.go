@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
@@ -166,6 +168,17 @@ func theWebhookIsAway(t *testing.T, e *environment) {
 	n.suspendWeb(t)
 	n.create(t, gen.Deployment("free", 2, gen.Simulated))
 	n.awaitPhase(t, rollout, "free", v1alpha1.WorkloadSuccess)
+	// What is created right after the opt-in counts as what ran before it.
+	await(t, soon, "the opt-in is older than clocks may differ", func(ctx context.Context) error {
+		ns, err := e.kube.CoreV1().Namespaces().Get(ctx, n.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if age := time.Since(ns.CreationTimestamp.Time); age < 12*time.Second {
+			return fmt.Errorf("%s old", age)
+		}
+		return nil
+	})
 	undo := e.stop(t, system, "webhook")
 	if r := n.try(t, "patch", "deployment", "web", "-p", ordinary, "--type", "merge"); r.Code == 0 {
 		t.Errorf("a suspended Deployment was released while nobody could refuse it:\n%s", r)
