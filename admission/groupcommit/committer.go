@@ -1,0 +1,150 @@
+package groupcommit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Committer decides requests R about objects O, and answers A.
+type Committer[O metav1.Object, R, A any] struct {
+	store   Store[O]
+	decide  Decide[O, R, A]
+	options Options
+
+	mu    sync.Mutex
+	lanes map[types.NamespacedName]*lane[O, R, A]
+}
+
+// New returns a Committer.
+func New[O metav1.Object, R, A any](store Store[O], decide Decide[O, R, A], options Options) *Committer[O, R, A] {
+	return &Committer[O, R, A]{
+		store: store, decide: decide, options: options.withDefaults(),
+		lanes: map[types.NamespacedName]*lane[O, R, A]{},
+	}
+}
+
+// call is a request that waits. Its answer is set before done is closed.
+type call[R, A any] struct {
+	ctx     context.Context
+	request R
+	answer  A
+	err     error
+	done    chan struct{}
+}
+
+// lane is the requests for one object: one group is committed at a time, and
+// the next one gathers meanwhile.
+type lane[O metav1.Object, R, A any] struct {
+	waiting []*call[R, A]
+	running bool
+	// arrived is told of each request; it holds one token.
+	arrived chan struct{}
+	// last is what was written last: the cache learns of it later.
+	last    O
+	written bool
+	// size is that of the last group.
+	size int
+}
+
+// Do decides a request. The context should have a deadline: the asker's. Do
+// returns before it, or not much later; a caller who then finds it over knows
+// that the answer will not be heard, and can take back what it was.
+//
+// An error other than ErrLate and ErrFull is the API server's, such as that
+// there is no such object.
+func (c *Committer[O, R, A]) Do(ctx context.Context, key types.NamespacedName, request R) (A, error) {
+	waits := &call[R, A]{ctx: ctx, request: request, done: make(chan struct{})}
+	if !c.enqueue(key, waits) {
+		return waits.answer, ErrFull
+	}
+	<-waits.done
+	return waits.answer, waits.err
+}
+
+func (c *Committer[O, R, A]) enqueue(key types.NamespacedName, waits *call[R, A]) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.lanes[key]
+	if l == nil {
+		l = &lane[O, R, A]{arrived: make(chan struct{}, 1)}
+		c.lanes[key] = l
+	}
+	if len(l.waiting) >= c.options.Waiting {
+		return false
+	}
+	l.waiting = append(l.waiting, waits)
+	select {
+	case l.arrived <- struct{}{}:
+	default:
+	}
+	if !l.running {
+		l.running = true
+		go c.run(key, l)
+	}
+	return true
+}
+
+// run commits groups until nobody waits.
+func (c *Committer[O, R, A]) run(key types.NamespacedName, l *lane[O, R, A]) {
+	for {
+		c.linger(l)
+		group := c.take(key, l)
+		if group == nil {
+			return
+		}
+		newCommit(c, key, l, group).run()
+		for _, waits := range group {
+			close(waits.done)
+		}
+	}
+}
+
+// take returns those who wait, or ends the lane.
+func (c *Committer[O, R, A]) take(key types.NamespacedName, l *lane[O, R, A]) []*call[R, A] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	group := l.waiting
+	l.waiting, l.size = nil, len(group)
+	if len(group) > 0 {
+		return group
+	}
+	l.running = false
+	// What was written last is kept only until the cache has it.
+	if cached, ok := c.store.Cached(key); !ok || !l.written || !older(cached, l.last) {
+		delete(c.lanes, key)
+	}
+	return nil
+}
+
+// linger waits for those who come together: not where the last group and this
+// one are a lone request, and no longer than they keep coming.
+func (c *Committer[O, R, A]) linger(l *lane[O, R, A]) {
+	c.mu.Lock()
+	waiting, before := len(l.waiting), l.size
+	c.mu.Unlock()
+	if waiting == 0 || (waiting == 1 && before <= 1) {
+		return
+	}
+	end := time.NewTimer(c.options.Linger)
+	defer end.Stop()
+	select { // what is told of is here already
+	case <-l.arrived:
+	default:
+	}
+	for {
+		gap := time.NewTimer(c.options.Gap)
+		select {
+		case <-l.arrived:
+			gap.Stop()
+		case <-gap.C:
+			return
+		case <-end.C:
+			gap.Stop()
+			return
+		}
+	}
+}
