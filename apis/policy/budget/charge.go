@@ -1,0 +1,196 @@
+package budget
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// Pod is one that a request is about, as it was when the request came.
+type Pod struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	// Counts: the pod is available, so the request costs one.
+	Counts bool
+}
+
+// Charge asks for what a request costs, or gives it back.
+type Charge struct {
+	Operation v1alpha1.PodOperation
+	Pods      []Pod
+	// Return gives back what the same charge without it took.
+	Return bool
+	// Try decides and takes nothing: a dry run.
+	Try bool
+}
+
+// Verdict is the answer to a Charge.
+type Verdict struct {
+	// Allowed: it was charged, or cost nothing, or was given back.
+	Allowed bool
+	// Unsynced: the budget was not yet computed as it stands.
+	Unsynced bool
+	// Needed is how many available pods the request would have taken.
+	Needed int32
+	// Numbers are those that were decided on.
+	Numbers
+}
+
+// Settle decides about charges that arrived together, in their order, and
+// returns the budget after them, or nil where nothing changes. It is
+// idempotent: a pod that is charged for an operation is not charged for it
+// again.
+func Settle(b *v1alpha1.PodUnavailableBudget, group []Charge) (next *v1alpha1.PodUnavailableBudget, verdicts []Verdict) {
+	l := newLedger(b)
+	for _, charge := range group {
+		verdicts = append(verdicts, l.decide(charge))
+	}
+	if !l.changed {
+		return nil, verdicts
+	}
+	next = b.DeepCopy()
+	next.Status.DeletedPods, next.Status.UnavailablePods = l.deleted, l.unavailable
+	next.Status.UnavailableAllowed = l.allowed
+	return next, verdicts
+}
+
+// ledger is the state of a budget while a group is decided.
+type ledger struct {
+	budget      *v1alpha1.PodUnavailableBudget
+	deleted     map[types.UID]string
+	unavailable map[string]string
+	allowed     int32
+	changed     bool
+}
+
+func newLedger(b *v1alpha1.PodUnavailableBudget) *ledger {
+	l := &ledger{
+		budget: b, allowed: b.Status.UnavailableAllowed,
+		deleted: maps.Clone(b.Status.DeletedPods), unavailable: maps.Clone(b.Status.UnavailablePods),
+	}
+	if l.deleted == nil {
+		l.deleted = map[types.UID]string{}
+	}
+	if l.unavailable == nil {
+		l.unavailable = map[string]string{}
+	}
+	return l
+}
+
+func (l *ledger) decide(c Charge) Verdict {
+	if c.Return {
+		l.giveBack(c)
+		return Verdict{Allowed: true}
+	}
+	v := Verdict{Numbers: l.numbers()}
+	if l.budget.Status.ObservedGeneration != l.budget.Generation {
+		v.Unsynced = true
+		return v
+	}
+	var fresh []Pod
+	for _, p := range c.Pods {
+		if l.holds(c.Operation, p) {
+			continue
+		}
+		fresh = append(fresh, p)
+		// A pod that is charged for another operation is paid for.
+		if p.Counts && !l.charged(p) {
+			v.Needed++
+		}
+	}
+	enough := v.Needed <= l.allowed
+	if l.budget.Spec.ProtectNotReady && v.Needed == 0 && !l.allCharged(fresh) {
+		enough = l.allowed > 0
+	}
+	if v.Allowed = enough; !enough || c.Try {
+		return v
+	}
+	for _, p := range fresh {
+		if p.Counts {
+			l.take(c.Operation, p)
+		}
+	}
+	l.allowed -= v.Needed
+	return v
+}
+
+func (l *ledger) allCharged(pods []Pod) bool {
+	for _, p := range pods {
+		if !l.charged(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// giveBack takes the charge off the books. What may be unavailable grows only
+// by pods that are charged for nothing else.
+func (l *ledger) giveBack(c Charge) {
+	for _, p := range c.Pods {
+		if !l.holds(c.Operation, p) {
+			continue
+		}
+		if removes(c.Operation) {
+			delete(l.deleted, p.UID)
+		} else {
+			delete(l.unavailable, p.Name)
+		}
+		l.changed = true
+		if !l.charged(p) {
+			l.allowed++
+		}
+	}
+}
+
+func (l *ledger) take(op v1alpha1.PodOperation, p Pod) {
+	l.changed = true
+	if removes(op) {
+		l.deleted[p.UID] = p.ResourceVersion
+		return
+	}
+	l.unavailable[p.Name] = Entry{p.ResourceVersion, p.UID}.String()
+}
+
+// holds says whether the pod is charged for this operation.
+func (l *ledger) holds(op v1alpha1.PodOperation, p Pod) bool {
+	if removes(op) {
+		_, ok := l.deleted[p.UID]
+		return ok
+	}
+	entry, ok := l.unavailable[p.Name]
+	return ok && ParseEntry(entry).UID == p.UID
+}
+
+// charged says whether the pod is charged for any operation.
+func (l *ledger) charged(p Pod) bool {
+	return l.holds(v1alpha1.OperationDelete, p) || l.holds(v1alpha1.OperationUpdate, p)
+}
+
+// removes says whether the pod is gone after the operation.
+func removes(op v1alpha1.PodOperation) bool {
+	return op == v1alpha1.OperationDelete || op == v1alpha1.OperationEvict
+}
+
+func (l *ledger) numbers() Numbers {
+	s := l.budget.Status
+	return Numbers{Total: s.TotalReplicas, Desired: s.DesiredAvailable, Current: s.CurrentAvailable, Allowed: l.allowed}
+}
+
+// Entry is a value of status.unavailablePods, written `<resourceVersion>/<uid>`:
+// the next pod of a StatefulSet has the name of the last.
+type Entry struct {
+	ResourceVersion string
+	UID             types.UID
+}
+
+func (e Entry) String() string { return e.ResourceVersion + "/" + string(e.UID) }
+
+// ParseEntry reads one; a bare resourceVersion is nobody's.
+func ParseEntry(s string) Entry {
+	rv, uid, _ := strings.Cut(s, "/")
+	return Entry{rv, types.UID(uid)}
+}

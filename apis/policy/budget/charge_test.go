@@ -1,0 +1,141 @@
+package budget
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// pod is one that serves.
+func pod(name, rv string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: rv},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+func of(names ...string) (pods []Pod) {
+	for _, n := range names {
+		pods = append(pods, Pod{Name: n, UID: types.UID("uid-" + n), ResourceVersion: "5", Counts: true})
+	}
+	return pods
+}
+
+func charge(op v1alpha1.PodOperation, names ...string) Charge {
+	return Charge{Operation: op, Pods: of(names...)}
+}
+
+func budgetWith(allowed int32) *v1alpha1.PodUnavailableBudget {
+	b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Generation: 1}}
+	b.Status.ObservedGeneration, b.Status.UnavailableAllowed = 1, allowed
+	return b
+}
+
+const (
+	del     = v1alpha1.OperationDelete
+	evict   = v1alpha1.OperationEvict
+	update  = v1alpha1.OperationUpdate
+	restart = v1alpha1.OperationRestart
+)
+
+func back(c Charge) Charge { c.Return = true; return c }
+func try(c Charge) Charge  { c.Try = true; return c }
+
+func TestCharges(t *testing.T) {
+	broken := charge(del, "broken")
+	broken.Pods[0].Counts = false
+	successor := charge(update, "a")
+	successor.Pods[0].UID = "uid-next"
+	for _, tc := range []struct {
+		name    string
+		allowed int32
+		group   []Charge
+		want    []bool
+		left    int32
+		deleted []string
+		changed []string
+	}{
+		{"one of one", 1, []Charge{charge(del, "a")}, []bool{true}, 0, []string{"a"}, nil},
+		{"two of one: the first", 1, []Charge{charge(del, "a"), charge(evict, "b")}, []bool{true, false}, 0, []string{"a"}, nil},
+		{"none", 0, []Charge{charge(del, "a"), charge(update, "b")}, []bool{false, false}, 0, nil, nil},
+		{"the same twice is once", 1, []Charge{charge(del, "a"), charge(del, "a")}, []bool{true, true}, 0, []string{"a"}, nil},
+		{"an eviction is a deletion", 1, []Charge{charge(del, "a"), charge(evict, "a")}, []bool{true, true}, 0, []string{"a"}, nil},
+		{"a change in place", 1, []Charge{charge(update, "a"), charge(update, "b")}, []bool{true, false}, 0, nil, []string{"a"}},
+		{"two operations on one pod cost one", 1, []Charge{charge(update, "a"), charge(del, "a")}, []bool{true, true}, 0, []string{"a"}, []string{"a"}},
+		{"the next pod of that name costs again", 1, []Charge{charge(update, "a"), successor}, []bool{true, false}, 0, nil, []string{"a"}},
+		{"all pods or none", 2, []Charge{charge(del, "a", "b", "c"), charge(del, "d", "e")}, []bool{false, true}, 0, []string{"d", "e"}, nil},
+		{"what does not serve costs nothing", 0, []Charge{broken}, []bool{true}, 0, nil, nil},
+		{"given back", 1, []Charge{charge(del, "a"), back(charge(del, "a")), charge(del, "b")}, []bool{true, true, true}, 0, []string{"b"}, nil},
+		{"given back twice is once", 1, []Charge{charge(del, "a"), back(charge(del, "a")), back(charge(del, "a"))}, []bool{true, true, true}, 1, nil, nil},
+		{"given back of two operations", 1, []Charge{charge(del, "a"), charge(restart, "a"), back(charge(del, "a"))}, []bool{true, true, true}, 0, nil, []string{"a"}},
+		{"what was never charged is not given back", 0, []Charge{back(charge(del, "a")), charge(del, "b")}, []bool{true, false}, 0, nil, nil},
+		{"a dry run takes nothing", 1, []Charge{try(charge(del, "a")), charge(del, "b"), try(charge(del, "c"))}, []bool{true, true, false}, 0, []string{"b"}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := budgetWith(tc.allowed)
+			before := b.DeepCopy()
+			next, verdicts := Settle(b, tc.group)
+			if diff := cmp.Diff(before, b); diff != "" {
+				t.Errorf("the budget that was given was changed:\n%s", diff)
+			}
+			if next == nil {
+				next = b
+			}
+			for i, v := range verdicts {
+				if v.Allowed != tc.want[i] {
+					t.Errorf("charge %d: allowed %v", i, v.Allowed)
+				}
+			}
+			if next.Status.UnavailableAllowed != tc.left {
+				t.Errorf("%d left, want %d", next.Status.UnavailableAllowed, tc.left)
+			}
+			same(t, "deletedPods", next.Status.DeletedPods, tc.deleted, func(n string) (types.UID, string) { return types.UID("uid-" + n), "5" })
+			same(t, "unavailablePods", next.Status.UnavailablePods, tc.changed, func(n string) (string, string) { return n, "5/uid-" + n })
+		})
+	}
+}
+
+func same[K ~string](t *testing.T, what string, got map[K]string, names []string, entry func(string) (K, string)) {
+	t.Helper()
+	want := map[K]string{}
+	for _, n := range names {
+		k, v := entry(n)
+		want[k] = v
+	}
+	if len(got)+len(want) > 0 && !cmp.Equal(got, want) {
+		t.Errorf("%s: %s", what, cmp.Diff(want, got))
+	}
+}
+
+func TestABudgetThatIsNotComputedAllowsNothing(t *testing.T) {
+	b := budgetWith(5)
+	b.Generation = 2
+	next, verdicts := Settle(b, []Charge{charge(del, "a"), try(charge(del, "b"))})
+	if next != nil || verdicts[0].Allowed || !verdicts[0].Unsynced || verdicts[1].Allowed || !verdicts[1].Unsynced {
+		t.Errorf("got %+v", verdicts)
+	}
+	// But what was charged can be given back.
+	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
+	if next, _ := Settle(b, []Charge{back(charge(del, "a"))}); next == nil || len(next.Status.DeletedPods) != 0 {
+		t.Errorf("not given back: %+v", next)
+	}
+}
+
+func TestPodsThatAreNotReadyCanBeProtectedToo(t *testing.T) {
+	broken := charge(del, "broken")
+	broken.Pods[0].Counts = false
+	for allowed, want := range map[int32]bool{0: false, 1: true} {
+		b := budgetWith(allowed)
+		b.Spec.ProtectNotReady = true
+		next, verdicts := Settle(b, []Charge{broken})
+		if verdicts[0].Allowed != want || next != nil {
+			t.Errorf("%d allowed: %+v", allowed, verdicts[0])
+		}
+	}
+}

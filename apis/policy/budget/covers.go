@@ -1,0 +1,102 @@
+package budget
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// Owner is a controller above a pod.
+type Owner struct {
+	Group, Kind, Name string
+	UID               types.UID
+	// Gone: it does not exist any more, or is being deleted.
+	Gone bool
+}
+
+// Chain is a pod's controller, that one's controller, and so on; empty for an
+// orphan.
+type Chain []Owner
+
+// Topmost returns the last owner; false for an orphan.
+func (c Chain) Topmost() (Owner, bool) {
+	if len(c) == 0 {
+		return Owner{}, false
+	}
+	return c[len(c)-1], true
+}
+
+// Ending says whether the topmost controller is deleted: then its pods go
+// because somebody wants the application to end, which is no disruption.
+func (c Chain) Ending() bool {
+	top, ok := c.Topmost()
+	return ok && top.Gone
+}
+
+// Scope is which pods a budget covers.
+type Scope struct {
+	namespace string
+	selector  labels.Selector
+	group     string
+	target    *v1alpha1.TargetRef
+}
+
+// ScopeOf returns that of a budget; an error when its selector is none.
+func ScopeOf(b *v1alpha1.PodUnavailableBudget) (Scope, error) {
+	s := Scope{namespace: b.Namespace, selector: labels.Nothing(), target: b.Spec.TargetRef}
+	if s.target != nil {
+		s.group = GroupOf(s.target.APIVersion)
+		return s, nil
+	}
+	if b.Spec.Selector == nil {
+		return s, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		return s, fmt.Errorf("selector of PodUnavailableBudget %s/%s: %w", b.Namespace, b.Name, err)
+	}
+	s.selector = selector
+	return s, nil
+}
+
+// NeedsChain says whether the pod's owners decide.
+func (s Scope) NeedsChain() bool { return s.target != nil }
+
+// Covers says whether a pod with these owners is meant. Chain may be nil unless
+// NeedsChain.
+func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
+	if p.Namespace != s.namespace {
+		return false
+	}
+	if s.target == nil {
+		return s.selector.Matches(labels.Set(p.Labels))
+	}
+	for _, o := range chain {
+		if o.Group == s.group && o.Kind == s.target.Kind && o.Name == s.target.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// version is what an apiVersion of the core group consists of.
+var version = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+// GroupOf returns the group of an apiVersion, which people write with and
+// without a version: apps/v1, apps, v1.
+func GroupOf(apiVersion string) string {
+	if group, _, versioned := strings.Cut(apiVersion, "/"); versioned {
+		return group
+	}
+	if version.MatchString(apiVersion) {
+		return ""
+	}
+	return apiVersion
+}

@@ -1,0 +1,106 @@
+package budget
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+func TestWhichPodsABudgetCovers(t *testing.T) {
+	web := Chain{{Group: "apps", Kind: "ReplicaSet", Name: "web-1"}, {Group: "apps", Kind: "Deployment", Name: "web"}}
+	clones := Chain{{Group: "apps.kruise.io", Kind: "CloneSet", Name: "web"}}
+	selecting := func(s metav1.LabelSelector) v1alpha1.PodUnavailableBudgetSpec {
+		return v1alpha1.PodUnavailableBudgetSpec{Selector: &s}
+	}
+	target := func(apiVersion, kind, name string) v1alpha1.PodUnavailableBudgetSpec {
+		return v1alpha1.PodUnavailableBudgetSpec{TargetRef: &v1alpha1.TargetRef{APIVersion: apiVersion, Kind: kind, Name: name}}
+	}
+	for _, tc := range []struct {
+		name  string
+		spec  v1alpha1.PodUnavailableBudgetSpec
+		chain Chain
+		want  bool
+	}{
+		{"a selector that matches", selecting(metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}), nil, true},
+		{"a selector that does not", selecting(metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}), nil, false},
+		{"an expression that matches", selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}), nil, true},
+		{"an empty selector selects all", selecting(metav1.LabelSelector{}), nil, true},
+		{"no selector selects none", v1alpha1.PodUnavailableBudgetSpec{}, web, false},
+
+		{"the Deployment", target("apps/v1", "Deployment", "web"), web, true},
+		{"the Deployment without a version", target("apps", "Deployment", "web"), web, true},
+		{"the Deployment of an old version", target("apps/v1beta2", "Deployment", "web"), web, true},
+		{"the ReplicaSet", target("apps/v1", "ReplicaSet", "web-1"), web, true},
+		{"another Deployment", target("apps/v1", "Deployment", "db"), web, false},
+		{"another kind", target("apps/v1", "StatefulSet", "web"), web, false},
+		{"another group", target("extensions", "Deployment", "web"), web, false},
+		{"the CloneSet", target("apps.kruise.io", "CloneSet", "web"), clones, true},
+		{"the CloneSet with a version", target("apps.kruise.io/v1alpha1", "CloneSet", "web"), clones, true},
+		{"the core group", target("v1", "ReplicationController", "web"), Chain{{Kind: "ReplicationController", Name: "web"}}, true},
+		{"an orphan", target("apps/v1", "Deployment", "web"), nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: tc.spec}
+			scope, err := ScopeOf(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": "web"}}}
+			if got := scope.Covers(p, tc.chain); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+			p.Namespace = "elsewhere"
+			if scope.Covers(p, tc.chain) {
+				t.Error("covers a pod of another namespace")
+			}
+		})
+	}
+}
+
+func TestOnlyTheEndOfTheTopmostControllerIsNoDisruption(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		chain Chain
+		want  bool
+	}{
+		{"an orphan", nil, false},
+		{"both live", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment"}}, false},
+		{"the Deployment is deleted", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment", Gone: true}}, true},
+		{"both are gone", Chain{{Kind: "ReplicaSet", Gone: true}}, true},
+		{"the ReplicaSet is deleted and the Deployment lives", Chain{{Kind: "ReplicaSet", Gone: true}, {Kind: "Deployment"}}, false},
+	} {
+		if got := tc.chain.Ending(); got != tc.want {
+			t.Errorf("%s: got %v", tc.name, got)
+		}
+	}
+}
+
+func TestWhichPodsAreAvailable(t *testing.T) {
+	for _, tc := range []struct {
+		name              string
+		change            func(*corev1.Pod)
+		available, counts bool
+	}{
+		{"running and ready", func(*corev1.Pod) {}, true, true},
+		{"terminating", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, false, false},
+		{"not ready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, false, false},
+		{"without conditions", func(p *corev1.Pod) { p.Status.Conditions = nil }, false, false},
+		{"pending", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, false, false},
+		{"finished", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, false, false},
+		{"marked unavailable", func(p *corev1.Pod) { p.Labels = map[string]string{"unavailable-pod.kruise.io/test": ""} }, false, false},
+		{"exempt", func(p *corev1.Pod) { p.Annotations = map[string]string{"pub.kruise.io/no-protect": "true"} }, true, false},
+		{"not exempt", func(p *corev1.Pod) { p.Annotations = map[string]string{"pub.kruise.io/no-protect": "false"} }, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := pod("a", "1")
+			tc.change(p)
+			if Available(p) != tc.available || Counts(p) != tc.counts {
+				t.Errorf("available %v, counts %v", Available(p), Counts(p))
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package budget
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// Seen is what the watch showed.
+type Seen struct {
+	// Pods are those that the budget covers.
+	Pods []*corev1.Pod
+	// Exists says whether a pod of the namespace is there that is not covered
+	// (any more), by UID.
+	Exists func(types.UID) bool
+	// ResourceVersion is how far the watch of pods is.
+	ResourceVersion string
+	// Total is the sum of the replicas of the topmost owners; an orphan is one.
+	Total int32
+	// Excess is how many pods that count are more than their own controllers want.
+	Excess int32
+	// Expired says whether a charge was kept for as long as the API server may
+	// take to carry it out.
+	Expired func(key string) bool
+}
+
+// Derivation is what follows for the status.
+type Derivation struct {
+	Numbers
+	Deleted     map[types.UID]string
+	Unavailable map[string]string
+	// Returned is how many charges were given back because nothing became of
+	// them.
+	Returned int
+}
+
+// Derive computes a budget's status from what the watch showed and from what
+// the webhook charged.
+func Derive(b *v1alpha1.PodUnavailableBudget, seen Seen) Derivation {
+	pods := map[types.UID]*corev1.Pod{}
+	for _, p := range seen.Pods {
+		pods[p.UID] = p
+	}
+	d := Derivation{Deleted: maps.Clone(b.Status.DeletedPods), Unavailable: maps.Clone(b.Status.UnavailablePods)}
+	for uid, rv := range d.Deleted {
+		switch fateOfDeleted(pods[uid], uid, rv, seen) {
+		case returned:
+			d.Returned++
+			fallthrough
+		case settled:
+			delete(d.Deleted, uid)
+		}
+	}
+	for name, value := range d.Unavailable {
+		switch e := ParseEntry(value); fateOfChanged(pods[e.UID], e, seen) {
+		case returned:
+			d.Returned++
+			fallthrough
+		case settled:
+			delete(d.Unavailable, name)
+		}
+	}
+	t := Tally{Total: seen.Total, Excess: seen.Excess}
+	for uid, p := range pods {
+		if !Counts(p) {
+			continue
+		}
+		_, deleted := d.Deleted[uid]
+		if deleted || ParseEntry(d.Unavailable[p.Name]).UID == uid {
+			t.Charged++
+		} else {
+			t.Available++
+		}
+	}
+	d.Numbers = NumbersOf(b.Spec, t)
+	return d
+}
+
+// fate is what became of a charge.
+type fate int
+
+const (
+	kept     fate = iota // nothing is known yet
+	settled              // the pod is seen to be unavailable or gone
+	returned             // nothing became of it
+)
+
+// fateOfDeleted judges the charge of a deletion. That a pod is not in the cache
+// means that it is gone only when the cache is as new as the charge.
+func fateOfDeleted(p *corev1.Pod, uid types.UID, charged string, seen Seen) fate {
+	switch {
+	case p == nil && seen.Exists(uid):
+		return settled // it is not covered any more
+	case p == nil && since(seen.ResourceVersion, charged):
+		return settled
+	case p == nil:
+		return kept
+	case p.DeletionTimestamp != nil, Finished(p):
+		return settled
+	// One that is merely not Ready may be so again before its deletion lands.
+	case seen.Expired(DeletedKey(uid, charged)):
+		return returned
+	}
+	return kept
+}
+
+// fateOfChanged judges the charge of a change in place: the pod becomes
+// unavailable some time after it was written, or not at all.
+func fateOfChanged(p *corev1.Pod, e Entry, seen Seen) fate {
+	switch {
+	case p == nil && (seen.Exists(e.UID) || since(seen.ResourceVersion, e.ResourceVersion)):
+		return settled
+	case p == nil:
+		return kept
+	case !Counts(p) && p.ResourceVersion != e.ResourceVersion && since(p.ResourceVersion, e.ResourceVersion):
+		return settled
+	case seen.Expired(ChangedKey(p.Name, e)):
+		return returned
+	}
+	return kept
+}
+
+// DeletedKey and ChangedKey name a charge, so that its time can be remembered.
+func DeletedKey(uid types.UID, rv string) string { return string(uid) + "@" + rv }
+
+// ChangedKey: see DeletedKey.
+func ChangedKey(name string, e Entry) string { return name + "/" + e.String() }
+
+// since says whether a is b or after it. What cannot be compared is not.
+func since(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order >= 0
+}

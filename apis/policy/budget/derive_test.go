@@ -1,0 +1,90 @@
+package budget
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func terminating(p *corev1.Pod) *corev1.Pod {
+	p.DeletionTimestamp = &metav1.Time{}
+	return p
+}
+
+func unready(p *corev1.Pod) *corev1.Pod {
+	p.Status.Conditions[0].Status = corev1.ConditionFalse
+	return p
+}
+
+// A charge is kept until the watch shows what became of it; before and after,
+// the pod is counted as lost exactly once.
+func TestWhatBecomesOfACharge(t *testing.T) {
+	for _, tc := range []struct {
+		name             string
+		pod              *corev1.Pod // beside b and c, which serve
+		deleted, changed string      // resourceVersion at which a is charged
+		cache            string
+		elsewhere        bool // exists, but is not covered
+		expired          bool
+		kept             bool
+		current          int32
+		returned         int
+	}{
+		{name: "deleted, not seen yet", pod: pod("a", "5"), deleted: "5", cache: "9", kept: true, current: 2},
+		{name: "deleted, terminating", pod: terminating(pod("a", "6")), deleted: "5", cache: "9", current: 2},
+		{name: "deleted, gone", deleted: "5", cache: "9", current: 2},
+		{name: "deleted, not in a cache that is older", deleted: "12", cache: "9", kept: true, current: 2},
+		{name: "deleted, the cache has not begun", deleted: "5", cache: "", kept: true, current: 2},
+		{name: "deleted, not covered any more", deleted: "5", cache: "4", elsewhere: true, current: 2},
+		{name: "deleted, merely not ready", pod: unready(pod("a", "6")), deleted: "5", cache: "9", kept: true, current: 2},
+		{name: "deleted, nothing became of it", pod: pod("a", "5"), deleted: "5", cache: "9", expired: true, current: 3, returned: 1},
+		{name: "deleted, not ready for so long", pod: unready(pod("a", "6")), deleted: "5", cache: "9", expired: true, current: 2, returned: 1},
+
+		{name: "changed, not seen yet", pod: pod("a", "5"), changed: "5", cache: "9", kept: true, current: 2},
+		{name: "changed, still serving", pod: pod("a", "6"), changed: "5", cache: "9", kept: true, current: 2},
+		{name: "changed, not ready", pod: unready(pod("a", "6")), changed: "5", cache: "9", current: 2},
+		{name: "changed, an old sight of it", pod: unready(pod("a", "4")), changed: "5", cache: "9", kept: true, current: 2},
+		{name: "changed, gone", changed: "5", cache: "9", current: 2},
+		{name: "changed, relabelled away", changed: "5", cache: "9", elsewhere: true, current: 2},
+		{name: "changed, nothing became of it", pod: pod("a", "6"), changed: "5", cache: "9", expired: true, current: 3, returned: 1},
+		{name: "changed and deleted", pod: pod("a", "6"), changed: "5", deleted: "6", cache: "9", kept: true, current: 2},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := budgetWith(0)
+			b.Spec = maxUnavailable("1")
+			if tc.deleted != "" {
+				b.Status.DeletedPods = map[types.UID]string{"uid-a": tc.deleted}
+			}
+			if tc.changed != "" {
+				b.Status.UnavailablePods = map[string]string{"a": tc.changed + "/uid-a"}
+			}
+			pods := []*corev1.Pod{pod("b", "1"), pod("c", "1")}
+			if tc.pod != nil {
+				pods = append(pods, tc.pod)
+			}
+			d := Derive(b, Seen{Pods: pods, Total: 3, ResourceVersion: tc.cache,
+				Exists:  func(types.UID) bool { return tc.elsewhere },
+				Expired: func(key string) bool { return tc.expired && strings.Contains(key, "uid-a") }})
+			if kept := len(d.Deleted)+len(d.Unavailable) > 0; kept != tc.kept {
+				t.Errorf("kept %v: %v %v", kept, d.Deleted, d.Unavailable)
+			}
+			if d.Current != tc.current || d.Allowed != tc.current-2 || d.Returned != tc.returned {
+				t.Errorf("got %+v", d)
+			}
+		})
+	}
+}
+
+func TestTheNextPodOfAStatefulSetIsNotChargedForTheLast(t *testing.T) {
+	b := budgetWith(0)
+	b.Spec = maxUnavailable("1")
+	b.Status.UnavailablePods = map[string]string{"a": "5/uid-before"}
+	d := Derive(b, Seen{Pods: []*corev1.Pod{pod("a", "8")}, Total: 1, ResourceVersion: "9",
+		Exists: func(types.UID) bool { return false }, Expired: func(string) bool { return false }})
+	if d.Current != 1 || len(d.Unavailable) != 0 {
+		t.Errorf("got %+v", d)
+	}
+}
