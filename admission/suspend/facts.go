@@ -1,8 +1,6 @@
 package suspend
 
 import (
-	"encoding/json"
-
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -15,7 +13,7 @@ func Facts(c admission.Change) Input {
 	}
 	suspend, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
 	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
-	used := BypassOf(c.Old.Annotations)
+	used := v1alpha1.BypassOf(c.Old.Annotations)
 	recorded := Recorded(c)
 	repaired := used != nil && used.Kind == v1alpha1.BypassRepair && used.Suspend == suspend
 	_, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
@@ -56,23 +54,10 @@ func Recorded(c admission.Change) *v1alpha1.Bypass {
 	if c.Old == nil || !differs(c.Old.Annotations, c.New.Annotations, v1alpha1.BypassAnnotation) {
 		return nil
 	}
-	b := BypassOf(c.New.Annotations)
+	b := v1alpha1.BypassOf(c.New.Annotations)
 	before, _ := c.OldRelease()
 	if b == nil || b.User != c.User.Username || b.Suspend != c.Old.Labels[v1alpha1.SuspendLabel] || b.Attempt != before.Attempt+1 {
 		return nil
 	}
 	return b
-}
-
-// BypassOf reads BypassAnnotation; nil when it is absent or malformed.
-func BypassOf(annotations map[string]string) *v1alpha1.Bypass {
-	return parse[v1alpha1.Bypass](annotations[v1alpha1.BypassAnnotation])
-}
-
-func parse[T any](raw string) *T {
-	var v T
-	if raw == "" || json.Unmarshal([]byte(raw), &v) != nil {
-		return nil
-	}
-	return &v
 }

@@ -81,7 +81,7 @@ func repair(w *workload.Workload, in Input) string {
 		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension` + needs
 	}
 	by := ""
-	if b := BypassOf(w.Annotations); b != nil {
+	if b := v1alpha1.BypassOf(w.Annotations); b != nil {
 		by = " by " + b.User
 	}
 	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate %s %s -n %s %s-` allows another%s",

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
@@ -81,8 +82,7 @@ func bypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, gate
 // freeze is what somebody had suspended the workload with before its check
 // failed. The record of the hold goes, and with it who knows.
 func freeze(annotations map[string]string) string {
-	var hold v1alpha1.Hold
-	if err := json.Unmarshal([]byte(annotations[v1alpha1.HoldAnnotation]), &hold); err == nil {
+	if hold := v1alpha1.HoldOf(annotations); hold != nil {
 		return hold.Freeze
 	}
 	return ""
@@ -101,16 +101,12 @@ func admitted(c admission.Change, now time.Time) metav1.Time {
 // roll-out is again what the record says, unless this change sets it itself.
 // Of a record that does not read nothing is known: the field goes.
 func resume(m *admission.Mutation, c admission.Change, recorded map[string]string) {
-	raw, held := recorded[v1alpha1.HoldAnnotation]
+	_, held := recorded[v1alpha1.HoldAnnotation]
 	delete(m.Annotations, v1alpha1.HoldAnnotation)
 	if !held {
 		return
 	}
-	var hold v1alpha1.Hold
-	if err := json.Unmarshal([]byte(raw), &hold); err != nil {
-		hold = v1alpha1.Hold{}
-	}
-	m.Hold = c.New.Resume(hold.Former)
+	m.Hold = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
 }
 
 // restore undoes what only we may write. The record of a bypass may be taken

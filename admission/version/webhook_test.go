@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
-	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
@@ -347,7 +346,7 @@ func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record(tc.said)(update)
 			req := admissiontest.Request(t, held, update)
-			got := suspend.BypassOf(admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response).Annotations)
+			got := v1alpha1.BypassOf(admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response).Annotations)
 			if got == nil || !got.Time.Time.Equal(tc.want) {
 				t.Errorf("got %v, want %s", got, tc.want)
 			}

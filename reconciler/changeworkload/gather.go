@@ -58,8 +58,8 @@ func workloadOf(w *workload.Workload) Workload {
 		Replicas:  w.Replicas,
 		Complete:  w.Complete,
 		Suspend:   w.Labels[v1alpha1.SuspendLabel],
-		Hold:      parse[v1alpha1.Hold](w.Annotations[v1alpha1.HoldAnnotation]),
-		Bypass:    parse[v1alpha1.Bypass](w.Annotations[v1alpha1.BypassAnnotation]),
+		Hold:      v1alpha1.HoldOf(w.Annotations),
+		Bypass:    v1alpha1.BypassOf(w.Annotations),
 		Processed: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 
 		IsRollback: v1alpha1.IsRollback(w.Annotations),

@@ -41,14 +41,14 @@ func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) 
 // recordOf is what a hold of an attempt replaces.
 func recordOf(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	hold := v1alpha1.Hold{Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel]}
-	older := parse[v1alpha1.Hold](w.Annotations[v1alpha1.HoldAnnotation])
+	older := v1alpha1.HoldOf(w.Annotations)
 	switch {
 	case older != nil && w.Held():
 		hold.Former = older.Former // the value is ours, of an attempt before
 	case !w.InProgress:
 		hold.Former = w.Kind.Hold.Held // nothing is stopped
 	}
-	switch bypass := parse[v1alpha1.Bypass](w.Annotations[v1alpha1.BypassAnnotation]); {
+	switch bypass := v1alpha1.BypassOf(w.Annotations); {
 	case older != nil:
 		hold.Freeze = older.Freeze // the suspension is ours, too
 	case bypass != nil && bypass.Suspend == hold.Freeze:
@@ -61,7 +61,7 @@ func recordOf(w *workload.Workload, attempt int64) v1alpha1.Hold {
 func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
 	ops := append(sameRelease(c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
-	hold := parse[v1alpha1.Hold](w.Annotations[v1alpha1.HoldAnnotation])
+	hold := v1alpha1.HoldOf(w.Annotations)
 	if freeze := freezeOf(w, hold); freeze != "" {
 		ops = append(ops, workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze})
 	} else if _, ok := w.Labels[v1alpha1.SuspendLabel]; ok {
@@ -83,7 +83,7 @@ func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
 	if hold != nil {
 		return hold.Freeze
 	}
-	if b := parse[v1alpha1.Bypass](w.Annotations[v1alpha1.BypassAnnotation]); b != nil && b.Suspend == w.Labels[v1alpha1.SuspendLabel] {
+	if b := v1alpha1.BypassOf(w.Annotations); b != nil && b.Suspend == w.Labels[v1alpha1.SuspendLabel] {
 		return b.Freeze
 	}
 	return ""
@@ -114,13 +114,4 @@ func sameRelease(c *v1alpha1.ChangeWorkload) []workload.Operation {
 		{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion},
 		{Op: "test", Path: workload.Annotation(v1alpha1.AttemptAnnotation), Value: strconv.FormatInt(c.Spec.Attempt, 10)},
 	}
-}
-
-// parse reads the JSON of an annotation; nil when it is absent or malformed.
-func parse[T any](raw string) *T {
-	var v T
-	if raw == "" || json.Unmarshal([]byte(raw), &v) != nil {
-		return nil
-	}
-	return &v
 }

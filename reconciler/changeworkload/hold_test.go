@@ -125,7 +125,7 @@ func TestAnOlderHoldIsNotTakenForAPersonsPause(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := &v1alpha1.Hold{Attempt: 2, Former: tc.want}
-			if diff := cmp.Diff(want, parse[v1alpha1.Hold](held.Annotations[v1alpha1.HoldAnnotation])); diff != "" {
+			if diff := cmp.Diff(want, v1alpha1.HoldOf(held.Annotations)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -193,7 +193,7 @@ func TestAPersonsFreezeOutlivesTheHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := parse[v1alpha1.Hold](held.Annotations[v1alpha1.HoldAnnotation]).Freeze; got != tc.recorded {
+			if got := v1alpha1.HoldOf(held.Annotations).Freeze; got != tc.recorded {
 				t.Errorf("recorded %q", got)
 			}
 			if got := held.Labels[v1alpha1.SuspendLabel]; got != "1800000000" {

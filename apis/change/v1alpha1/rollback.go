@@ -109,8 +109,18 @@ func IsRollback(annotations map[string]string) bool {
 	if r := RollbackOf(annotations); r != nil && r.Attempt == release.Attempt {
 		return true
 	}
-	b := annotationOf[Bypass](annotations, BypassAnnotation)
+	b := BypassOf(annotations)
 	return b != nil && b.Kind == BypassRollback && b.Attempt == release.Attempt
+}
+
+// BypassOf reads BypassAnnotation; nil when it is absent or malformed.
+func BypassOf(annotations map[string]string) *Bypass {
+	return annotationOf[Bypass](annotations, BypassAnnotation)
+}
+
+// HoldOf reads HoldAnnotation; nil when it is absent or malformed.
+func HoldOf(annotations map[string]string) *Hold {
+	return annotationOf[Hold](annotations, HoldAnnotation)
 }
 
 func annotationOf[T any](annotations map[string]string, key string) *T {
