@@ -31,7 +31,7 @@ func failed(c admission.Change, history History) bool {
 		return false
 	}
 	for _, r := range history.Releases(c.Old) {
-		if r.Spec.Attempt == at.Attempt && r.Spec.Reversion == at.Version && r.Status.Phase == v1alpha1.WorkloadSuspend {
+		if r.Release() == at && r.Status.Phase == v1alpha1.WorkloadSuspend {
 			return true
 		}
 	}

@@ -88,7 +88,7 @@ func (s Stamper) gather(ctx context.Context, c admission.Change, version string)
 	}
 	for _, release := range s.History.Releases(c.Old) {
 		if !in.Known || release.Spec.Attempt > in.Before.Attempt {
-			in.Before = v1alpha1.Release{Version: release.Spec.Reversion, Attempt: release.Spec.Attempt}
+			in.Before = release.Release()
 			in.Known, in.Recovered = true, true
 		}
 	}

@@ -144,12 +144,8 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)
 	}
-	body, err := json.Marshal([]workload.Operation{
-		{Op: "test", Path: workload.Pointer("metadata", "uid"), Value: u.GetUID()},
-		{Op: "test", Path: workload.Annotation(v1alpha1.VersionKey), Value: in.Release.Version},
-		{Op: "test", Path: workload.Annotation(v1alpha1.AttemptAnnotation), Value: strconv.FormatInt(in.Release.Attempt, 10)},
-		{Op: "add", Path: workload.Annotation(v1alpha1.RollbackRequestAnnotation), Value: string(request)},
-	})
+	body, err := json.Marshal(append(workload.StillAt(u.GetUID(), in.Release),
+		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackRequestAnnotation), Value: string(request)}))
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)
 	}

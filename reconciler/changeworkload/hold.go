@@ -22,7 +22,7 @@ func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) 
 	if err != nil {
 		return nil, fmt.Errorf("record the hold: %w", err)
 	}
-	ops := sameRelease(c)
+	ops := sameRelease(w, c)
 	if w.HoldValue != nil {
 		// Else what somebody writes at this moment would be lost.
 		ops = append(ops, workload.Operation{Op: "test", Path: workload.Pointer(w.Kind.Hold.Path...), Value: w.HoldValue})
@@ -59,7 +59,7 @@ func recordOf(w *workload.Workload, attempt int64) v1alpha1.Hold {
 
 // resumePatch ends the suspension and undoes what holdPatch did.
 func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
-	ops := append(sameRelease(c),
+	ops := append(sameRelease(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
 	hold := v1alpha1.HoldOf(w.Annotations)
 	if freeze := freezeOf(w, hold); freeze != "" {
@@ -90,8 +90,8 @@ func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
 }
 
 // processedPatch marks the workload as processed.
-func processedPatch(c *v1alpha1.ChangeWorkload) ([]byte, error) {
-	return json.Marshal(append(sameRelease(c),
+func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+	return json.Marshal(append(sameRelease(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed}))
 }
 
@@ -109,9 +109,7 @@ func consequence(ref v1alpha1.WorkloadRef) string {
 
 // sameRelease are the tests that the workload still is this release. They also
 // prove that it has labels and annotations to add to.
-func sameRelease(c *v1alpha1.ChangeWorkload) []workload.Operation {
-	return []workload.Operation{
-		{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion},
-		{Op: "test", Path: workload.Annotation(v1alpha1.AttemptAnnotation), Value: strconv.FormatInt(c.Spec.Attempt, 10)},
-	}
+func sameRelease(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
+	return append(workload.StillAt(w.UID, c.Release()),
+		workload.Operation{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion})
 }

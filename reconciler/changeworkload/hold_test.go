@@ -20,9 +20,9 @@ import (
 func rolling() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "a", Generation: 3,
+			Name: "a", UID: "u", Generation: 3,
 			Labels:      map[string]string{v1alpha1.VersionKey: "v"},
-			Annotations: map[string]string{v1alpha1.AttemptAnnotation: "2"},
+			Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
 		},
 		Spec:   appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 4, UpdatedReplicas: 2},
@@ -148,7 +148,7 @@ func TestAHoldOfEveryKind(t *testing.T) {
 			`{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := `{"metadata":{"labels":{"` + v1alpha1.VersionKey + `":"v"},"annotations":{"` + v1alpha1.AttemptAnnotation + `":"2"}},` +
+			before := `{"metadata":{"uid":"u","labels":{"` + v1alpha1.VersionKey + `":"v"},"annotations":{"` + v1alpha1.VersionKey + `":"v","` + v1alpha1.AttemptAnnotation + `":"2"}},` +
 				`"spec":{"replicas":3,"updateStrategy":` + tc.strategy + `},"status":` + tc.status + `}`
 			patch, err := holdPatch(readWorkload(t, tc.kind, before), attempt(2), time.Unix(1700000000, 0))
 			held := patchJSON(t, before, patch, err)

@@ -146,7 +146,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if w == nil || w.DeletionTimestamp != nil {
 		return Input{}, nil, nil
 	}
-	pods, err := r.revisions.Pods(w, v1alpha1.Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt})
+	pods, err := r.revisions.Pods(w, c.Release())
 	if err != nil {
 		return Input{}, nil, err
 	}
@@ -172,7 +172,7 @@ func (r *Reconciler) act(ctx context.Context, w *workload.Workload, c *v1alpha1.
 	case ActionResume:
 		patch, err = resumePatch(w, c)
 	case ActionProcessed:
-		patch, err = processedPatch(c)
+		patch, err = processedPatch(w, c)
 	}
 	if err != nil {
 		return err

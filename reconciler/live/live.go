@@ -106,5 +106,5 @@ func From(kind workload.Kind, u *unstructured.Unstructured) (*Workload, error) {
 
 // At says whether the workload is at the release of the ChangeWorkload.
 func (w *Workload) At(c *v1alpha1.ChangeWorkload) bool {
-	return w.Known && w.Release == v1alpha1.Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt}
+	return w.Known && w.Release == c.Release()
 }

@@ -24,7 +24,7 @@ import (
 // made up for when we died after the rollback.
 func (r *Reconciler) remember(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) error {
 	record := v1alpha1.RollbackOf(w.Annotations)
-	if record == nil || record.From() != releaseOf(c) || c.Status.Rollback != nil {
+	if record == nil || record.From() != c.Release() || c.Status.Rollback != nil {
 		return nil
 	}
 	// The record comes back with an old ReplicaSet's annotations: it counts when

@@ -143,7 +143,7 @@ func again(err error) error {
 func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload) (Situation, error) {
 	s := Situation{
 		Now: r.clock.Now(), Settings: r.settings(),
-		Release:  releaseOf(c),
+		Release:  c.Release(),
 		Phase:    c.Status.Phase,
 		Current:  at(w, c),
 		Rolling:  w.Rolling,
@@ -202,12 +202,8 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	return 0, nil
 }
 
-func releaseOf(c *v1alpha1.ChangeWorkload) v1alpha1.Release {
-	return v1alpha1.Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt}
-}
-
 // at says whether the workload is at the release.
 func at(w *workload.Workload, c *v1alpha1.ChangeWorkload) bool {
 	release, known := v1alpha1.ReleaseOf(w.Annotations)
-	return known && release == releaseOf(c)
+	return known && release == c.Release()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,11 +74,7 @@ func patchOf(w *live.Workload, record v1alpha1.Rollback, target Target) ([]byte,
 // unchanged are the tests that the workload still is this one and at this release.
 func unchanged(w *workload.Workload) []workload.Operation {
 	release, _ := v1alpha1.ReleaseOf(w.Annotations)
-	return []workload.Operation{
-		{Op: "test", Path: workload.Pointer("metadata", "uid"), Value: w.UID},
-		{Op: "test", Path: workload.Annotation(v1alpha1.VersionKey), Value: release.Version},
-		{Op: "test", Path: workload.Annotation(v1alpha1.AttemptAnnotation), Value: strconv.FormatInt(release.Attempt, 10)},
-	}
+	return workload.StillAt(w.UID, release)
 }
 
 // unasked takes the request away, if it is still the one that was read.

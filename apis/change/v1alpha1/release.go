@@ -27,6 +27,11 @@ func ReleaseOf(annotations map[string]string) (Release, bool) {
 	return Release{Version: version, Attempt: int64(attempt)}, true
 }
 
+// Release is the version and attempt that the ChangeWorkload is of.
+func (c *ChangeWorkload) Release() Release {
+	return Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt}
+}
+
 // Judged says whether the release is checked. A baseline, attempt 0, is what
 // ran already when its namespace was opted in.
 func (r Release) Judged() bool { return r.Attempt > 0 }

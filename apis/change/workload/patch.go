@@ -1,6 +1,13 @@
 package workload
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
 
 // Operation is one of a JSON patch (RFC 6902). A patch that begins with tests
 // is refused by the API server when the object has become another meanwhile.
@@ -24,6 +31,17 @@ func Pointer(path ...string) string {
 		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(token))
 	}
 	return b.String()
+}
+
+// StillAt are the tests that a workload still is the one that was read, and at
+// the release that was decided on: what begins with them never meets a newer
+// template.
+func StillAt(uid types.UID, release v1alpha1.Release) []Operation {
+	return []Operation{
+		{Op: "test", Path: Pointer("metadata", "uid"), Value: uid},
+		{Op: "test", Path: Annotation(v1alpha1.VersionKey), Value: release.Version},
+		{Op: "test", Path: Annotation(v1alpha1.AttemptAnnotation), Value: strconv.FormatInt(release.Attempt, 10)},
+	}
 }
 
 // Stop returns the operations that stop the roll-out; none when it is stopped,
