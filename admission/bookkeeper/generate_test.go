@@ -42,6 +42,10 @@ func static() []runtime.Object {
 		Name: "vdeployment.kb.io", ClientConfig: clientConfig("webhook", authority), FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 		Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Resources: []string{"deployments"}}}},
 	})
+	validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
+		Name: "vrelease.kb.io", ClientConfig: clientConfig("webhook", authority), FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
+		Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Resources: []string{"deployments", "statefulsets"}}}},
+	})
 	return []runtime.Object{certificate(), mutating, validating,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.SystemNamespace, UID: "ns"}}}
 }
@@ -81,7 +85,7 @@ func TestAKindThatIsNamedGetsWebhooksLikeADeployments(t *testing.T) {
 	applied, said := apply(t, cloneSets(), static()...)
 	mutating := applied["application/apply-patch+yaml breakwater-workloads mutatingwebhookconfigurations"]
 	validating := applied["application/apply-patch+yaml breakwater-workloads validatingwebhookconfigurations"]
-	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 1 {
+	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 2 {
 		t.Fatalf("applied %v", applied)
 	}
 	m, v := mutating.Webhooks[0], validating.Webhooks[0]
@@ -90,6 +94,11 @@ func TestAKindThatIsNamedGetsWebhooksLikeADeployments(t *testing.T) {
 	}
 	if v.Name != "vcloneset.kb.io" || *v.FailurePolicy != admissionregistrationv1.Fail || *v.ClientConfig.Service.Path != "/admission/vcloneset.kb.io" {
 		t.Errorf("applied %+v", v)
+	}
+	check := validating.Webhooks[1]
+	if check.Name != "vrelease.kb.io" || *check.FailurePolicy != admissionregistrationv1.Ignore || string(check.ClientConfig.CABundle) != authority ||
+		len(check.Rules) != 1 || check.Rules[0].APIGroups[0] != "apps.kruise.io" || check.Rules[0].Resources[0] != "clonesets" {
+		t.Errorf("applied %+v", check)
 	}
 	if got := v.MatchConditions[0].Expression; !strings.Contains(got, "object.spec.?updateStrategy.?paused") {
 		t.Errorf("asked when %s", got)

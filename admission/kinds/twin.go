@@ -45,6 +45,17 @@ func Validating(of admissionregistrationv1.ValidatingWebhook, kind workload.Kind
 	return twin
 }
 
+// Checking returns the twin of the release check for other kinds. Its handler
+// is the same: it knows the kinds that are in force.
+func Checking(of admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind) admissionregistrationv1.ValidatingWebhook {
+	twin := *of.DeepCopy()
+	twin.Rules = nil
+	for _, kind := range kinds {
+		twin.Rules = append(twin.Rules, rules(of.DeepCopy().Rules, kind)...)
+	}
+	return twin
+}
+
 func client(of admissionregistrationv1.WebhookClientConfig, name string) admissionregistrationv1.WebhookClientConfig {
 	if of.Service != nil {
 		of.Service.Path = ptr.To(admission.PathPrefix + name)

@@ -5,6 +5,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/breakwater-dev/breakwater/admission/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
@@ -25,7 +26,8 @@ func MutatingOf(all []admissionregistrationv1.MutatingWebhook, kinds []workload.
 	return twins, nil
 }
 
-// ValidatingOf returns the validating webhooks of the kinds that are not built in.
+// ValidatingOf returns the validating webhooks of the kinds that are not built
+// in: a gate for each, and one release check for all.
 func ValidatingOf(all []admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	of, ok := webhook(all, validatingName, suspend.ValidatingWebhook(workload.Deployment))
 	if !ok {
@@ -34,6 +36,15 @@ func ValidatingOf(all []admissionregistrationv1.ValidatingWebhook, kinds []workl
 	var twins []admissionregistrationv1.ValidatingWebhook
 	for _, kind := range kinds[len(workload.BuiltIn()):] {
 		twin := Validating(of, kind)
+		twin.ClientConfig.CABundle = bundle
+		twins = append(twins, twin)
+	}
+	if len(twins) == 0 {
+		return nil, nil // there is nothing to ask about either
+	}
+	// Who took the release check out of the static configuration wants none.
+	if check, ok := webhook(all, validatingName, releasecheck.Webhook); ok {
+		twin := Checking(check, kinds[len(workload.BuiltIn()):])
 		twin.ClientConfig.CABundle = bundle
 		twins = append(twins, twin)
 	}

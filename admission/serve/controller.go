@@ -81,7 +81,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() kinds.State
 		return nil, err
 	}
 	kube := kubeclient.Get(ctx)
-	check, err := newReleaseCheck(ctx, store.Get, past, recorder, sender)
+	check, err := newReleaseCheck(ctx, known, store.Get, past, recorder, sender)
 	if err != nil {
 		return nil, err
 	}

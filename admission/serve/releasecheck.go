@@ -11,6 +11,7 @@ import (
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/admission/kinds"
 	"github.com/breakwater-dev/breakwater/admission/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
@@ -20,7 +21,7 @@ import (
 
 // newReleaseCheck returns the handler that asks the server about releases, and
 // deletes the answers that are old until ctx ends.
-func newReleaseCheck(ctx context.Context, in func() settings.Settings, known suspend.History, recorder record.EventRecorder, sender suspend.Sender) (*releasecheck.Check, error) {
+func newReleaseCheck(ctx context.Context, known func() kinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender suspend.Sender) (*releasecheck.Check, error) {
 	now := clock.RealClock{}
 	server, err := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, otel.Meter(meterName))
 	if err != nil {
@@ -35,7 +36,7 @@ func newReleaseCheck(ctx context.Context, in func() settings.Settings, known sus
 		}
 	}, releasecheck.SweepEvery, 1, true)
 	return &releasecheck.Check{
-		Kinds: workload.BuiltIn, Settings: in, History: known, Server: server, Records: records,
+		Kinds: func() []workload.Kind { return known().Kinds }, Settings: in, History: past, Server: server, Records: records,
 		Recorder: recorder, Sender: sender, Clock: now,
 	}, nil
 }
