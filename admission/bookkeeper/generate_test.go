@@ -89,10 +89,10 @@ func TestAKindThatIsNamedGetsWebhooksLikeADeployments(t *testing.T) {
 		t.Fatalf("applied %v", applied)
 	}
 	m, v := mutating.Webhooks[0], validating.Webhooks[0]
-	if m.Name != "mcloneset.kb.io" || *m.TimeoutSeconds != 2 || m.Rules[0].Resources[0] != "clonesets" || string(m.ClientConfig.CABundle) != authority {
+	if m.Name != "mcloneset.apps.kruise.io.kb.io" || *m.TimeoutSeconds != 2 || m.Rules[0].Resources[0] != "clonesets" || string(m.ClientConfig.CABundle) != authority {
 		t.Errorf("applied %+v", m)
 	}
-	if v.Name != "vcloneset.kb.io" || *v.FailurePolicy != admissionregistrationv1.Fail || *v.ClientConfig.Service.Path != "/admission/vcloneset.kb.io" {
+	if v.Name != "vcloneset.apps.kruise.io.kb.io" || *v.FailurePolicy != admissionregistrationv1.Fail || *v.ClientConfig.Service.Path != "/admission/vcloneset.apps.kruise.io.kb.io" {
 		t.Errorf("applied %+v", v)
 	}
 	check := validating.Webhooks[1]

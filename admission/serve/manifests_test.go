@@ -88,14 +88,21 @@ func TestEveryWebhookOfTheManifestsIsServedAndNoOther(t *testing.T) {
 
 func TestAKindThatIsNamedIsServed(t *testing.T) {
 	kind := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}}
-	h := handlers{kinds: func() kinds.State { return kinds.State{Kinds: append(workload.BuiltIn(), kind)} }}
-	if s, ok := h.find("mcloneset.kb.io"); !ok || s.(version.Stamper).Kind.Kind != "CloneSet" {
+	twin := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}}
+	h := handlers{kinds: func() kinds.State { return kinds.State{Kinds: append(workload.BuiltIn(), kind, twin)} }}
+	if s, ok := h.find("mcloneset.apps.kruise.io.kb.io"); !ok || s.(version.Stamper).Kind.Kind != "CloneSet" {
 		t.Errorf("got %v", s)
 	}
-	if g, ok := h.find("vcloneset.kb.io"); !ok || g.(suspend.Gate).Kind.Kind != "CloneSet" {
+	if g, ok := h.find("vcloneset.apps.kruise.io.kb.io"); !ok || g.(suspend.Gate).Kind.Kind != "CloneSet" {
 		t.Errorf("got %v", g)
 	}
-	if _, ok := h.find("vrollout.kb.io"); ok {
+	if g, ok := h.find("vstatefulset.kb.io"); !ok || g.(suspend.Gate).Kind.Group != "apps" {
+		t.Errorf("got %v", g)
+	}
+	if g, ok := h.find("vstatefulset.apps.kruise.io.kb.io"); !ok || g.(suspend.Gate).Kind.Group != "apps.kruise.io" {
+		t.Errorf("got %v", g)
+	}
+	if _, ok := h.find("vrollout.argoproj.io.kb.io"); ok {
 		t.Error("a kind that is not named is served")
 	}
 }

@@ -8,10 +8,24 @@
 // the webhook's matchConditions keep them inside the API server.
 package suspend
 
-import "github.com/breakwater-dev/breakwater/apis/change/workload"
+import (
+	"slices"
+
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
+)
 
 // MutatingWebhook is the name of the webhook that names a kind's releases.
-func MutatingWebhook(kind workload.Kind) string { return "m" + kind.Word() + ".kb.io" }
+func MutatingWebhook(kind workload.Kind) string { return "m" + domain(kind) }
 
 // ValidatingWebhook is the name of the webhook that guards a kind's suspensions.
-func ValidatingWebhook(kind workload.Kind) string { return "v" + kind.Word() + ".kb.io" }
+func ValidatingWebhook(kind workload.Kind) string { return "v" + domain(kind) }
+
+// domain ends the names of a kind's webhooks. Kruise has a StatefulSet of its
+// own: a kind that is not built in is named with its group.
+func domain(kind workload.Kind) string {
+	is := func(k workload.Kind) bool { return k.GroupKind() == kind.GroupKind() }
+	if slices.ContainsFunc(workload.BuiltIn(), is) {
+		return kind.Word() + ".kb.io"
+	}
+	return kind.Word() + "." + kind.Group + ".kb.io"
+}

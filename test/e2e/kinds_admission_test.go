@@ -27,6 +27,14 @@ type guardedKind struct {
 
 func (k guardedKind) word() string { return strings.ToLower(k.kind) }
 
+// gate is the webhook that refuses.
+func (k guardedKind) gate() string {
+	if group, _, _ := strings.Cut(k.apiVersion, "/"); group != "apps" {
+		return "v" + k.word() + "." + group + ".kb.io"
+	}
+	return "v" + k.word() + ".kb.io"
+}
+
 func statefulSets() guardedKind {
 	return guardedKind{
 		apiVersion: "apps/v1", kind: "StatefulSet", spec: `"serviceName":"db","replicas":1`, scales: true,
@@ -105,7 +113,7 @@ func (n *namespace) metadataOf(t *testing.T, kind, name string) (labels, annotat
 func (n *namespace) refusedKind(t *testing.T, k guardedKind, args ...string) {
 	t.Helper()
 	words := k.word() + " db is suspended"
-	want := "Error from server (" + words + `): admission webhook "v` + k.word() + `.kb.io" denied the request: ` + words
+	want := "Error from server (" + words + `): admission webhook "` + k.gate() + `" denied the request: ` + words
 	if r := n.try(t, args...); r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
 		t.Errorf("the command was not refused as it should be:\n%s\nwant on stderr:\n%s", r, want)
 	}

@@ -89,7 +89,7 @@ var (
 // BuiltIn returns the kinds that need no configuration.
 func BuiltIn() []Kind { return []Kind{Deployment, StatefulSet, DaemonSet} }
 
-// Word is the kind in a sentence and in the names of webhooks: deployment.
+// Word is the kind in a sentence: deployment.
 func (k Kind) Word() string { return strings.ToLower(k.Kind) }
 
 // GroupVersionResource names the kind in the API.

@@ -53,9 +53,9 @@ func Kinds(data map[string]string) ([]Kind, error) {
 		if err != nil {
 			return kinds, fmt.Errorf("%s[%d]%w", KindsKey, i, err)
 		}
-		// Webhooks are named by the kind alone.
-		if slices.ContainsFunc(more, func(o Kind) bool { return strings.EqualFold(o.Kind, k.Kind) }) {
-			return kinds, fmt.Errorf("%s[%d].kind: %s is there already: remove the entry", KindsKey, i, k.Kind)
+		// Names of webhooks have no capitals.
+		if slices.ContainsFunc(more, func(o Kind) bool { return o.Group == k.Group && strings.EqualFold(o.Kind, k.Kind) }) {
+			return kinds, fmt.Errorf("%s[%d].kind: %s of %s is there already: remove the entry", KindsKey, i, k.Kind, k.Group)
 		}
 		more = append(more, k)
 	}

@@ -14,6 +14,7 @@ func TestKinds(t *testing.T) {
   revisions: ControllerRevision
   pause: spec.updateStrategy.paused
 - {apiVersion: argoproj.io/v1alpha1, kind: Rollout, resource: rollouts, revisions: ReplicaSet}
+- {apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, revisions: ControllerRevision, pause: spec.updateStrategy.rollingUpdate.paused}
 `})
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +29,7 @@ func TestKinds(t *testing.T) {
 		"apps/v1, Resource=daemonsets spec.updateStrategy.type",
 		"apps.kruise.io/v1alpha1, Resource=clonesets spec.updateStrategy.paused",
 		"argoproj.io/v1alpha1, Resource=rollouts spec.paused",
+		"apps.kruise.io/v1beta1, Resource=statefulsets spec.updateStrategy.rollingUpdate.paused",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
@@ -46,6 +48,8 @@ func TestKindsRefused(t *testing.T) {
 		{`- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet, pause: spec..paused}`, "kinds[0].pause"},
 		{`- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet, pause: "spec.a'] || [?'b"}`, "kinds[0].pause"},
 		{`- {apiVersion: apps/v1, kind: Deployment, revisions: ReplicaSet}`, "kinds[0].kind"},
+		{`- {apiVersion: apps/v1beta2, kind: StatefulSet, revisions: ControllerRevision}`, "kinds[0].kind"},
+		{"- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet}\n- {apiVersion: a.b/v2, kind: Cloneset, revisions: ReplicaSet}", "kinds[1].kind"},
 		{`- {apiVersion: a.b/v1, kind: CloneSet, revisions: ReplicaSet, paused: true}`, "unknown field"},
 		{`kinds`, "kinds: "},
 		{strings.Repeat("- {}\n", 17), "at most 16"},
