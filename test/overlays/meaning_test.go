@@ -55,6 +55,7 @@ func TestStrictLetsNothingPassUncheckedOrUnjudged(t *testing.T) {
 		}
 	}
 	want := settings.Default()
+	want.Bypass = v1alpha1.BypassAuthorized
 	want.NoVerdict, want.ReleaseCheckNoVerdict = v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	if diff := cmp.Diff(want, inForce(t, all)); diff != "" {
 		t.Error(diff)
