@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 const (
@@ -133,10 +134,10 @@ func ParseCallback(body []byte) (Callback, error) {
 		return Callback{}, errors.New("parse callback: callbackRequest is missing")
 	}
 	out := Callback{
-		BizExecOrderID: text(request.BizExecOrderID),
-		NodeID:         text(request.NodeID),
-		Stage:          v1alpha1.Stage(strings.ToUpper(text(request.DefenseStage))),
-		CheckType:      CheckType(text(in.ChangeCheckType)),
+		BizExecOrderID: trimmed(request.BizExecOrderID),
+		NodeID:         trimmed(request.NodeID),
+		Stage:          v1alpha1.Stage(strings.ToUpper(trimmed(request.DefenseStage))),
+		CheckType:      CheckType(trimmed(in.ChangeCheckType)),
 	}
 	switch {
 	case out.BizExecOrderID == "":
@@ -144,7 +145,7 @@ func ParseCallback(body []byte) (Callback, error) {
 	case out.NodeID == "":
 		return Callback{}, errors.New("parse callback: nodeId is missing")
 	case out.Stage != v1alpha1.StagePre && out.Stage != v1alpha1.StagePost:
-		return Callback{}, fmt.Errorf("parse callback: defenseStageEnum is %q, not PRE or POST", cut(string(out.Stage), maxWord))
+		return Callback{}, fmt.Errorf("parse callback: defenseStageEnum is %q, not PRE or POST", text.Cut(string(out.Stage), maxWord))
 	}
 	if request.Verdict != nil {
 		out.judge(request.Verdict)
@@ -153,7 +154,7 @@ func ParseCallback(body []byte) (Callback, error) {
 }
 
 func (c *Callback) judge(in *callbackVerdict) {
-	c.Verdict = cut(text(in.Verdict), maxWord)
+	c.Verdict = text.Cut(trimmed(in.Verdict), maxWord)
 	c.CheckPass = in.CheckPass != nil && *in.CheckPass
 	c.Emergency = in.Emergency != nil && *in.Emergency
 	for _, rule := range in.Rules {
@@ -181,7 +182,7 @@ func (r *callbackRule) rule() Rule {
 	}
 }
 
-func text(s *string) string {
+func trimmed(s *string) string {
 	if s == nil {
 		return ""
 	}

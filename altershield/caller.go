@@ -16,6 +16,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 const (
@@ -157,7 +159,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	if response.StatusCode != http.StatusOK {
 		return &TransportError{
 			Action: action, Kind: KindStatus, Status: response.StatusCode, Sent: true,
-			Err: fmt.Errorf("answer %q", cut(string(answer), 128)),
+			Err: fmt.Errorf("answer %q", text.Cut(string(answer), 128)),
 		}
 	}
 	if err != nil {
@@ -176,17 +178,17 @@ func decode(action string, answer []byte, domain any) error {
 	}
 	var e envelope
 	if err := json.Unmarshal(answer, &e); err != nil {
-		return malformed(fmt.Errorf("answer %q: %w", cut(string(answer), 128), err))
+		return malformed(fmt.Errorf("answer %q: %w", text.Cut(string(answer), 128), err))
 	}
 	if e.Success == nil {
-		return malformed(fmt.Errorf("answer %q has no success", cut(string(answer), 128)))
+		return malformed(fmt.Errorf("answer %q has no success", text.Cut(string(answer), 128)))
 	}
 	code, msg := "", ""
 	if e.ResultCode != nil {
 		code = *e.ResultCode
 	}
 	if e.Msg != nil {
-		msg = cut(*e.Msg, maxResultMsg)
+		msg = text.Cut(*e.Msg, maxResultMsg)
 	}
 	if !*e.Success || (code != "" && code != CodeOK) {
 		return &ResultError{Action: action, Code: code, Msg: msg}
@@ -195,7 +197,7 @@ func decode(action string, answer []byte, domain any) error {
 		return nil
 	}
 	if err := json.Unmarshal(e.Domain, domain); err != nil {
-		return malformed(fmt.Errorf("domain %q: %w", cut(string(e.Domain), 128), err))
+		return malformed(fmt.Errorf("domain %q: %w", text.Cut(string(e.Domain), 128), err))
 	}
 	return nil
 }

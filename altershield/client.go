@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 var errNoNode = errors.New("the answer names no node")
@@ -92,7 +94,7 @@ func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 		identity:                 c.identity(in.OrderID),
 		NodeID:                   in.NodeID,
 		Success:                  !in.Failed,
-		Msg:                      cut(in.Message, maxMsg),
+		Msg:                      text.Cut(in.Message, maxMsg),
 		ServiceResult:            result,
 		ChangeResultJSON:         result,
 		FinishTime:               c.millis(in.FinishTime),
@@ -115,7 +117,7 @@ func (c *Client) FinishOrder(ctx context.Context, in FinishOrder) error {
 	return c.caller.call(ctx, actionFinishOrder, harmless, finishOrder{
 		identity:    c.identity(in.OrderID),
 		FinishState: string(in.State),
-		Msg:         cut(in.Message, maxMsg),
+		Msg:         text.Cut(in.Message, maxMsg),
 		FinishTime:  c.millis(in.FinishTime),
 	}, nil)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 // compose tells a person why: the failing rules that nobody ignored, in the
@@ -45,7 +46,7 @@ func join(parts []string, limit int) string {
 			rest = fmt.Sprintf("; and %d more", left)
 		}
 		if i == 0 {
-			next = cut(next, limit-len(rest))
+			next = text.Cut(next, limit-len(rest))
 		}
 		if len(next)+len(rest) > limit {
 			// Room for this suffix was kept when the part before was taken.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 // ForReleaseCheck returns the Config with which a release is checked before it
@@ -120,7 +121,7 @@ func (d releaseDomain) answer() ReleaseAnswer {
 	a.Verdict, a.Rules, a.Message = said.Verdict, said.Rules, said.Message
 	a.Unjudged = said.Unjudged || passed && unfinished
 	if a.Message == "" && (!passed || a.Unjudged) {
-		a.Message = cut(string(d.Verdict.Msg), maxMessage)
+		a.Message = text.Cut(string(d.Verdict.Msg), maxMessage)
 	}
 	return a
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 // TestRequestsAreAsTheProtocolSays compares what arrives with what the
@@ -96,7 +98,7 @@ func TestRequestsKeepTheServersLimits(t *testing.T) {
 	if got, _ := c.order(OpenOrder{OrderID: "o"}); got.ChangeTitle != "o" {
 		t.Errorf("a blank title is refused by the server: %+v", got)
 	}
-	if got := cut(long, maxMsg); len(got) != 16383 {
+	if got := text.Cut(long, maxMsg); len(got) != 16383 {
 		t.Errorf("%d bytes", len(got))
 	}
 }

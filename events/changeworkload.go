@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 // Verb says what became of a release: which of the changeworkload types an
@@ -118,8 +119,8 @@ func (d ChangeWorkload) Validate() error {
 }
 
 func (d ChangeWorkload) bounded(limit int) Data {
-	d.Message = cut(d.Message, limit)
-	d.User = cut(d.User, maxUser)
+	d.Message = text.Cut(d.Message, limit)
+	d.User = text.Cut(d.User, maxUser)
 	return d
 }
 

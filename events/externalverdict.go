@@ -1,6 +1,9 @@
 package events
 
-import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+import (
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
+)
 
 // ExternalVerdict is the data of TypeChangePodVerdict as a judge outside the
 // cluster posts it to the callback: it knows the server's ids and pods by
@@ -33,7 +36,7 @@ func (v ExternalVerdict) Validate() error {
 // that are not essential are left out where all of them would be too many, or
 // as the last means to fit: no outcome changes by that.
 func (v ExternalVerdict) bounded(limit int) ExternalVerdict {
-	v.Message = cut(v.Message, limit)
+	v.Message = text.Cut(v.Message, limit)
 	v.PodResults = boundedResults(v.PodResults, limit)
 	if limit == 0 || len(v.PodResults) > maxResults {
 		v.PodResults = essential(v.PodResults, v.Verdict)

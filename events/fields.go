@@ -56,18 +56,6 @@ func path(gvr schema.GroupVersionResource, namespace, name string) string {
 	return root + gvr.Version + "/namespaces/" + namespace + "/" + gvr.Resource + "/" + name
 }
 
-// cut returns s as valid UTF-8 of at most limit bytes, with whole characters.
-func cut(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
-}
-
 // plain says that a word can stand in an id and in a header as it is.
 func plain(word string) bool {
 	return word != "" && strings.IndexFunc(word, func(r rune) bool {

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 // OrderVerdict is the data of TypeOrderVerdict: what the server said of the
@@ -64,7 +65,7 @@ func (d OrderVerdict) Validate() error {
 func (d OrderVerdict) Inbox() v1alpha1.InboxVerdict {
 	return v1alpha1.InboxVerdict{
 		ID: d.ID(), NodeID: d.NodeID, Stage: d.Stage, Verdict: d.Verdict, Unjudged: d.Unjudged,
-		Message: cut(d.Message, MaxText), Time: d.Time,
+		Message: text.Cut(d.Message, MaxText), Time: d.Time,
 	}
 }
 
@@ -76,6 +77,6 @@ func (d OrderVerdict) said() ExternalVerdict {
 }
 
 func (d OrderVerdict) bounded(limit int) Data {
-	d.Message = cut(d.Message, limit)
+	d.Message = text.Cut(d.Message, limit)
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 // maxResults is how many results the inbox of a ChangeWorkload can hold.
@@ -23,7 +24,7 @@ func boundedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSumm
 			Pod:     r.Pod,
 			UID:     r.UID,
 			Verdict: r.Verdict,
-			Message: cut(r.Message, limit),
+			Message: text.Cut(r.Message, limit),
 		})
 	}
 	return out

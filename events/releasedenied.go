@@ -1,6 +1,10 @@
 package events
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/text"
+)
 
 // ReleaseDenied is the data of TypeReleaseDenied: an update of a suspended
 // workload, or a release that did not pass its check, was refused. Reason says
@@ -47,8 +51,8 @@ func (d ReleaseDenied) Validate() error {
 }
 
 func (d ReleaseDenied) bounded(limit int) Data {
-	d.Message = cut(d.Message, limit)
+	d.Message = text.Cut(d.Message, limit)
 	// Who it was stays, however long the message is.
-	d.User = cut(d.User, maxUser)
+	d.User = text.Cut(d.User, maxUser)
 	return d
 }

@@ -3,12 +3,12 @@ package submit
 import (
 	"errors"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 )
 
 // maxMessage is how many bytes a stored error message may have.
@@ -91,21 +91,10 @@ func serverError(err error, now time.Time) *v1alpha1.ServerError {
 	if refused(err) {
 		reason = v1alpha1.ReasonServerRefused
 	}
-	return &v1alpha1.ServerError{Reason: reason, Message: cut(err.Error(), maxMessage), Time: metav1.NewTime(now)}
+	return &v1alpha1.ServerError{Reason: reason, Message: text.Cut(err.Error(), maxMessage), Time: metav1.NewTime(now)}
 }
 
 func refused(err error) bool {
 	var result *altershield.ResultError
 	return errors.As(err, &result) && !altershield.MayHaveReached(err)
-}
-
-// cut returns s with at most limit bytes, ending at a rune border.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
 }

@@ -2,9 +2,9 @@ package verdict
 
 import (
 	"slices"
-	"unicode/utf8"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/text"
 	"github.com/breakwater-dev/breakwater/events"
 )
 
@@ -40,7 +40,7 @@ func mergeResults(pod *v1alpha1.ChangePod, said events.ChangePodVerdict) ([]v1al
 	if rankOfWord(said.Verdict) != rankFail {
 		return results, changed
 	}
-	message := cut(said.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
+	message := text.Cut(said.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
 	derived := 0
 	for _, info := range pod.Spec.PodInfos {
 		if derived == maxDerived {
@@ -80,15 +80,4 @@ func put(results *[]v1alpha1.PodSummary, info v1alpha1.PodSummary, word, message
 	}
 	(*results)[at] = info
 	return true
-}
-
-// cut returns s with at most limit bytes, ending at a rune border.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/apis/text"
 	"github.com/breakwater-dev/breakwater/reconciler/live"
 )
 
@@ -27,7 +28,7 @@ func recordOf(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 		Attempt:     s.Release.Attempt + 1,
 		Times:       cause.Times,
 		User:        cause.User,
-		Message:     message[:min(len(message), maxMessage)],
+		Message:     text.Cut(message, maxMessage),
 		Time:        metav1.NewTime(s.Now),
 	}
 }

@@ -1,0 +1,19 @@
+package rollback
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The API server would replace half a character, and a message that is one
+// byte too long by then is refused with the whole write.
+func TestTheMessageOfARecordEndsWithAWholeCharacter(t *testing.T) {
+	for extra := range 3 {
+		cause := Cause{Message: strings.Repeat("a", extra) + strings.Repeat("失", maxMessage)}
+		got := recordOf(Situation{}, cause, Target{Version: "good"}).Message
+		if !utf8.ValidString(got) || len(got) > maxMessage || len(got) < maxMessage-2 {
+			t.Errorf("%d bytes that end in %q", len(got), got[len(got)-4:])
+		}
+	}
+}
