@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
+	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	"knative.dev/pkg/configmap"
@@ -48,7 +49,14 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		// Facts of others stand in the same status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}
 	})
-	_, err = changeWorkloads.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
+	_, err = changeWorkloads.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: impl.Enqueue,
+		UpdateFunc: func(before, after any) {
+			if matters(before, after) {
+				impl.Enqueue(after)
+			}
+		},
+	})
 	must(err)
 	return impl
 }

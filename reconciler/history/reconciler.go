@@ -91,8 +91,8 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	return err
 }
 
-// due says whether anything can follow for a release: most updates of a
-// ChangeWorkload must not cost a call.
+// due says whether anything can follow for a release: most ChangeWorkloads must
+// not cost a call.
 func due(c *v1alpha1.ChangeWorkload) bool {
 	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.KeptAs == "" ||
 		c.Status.Phase == v1alpha1.WorkloadSuspend
