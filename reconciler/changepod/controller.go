@@ -59,12 +59,12 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 	if _, err := changePods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
 		logger.Panicw("watch ChangePods", "error", err)
 	}
-	// A ChangeWorkload whose order was not taken ends its batches; one whose
-	// order failed its check holds them until that is overruled.
+	// A ChangeWorkload whose order was not taken, or that a newer template ended,
+	// ends its batches; one whose order failed its check holds them until that is overruled.
 	if _, err := changeworkloadinformer.Get(ctx).Informer().AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
-			return ok && (orderFailed(c) || orderHeld(c))
+			return ok && (orderFailed(c) || superseded(c) || orderHeld(c))
 		},
 		Handler: controller.HandleAll(func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {

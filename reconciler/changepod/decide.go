@@ -31,6 +31,9 @@ type Input struct {
 	ServerConfigured bool
 	// OrderFailed: the server did not take the order of the release in time.
 	OrderFailed bool
+	// Superseded: the release ended when a newer template was applied, so function
+	// submit asks the server about none of its batches any more.
+	Superseded bool
 	// OrderHeld: the order as a whole failed its check, so no batch is started.
 	OrderHeld bool
 	// OrderSince is when the word about the order as a whole last changed; zero
@@ -123,6 +126,10 @@ func waitFor(in Input, s stageOf) Decision {
 	// A finish that met with no error counts as taken: its answer is written
 	// only when its verdict takes its time.
 	taken := answered || (s.stage == v1alpha1.StagePost && sub != nil && sub.Error == nil)
+	if in.Superseded && !taken {
+		return done(s.failed, v1alpha1.ReasonSuperseded,
+			"a newer template was applied before the server was asked about this stage", in.Now)
+	}
 	d := Decision{Phase: s.wait, Since: s.begun, Wake: s.stage}
 	switch {
 	case answered:

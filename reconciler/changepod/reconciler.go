@@ -98,7 +98,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
 		OrderFailed: orderFailed(owner), OrderHeld: orderHeld(owner), OrderSince: orderSince(owner),
-		Up: r.up(now), ChangePod: c,
+		Superseded: superseded(owner), Up: r.up(now), ChangePod: c,
 	})
 	again, err := r.wake(ctx, c, owner, d)
 	if err != nil {
@@ -194,6 +194,11 @@ func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1a
 func orderFailed(c *v1alpha1.ChangeWorkload) bool {
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused
+}
+
+// superseded says whether the release ended because a newer one began.
+func superseded(c *v1alpha1.ChangeWorkload) bool {
+	return c.Status.Phase == v1alpha1.WorkloadFailed && !orderFailed(c)
 }
 
 // orderHeld says whether the order as a whole failed its check.

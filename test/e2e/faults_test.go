@@ -8,7 +8,6 @@ import "testing"
 // operator that it replaces: those of docs/faults.md that no other test proves.
 // Each is named after the fault.
 func TestFaultsOfTheOriginal(t *testing.T) {
-	unproven(t)
 	e := newEnvironment(t)
 	configure(t, e)
 	oneByOne(t, e, []spec{

@@ -26,7 +26,6 @@ import (
 
 // Workloads of every kind are guarded alike. Nobody judges but people.
 func TestEveryKind(t *testing.T) {
-	unproven(t)
 	e := newEnvironment(t)
 	var specs []spec
 	for _, kind := range []workload.Kind{workload.StatefulSet, workload.DaemonSet} {

@@ -24,7 +24,6 @@ import (
 
 // The server is asked about a release before it is admitted.
 func TestTheReleaseCheck(t *testing.T) {
-	unproven(t)
 	e := newEnvironment(t)
 	configure(t, e)
 	oneByOne(t, e, []spec{

@@ -30,7 +30,6 @@ const anew = 15 * time.Second
 
 // Two controllers are at work, and one is enough.
 func TestTwoControllers(t *testing.T) {
-	unproven(t)
 	e := newEnvironment(t)
 	configure(t, e)
 	oneByOne(t, e, []spec{

@@ -43,7 +43,14 @@ func daemonSet(name string) string {
 // applyManifest applies a manifest with kubectl.
 func (n *namespace) applyManifest(t *testing.T, manifest string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	// Not t.TempDir: it is named after the test, and kubectl takes a comma in a
+	// path for the end of it.
+	dir, err := os.MkdirTemp("", "manifest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	file := filepath.Join(dir, "manifest.yaml")
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}

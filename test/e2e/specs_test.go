@@ -78,7 +78,6 @@ func TestWithAServer(t *testing.T) {
 
 // The order as a whole, batches, and what nobody judged.
 func TestTheOrder(t *testing.T) {
-	unproven(t)
 	e := newEnvironment(t)
 	configure(t, e)
 	sideBySide(t, e, []spec{

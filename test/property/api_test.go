@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -95,6 +97,22 @@ func copyOf(o object) object {
 	return o.DeepCopyObject().(object)
 }
 
+// redate gives what was stamped with the clock of this machine, as knative's
+// conditions are, the time of the world, which is months behind.
+func (a *api) redate(o object) {
+	r, ok := o.(duckv1.KRShaped)
+	if !ok {
+		return
+	}
+	now := a.clock.Now()
+	conditions := r.GetStatus().Conditions
+	for i := range conditions {
+		if t := &conditions[i].LastTransitionTime.Inner; t.Sub(now) > 30*24*time.Hour {
+			*t = metav1.NewTime(now)
+		}
+	}
+}
+
 // store writes an object; nil deletes it.
 func (a *api) store(by string, of id, next object) {
 	before := a.objects[of]
@@ -103,6 +121,7 @@ func (a *api) store(by string, of id, next object) {
 		delete(a.objects, of)
 		delete(a.applied, of)
 	} else {
+		a.redate(next)
 		next.SetResourceVersion(strconv.FormatInt(a.version, 10))
 		a.objects[of] = next
 	}

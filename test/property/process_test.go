@@ -247,14 +247,14 @@ func (p *process) wakeBatches(release string, now time.Time) {
 	}
 }
 
-// stopsBatches: the order was not taken, or failed its check.
+// stopsBatches: the order was not taken or failed its check, or a newer template came.
 func stopsBatches(c *v1alpha1.ChangeWorkload) bool {
 	if c == nil {
 		return false
 	}
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	outcome, _ := c.Status.OrderOutcome()
-	return outcome == v1alpha1.OutcomeFail || (cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused)
+	return c.Status.Phase == v1alpha1.WorkloadFailed || outcome == v1alpha1.OutcomeFail || (cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused)
 }
 
 func (p *process) informer(resource string) *informer {
