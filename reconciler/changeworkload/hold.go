@@ -14,20 +14,15 @@ import (
 // them when the workload has become another version meanwhile: what we do never
 // meets a newer template.
 
-// holdPatch suspends the workload and, if a roll-out is in progress, stops it.
-// What was there before is recorded, and only that is undone.
-func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
+// holdOperations suspend the workload and, if a roll-out is in progress, stop
+// it. What was there before is recorded, and only that is undone.
+func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]workload.Operation, error) {
 	hold := recordOf(w, c.Spec.Attempt)
 	record, err := json.Marshal(hold)
 	if err != nil {
 		return nil, fmt.Errorf("record the hold: %w", err)
 	}
-	ops := sameRelease(w, c)
-	if w.HoldValue != nil {
-		// Else what somebody writes at this moment would be lost.
-		ops = append(ops, workload.Operation{Op: "test", Path: workload.Pointer(w.Kind.Hold.Path...), Value: w.HoldValue})
-	}
-	ops = append(ops,
+	ops := append(sameRelease(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed},
 		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(record)},
@@ -35,7 +30,7 @@ func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) 
 	if w.InProgress {
 		ops = append(ops, w.Stop()...)
 	}
-	return json.Marshal(ops)
+	return ops, nil
 }
 
 // recordOf is what a hold of an attempt replaces.
@@ -57,8 +52,8 @@ func recordOf(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	return hold
 }
 
-// resumePatch ends the suspension and undoes what holdPatch did.
-func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+// resumeOperations end the suspension and undo what holdOperations did.
+func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
 	ops := append(sameRelease(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
 	hold := v1alpha1.HoldOf(w.Annotations)
@@ -73,7 +68,7 @@ func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, erro
 	if hold != nil {
 		ops = append(ops, w.Resume(hold.Former)...)
 	}
-	return json.Marshal(ops)
+	return ops
 }
 
 // freezeOf is what somebody else had suspended the workload with before its

@@ -20,7 +20,7 @@ import (
 func rolling() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "a", UID: "u", Generation: 3,
+			Name: "a", UID: "u", ResourceVersion: "7", Generation: 3,
 			Labels:      map[string]string{v1alpha1.VersionKey: "v"},
 			Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
 		},
@@ -61,6 +61,14 @@ func applied(t *testing.T, d *appsv1.Deployment, patch []byte, err error) (*apps
 		t.Fatal(err)
 	}
 	return &out, nil
+}
+
+func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
+	return unlessChanged(w, ActionHold, Input{ChangeWorkload: c, Now: now})
+}
+
+func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+	return unlessChanged(w, ActionResume, Input{ChangeWorkload: c})
 }
 
 func TestAHoldIsUndoneToTheLetter(t *testing.T) {
@@ -148,7 +156,7 @@ func TestAHoldOfEveryKind(t *testing.T) {
 			`{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := `{"metadata":{"uid":"u","labels":{"` + v1alpha1.VersionKey + `":"v"},"annotations":{"` + v1alpha1.VersionKey + `":"v","` + v1alpha1.AttemptAnnotation + `":"2"}},` +
+			before := `{"metadata":{"uid":"u","resourceVersion":"7","labels":{"` + v1alpha1.VersionKey + `":"v"},"annotations":{"` + v1alpha1.VersionKey + `":"v","` + v1alpha1.AttemptAnnotation + `":"2"}},` +
 				`"spec":{"replicas":3,"updateStrategy":` + tc.strategy + `},"status":` + tc.status + `}`
 			patch, err := holdPatch(readWorkload(t, tc.kind, before), attempt(2), time.Unix(1700000000, 0))
 			held := patchJSON(t, before, patch, err)

@@ -11,6 +11,7 @@ package changeworkload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -91,7 +92,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	d := Decide(in)
 
 	// First what stops harm, then what is only told.
-	if err := r.act(ctx, w, c, d.Action, in.Now); isStale(err) {
+	if err := r.act(ctx, in, w, d.Action); isStale(err) {
 		return controller.NewRequeueAfter(retryMoved)
 	} else if err != nil {
 		return err
@@ -161,26 +162,23 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 }
 
 // act changes the workload.
-func (r *Reconciler) act(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action, now time.Time) error {
-	var patch []byte
-	var err error
+func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, action Action) error {
+	c := in.ChangeWorkload
 	switch action {
 	case ActionNone:
 		return nil
-	case ActionHold:
-		patch, err = holdPatch(w, c, now)
-	case ActionResume:
-		patch, err = resumePatch(w, c)
+	case ActionHold, ActionResume:
+		if err := r.confirm(ctx, in, w, action); err != nil {
+			return err
+		}
 	case ActionProcessed:
-		patch, err = processedPatch(w, c)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name, types.JSONPatchType, patch,
-		metav1.PatchOptions{FieldManager: fieldManager})
-	if err != nil {
-		return fmt.Errorf("%s %s %s/%s: %w", action, w.Kind.Kind, w.Namespace, w.Name, err)
+		patch, err := processedPatch(w, c)
+		if err != nil {
+			return err
+		}
+		if err := r.patch(ctx, w, action, patch); err != nil {
+			return err
+		}
 	}
 	logging.FromContext(ctx).Infow("workload", "action", action)
 	announceAction(ctx, w, c, action)
@@ -244,5 +242,5 @@ func (r *Reconciler) record(ctx context.Context, in Input, d Decision, w *worklo
 // isStale says whether a write failed because the cache was behind: the
 // workload is another version by now, or the ChangePod exists.
 func isStale(err error) bool {
-	return apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
+	return errors.Is(err, errBehind) || apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
 }

@@ -1,8 +1,8 @@
-//go:build property
-
 package property
 
 import (
+	"time"
+
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,6 +28,8 @@ type history struct {
 	said map[types.UID]map[string]string
 	// wasDown: the judge was away for some time, so an order may have been late.
 	wasDown bool
+	// quietSince is when the drain began: nothing is lost any more.
+	quietSince time.Time
 }
 
 type promise struct {

@@ -1,5 +1,3 @@
-//go:build property
-
 package property
 
 import (

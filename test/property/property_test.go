@@ -1,5 +1,3 @@
-//go:build property
-
 package property
 
 import (
@@ -144,6 +142,7 @@ func (w *world) scale() bool {
 func (w *world) drain() {
 	w.quiet, w.dieIn, w.judge.down = true, 0, false
 	began := w.clock.Now()
+	w.quietSince = began
 	for steps := 0; ; steps++ {
 		if w.kubernetesStep() || w.see() || w.deliverSome() || w.deliverMail() || w.reconcileSome() {
 			if steps > 20000 {
