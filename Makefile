@@ -36,8 +36,8 @@ apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; O
 install: apply
 	@hack/wait-ready.sh
 
-test: ## Lint, verify, unit and end-to-end tests, with a summary.
-	@hack/test.sh lint verify test-unit test-cluster test-e2e
+test: ## Lint, verify, unit, end-to-end and chaos tests, with a summary.
+	@hack/test.sh lint verify test-unit test-cluster test-e2e test-chaos
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/gotest.sh unit -race ./...

@@ -107,6 +107,9 @@ func Decide(in Input) Decision {
 			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
 				"a newer template was applied before this version was judged to its end"
 		}
+		if newer && c.Status.Phase == v1alpha1.WorkloadSuccess {
+			d.condemn(c)
+		}
 		return d
 	case len(d.Tally.Failed) > 0:
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, d.Tally.failure()
@@ -178,6 +181,18 @@ func Decide(in Input) Decision {
 		d.Action = ActionResume
 	}
 	return d
+}
+
+// condemn ends the success of a version that was replaced since and failed
+// later: it is none to go back to any more.
+func (d *Decision) condemn(c *v1alpha1.ChangeWorkload) {
+	outcome, detail := c.Status.OrderOutcome()
+	switch {
+	case len(d.Tally.Failed) > 0:
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, d.Tally.failure()
+	case outcome == v1alpha1.OutcomeFail:
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderFailed, "the order as a whole failed its check: "+detail
+	}
 }
 
 // atTheEnd decides a release all of whose pods passed: the order as a whole

@@ -48,13 +48,14 @@ const (
 //
 // A version is good when it succeeded with pods; a baseline, which nobody
 // judged, when all of its pods are available. A version that failed its check
-// is bad, also if it succeeded before.
+// is bad, also if it succeeded before, and also when it is not the current one
+// any more.
 func Decide(in Input) Decision {
 	switch {
+	case in.Reason == v1alpha1.ReasonCheckFailed, in.Reason == v1alpha1.ReasonOrderFailed:
+		return Forget
 	case !in.Current:
 		return Leave
-	case in.Phase == v1alpha1.WorkloadSuspend && in.Reason == v1alpha1.ReasonCheckFailed:
-		return Forget
 	case in.Phase != v1alpha1.WorkloadSuccess || in.Kept || !in.Stamped:
 		return Leave
 	case in.Attempt == 0 && (!in.Complete || in.Replicas == 0):

@@ -39,6 +39,12 @@ func TestDecide(t *testing.T) {
 			but(func(in *Input) {
 				in.Phase, in.Reason, in.Kept = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
 			}), Forget},
+		"also one that is not the current any more": {
+			but(func(in *Input) {
+				in.Current, in.Phase, in.Reason, in.Kept = false, v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, true
+			}), Forget},
+		"also one whose order failed as a whole": {
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderFailed }), Forget},
 		"a version that nobody judged is not forgotten": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderRefused }), Leave},
 		"a version whose fail was lost is not forgotten anew": {

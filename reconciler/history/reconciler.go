@@ -95,7 +95,8 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 // not cost a call.
 func due(c *v1alpha1.ChangeWorkload) bool {
 	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.KeptAs == "" ||
-		c.Status.Phase == v1alpha1.WorkloadSuspend
+		c.Status.Phase == v1alpha1.WorkloadSuspend ||
+		c.Status.Phase == v1alpha1.WorkloadFailed && c.Status.KeptAs != ""
 }
 
 func gather(c *v1alpha1.ChangeWorkload, w *live.Workload) Input {
@@ -174,7 +175,8 @@ func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *
 	if err != nil {
 		return err
 	}
-	if k, ok := history.Find(kept, w.Release.Version); ok {
+	// A later attempt at the version may have succeeded.
+	if k, ok := history.Find(kept, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
 		if err := r.remove(ctx, w, k, "forget"); err != nil {
 			return err
 		}
