@@ -18,6 +18,10 @@ const (
 	GuardedLabel = "policy.breakwater.dev/guarded"
 	// GuardedValue is the one value of GuardedLabel.
 	GuardedValue = "true"
+	// ClosedAnnotation on a PodDeletionFlowControl is the time, RFC 3339, at
+	// which a person closed the breaker: what was let through before does not
+	// count any more.
+	ClosedAnnotation = "policy.breakwater.dev/closed"
 	// NoProtectAnnotation, with the value "true", exempts a pod from budgets.
 	// Setting it on a running pod is itself judged by them.
 	NoProtectAnnotation = "pub.kruise.io/no-protect"

@@ -56,6 +56,8 @@ type PodDeletionFlowControlSpec struct {
 type LimitRule struct {
 	// Interval is the length of the window: a Go duration, or days (1d). From 10s to 30d.
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+d)?([0-9]+(\.[0-9]*)?(h|m|s|ms))*$`
+	// +kubebuilder:validation:MinLength=2
 	Interval string `json:"interval"`
 	// Limit is how many deletions no window of that length exceeds.
 	// +kubebuilder:validation:Minimum=0
@@ -72,14 +74,18 @@ type PodDeletionFlowControlStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Buckets []DeletionBucket `json:"buckets,omitempty"`
-	// Newest are the pods of the newest bucket: an admission that is repeated
-	// counts once.
+	// Newest are the pods and namespaces of the newest bucket: an admission that
+	// is repeated counts once.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
 	Newest []types.UID `json:"newest,omitempty"`
 	// CommittedTime is the time of the last decision that was committed.
 	// +optional
 	CommittedTime *metav1.MicroTime `json:"committedTime,omitempty"`
+	// Shares say whose deletions were let through lately.
+	// +optional
+	Shares *DeletionShares `json:"shares,omitempty"`
 	// Deleted is how many deletions the longest window holds.
 	// +optional
 	Deleted int64 `json:"deleted,omitempty"`
@@ -90,10 +96,48 @@ type PodDeletionFlowControlStatus struct {
 
 // DeletionBucket counts the deletions of a part of a window.
 type DeletionBucket struct {
-	// Start is when the bucket began, in unix seconds.
+	// Start is the second of the first of them, in unix seconds.
 	Start int64 `json:"start"`
+	// End is the second after that of the last.
+	End int64 `json:"end"`
 	// Count is how many deletions were let through in it.
 	Count int64 `json:"count"`
+}
+
+// DeletionShares tell accident from intent. What is older than the shortest
+// interval weighs half, and half again after the next one.
+type DeletionShares struct {
+	// Since is when they were halved last.
+	Since metav1.Time `json:"since"`
+	// Total is how many deletions they are of.
+	Total int64 `json:"total"`
+	// Evictions is how many of them were evictions.
+	// +optional
+	Evictions int64 `json:"evictions,omitempty"`
+	// Users are whom the API server knew as the authors; most first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Users []DeletionShare `json:"users,omitempty"`
+	// Owners are the topmost known controllers of the pods, as Kind
+	// namespace/name; most first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Owners []DeletionShare `json:"owners,omitempty"`
+	// Namespaces are those of the pods; most first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Namespaces []DeletionShare `json:"namespaces,omitempty"`
+}
+
+// DeletionShare is how many deletions one of them had; rather too many than
+// too few, where there are more names than are kept.
+type DeletionShare struct {
+	// +kubebuilder:validation:MaxLength=512
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
 }
 
 // +kubebuilder:object:root=true
