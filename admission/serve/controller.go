@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/history"
 	"github.com/breakwater-dev/breakwater/admission/kinds"
+	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/admission/version"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
@@ -49,7 +50,7 @@ const (
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
-func NewController(ready *Readiness) injection.ControllerConstructor {
+func NewController(ready *process.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		books, queue := newBookkeeper(ctx)
 		known, err := kinds.NewStore(cmw, otel.Meter(meterName), books.remembered, books.wake)
@@ -61,8 +62,8 @@ func NewController(ready *Readiness) injection.ControllerConstructor {
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
 		}
-		ready.watch(books.Secrets, books.Secret)
-		return queue(server{books.Reconciler, mux, ctx.Done()})
+		ready.Watch(books.Secrets, books.Secret)
+		return queue(process.Server{Reconciler: books.Reconciler, Mux: mux, Ending: ctx.Done()})
 	}
 }
 

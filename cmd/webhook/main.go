@@ -11,6 +11,7 @@ import (
 	"knative.dev/pkg/webhook"
 	"knative.dev/pkg/webhook/certificates"
 
+	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/admission/serve"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 func main() {
-	ready := &serve.Readiness{}
+	ready := &process.Readiness{}
 	ctx := signals.NewContext()
 	ctx = injection.AddReadiness(ctx, ready.Handler(ctx))
 	ctx = webhook.WithOptions(ctx, webhook.Options{
@@ -32,6 +33,6 @@ func main() {
 		Port:        webhook.PortFromEnv(defaultPort),
 		GracePeriod: quiet,
 	})
-	injection.Default.RegisterInformerFactory(serve.OneSecret(serve.SecretName))
+	injection.Default.RegisterInformerFactory(process.OneSecret(serve.SecretName))
 	sharedmain.MainWithContext(ctx, component, certificates.NewController, serve.NewController(ready))
 }

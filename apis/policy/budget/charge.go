@@ -22,6 +22,8 @@ type Pod struct {
 type Charge struct {
 	Operation v1alpha1.PodOperation
 	Pods      []Pod
+	// Generation is that of the budget by which the pods were chosen.
+	Generation int64
 	// Return gives back what the same charge without it took.
 	Return bool
 	// Try decides and takes nothing: a dry run.
@@ -30,8 +32,10 @@ type Charge struct {
 
 // Verdict is the answer to a Charge.
 type Verdict struct {
-	// Allowed: it was charged, or cost nothing, or was given back.
-	Allowed bool
+	// Passes: it was charged, or cost nothing, or was given back.
+	Passes bool
+	// Outdated: the budget is another than that by which the pods were chosen.
+	Outdated bool
 	// Unsynced: the budget was not yet computed as it stands.
 	Unsynced bool
 	// Needed is how many available pods the request would have taken.
@@ -84,9 +88,12 @@ func newLedger(b *v1alpha1.PodUnavailableBudget) *ledger {
 func (l *ledger) decide(c Charge) Verdict {
 	if c.Return {
 		l.giveBack(c)
-		return Verdict{Allowed: true}
+		return Verdict{Passes: true}
 	}
 	v := Verdict{Numbers: l.numbers()}
+	if v.Outdated = c.Generation != l.budget.Generation; v.Outdated {
+		return v
+	}
 	if l.budget.Status.ObservedGeneration != l.budget.Generation {
 		v.Unsynced = true
 		return v
@@ -106,7 +113,7 @@ func (l *ledger) decide(c Charge) Verdict {
 	if l.budget.Spec.ProtectNotReady && v.Needed == 0 && !l.allCharged(fresh) {
 		enough = l.allowed > 0
 	}
-	if v.Allowed = enough; !enough || c.Try {
+	if v.Passes = enough; !enough || c.Try {
 		return v
 	}
 	for _, p := range fresh {

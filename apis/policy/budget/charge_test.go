@@ -28,7 +28,7 @@ func of(names ...string) (pods []Pod) {
 }
 
 func charge(op v1alpha1.PodOperation, names ...string) Charge {
-	return Charge{Operation: op, Pods: of(names...)}
+	return Charge{Operation: op, Pods: of(names...), Generation: 1}
 }
 
 func budgetWith(allowed int32) *v1alpha1.PodUnavailableBudget {
@@ -88,8 +88,8 @@ func TestCharges(t *testing.T) {
 				next = b
 			}
 			for i, v := range verdicts {
-				if v.Allowed != tc.want[i] {
-					t.Errorf("charge %d: allowed %v", i, v.Allowed)
+				if v.Passes != tc.want[i] {
+					t.Errorf("charge %d: allowed %v", i, v.Passes)
 				}
 			}
 			if next.Status.UnavailableAllowed != tc.left {
@@ -116,14 +116,24 @@ func same[K ~string](t *testing.T, what string, got map[K]string, names []string
 func TestABudgetThatIsNotComputedAllowsNothing(t *testing.T) {
 	b := budgetWith(5)
 	b.Generation = 2
-	next, verdicts := Settle(b, []Charge{charge(del, "a"), try(charge(del, "b"))})
-	if next != nil || verdicts[0].Allowed || !verdicts[0].Unsynced || verdicts[1].Allowed || !verdicts[1].Unsynced {
+	a, other := charge(del, "a"), try(charge(del, "b"))
+	a.Generation, other.Generation = 2, 2
+	next, verdicts := Settle(b, []Charge{a, other})
+	if next != nil || verdicts[0].Passes || !verdicts[0].Unsynced || verdicts[1].Passes || !verdicts[1].Unsynced {
 		t.Errorf("got %+v", verdicts)
 	}
 	// But what was charged can be given back.
 	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
 	if next, _ := Settle(b, []Charge{back(charge(del, "a"))}); next == nil || len(next.Status.DeletedPods) != 0 {
 		t.Errorf("not given back: %+v", next)
+	}
+}
+
+func TestPodsThatWereChosenByAnotherBudgetAreChosenAgain(t *testing.T) {
+	b := budgetWith(5)
+	b.Generation, b.Status.ObservedGeneration = 2, 2
+	if next, verdicts := Settle(b, []Charge{charge(del, "a")}); next != nil || verdicts[0].Passes || !verdicts[0].Outdated {
+		t.Errorf("got %+v", verdicts)
 	}
 }
 
@@ -134,7 +144,7 @@ func TestPodsThatAreNotReadyCanBeProtectedToo(t *testing.T) {
 		b := budgetWith(allowed)
 		b.Spec.ProtectNotReady = true
 		next, verdicts := Settle(b, []Charge{broken})
-		if verdicts[0].Allowed != want || next != nil {
+		if verdicts[0].Passes != want || next != nil {
 			t.Errorf("%d allowed: %+v", allowed, verdicts[0])
 		}
 	}

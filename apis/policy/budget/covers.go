@@ -58,7 +58,7 @@ func ScopeOf(b *v1alpha1.PodUnavailableBudget) (Scope, error) {
 	if b.Spec.Selector == nil {
 		return s, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector.LabelSelector())
 	if err != nil {
 		return s, fmt.Errorf("selector of PodUnavailableBudget %s/%s: %w", b.Namespace, b.Name, err)
 	}

@@ -12,7 +12,7 @@ import (
 func TestWhichPodsABudgetCovers(t *testing.T) {
 	web := Chain{{Group: "apps", Kind: "ReplicaSet", Name: "web-1"}, {Group: "apps", Kind: "Deployment", Name: "web"}}
 	clones := Chain{{Group: "apps.kruise.io", Kind: "CloneSet", Name: "web"}}
-	selecting := func(s metav1.LabelSelector) v1alpha1.PodUnavailableBudgetSpec {
+	selecting := func(s v1alpha1.PodSelector) v1alpha1.PodUnavailableBudgetSpec {
 		return v1alpha1.PodUnavailableBudgetSpec{Selector: &s}
 	}
 	target := func(apiVersion, kind, name string) v1alpha1.PodUnavailableBudgetSpec {
@@ -24,11 +24,11 @@ func TestWhichPodsABudgetCovers(t *testing.T) {
 		chain Chain
 		want  bool
 	}{
-		{"a selector that matches", selecting(metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}), nil, true},
-		{"a selector that does not", selecting(metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}), nil, false},
-		{"an expression that matches", selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{"a selector that matches", selecting(v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}}), nil, true},
+		{"a selector that does not", selecting(v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "db"}}), nil, false},
+		{"an expression that matches", selecting(v1alpha1.PodSelector{MatchExpressions: []v1alpha1.PodSelectorRequirement{
 			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}), nil, true},
-		{"an empty selector selects all", selecting(metav1.LabelSelector{}), nil, true},
+		{"an empty selector selects all", selecting(v1alpha1.PodSelector{}), nil, true},
 		{"no selector selects none", v1alpha1.PodUnavailableBudgetSpec{}, web, false},
 
 		{"the Deployment", target("apps/v1", "Deployment", "web"), web, true},

@@ -56,7 +56,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, seen Seen) Derivation {
 		}
 	}
 	for name, value := range d.Unavailable {
-		switch e := ParseEntry(value); fateOfChanged(pods[e.UID], e, seen) {
+		switch e := ParseEntry(value); fateOfChanged(pods[e.UID], name, e, seen) {
 		case returned:
 			d.Returned++
 			fallthrough
@@ -95,7 +95,7 @@ func fateOfDeleted(p *corev1.Pod, uid types.UID, charged string, seen Seen) fate
 	switch {
 	case p == nil && seen.Exists(uid):
 		return settled // it is not covered any more
-	case p == nil && since(seen.ResourceVersion, charged):
+	case p == nil && (Since(seen.ResourceVersion, charged) || seen.Expired(DeletedKey(uid, charged))):
 		return settled
 	case p == nil:
 		return kept
@@ -110,15 +110,16 @@ func fateOfDeleted(p *corev1.Pod, uid types.UID, charged string, seen Seen) fate
 
 // fateOfChanged judges the charge of a change in place: the pod becomes
 // unavailable some time after it was written, or not at all.
-func fateOfChanged(p *corev1.Pod, e Entry, seen Seen) fate {
+func fateOfChanged(p *corev1.Pod, name string, e Entry, seen Seen) fate {
+	expired := seen.Expired(ChangedKey(name, e))
 	switch {
-	case p == nil && (seen.Exists(e.UID) || since(seen.ResourceVersion, e.ResourceVersion)):
+	case p == nil && (expired || seen.Exists(e.UID) || Since(seen.ResourceVersion, e.ResourceVersion)):
 		return settled
 	case p == nil:
 		return kept
-	case !Counts(p) && p.ResourceVersion != e.ResourceVersion && since(p.ResourceVersion, e.ResourceVersion):
+	case !Counts(p) && p.ResourceVersion != e.ResourceVersion && Since(p.ResourceVersion, e.ResourceVersion):
 		return settled
-	case seen.Expired(ChangedKey(p.Name, e)):
+	case expired:
 		return returned
 	}
 	return kept
@@ -130,8 +131,8 @@ func DeletedKey(uid types.UID, rv string) string { return string(uid) + "@" + rv
 // ChangedKey: see DeletedKey.
 func ChangedKey(name string, e Entry) string { return name + "/" + e.String() }
 
-// since says whether a is b or after it. What cannot be compared is not.
-func since(a, b string) bool {
+// Since says whether a is b or after it. What cannot be compared is not.
+func Since(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0
 }

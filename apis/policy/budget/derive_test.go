@@ -38,6 +38,7 @@ func TestWhatBecomesOfACharge(t *testing.T) {
 		{name: "deleted, gone", deleted: "5", cache: "9", current: 2},
 		{name: "deleted, not in a cache that is older", deleted: "12", cache: "9", kept: true, current: 2},
 		{name: "deleted, the cache has not begun", deleted: "5", cache: "", kept: true, current: 2},
+		{name: "deleted, not in an older cache for so long", deleted: "12", cache: "9", expired: true, current: 2},
 		{name: "deleted, not covered any more", deleted: "5", cache: "4", elsewhere: true, current: 2},
 		{name: "deleted, merely not ready", pod: unready(pod("a", "6")), deleted: "5", cache: "9", kept: true, current: 2},
 		{name: "deleted, nothing became of it", pod: pod("a", "5"), deleted: "5", cache: "9", expired: true, current: 3, returned: 1},

@@ -11,6 +11,9 @@ const (
 	// BudgetGuarding is True when every replica of the webhook is known to judge
 	// by this budget.
 	BudgetGuarding apis.ConditionType = "Guarding"
+	// BudgetSynced is True when the numbers are those of the budget as it stands.
+	// Until then everything is refused.
+	BudgetSynced apis.ConditionType = "Synced"
 )
 
 // Conditions of a PodDeletionFlowControl.
@@ -20,7 +23,7 @@ const (
 )
 
 var (
-	budgetConditions      = apis.NewLivingConditionSet(BudgetGuarding)
+	budgetConditions      = apis.NewLivingConditionSet(BudgetGuarding, BudgetSynced)
 	flowControlConditions = apis.NewLivingConditionSet()
 )
 

@@ -29,3 +29,7 @@ const (
 	// a pod unavailable.
 	UnavailablePrefix = "unavailable-pod.kruise.io/"
 )
+
+// ProbeAnnotation is on the dry run by which the controller asks every replica
+// of the webhook whether it knows a budget; its value tells probes apart.
+const ProbeAnnotation = "policy.breakwater.dev/probe"

@@ -38,7 +38,7 @@ type PodUnavailableBudget struct {
 type PodUnavailableBudgetSpec struct {
 	// Selector selects pods of the budget's namespace. An empty one selects all.
 	// +optional
-	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	Selector *PodSelector `json:"selector,omitempty"`
 	// TargetRef is the workload whose pods are meant.
 	// +optional
 	TargetRef *TargetRef `json:"targetRef,omitempty"`
@@ -88,6 +88,40 @@ const (
 	OperationRestart PodOperation = "RESTART"
 )
 
+// PodSelector is a label selector that knows a common mistake.
+type PodSelector struct {
+	// MatchLabels are labels that a pod has to have.
+	// +optional
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	// MatchExpressions have to be met too.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	MatchExpressions []PodSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// PodSelectorRequirement is one expression of a selector.
+// +kubebuilder:validation:XValidation:rule="!has(self.value)",fieldPath=".values",message="the field is called values and is a list: write values: [...] instead of value"
+// +kubebuilder:validation:XValidation:rule="(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0) || has(self.value)",fieldPath=".values",message="values are needed with the operators In and NotIn, and with no other"
+type PodSelectorRequirement struct {
+	// Key is that of the label.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+	// Operator relates the label to the values.
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+	Operator metav1.LabelSelectorOperator `json:"operator"`
+	// Values are what In and NotIn compare with.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Values []string `json:"values,omitempty"`
+	// Value is a mistake for values, and is always refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Value string `json:"value,omitempty"`
+}
+
 // TargetRef names a workload of the budget's namespace.
 type TargetRef struct {
 	// APIVersion is the workload's group, with or without a version.
@@ -113,7 +147,8 @@ type PodUnavailableBudgetStatus struct {
 	// +optional
 	DeletedPods map[types.UID]string `json:"deletedPods,omitempty"`
 	// UnavailablePods are pods whose change in place was let through and that
-	// are not yet seen to be unavailable: name to resourceVersion.
+	// are not yet seen to be unavailable: name to resourceVersion and, after a
+	// slash, UID.
 	// +optional
 	UnavailablePods map[string]string `json:"unavailablePods,omitempty"`
 	// UnavailableAllowed is how many more available pods may become unavailable now.
@@ -124,6 +159,10 @@ type PodUnavailableBudgetStatus struct {
 	DesiredAvailable int32 `json:"desiredAvailable"`
 	// TotalReplicas is how many pods the owners want.
 	TotalReplicas int32 `json:"totalReplicas"`
+	// PodsResourceVersion is how far the watch of pods was when the numbers were
+	// computed: who sees less must not compute them anew.
+	// +optional
+	PodsResourceVersion string `json:"podsResourceVersion,omitempty"`
 }
 
 // +kubebuilder:object:root=true

@@ -1,4 +1,4 @@
-package serve
+package process
 
 import (
 	"net/http"
@@ -18,7 +18,7 @@ func TestAProcessThatEndsAnswersAndSendsConnectionsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	ending := make(chan struct{})
-	s := server{nil, mux, ending}
+	s := Server{nil, mux, ending}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Admit(apis.WithHTTPRequest(r.Context(), r), &admissionv1.AdmissionRequest{}) == nil {
 			w.WriteHeader(http.StatusInternalServerError)

@@ -1,4 +1,4 @@
-package serve
+package process
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func TestReadiness(t *testing.T) {
 			}
 			r := &Readiness{}
 			if !tc.unwired {
-				r.watch(corelisters.NewSecretLister(index), "certs")
+				r.Watch(corelisters.NewSecretLister(index), "certs")
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -1,4 +1,6 @@
-package serve
+// Package process is what the processes that serve webhooks have in common:
+// when they are ready, how they end, and which Secret they read.
+package process
 
 import (
 	"context"
@@ -35,7 +37,8 @@ func (r *Readiness) Handler(ctx context.Context) http.HandlerFunc {
 	}
 }
 
-func (r *Readiness) watch(secrets corelisters.SecretLister, name string) {
+// Watch has the readiness follow the Secret with the certificate.
+func (r *Readiness) Watch(secrets corelisters.SecretLister, name string) {
 	usable := func() bool {
 		s, err := secrets.Secrets(v1alpha1.SystemNamespace).Get(name)
 		if err != nil {

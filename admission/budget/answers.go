@@ -1,0 +1,119 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// Decisions: what answers are counted as.
+const (
+	// DecisionUncovered: no budget covers the pods.
+	DecisionUncovered = "Uncovered"
+	// DecisionFree: the request takes nothing that a budget counts on.
+	DecisionFree = "Free"
+	// DecisionCharged: it was charged and let through.
+	DecisionCharged = "Charged"
+	// DecisionRefused: it did not fit.
+	DecisionRefused = "Refused"
+	// DecisionShadow: it did not fit, and was let through in shadow mode.
+	DecisionShadow = "WouldRefuse"
+	// DecisionUnsynced: the budget was not computed yet.
+	DecisionUnsynced = "Unsynced"
+	// DecisionLate: it could not be decided in time.
+	DecisionLate = "Late"
+	// DecisionDisruption: a PodDisruptionBudget will refuse the eviction.
+	DecisionDisruption = "DisruptionBudget"
+	// DecisionProbe: the controller asked whether we know a budget.
+	DecisionProbe = "Probe"
+)
+
+// Causes in the details of a refusal.
+const (
+	causeBudget     metav1.CauseType = "PodUnavailableBudget"
+	causeUnsynced   metav1.CauseType = "PodUnavailableBudgetNotComputed"
+	causeDisruption metav1.CauseType = "DisruptionBudget"
+)
+
+// refused says no. An eviction is answered as kubectl drain expects it: then it
+// waits. Neither answer carries a time to wait: client-go would park the worker
+// of a controller for as long.
+func refused(a *Action, b *v1alpha1.PodUnavailableBudget, v budget.Verdict) admission.Answer {
+	state := fmt.Sprintf("%d of %d are available and %d have to be", v.Current, v.Total, v.Desired)
+	message := fmt.Sprintf("%s of %s is refused by PodUnavailableBudget %s: it needs %d, and %d more of its pods may become unavailable now (%s). "+
+		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
+		a.Operation, a.Subject, b.Name, max(v.Needed, 1), v.Allowed, state, b.Namespace, b.Name, fieldOf(b))
+	return admission.Deny(DecisionRefused, withDetails(a, b.Name, message, metav1.StatusCause{
+		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", v.Allowed, max(v.Needed, 1), state),
+	}))
+}
+
+func fieldOf(b *v1alpha1.PodUnavailableBudget) string {
+	if b.Spec.MinAvailable != nil {
+		return "what may be unavailable by lowering its spec.minAvailable (" + b.Spec.MinAvailable.String() + ")"
+	}
+	if b.Spec.MaxUnavailable != nil {
+		return "its spec.maxUnavailable (" + b.Spec.MaxUnavailable.String() + ")"
+	}
+	return "its spec.maxUnavailable"
+}
+
+func withDetails(a *Action, name, message string, cause metav1.StatusCause) metav1.Status {
+	status := metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Details: &metav1.StatusDetails{
+			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", Causes: []metav1.StatusCause{cause},
+		},
+	}
+	if a.Operation == v1alpha1.OperationEvict {
+		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+	}
+	return status
+}
+
+// disrupted says what the API server would say itself, without a charge.
+func disrupted(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
+	message := fmt.Sprintf("%s of %s would violate PodDisruptionBudget %s: it allows 0 disruptions now (%d healthy, %d needed)",
+		a.Operation, a.Subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
+	status := withDetails(a, pdb.Name, message, metav1.StatusCause{Type: causeDisruption, Message: message})
+	status.Details.Group, status.Details.Kind = "policy", "poddisruptionbudgets"
+	return admission.Deny(DecisionDisruption, status)
+}
+
+// unsynced asks to try again: the controller has not seen the budget yet.
+func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
+	message := fmt.Sprintf("PodUnavailableBudget %s is not computed yet for its generation %d, and until it is nothing that it covers is let through: try again. "+
+		"If it stays so, look at Deployment protection-controller", b.Name, b.Generation)
+	return again(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
+}
+
+// undecided asks to try again: it could not be found out, or not in time.
+func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
+	name := ""
+	if b != nil {
+		name = b.Name
+	}
+	decision := admission.DecisionError
+	if errors.Is(err, groupcommit.ErrLate) || errors.Is(err, groupcommit.ErrFull) {
+		decision = DecisionLate
+	}
+	message := "it could not be decided whether a PodUnavailableBudget allows this, so it is not let through: try again. " + err.Error()
+	return again(decision, name, message, metav1.StatusCause{Type: causeBudget, Message: err.Error()})
+}
+
+func again(decision, name, message string, cause metav1.StatusCause) admission.Answer {
+	return admission.Deny(decision, metav1.Status{
+		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
+		Details: &metav1.StatusDetails{
+			Name: name, Group: v1alpha1.GroupName, Kind: "podunavailablebudgets", RetryAfterSeconds: 1, Causes: []metav1.StatusCause{cause},
+		},
+	})
+}

@@ -1,0 +1,106 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// ObjectWebhook is asked about PodUnavailableBudgets themselves.
+const ObjectWebhook = "vpodunavailablebudget.kb.io"
+
+// DecisionInvalid: the budget was refused.
+const DecisionInvalid = "Invalid"
+
+// Object refuses budgets that mean nothing, and has the namespace of the others
+// hooked: only then do requests about its pods reach Guard.
+type Object struct {
+	Namespaces corev1client.NamespaceInterface
+}
+
+var _ admission.Handler = Object{}
+
+// Admit implements admission.Handler.
+func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	b, err := decode[v1alpha1.PodUnavailableBudget](req.Object)
+	if err != nil {
+		return admission.Fail(err)
+	}
+	if problems := validate(b.Spec); len(problems) > 0 {
+		return admission.Deny(DecisionInvalid, invalid(b, problems))
+	}
+	answer := admission.Allow(admission.DecisionAdmitted)
+	if changev1alpha1.NeverGuarded(req.Namespace) {
+		answer.Response.Warnings = []string{"pods of namespace " + req.Namespace + " are never guarded: the cluster needs them to come up again"}
+		return answer
+	}
+	if ptr.Deref(req.DryRun, false) {
+		return answer
+	}
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	if err := Hook(ctx, o.Namespaces, req.Namespace); err != nil {
+		return admission.Fail(err)
+	}
+	return answer
+}
+
+// Hook sets the label by which requests about pods of the namespace reach us.
+func Hook(ctx context.Context, namespaces corev1client.NamespaceInterface, name string) error {
+	n, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	if n.Labels[v1alpha1.GuardedLabel] == v1alpha1.GuardedValue {
+		return nil
+	}
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.GuardedLabel, v1alpha1.GuardedValue)
+	if _, err := namespaces.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("label namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// validate finds what the CRD does not: keys and values that are no labels.
+func validate(spec v1alpha1.PodUnavailableBudgetSpec) field.ErrorList {
+	path := field.NewPath("spec")
+	if spec.Selector == nil {
+		return nil
+	}
+	var problems field.ErrorList
+	for i, e := range spec.Selector.MatchExpressions {
+		if e.Value != "" {
+			problems = append(problems, field.Required(path.Child("selector", "matchExpressions").Index(i).Child("values"),
+				fmt.Sprintf("the field is called values and is a list: write values: [%s]", e.Value)))
+		}
+	}
+	problems = append(problems, metav1validation.ValidateLabelSelector(spec.Selector.LabelSelector(),
+		metav1validation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	return slices.Clip(problems)
+}
+
+func invalid(b *v1alpha1.PodUnavailableBudget, problems field.ErrorList) metav1.Status {
+	status := metav1.Status{
+		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("PodUnavailableBudget %q is invalid: %s", b.Name, problems.ToAggregate()),
+		Details: &metav1.StatusDetails{Name: b.Name, Group: v1alpha1.GroupName, Kind: "PodUnavailableBudget"},
+	}
+	for _, p := range problems {
+		status.Details.Causes = append(status.Details.Causes,
+			metav1.StatusCause{Type: metav1.CauseType(p.Type), Field: p.Field, Message: p.ErrorBody()})
+	}
+	return status
+}

@@ -1,0 +1,65 @@
+package budget
+
+import (
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+func creation(t *testing.T, namespace string, change func(*v1alpha1.PodUnavailableBudget)) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: namespace, Object: raw(t, newBudget("web", 0, change))}
+}
+
+func TestTheFirstBudgetHooksItsNamespace(t *testing.T) {
+	for _, tc := range []struct {
+		namespace string
+		dryRun    bool
+		want      string
+	}{
+		{"ns", false, "true"},
+		{"ns", true, ""},
+		{"kube-system", false, ""},
+	} {
+		kube := kubefake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace}})
+		req := creation(t, tc.namespace, nil)
+		req.DryRun = ptr.To(tc.dryRun)
+		if a := (Object{kube.CoreV1().Namespaces()}).Admit(t.Context(), req); !a.Response.Allowed {
+			t.Fatal(a.Response.Result.Message)
+		}
+		n, err := kube.CoreV1().Namespaces().Get(t.Context(), tc.namespace, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Labels[v1alpha1.GuardedLabel]; got != tc.want {
+			t.Errorf("%s, dry run %v: %q", tc.namespace, tc.dryRun, got)
+		}
+	}
+}
+
+func TestASelectorThatIsNoneIsRefusedWithTheRightField(t *testing.T) {
+	for _, tc := range []struct {
+		expression v1alpha1.PodSelectorRequirement
+		want       string
+	}{
+		{v1alpha1.PodSelectorRequirement{Key: "app", Operator: "In", Value: "web"}, "spec.selector.matchExpressions[0].values"},
+		{v1alpha1.PodSelectorRequirement{Key: "app", Operator: "In"}, "spec.selector.matchExpressions[0].values"},
+		{v1alpha1.PodSelectorRequirement{Key: "app", Operator: "Exists", Values: []string{"web"}}, "spec.selector.matchExpressions[0].values"},
+		{v1alpha1.PodSelectorRequirement{Key: "not a key", Operator: "Exists"}, "spec.selector.matchExpressions[0].key"},
+		{v1alpha1.PodSelectorRequirement{Key: "app", Operator: "Like", Values: []string{"web"}}, "spec.selector.matchExpressions[0].operator"},
+	} {
+		req := creation(t, "ns", func(b *v1alpha1.PodUnavailableBudget) {
+			b.Spec.Selector.MatchExpressions = []v1alpha1.PodSelectorRequirement{tc.expression}
+		})
+		a := Object{kubefake.NewClientset().CoreV1().Namespaces()}.Admit(t.Context(), req)
+		if a.Response.Allowed || a.Response.Result.Code != 422 || !strings.Contains(a.Response.Result.Message, tc.want) {
+			t.Errorf("%+v: %+v", tc.expression, a.Response.Result)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// Owners finds the controllers above an object.
+type Owners interface {
+	Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error)
+}
+
+// reader finds out what a request would do.
+type reader struct {
+	pods   corev1client.PodsGetter
+	owners Owners
+}
+
+// read returns nil where the request takes no pod away.
+func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
+	switch {
+	case req.Resource.Resource == "containerrecreaterequests":
+		return r.ofRestart(ctx, req)
+	case req.Resource.Group != "" || req.Resource.Resource != "pods":
+		return r.ofOwner(ctx, req)
+	case req.SubResource == "eviction":
+		return r.ofNamed(ctx, req.Namespace, req.Name, v1alpha1.OperationEvict)
+	}
+	before, err := decode[corev1.Pod](req.OldObject)
+	if err != nil {
+		return nil, err
+	}
+	if req.Operation == admissionv1.Delete {
+		return &Action{Operation: v1alpha1.OperationDelete, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}}, nil
+	}
+	after, err := decode[corev1.Pod](req.Object)
+	if err != nil {
+		return nil, err
+	}
+	if req.SubResource == "resize" {
+		return ofResize(before, after), nil
+	}
+	return ofUpdate(before, after), nil
+}
+
+// ofNamed reads the pod: neither an eviction nor a ContainerRecreateRequest
+// shows it.
+func (r reader) ofNamed(ctx context.Context, namespace, name string, op v1alpha1.PodOperation) (*Action, error) {
+	p, err := r.pods.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) {
+		return nil, nil // the API server, or the program that is asked, will say so
+	} else if err != nil {
+		return nil, fmt.Errorf("read pod %s: %w", name, err)
+	}
+	return &Action{Operation: op, Subject: "pod " + name, Pods: []*corev1.Pod{p}}, nil
+}
+
+func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
+	type request struct {
+		Spec struct {
+			PodName string `json:"podName"`
+		} `json:"spec"`
+	}
+	asked, err := decode[request](req.Object)
+	if err != nil || asked.Spec.PodName == "" {
+		return nil, err
+	}
+	return r.ofNamed(ctx, req.Namespace, asked.Spec.PodName, v1alpha1.OperationRestart)
+}
+
+// owner is what there is to read of a controller that is deleted.
+type owner struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Selector *metav1.LabelSelector `json:"selector"`
+	} `json:"spec"`
+}
+
+// ofOwner returns what the deletion of a controller would do. That of the
+// topmost one is no disruption: somebody wants the application to end. One
+// below that would only be made anew, and its pods with it.
+func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
+	deleted, err := decode[owner](req.OldObject)
+	if err != nil {
+		return nil, err
+	}
+	if orphans(req.Options) || deleted.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	chain, err := r.owners.Chain(ctx, req.Namespace, deleted.OwnerReferences, true)
+	if err != nil {
+		return nil, err
+	}
+	if len(chain) == 0 || chain.Ending() {
+		return nil, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(deleted.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector of %s: %w", deleted.Name, err)
+	}
+	pods, err := r.pods.Pods(req.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", deleted.Name, err)
+	}
+	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		above, err := r.owners.Chain(ctx, req.Namespace, p.OwnerReferences, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range above {
+			if o.UID == deleted.UID {
+				a.Pods = append(a.Pods, p)
+				break
+			}
+		}
+	}
+	return a, nil
+}
+
+// orphans says whether a deletion leaves the pods alone.
+func orphans(options runtime.RawExtension) bool {
+	if len(options.Raw) == 0 {
+		return false
+	}
+	o, err := decode[metav1.DeleteOptions](options)
+	if err != nil {
+		return false
+	}
+	//nolint:staticcheck // older clients say it so
+	return o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan ||
+		o.OrphanDependents != nil && *o.OrphanDependents
+}
+
+func decode[T any](raw runtime.RawExtension) (*T, error) {
+	into := new(T)
+	if err := json.Unmarshal(raw.Raw, into); err != nil {
+		return nil, fmt.Errorf("read the object of the request: %w", err)
+	}
+	return into, nil
+}

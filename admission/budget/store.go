@@ -1,0 +1,46 @@
+package budget
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+)
+
+// Committer charges budgets.
+type Committer = groupcommit.Committer[*v1alpha1.PodUnavailableBudget, budget.Charge, budget.Verdict]
+
+// NewCommitter returns a Committer.
+func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, options groupcommit.Options) *Committer {
+	return groupcommit.New(store{lister, client}, settle, options)
+}
+
+func settle(b *v1alpha1.PodUnavailableBudget, group []budget.Charge) groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict] {
+	next, verdicts := budget.Settle(b, group)
+	return groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict]{Changed: next != nil, Next: next, Answers: verdicts}
+}
+
+// store is where budgets are.
+type store struct {
+	lister listers.PodUnavailableBudgetLister
+	client policyclient.PodUnavailableBudgetsGetter
+}
+
+func (s store) Cached(key types.NamespacedName) (*v1alpha1.PodUnavailableBudget, bool) {
+	b, err := s.lister.PodUnavailableBudgets(key.Namespace).Get(key.Name)
+	return b, err == nil
+}
+
+func (s store) Live(ctx context.Context, key types.NamespacedName) (*v1alpha1.PodUnavailableBudget, error) {
+	return s.client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+func (s store) Swap(ctx context.Context, next *v1alpha1.PodUnavailableBudget) (*v1alpha1.PodUnavailableBudget, error) {
+	return s.client.PodUnavailableBudgets(next.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+}

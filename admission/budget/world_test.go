@@ -1,0 +1,157 @@
+package budget
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+)
+
+// chains are the owners of objects, by the name of the first; live ones replace
+// what is remembered.
+type chains struct{ remembered, live map[string]budget.Chain }
+
+func (c chains) Chain(_ context.Context, _ string, refs []metav1.OwnerReference, live bool) (budget.Chain, error) {
+	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
+	if ref == nil {
+		return nil, nil
+	}
+	if chain, ok := c.live[ref.Name]; ok && live {
+		return chain, nil
+	}
+	return c.remembered[ref.Name], nil
+}
+
+type world struct {
+	guard  Guard
+	client *fake.Clientset
+	events *record.FakeRecorder
+}
+
+// newWorld has the budgets, and the pods and PodDisruptionBudgets.
+func newWorld(t *testing.T, owners chains, budgets []*v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
+	t.Helper()
+	w := &world{client: fake.NewSimpleClientset(), events: record.NewFakeRecorder(10)}
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, b := range budgets {
+		if err := index.Add(b.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.client.Tracker().Add(b.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pdbs := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, o := range objects {
+		if p, ok := o.(*policyv1.PodDisruptionBudget); ok {
+			if err := pdbs.Add(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	kube := kubefake.NewClientset(objects...)
+	lister, client := listers.NewPodUnavailableBudgetLister(index), w.client.PolicyV1alpha1()
+	w.guard = Guard{
+		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: owners,
+		PDBs:     Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
+		Commit:   NewCommitter(lister, client, groupcommit.Options{}),
+		Recorder: w.events, Replica: "replica-1", Refuses: func() bool { return true },
+	}
+	return w
+}
+
+// budget returns it as it is now.
+func (w *world) budget(t *testing.T, name string) *v1alpha1.PodUnavailableBudget {
+	t.Helper()
+	b, err := w.client.PolicyV1alpha1().PodUnavailableBudgets("ns").Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (w *world) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
+	t.Helper()
+	return w.guard.Admit(t.Context(), req)
+}
+
+func newBudget(name string, allowed int32, change func(*v1alpha1.PodUnavailableBudget)) *v1alpha1.PodUnavailableBudget {
+	b := &v1alpha1.PodUnavailableBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Generation: 1, ResourceVersion: "1"},
+		Spec: v1alpha1.PodUnavailableBudgetSpec{
+			Selector:       &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}},
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+		},
+	}
+	b.Status.ObservedGeneration, b.Status.UnavailableAllowed = 1, allowed
+	if change != nil {
+		change(b)
+	}
+	return b
+}
+
+// newPod is one that serves, of ReplicaSet web-1.
+func newPod(change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web-1-a", UID: "uid-a", ResourceVersion: "5", Labels: map[string]string{"app": "web"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "uid-rs", Controller: ptr.To(true)}},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func raw(t *testing.T, o any) runtime.RawExtension {
+	t.Helper()
+	encoded, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: encoded}
+}
+
+func request(op admissionv1.Operation, sub string) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		UID: "request", Operation: op, SubResource: sub, Namespace: "ns", Name: "web-1-a",
+		Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+	}
+}
+
+func deletion(t *testing.T, p *corev1.Pod) *admissionv1.AdmissionRequest {
+	req := request(admissionv1.Delete, "")
+	req.OldObject = raw(t, p)
+	return req
+}
+
+func eviction() *admissionv1.AdmissionRequest { return request(admissionv1.Create, "eviction") }
+
+func updating(t *testing.T, sub string, before, after *corev1.Pod) *admissionv1.AdmissionRequest {
+	req := request(admissionv1.Update, sub)
+	req.OldObject, req.Object = raw(t, before), raw(t, after)
+	return req
+}

@@ -1,0 +1,120 @@
+// Package protection puts the webhooks of runtime protection together. They are
+// a process of their own: config/protection is installed where there is no
+// Knative and no change defence, and a restart of one must not open the other.
+package protection
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+	"knative.dev/pkg/webhook"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
+	"github.com/breakwater-dev/breakwater/admission/process"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
+)
+
+// The names of what the manifests make, in SystemNamespace.
+const (
+	// ServiceName is the Service that the configuration points to.
+	ServiceName = "protection-webhook"
+	// SecretName is the Secret with the certificate.
+	SecretName = "protection-webhook-certs"
+	// Configuration is the ValidatingWebhookConfiguration. RBAC names it too.
+	Configuration = "breakwater-protection"
+)
+
+const (
+	// agentName is the source of our Kubernetes Events.
+	agentName = "breakwater"
+	meterName = "github.com/breakwater-dev/breakwater/admission/protection"
+	// queueName is part of the name of the Lease, which RBAC names.
+	queueName = "bookkeeper"
+)
+
+// NewController returns the constructor for sharedmain. The context must have
+// webhook.Options. It panics on what no retry can mend.
+func NewController(ready *process.Readiness) injection.ControllerConstructor {
+	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+		mux, err := newMux(ctx)
+		if err != nil {
+			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
+		}
+		books := newBookkeeper(ctx)
+		ready.Watch(books.Secrets, books.Secret)
+		impl := controller.NewContext(ctx, process.Server{Reconciler: books, Mux: mux, Ending: ctx.Done()}, controller.ControllerOptions{
+			WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
+		})
+		if err := follow(ctx, impl); err != nil {
+			logging.FromContext(ctx).Panicw("follow the certificate", "error", err)
+		}
+		return impl
+	}
+}
+
+func newMux(ctx context.Context) (*admission.Mux, error) {
+	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)))
+	if err != nil {
+		return nil, err
+	}
+	return admission.NewMux(otel.Meter(meterName), func(webhook string) (admission.Handler, bool) {
+		handler, ok := all[webhook]
+		return handler, ok
+	})
+}
+
+// key is the one thing that the bookkeeper looks after.
+var key = bookkeeper.ValidatingKey(Configuration)
+
+func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
+	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
+	return &bookkeeper.Reconciler{
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
+			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+				enqueue(b, key)
+				return nil
+			},
+		},
+		Service: options.ServiceName, Secret: options.SecretName, Static: Configuration,
+		Client:     kube.AdmissionregistrationV1(),
+		Validating: validatinginformer.Get(ctx).Lister(),
+		Secrets:    secretinformer.Get(ctx).Lister(),
+	}
+}
+
+func follow(ctx context.Context, impl *controller.Impl) error {
+	handler := controller.HandleAll(func(any) { impl.EnqueueKey(key) })
+	for informer, filter := range map[cache.SharedIndexInformer]func(any) bool{
+		secretinformer.Get(ctx).Informer():     controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName),
+		validatinginformer.Get(ctx).Informer(): controller.FilterWithName(Configuration),
+	} {
+		if _, err := informer.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: filter, Handler: handler}); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	return nil
+}
+
+// newRecorder returns a recorder that never makes an admission request wait.
+func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: agentName})
+}

@@ -1,0 +1,107 @@
+package protection
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/discovery/cached/memory"
+	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/record"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
+	pdbinformer "knative.dev/pkg/client/injection/kube/informers/policy/v1/poddisruptionbudget"
+	"knative.dev/pkg/injection"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/budget"
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/admission/owners"
+	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
+)
+
+// newHandlers returns what answers each webhook, by its name.
+func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string]admission.Handler, error) {
+	guard, err := newGuard(ctx, recorder)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]admission.Handler{
+		budget.PodWebhook:     guard,
+		budget.OwnerWebhook:   guard,
+		budget.RestartWebhook: guard,
+		budget.ObjectWebhook:  budget.Object{Namespaces: kubeclient.Get(ctx).CoreV1().Namespaces()},
+	}, nil
+}
+
+func newGuard(ctx context.Context, recorder record.EventRecorder) (budget.Guard, error) {
+	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
+	meta, err := metadata.NewForConfig(injection.GetConfig(ctx))
+	if err != nil {
+		return budget.Guard{}, fmt.Errorf("create a client of metadata: %w", err)
+	}
+	observe, err := groups()
+	if err != nil {
+		return budget.Guard{}, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
+	lister := budgetinformer.Get(ctx).Lister()
+	return budget.Guard{
+		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
+		Owners:   owners.New(meta, mapper),
+		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
+		Commit:   budget.NewCommitter(lister, policies, groupcommit.Options{Observe: observe}),
+		Recorder: recorder, Replica: os.Getenv("POD_NAME"),
+		Refuses: refuses(validatinginformer.Get(ctx).Lister()),
+	}, nil
+}
+
+// refuses says whether the API server refuses a request about a pod that it gets
+// no answer for. What is not known is taken for the manifest's.
+func refuses(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
+	return func() bool {
+		config, err := configurations.Get(Configuration)
+		if err != nil {
+			return true
+		}
+		for _, w := range config.Webhooks {
+			if w.Name == budget.PodWebhook && w.FailurePolicy != nil {
+				return *w.FailurePolicy == admissionregistrationv1.Fail
+			}
+		}
+		return true
+	}
+}
+
+// groups measures how many requests share a write.
+func groups() (func(groupcommit.Outcome), error) {
+	meter := otel.Meter(meterName)
+	size, err := meter.Int64Histogram("breakwater.budget.group.size",
+		metric.WithDescription("Requests that were decided together"),
+		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 20, 50, 100, 200, 500))
+	if err != nil {
+		return nil, fmt.Errorf("create histogram: %w", err)
+	}
+	writes, err := meter.Int64Counter("breakwater.budget.writes", metric.WithDescription("Writes of the status of a budget that succeeded"))
+	if err != nil {
+		return nil, fmt.Errorf("create counter: %w", err)
+	}
+	conflicts, err := meter.Int64Counter("breakwater.budget.conflicts", metric.WithDescription("Writes of the status of a budget that came too late and were decided again"))
+	if err != nil {
+		return nil, fmt.Errorf("create counter: %w", err)
+	}
+	return func(o groupcommit.Outcome) {
+		ctx := context.Background()
+		size.Record(ctx, int64(o.Size))
+		conflicts.Add(ctx, int64(o.Conflicts))
+		if o.Written {
+			writes.Add(ctx, 1)
+		}
+	}, nil
+}

@@ -1,0 +1,24 @@
+// The protection controller runs the reconcilers of runtime protection. While
+// it is away, what was computed last counts, and is used up.
+package main
+
+import (
+	"flag"
+	"time"
+
+	"knative.dev/pkg/injection/sharedmain"
+	"knative.dev/pkg/signals"
+
+	"github.com/breakwater-dev/breakwater/reconciler/budget"
+	"github.com/breakwater-dev/breakwater/reconciler/guarded"
+)
+
+// component names the process in logs, metrics, Leases and its logging config.
+const component = "protection-controller"
+
+func main() {
+	kept := flag.Duration("charge-timeout", time.Minute,
+		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
+	ctx := signals.NewContext()
+	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController)
+}

@@ -1,0 +1,144 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/dynamic"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/utils/ptr"
+)
+
+// remembered is how long an owner that is not watched counts as read.
+const remembered = 2 * time.Second
+
+// owner is a controller above pods.
+type owner struct {
+	schema.GroupKind
+	name string
+	uid  types.UID
+	// gone: it does not exist, or is being deleted.
+	gone bool
+	// replicas is how many pods it wants; nil if it does not say.
+	replicas *int32
+	refs     []metav1.OwnerReference
+}
+
+// owners finds them: the built-in kinds of apps in caches, any other live.
+type owners struct {
+	deployments  appslisters.DeploymentLister
+	replicaSets  appslisters.ReplicaSetLister
+	statefulSets appslisters.StatefulSetLister
+	daemonSets   appslisters.DaemonSetLister
+
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	read   *utilcache.Expiring
+}
+
+// get returns the owner of that name, with its UID; one that there is not is
+// gone, with no UID.
+func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namespace, name string, uid types.UID) (owner, error) {
+	found, ok := o.cached(kind, namespace, name)
+	if ok && (uid == "" || found.uid == uid) {
+		return found, nil
+	}
+	// What is not in a cache may only not be there yet.
+	found, err := o.live(ctx, kind, version, namespace, name)
+	if err == nil && uid != "" && found.uid != uid {
+		return owner{GroupKind: kind, name: name, gone: true}, nil
+	}
+	return found, err
+}
+
+func (o *owners) cached(kind schema.GroupKind, namespace, name string) (owner, bool) {
+	if kind.Group != "apps" {
+		return owner{}, false
+	}
+	of := func(m metav1.Object, replicas *int32, err error) (owner, bool) {
+		if err != nil {
+			return owner{}, false
+		}
+		return ownerOf(kind, m, replicas), true
+	}
+	switch kind.Kind {
+	case "Deployment":
+		if d, err := o.deployments.Deployments(namespace).Get(name); err == nil {
+			return of(d, d.Spec.Replicas, err)
+		}
+	case "ReplicaSet":
+		if s, err := o.replicaSets.ReplicaSets(namespace).Get(name); err == nil {
+			return of(s, s.Spec.Replicas, err)
+		}
+	case "StatefulSet":
+		if s, err := o.statefulSets.StatefulSets(namespace).Get(name); err == nil {
+			return of(s, s.Spec.Replicas, err)
+		}
+	case "DaemonSet":
+		if d, err := o.daemonSets.DaemonSets(namespace).Get(name); err == nil {
+			return of(d, &d.Status.DesiredNumberScheduled, err)
+		}
+	}
+	return owner{}, false
+}
+
+func ownerOf(kind schema.GroupKind, m metav1.Object, replicas *int32) owner {
+	return owner{
+		GroupKind: kind, name: m.GetName(), uid: m.GetUID(), gone: m.GetDeletionTimestamp() != nil,
+		replicas: replicas, refs: m.GetOwnerReferences(),
+	}
+}
+
+func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
+	key := kind.String() + "/" + namespace + "/" + name
+	if answer, ok := o.read.Get(key); ok {
+		return answer.(owner), nil
+	}
+	none := owner{GroupKind: kind, name: name, gone: true}
+	var versions []string
+	if version != "" {
+		versions = append(versions, version)
+	}
+	mapping, err := o.mapper.RESTMapping(kind, versions...)
+	if meta.IsNoMatchError(err) {
+		return owner{GroupKind: kind, name: name}, nil // it cannot be read, so it is taken to live
+	} else if err != nil {
+		return none, fmt.Errorf("find %s: %w", kind, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		namespace = ""
+	}
+	found, err := o.client.Resource(mapping.Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrs.IsNotFound(err):
+		o.read.Set(key, none, remembered)
+		return none, nil
+	case apierrs.IsForbidden(err):
+		unread := owner{GroupKind: kind, name: name}
+		o.read.Set(key, unread, remembered)
+		return unread, nil
+	case err != nil:
+		return none, fmt.Errorf("read %s %s: %w", kind, name, err)
+	}
+	answer := ownerOf(kind, found, wanted(found))
+	o.read.Set(key, answer, remembered)
+	return answer, nil
+}
+
+// wanted reads how many pods an object of any kind wants.
+func wanted(o *unstructured.Unstructured) *int32 {
+	for _, path := range [][]string{{"spec", "replicas"}, {"spec", "parallelism"}, {"status", "desiredNumberScheduled"}} {
+		if n, ok, err := unstructured.NestedInt64(o.Object, path...); ok && err == nil {
+			return ptr.To(int32(n))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// Package budget derives the numbers of PodUnavailableBudgets from what the
+// watches show, and keeps what the webhook charged until it is seen what became
+// of it. It is the only writer of all but the charges.
+package budget
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
+	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
+)
+
+const (
+	// attempts is how often a status is computed anew because the webhook
+	// charged meanwhile.
+	attempts = 8
+	// resync is when owners that are not watched are read again.
+	resync = 10 * time.Second
+)
+
+// Reconciler derives the status of budgets.
+type Reconciler struct {
+	kube      kubernetes.Interface
+	client    policyclient.PodUnavailableBudgetsGetter
+	podLister corelisters.PodLister
+	owners    *owners
+	progress  *progress
+	charges   *charges
+	pace      *pace
+	guarding  *guarding
+	// returned counts charges that nothing became of.
+	returned metric.Int64Counter
+}
+
+var _ reconcilerbudget.Interface = (*Reconciler)(nil)
+
+// ReconcileKind implements the generated reconciler.
+func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailableBudget) reconciler.Event {
+	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+	if wait := r.pace.wait(key); wait > 0 {
+		return controller.NewRequeueAfter(wait)
+	}
+	r.pace.looked(key)
+	guarding, again := r.guarding.look(ctx, b)
+	next, err := r.write(ctx, b, guarding)
+	if err != nil || next == nil {
+		return err
+	}
+	_, expires := r.charges.see(next)
+	for _, wait := range []time.Duration{expires, r.unwatched(next)} {
+		if wait > 0 && (again == 0 || wait < again) {
+			again = wait
+		}
+	}
+	if again > 0 {
+		return controller.NewRequeueAfter(again)
+	}
+	return nil
+}
+
+// unwatched returns when a budget is looked at without a reason: the replicas of
+// an owner of another kind change without a word.
+func (r *Reconciler) unwatched(b *v1alpha1.PodUnavailableBudget) time.Duration {
+	if b.Status.TotalReplicas == 0 && b.Spec.TargetRef == nil {
+		return 0
+	}
+	return resync
+}
+
+// write computes and writes the status until no charge came between; nil if the
+// budget is gone.
+func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, error) {
+	client := r.client.PodUnavailableBudgets(b.Namespace)
+	for range attempts {
+		next, d, err := r.compute(ctx, b, guarding)
+		if err != nil {
+			return nil, err
+		}
+		if equality.Semantic.DeepEqual(b.Status, next.Status) {
+			return b, nil
+		}
+		written, err := client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		switch {
+		case err == nil:
+			if d.Returned > 0 {
+				r.returned.Add(ctx, int64(d.Returned))
+				logging.FromContext(ctx).Infow("gave charges back that nothing became of", "charges", d.Returned)
+			}
+			return written, nil
+		case apierrs.IsNotFound(err):
+			return nil, nil
+		case !apierrs.IsConflict(err):
+			return nil, fmt.Errorf("write status: %w", err)
+		}
+		if b, err = client.Get(ctx, b.Name, metav1.GetOptions{}); apierrs.IsNotFound(err) {
+			return nil, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read the budget: %w", err)
+		}
+	}
+	return nil, controller.NewRequeueAfter(interval)
+}
+
+func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation, error) {
+	scope, err := budget.ScopeOf(b)
+	if err != nil {
+		next := unsynced(b, v1alpha1.ReasonInvalidSelector, err)
+		next.Status.ObservedGeneration = b.Generation
+		return next, budget.Derivation{}, nil
+	}
+	seen, err := r.gather(ctx, b, scope)
+	if err != nil {
+		logging.FromContext(ctx).Warnw("the numbers of a budget cannot be computed", "error", err)
+		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}, nil
+	}
+	seen.Expired, _ = r.charges.see(b)
+	next, d := derive(b, seen, guarding)
+	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
+		next.Status.PodsResourceVersion = seen.ResourceVersion
+	}
+	return next, d, nil
+}
+
+// ObserveDeletion forgets a budget that is gone.
+func (r *Reconciler) ObserveDeletion(_ context.Context, key types.NamespacedName) error {
+	r.charges.forget(key)
+	r.pace.forget(key)
+	r.guarding.forget(key)
+	return nil
+}

@@ -1,0 +1,50 @@
+package budget
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// derive writes what follows from what was seen into a copy of the budget.
+func derive(b *v1alpha1.PodUnavailableBudget, seen budget.Seen, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
+	next, d := b.DeepCopy(), budget.Derive(b, seen)
+	s := &next.Status
+	s.DeletedPods, s.UnavailablePods = none(d.Deleted), none(d.Unavailable)
+	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = d.Total, d.Desired, d.Current, d.Allowed
+	s.ObservedGeneration = b.Generation
+	mark(next, apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionTrue})
+	mark(next, guarding)
+	return next, d
+}
+
+// unsynced writes that the numbers are not known. What the webhook finds lets
+// nothing through.
+func unsynced(b *v1alpha1.PodUnavailableBudget, reason string, err error) *v1alpha1.PodUnavailableBudget {
+	next := b.DeepCopy()
+	next.Status.UnavailableAllowed = 0
+	mark(next, apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionFalse, Reason: reason, Message: err.Error()})
+	return next
+}
+
+func mark(b *v1alpha1.PodUnavailableBudget, c apis.Condition) {
+	m := b.GetConditionSet().Manage(b.GetStatus())
+	switch {
+	case c.Status == corev1.ConditionFalse:
+		m.MarkFalse(c.Type, c.Reason, "%s", c.Message)
+	case c.Status == corev1.ConditionUnknown:
+		m.MarkUnknown(c.Type, c.Reason, "%s", c.Message)
+	default:
+		m.MarkTrueWithReason(c.Type, c.Reason, "%s", c.Message)
+	}
+}
+
+// none is nil for an empty map: that is what comes back from the API server.
+func none[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
