@@ -1,0 +1,146 @@
+package protection
+
+import (
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+
+	"github.com/breakwater-dev/breakwater/admission/budget"
+)
+
+// The conditions under which a request leaves the API server are those of the
+// manifest, evaluated as the API server of Kubernetes 1.30 does.
+
+type object = map[string]any
+
+const (
+	alice      = "alice"
+	namespaces = "system:serviceaccount:kube-system:namespace-controller"
+	node       = "system:node:node-1"
+)
+
+// pod is what the API server shows of one.
+func pod(change func(metadata, spec, status object)) object {
+	metadata := object{"name": "web-1", "labels": object{"app": "web"}}
+	spec := object{"containers": []any{object{"name": "web", "image": "web:1"}}}
+	status := object{"phase": "Running"}
+	if change != nil {
+		change(metadata, spec, status)
+	}
+	return object{"metadata": metadata, "spec": spec, "status": status}
+}
+
+func request(operation, resource, sub, user string) object {
+	r := object{"operation": operation, "resource": object{"resource": resource}, "userInfo": object{"username": user}, "dryRun": false}
+	if sub != "" {
+		r["subResource"] = sub
+	}
+	return r
+}
+
+func TestWhichRequestsAboutPodsLeaveTheAPIServer(t *testing.T) {
+	terminating := pod(func(m, _, _ object) { m["deletionTimestamp"] = "2026-01-01T00:00:00Z" })
+	bare := pod(func(m, _, s object) { delete(m, "labels"); delete(s, "phase") })
+	probe := request("UPDATE", "podunavailablebudgets", "", alice)
+	probe["dryRun"] = true
+	annotated := object{"metadata": object{"annotations": object{"policy.breakwater.dev/probe": "7"}}}
+	for name, tc := range map[string]struct {
+		request  object
+		old, new any
+		want     bool
+	}{
+		"a deletion":                             {request("DELETE", "pods", "", alice), pod(nil), nil, true},
+		"a deletion of a pod without anything":   {request("DELETE", "pods", "", alice), bare, nil, true},
+		"a deletion of a terminating pod":        {request("DELETE", "pods", "", alice), terminating, nil, false},
+		"a deletion by a kubelet":                {request("DELETE", "pods", "", node), pod(nil), nil, false},
+		"a deletion by the namespace controller": {request("DELETE", "pods", "", namespaces), pod(nil), nil, false},
+		"a deletion of a pod that succeeded":     {request("DELETE", "pods", "", alice), pod(func(_, _, s object) { s["phase"] = "Succeeded" }), nil, false},
+		"a deletion of a pod that failed":        {request("DELETE", "pods", "", alice), pod(func(_, _, s object) { s["phase"] = "Failed" }), nil, false},
+		"an eviction":                            {request("CREATE", "pods", "eviction", alice), nil, object{"metadata": object{"name": "web-1"}}, true},
+		"a resize":                               {request("UPDATE", "pods", "resize", alice), pod(nil), pod(nil), true},
+		"a resize of a terminating pod":          {request("UPDATE", "pods", "resize", alice), terminating, terminating, false},
+		"an update that changes nothing":         {request("UPDATE", "pods", "", alice), pod(nil), pod(nil), false},
+		"an update of annotations":               {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["annotations"] = object{"a": "b"} }), false},
+		"an update of no-protect":                {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["annotations"] = object{"pub.kruise.io/no-protect": "true"} }), true},
+		"an update of labels":                    {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["labels"] = object{"app": "db"} }), true},
+		"an update that takes the labels away":   {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { delete(m, "labels") }), true},
+		"an update of an image":                  {request("UPDATE", "pods", "", alice), pod(nil), pod(func(_, s, _ object) { s["containers"] = []any{object{"name": "web", "image": "web:2"}} }), true},
+		"an update of a sidecar's image":         {request("UPDATE", "pods", "", alice), pod(nil), pod(func(_, s, _ object) { s["initContainers"] = []any{object{"name": "mesh", "image": "mesh:2"}} }), true},
+		"a probe":                                {probe, object{"metadata": object{}}, annotated, true},
+		"an update of a budget that is no probe": {request("UPDATE", "podunavailablebudgets", "", alice), object{"metadata": object{}}, annotated, false},
+		"a dry run of a budget that is no probe": {probe, object{"metadata": object{}}, object{"metadata": object{}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			match(t, budget.PodWebhook, object{"request": tc.request, "object": tc.new, "oldObject": tc.old}, tc.want)
+		})
+	}
+}
+
+func TestWhichDeletionsOfOwnersLeaveTheAPIServer(t *testing.T) {
+	owned := func(controller bool) object {
+		return object{"metadata": object{"name": "web-1", "ownerReferences": []any{object{"name": "web", "controller": controller}}}}
+	}
+	terminating := owned(true)
+	terminating["metadata"].(object)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	for name, tc := range map[string]struct {
+		user string
+		old  object
+		want bool
+	}{
+		"of a Deployment":                  {alice, owned(true), true},
+		"the topmost":                      {alice, object{"metadata": object{"name": "web"}}, false},
+		"with an owner that is no control": {alice, owned(false), false},
+		"terminating":                      {alice, terminating, false},
+		"by the namespace controller":      {namespaces, owned(true), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			match(t, budget.OwnerWebhook, object{"request": request("DELETE", "replicasets", "", tc.user), "object": nil, "oldObject": tc.old}, tc.want)
+		})
+	}
+}
+
+// match evaluates all conditions of a webhook. An error is a failure: it would
+// refuse a request.
+func match(t *testing.T, webhook string, vars object, want bool) {
+	t.Helper()
+	got := true
+	for _, w := range webhooks(t) {
+		if w.Name != webhook {
+			continue
+		}
+		for _, condition := range w.MatchConditions {
+			value, _, err := program(t, condition.Expression).Eval(vars)
+			if err != nil {
+				t.Fatalf("%s: %v", condition.Name, err)
+			}
+			got = got && value == types.True
+		}
+	}
+	if got != want {
+		t.Errorf("matched: %v, want %v", got, want)
+	}
+}
+
+func program(t *testing.T, expression string) cel.Program {
+	t.Helper()
+	env, err := cel.NewEnv(
+		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), ext.Sets(),
+		cel.ASTValidators(cel.ValidateHomogeneousAggregateLiterals()),
+		cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	p, err := env.Program(ast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

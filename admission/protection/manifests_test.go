@@ -1,0 +1,117 @@
+package protection
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/budget"
+	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+const manifests = "../../config/protection/"
+
+func read[T any](t *testing.T, name string) []T {
+	t.Helper()
+	raw, err := os.ReadFile(manifests + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []T
+	for _, doc := range strings.Split(string(raw), "\n---\n") {
+		var one T
+		if err := yaml.Unmarshal([]byte(doc), &one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
+	t.Helper()
+	config := read[admissionregistrationv1.ValidatingWebhookConfiguration](t, "430-webhook-validating.yaml")[0]
+	if config.Name != Configuration {
+		t.Errorf("the configuration is %s, the bookkeeper's is %s", config.Name, Configuration)
+	}
+	return config.Webhooks
+}
+
+func TestEveryWebhookOfTheManifestIsServedAndSaysWhatHappensWhileItIsDown(t *testing.T) {
+	served := []string{budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook}
+	for _, w := range webhooks(t) {
+		if !slices.Contains(served, w.Name) {
+			t.Errorf("%s is not served", w.Name)
+		}
+		served = slices.DeleteFunc(served, func(name string) bool { return name == w.Name })
+		s := w.ClientConfig.Service
+		if s.Namespace != changev1alpha1.SystemNamespace || s.Name != ServiceName || *s.Path != admission.PathPrefix+w.Name {
+			t.Errorf("%s is asked at %s/%s%s", w.Name, s.Namespace, s.Name, *s.Path)
+		}
+		if w.FailurePolicy == nil || w.MatchPolicy == nil || w.SideEffects == nil || ptr.Deref(w.TimeoutSeconds, 10) > 5 {
+			t.Errorf("%s leaves something to a default, or takes too long", w.Name)
+		}
+	}
+	if len(served) > 0 {
+		t.Errorf("%v are in no manifest", served)
+	}
+}
+
+func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testing.T) {
+	for _, w := range webhooks(t) {
+		if w.Name == budget.ObjectWebhook {
+			continue
+		}
+		if got := w.NamespaceSelector.MatchLabels[v1alpha1.GuardedLabel]; got != v1alpha1.GuardedValue {
+			t.Errorf("%s: hooked by %q", w.Name, got)
+		}
+		never := w.NamespaceSelector.MatchExpressions[0].Values
+		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", changev1alpha1.SystemNamespace} {
+			if !slices.Contains(never, name) || !changev1alpha1.NeverGuarded(name) {
+				t.Errorf("%s: %s is not left out everywhere", w.Name, name)
+			}
+		}
+	}
+}
+
+func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
+	named := map[string][]string{}
+	for _, file := range []string{"120-webhook-rbac.yaml", "110-controller-rbac.yaml"} {
+		for _, role := range read[rbacv1.ClusterRole](t, file) {
+			for _, rule := range role.Rules {
+				for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
+					if slices.Contains(words, "*") {
+						t.Errorf("%s %s has a wildcard: %v", role.Kind, role.Name, rule)
+					}
+				}
+				if slices.Contains(rule.Verbs, "delete") || slices.Contains(rule.Resources, "pods") && slices.Contains(rule.Verbs, "patch") {
+					t.Errorf("%s %s may do what it says that it cannot: %v", role.Kind, role.Name, rule)
+				}
+				for _, resource := range rule.Resources {
+					named[resource] = append(named[resource], rule.ResourceNames...)
+				}
+			}
+		}
+	}
+	const reconcilers = "protection-controller.github.com.breakwater-dev.breakwater.reconciler."
+	for resource, want := range map[string][]string{
+		"validatingwebhookconfigurations": {Configuration},
+		"secrets":                         {SecretName},
+		"leases": {"protection-webhook." + queueName + ".00-of-01", "protection-webhook.webhookcertificates.00-of-01",
+			reconcilers + "budget.reconciler.00-of-01", reconcilers + "guarded.reconciler.00-of-01"},
+	} {
+		for _, name := range want {
+			if !slices.Contains(named[resource], name) {
+				t.Errorf("%s: %v does not have %s", resource, named[resource], name)
+			}
+		}
+	}
+}

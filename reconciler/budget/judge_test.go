@@ -1,0 +1,99 @@
+package budget
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+func TestWhenABudgetGuards(t *testing.T) {
+	now := time.Unix(1000, 0)
+	both, one, none := sets.New("a", "b"), sets.New("a"), sets.New[string]()
+	for _, tc := range []struct {
+		name       string
+		first      time.Time
+		heard, all sets.Set[string]
+		err        error
+		want       corev1.ConditionStatus
+		reason     string
+	}{
+		{"not all were heard", time.Time{}, one, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all were heard, but requests from before may be under way", time.Time{}, both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all were heard a moment ago", now.Add(-settling / 2), both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all were heard for long enough", now.Add(-settling), both, both, nil, corev1.ConditionTrue, ""},
+		{"a third replica came", now.Add(-settling), both, sets.New("a", "b", "c"), nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"one went", now.Add(-settling), both, one, nil, corev1.ConditionTrue, ""},
+		{"nobody was asked", now.Add(-settling), none, both, nil, corev1.ConditionFalse, v1alpha1.ReasonNotHooked},
+		{"there is nobody", now.Add(-settling), nil, none, nil, corev1.ConditionFalse, v1alpha1.ReasonNotHooked},
+		{"the probe failed", now.Add(-settling), nil, both, errors.New("no route"), corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := judge(hearing{first: tc.first}, tc.heard, tc.all, tc.err, now)
+			if h.condition.Status != tc.want || h.condition.Reason != tc.reason || !h.next.After(now) {
+				t.Errorf("got %+v, next %v", h.condition, h.next)
+			}
+			if (h.condition.Message == "") != (tc.want == corev1.ConditionTrue) {
+				t.Errorf("it says %q", h.condition.Message)
+			}
+			if tc.want == corev1.ConditionFalse && !h.first.IsZero() {
+				t.Error("it will guard again without waiting")
+			}
+		})
+	}
+}
+
+func TestAChargeExpiresOnlyAfterItsTime(t *testing.T) {
+	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
+	known := newCharges(c, time.Minute)
+	b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
+	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
+	key := budget.DeletedKey("a", "5")
+	if expired, next := known.see(b); expired(key) || next != time.Minute {
+		t.Errorf("at once: expired %v, next %s", expired(key), next)
+	}
+	c.SetTime(time.Unix(40, 0))
+	b.Status.UnavailablePods = map[string]string{"b": "7/uid-b"}
+	if expired, next := known.see(b); expired(key) || next != 20*time.Second {
+		t.Errorf("after 40 s: expired %v, next %s", expired(key), next)
+	}
+	c.SetTime(time.Unix(60, 0))
+	changed := budget.ChangedKey("b", budget.Entry{ResourceVersion: "7", UID: "uid-b"})
+	if expired, next := known.see(b); !expired(key) || expired(changed) || next != 40*time.Second {
+		t.Errorf("after 60 s: expired %v and %v, next %s", expired(key), expired(changed), next)
+	}
+	// Given back and charged again is a new charge.
+	b.Status.DeletedPods = nil
+	known.see(b)
+	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
+	if expired, _ := known.see(b); expired(key) {
+		t.Error("a new charge is as old as the last")
+	}
+}
+
+func TestABudgetIsLookedAtTenTimesASecond(t *testing.T) {
+	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
+	p, key := newPace(c), types.NamespacedName{Namespace: "ns", Name: "web"}
+	if p.wait(key) != 0 {
+		t.Error("the first look waits")
+	}
+	p.looked(key)
+	if got := p.wait(key); got != interval {
+		t.Errorf("waits %s", got)
+	}
+	if p.wait(types.NamespacedName{Name: "other"}) != 0 {
+		t.Error("another budget waits too")
+	}
+	c.SetTime(c.Now().Add(interval))
+	if p.wait(key) != 0 {
+		t.Error("still waits")
+	}
+}

@@ -1,0 +1,249 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+)
+
+// heard is a Prober that hears everybody.
+type heard struct{}
+
+func (heard) Probe(context.Context, *v1alpha1.PodUnavailableBudget) (sets.Set[string], sets.Set[string], error) {
+	return sets.New("a"), sets.New("a"), nil
+}
+
+// world is a namespace.
+type world struct {
+	*Reconciler
+	client *fake.Clientset
+	kube   *kubefake.Clientset
+	index  cache.Indexer
+}
+
+func newWorld(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
+	t.Helper()
+	w := &world{client: fake.NewSimpleClientset(b), kube: kubefake.NewClientset(objects...)}
+	w.index = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	sets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	stateful := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	seen := &progress{}
+	for _, o := range objects {
+		index := known
+		switch o.(type) {
+		case *corev1.Pod:
+			index = w.index
+			seen.see(o)
+		case *appsv1.ReplicaSet:
+			index = sets
+		case *appsv1.StatefulSet:
+			index = stateful
+		}
+		if err := index.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	returned, _ := noop.Meter{}.Int64Counter("returned")
+	w.Reconciler = &Reconciler{
+		kube: w.kube, client: w.client.PolicyV1alpha1(), podLister: corelisters.NewPodLister(w.index),
+		owners: &owners{
+			deployments: appslisters.NewDeploymentLister(known), replicaSets: appslisters.NewReplicaSetLister(sets),
+			statefulSets: appslisters.NewStatefulSetLister(stateful), daemonSets: appslisters.NewDaemonSetLister(known),
+			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), read: utilcache.NewExpiring(),
+		},
+		progress: seen, charges: newCharges(clock.RealClock{}, time.Minute), pace: newPace(clock.RealClock{}),
+		guarding: newGuarding(heard{}, clock.RealClock{}), returned: returned,
+	}
+	return w
+}
+
+func newMapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"} {
+		m.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	return m
+}
+
+func (w *world) reconcile(t *testing.T) v1alpha1.PodUnavailableBudgetStatus {
+	t.Helper()
+	b := w.live(t)
+	err := w.ReconcileKind(t.Context(), b)
+	if again, _ := controller.IsRequeueKey(err); err != nil && !again {
+		t.Fatal(err)
+	}
+	return w.live(t).Status
+}
+
+func (w *world) live(t *testing.T) *v1alpha1.PodUnavailableBudget {
+	t.Helper()
+	b, err := w.client.PolicyV1alpha1().PodUnavailableBudgets("ns").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newBudget(change func(*v1alpha1.PodUnavailableBudget)) *v1alpha1.PodUnavailableBudget {
+	b := &v1alpha1.PodUnavailableBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid-web", Generation: 1},
+		Spec: v1alpha1.PodUnavailableBudgetSpec{
+			Selector:       &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}},
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+		},
+	}
+	if change != nil {
+		change(b)
+	}
+	return b
+}
+
+func controlledBy(kind, name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: ptr.To(true)}}
+}
+
+func newPod(n int, owner []metav1.OwnerReference, change func(*corev1.Pod)) *corev1.Pod {
+	name := "pod-" + strconv.Itoa(n)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: strconv.Itoa(100 + n),
+			Labels: map[string]string{"app": "web"}, OwnerReferences: owner},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+// application is a Deployment with its ReplicaSet and pods.
+func application(wanted, ofSet, pods int32) []runtime.Object {
+	all := []runtime.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid-web"}, Spec: appsv1.DeploymentSpec{Replicas: &wanted}},
+		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "uid-web-1", OwnerReferences: controlledBy("Deployment", "web")},
+			Spec: appsv1.ReplicaSetSpec{Replicas: &ofSet}},
+	}
+	for i := range pods {
+		all = append(all, newPod(int(i), controlledBy("ReplicaSet", "web-1"), nil))
+	}
+	return all
+}
+
+func ending(objects []runtime.Object) []runtime.Object {
+	d := objects[0].(*appsv1.Deployment)
+	d.DeletionTimestamp, d.Finalizers = ptr.To(metav1.Now()), []string{"foregroundDeletion"}
+	return objects
+}
+
+func TestTheNumbersOfABudget(t *testing.T) {
+	target := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
+	}
+	unready := func(p *corev1.Pod) { p.Status.Conditions = nil }
+	for _, tc := range []struct {
+		name                           string
+		change                         func(*v1alpha1.PodUnavailableBudget)
+		objects                        []runtime.Object
+		total, desired, current, allow int32
+	}{
+		{"a Deployment, by its labels", nil, application(3, 3, 3), 3, 2, 3, 1},
+		{"a Deployment, by its name", target, application(3, 3, 3), 3, 2, 3, 1},
+		{"a Deployment without pods yet", target, application(3, 3, 0), 3, 2, 0, 0},
+		{"a Deployment that lacks pods", nil, application(3, 3, 2), 3, 2, 2, 0},
+		{"a surge", nil, application(3, 5, 5), 3, 2, 5, 1},
+		{"a scale-down", nil, application(3, 3, 5), 3, 2, 5, 3},
+		{"scaled to 0", nil, application(0, 0, 3), 0, 0, 3, 3},
+		{"a Deployment that is being deleted", nil, ending(application(3, 3, 3)), 0, 0, 0, 0},
+		{"orphans count as themselves", nil, []runtime.Object{newPod(1, nil, nil), newPod(2, nil, nil), newPod(3, nil, unready)}, 3, 2, 2, 0},
+		{"pods whose owner is gone count for nothing", nil, []runtime.Object{newPod(1, controlledBy("ReplicaSet", "web-1"), nil)}, 0, 0, 0, 0},
+		{"other pods", nil, append(application(3, 3, 3), newPod(9, nil, func(p *corev1.Pod) { p.Labels = nil })), 3, 2, 3, 1},
+		{"finished pods", nil, append(application(3, 3, 3), newPod(9, nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), 3, 2, 3, 1},
+		{"exempt pods", nil, append(application(3, 3, 2), newPod(9, controlledBy("ReplicaSet", "web-1"), func(p *corev1.Pod) {
+			p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"}
+		})), 3, 2, 2, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newWorld(t, newBudget(tc.change), tc.objects...).reconcile(t)
+			got := [4]int32{s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed}
+			if want := [4]int32{tc.total, tc.desired, tc.current, tc.allow}; got != want {
+				t.Errorf("total, desired, current, allowed: got %v, want %v", got, want)
+			}
+			if s.ObservedGeneration != 1 {
+				t.Error("it is not synced")
+			}
+		})
+	}
+}
+
+// The webhook charges between the reconciler's read and its write.
+func TestAChargeThatComesMeanwhileIsKept(t *testing.T) {
+	w := newWorld(t, newBudget(nil), application(3, 3, 3)...)
+	charged := false
+	w.client.PrependReactor("update", "podunavailablebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if charged {
+			return false, nil, nil
+		}
+		charged = true
+		b := newBudget(func(b *v1alpha1.PodUnavailableBudget) {
+			b.Status.DeletedPods = map[types.UID]string{"uid-pod-1": "101"}
+		})
+		if err := w.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), b, "ns"); err != nil {
+			t.Error(err)
+		}
+		return true, nil, apierrs.NewConflict(v1alpha1.Resource("podunavailablebudgets"), "web", errors.New("changed"))
+	})
+	s := w.reconcile(t)
+	if len(s.DeletedPods) != 1 || s.CurrentAvailable != 2 || s.UnavailableAllowed != 0 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// A leader that begins with an old cache does not hand out again what the last
+// one knew to be gone.
+func TestACacheThatIsBehindIsNotTrusted(t *testing.T) {
+	w := newWorld(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.PodsResourceVersion = "500" }), application(3, 3, 3)...)
+	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.reconcile(t); s.CurrentAvailable != 2 || s.UnavailableAllowed != 0 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestWhileOwnersAreUnknownNothingIsAllowed(t *testing.T) {
+	objects := application(3, 3, 3)
+	w := newWorld(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 1 }), objects[2:]...)
+	w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewInternalError(errors.New("etcd"))
+	})
+	s := w.reconcile(t)
+	if s.UnavailableAllowed != 0 || s.GetCondition(v1alpha1.BudgetSynced).Status != corev1.ConditionFalse {
+		t.Errorf("got %+v", s)
+	}
+}
