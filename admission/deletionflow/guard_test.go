@@ -1,0 +1,208 @@
+package deletionflow
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/policy/flow"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
+	now := metav1.NewTime(zero)
+	full := func(change func(*v1alpha1.PodDeletionFlowControl)) *v1alpha1.PodDeletionFlowControl {
+		return newFlow("cluster", 0, change)
+	}
+	room := newFlow("cluster", 9, nil)
+	pod, shop := newPod("a", nil), newNamespace(nil)
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		req     func(t *testing.T) *admissionv1.AdmissionRequest
+		before  func(*world)
+		want    string
+		code    int32
+		counted int64
+	}{
+		"a deletion that has room": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			nil, DecisionCounted, 0, 1},
+		"a deletion that has none": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			nil, DecisionRefused, http.StatusForbidden, 0},
+		"an eviction that has room": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+			nil, DecisionCounted, 0, 1},
+		"an eviction that has none": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+			nil, DecisionRefused, http.StatusTooManyRequests, 0},
+		"an eviction of nobody": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+			nil, DecisionGone, 0, 0},
+		"an eviction that is a dry run": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return eviction(t, "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		}, nil, DecisionCounted, 0, 0},
+		"an eviction that Kubernetes will refuse": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+			func(w *world) { w.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}} },
+			DecisionDisruption, http.StatusTooManyRequests, 0},
+		"an eviction of a pod that is not Ready": {[]runtime.Object{room, shop, newPod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+			func(w *world) { w.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}} },
+			DecisionCounted, 0, 1},
+		"a dry run": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			req := deletion(t, pod)
+			req.DryRun = ptr.To(true)
+			return req
+		}, nil, DecisionRefused, http.StatusForbidden, 0},
+		"shadow": {[]runtime.Object{full(func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), shop},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, DecisionShadow, 0, 1},
+		"a pod that goes already": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
+		}, nil, flow.TerminatingPod, 0, 0},
+		"a pod that has finished": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return deletion(t, newPod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
+		}, nil, flow.FinishedPod, 0, 0},
+		"a pod of a namespace that goes": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, flow.NamespaceExempt, 0, 0},
+		"a namespace that fits": {[]runtime.Object{room, shop, pod, newPod("b", nil)},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionCounted, 0, 2},
+		"a namespace that does not": {[]runtime.Object{newFlow("cluster", 1, nil), shop, pod, newPod("b", nil)},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionRefused, http.StatusForbidden, 0},
+		"an empty namespace": {[]runtime.Object{full(nil), shop},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, flow.NothingActive, 0, 0},
+		"a namespace that was asked about before": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return ofNamespace(t, newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now }))
+		}, nil, flow.NamespaceExempt, 0, 0},
+		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionClock, http.StatusTooManyRequests, 0},
+		"a clock that is off where nothing is counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
+		}, func(w *world) { w.clock.off = errors.New("an hour") }, flow.TerminatingPod, 0, 0},
+		"a namespace that the cache has not": {[]runtime.Object{room}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+			nil, "Error", http.StatusTooManyRequests, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.objects...)
+			if tc.before != nil {
+				tc.before(w)
+			}
+			answer := w.ask(t, tc.req(t))
+			if answer.Decision != tc.want || answer.Response.Allowed != (tc.code == 0) {
+				t.Errorf("%s, allowed %t: %v", answer.Decision, answer.Response.Allowed, answer.Response.Result)
+			}
+			if tc.code != 0 && answer.Response.Result.Code != tc.code {
+				t.Errorf("code %d", answer.Response.Result.Code)
+			}
+			if got := w.counted(t, "cluster"); got != tc.counted {
+				t.Errorf("%d counted", got)
+			}
+		})
+	}
+}
+
+func TestWithoutAFlowControlNothingIsRead(t *testing.T) {
+	w := newWorld(t)
+	if answer := w.ask(t, deletion(t, newPod("a", nil))); !answer.Response.Allowed || answer.Decision != DecisionNone || len(w.kube.Actions()) > 0 {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// client-go sleeps when an answer says for how long, and with it a controller's
+// worker: see DESIGN.md, section 9.
+func TestARefusalSaysWhenThereIsRoomAndMakesNobodySleep(t *testing.T) {
+	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("b", nil))
+	w.ask(t, deletion(t, newPod("a", nil)))
+	w.clock.SetTime(zero.Add(100 * time.Second))
+	for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod("b", nil)), eviction(t, "b", nil)} {
+		result := w.ask(t, req).Response.Result
+		if result.Details.RetryAfterSeconds != 0 {
+			t.Errorf("%d s to wait", result.Details.RetryAfterSeconds)
+		}
+		at := zero.Add(611 * time.Second).UTC().Format(time.RFC3339)
+		for _, want := range []string{"of pod shop/b is refused by PodDeletionFlowControl cluster", "1 of 1 in 10m", "room again at " + at + " (in 8m31s)",
+			"kubectl annotate pdfc cluster --overwrite policy.breakwater.dev/closed=$(date -u +%FT%TZ)"} {
+			if !strings.Contains(result.Message, want) {
+				t.Errorf("%q does not say %q", result.Message, want)
+			}
+		}
+		is := func(c metav1.StatusCause) bool { return c.Type == causeRoom && c.Message == at }
+		if !slices.ContainsFunc(result.Details.Causes, is) {
+			t.Errorf("causes %v", result.Details.Causes)
+		}
+	}
+	if event := <-w.events.Events; !strings.Contains(event, v1alpha1.ReasonDeletionRefused) {
+		t.Errorf("told %q", event)
+	}
+}
+
+func TestANamespaceThatNeverFitsIsNotToldToWait(t *testing.T) {
+	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("a", nil), newPod("b", nil))
+	message := w.ask(t, ofNamespace(t, newNamespace(nil))).Response.Result.Message
+	if strings.Contains(message, "wait") || !strings.Contains(message, "never room for 2") || !strings.Contains(message, "takes 2 pods with it") {
+		t.Error(message)
+	}
+}
+
+func TestEveryFlowControlInChargeHasToLetItThrough(t *testing.T) {
+	elsewhere := newFlow("elsewhere", 0, func(f *v1alpha1.PodDeletionFlowControl) {
+		f.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
+	})
+	w := newWorld(t, newFlow("b-strict", 1, nil), newFlow("a-wide", 9, nil), elsewhere, newNamespace(nil))
+	if a := w.ask(t, deletion(t, newPod("a", nil))); !a.Response.Allowed {
+		t.Fatalf("%+v", a.Response.Result)
+	}
+	a := w.ask(t, deletion(t, newPod("b", nil)))
+	if a.Response.Allowed || a.Response.Result.Details.Name != "b-strict" {
+		t.Errorf("%+v", a.Response)
+	}
+	if w.counted(t, "elsewhere") != 0 || w.counted(t, "b-strict") != 1 {
+		t.Errorf("counted %d elsewhere, %d here", w.counted(t, "elsewhere"), w.counted(t, "b-strict"))
+	}
+}
+
+func TestWhoseDeletionsTheyWereIsKept(t *testing.T) {
+	w := newWorld(t, newFlow("cluster", 9, nil), newNamespace(nil))
+	w.ask(t, deletion(t, newPod("a", nil)))
+	f, err := w.client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), "cluster", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := f.Status.Shares
+	if s == nil || s.Users[0].Name != "ann" || s.Owners[0].Name != "Deployment shop/web" || s.Namespaces[0].Name != "shop" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Two replicas, each with a cache that never learns, and more requests than
+// there is room for: exactly the limit goes.
+func TestManyAtOnceWithTwoReplicas(t *testing.T) {
+	const limit, asked = 30, 200
+	one := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
+	two := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
+	two.guard.Commit = NewCommitter(two.guard.Flows, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
+	one.guard.Commit = NewCommitter(one.guard.Flows, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
+	var through atomic.Int64
+	var all sync.WaitGroup
+	for i := range asked {
+		guard := []Guard{one.guard, two.guard}[i%2]
+		req := deletion(t, newPod(fmt.Sprint(i), nil))
+		all.Go(func() {
+			if guard.Admit(t.Context(), req).Response.Allowed {
+				through.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if through.Load() != limit || one.counted(t, "cluster") != limit {
+		t.Errorf("%d let through, %d counted", through.Load(), one.counted(t, "cluster"))
+	}
+}

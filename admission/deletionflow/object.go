@@ -1,0 +1,74 @@
+package deletionflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/policy/window"
+)
+
+// ObjectWebhook is asked about PodDeletionFlowControls themselves.
+const ObjectWebhook = "vpoddeletionflowcontrol.kb.io"
+
+// DecisionInvalid: the flow control was refused.
+const DecisionInvalid = "Invalid"
+
+// Object refuses flow controls that would not do what their author means, and
+// tells who closed a breaker.
+type Object struct {
+	Clock    clock.PassiveClock
+	Recorder record.EventRecorder
+}
+
+var _ admission.Handler = Object{}
+
+// Admit implements admission.Handler.
+func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	after, before := &v1alpha1.PodDeletionFlowControl{}, &v1alpha1.PodDeletionFlowControl{}
+	if err := json.Unmarshal(req.Object.Raw, after); err != nil {
+		return admission.Fail(fmt.Errorf("decode PodDeletionFlowControl: %w", err))
+	}
+	if len(req.OldObject.Raw) > 0 {
+		if err := json.Unmarshal(req.OldObject.Raw, before); err != nil {
+			return admission.Fail(fmt.Errorf("decode PodDeletionFlowControl: %w", err))
+		}
+	}
+	if err := after.Validate(ctx).Also(o.future(after)); err != nil {
+		return admission.Deny(DecisionInvalid, metav1.Status{
+			Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+			Message: fmt.Sprintf("PodDeletionFlowControl %q is invalid: %s", after.Name, err.Error()),
+			Details: &metav1.StatusDetails{Name: after.Name, Group: v1alpha1.GroupName, Kind: "PodDeletionFlowControl"},
+		})
+	}
+	closed := after.Annotations[v1alpha1.ClosedAnnotation]
+	if closed != "" && closed != before.Annotations[v1alpha1.ClosedAnnotation] && !ptr.Deref(req.DryRun, false) {
+		o.Recorder.Eventf(after, corev1.EventTypeNormal, v1alpha1.ReasonClosedByPerson,
+			"%s closed the breaker: what was deleted until %s does not count any more", req.UserInfo.Username, closed)
+	}
+	return admission.Allow(admission.DecisionAdmitted)
+}
+
+// future refuses to forget what has not happened yet.
+func (o Object) future(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
+	closed := f.ClosedTime()
+	if !closed.After(o.Clock.Now().Add(2 * window.DefaultSkew)) {
+		return nil
+	}
+	return &apis.FieldError{
+		Message: fmt.Sprintf("%s is in the future", f.Annotations[v1alpha1.ClosedAnnotation]),
+		Paths:   []string{"metadata.annotations[" + v1alpha1.ClosedAnnotation + "]"},
+		Details: "write the time that it is now, as $(date -u +%FT%TZ) prints it; to let more through from now on raise spec.limitRules",
+	}
+}

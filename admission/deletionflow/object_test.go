@@ -1,0 +1,57 @@
+package deletionflow
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+func TestAFlowControlIsLookedAtBeforeItIsStored(t *testing.T) {
+	closed := func(seconds int) func(*v1alpha1.PodDeletionFlowControl) {
+		return func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Annotations = map[string]string{v1alpha1.ClosedAnnotation: zero.Add(time.Duration(seconds) * time.Second).UTC().Format(time.RFC3339)}
+		}
+	}
+	for name, tc := range map[string]struct {
+		before, after *v1alpha1.PodDeletionFlowControl
+		dryRun        bool
+		refused, told string
+	}{
+		"a good one":                    {nil, newFlow("cluster", 1, nil), false, "", ""},
+		"a bad rule":                    {nil, newFlow("cluster", -1, nil), false, "spec.limitRules[0].limit", ""},
+		"a person closes it":            {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
+		"in a dry run":                  {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), true, "", ""},
+		"it was closed before":          {newFlow("cluster", 1, closed(-1)), newFlow("cluster", 2, closed(-1)), false, "", ""},
+		"it is created with the record": {nil, newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
+		"a clock that is a bit ahead":   {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(9)), false, "", "ann closed the breaker"},
+		"the future":                    {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(3600)), false, "is in the future", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := record.NewFakeRecorder(1)
+			req := request(admissionv1.Update, "poddeletionflowcontrols", "cluster")
+			req.Object, req.DryRun = raw(t, tc.after), ptr.To(tc.dryRun)
+			if tc.before != nil {
+				req.OldObject = raw(t, tc.before)
+			}
+			answer := Object{Clock: testingclock.NewFakePassiveClock(zero), Recorder: told}.Admit(t.Context(), req)
+			if answer.Response.Allowed != (tc.refused == "") {
+				t.Fatalf("%+v", answer.Response)
+			}
+			if r := answer.Response.Result; r != nil && (!strings.Contains(r.Message, tc.refused) || r.Code != http.StatusUnprocessableEntity) {
+				t.Errorf("%d %s", r.Code, r.Message)
+			}
+			close(told.Events)
+			if said := <-told.Events; !strings.Contains(said, tc.told) || (tc.told == "") != (said == "") {
+				t.Errorf("told %q", said)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package deletionflow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/flow"
+)
+
+// reader finds out what a request would take away.
+type reader struct {
+	pods       corev1client.PodsGetter
+	namespaces corev1listers.NamespaceLister
+}
+
+// asked is a request as it is decided.
+type asked struct {
+	flow.Request
+	// subject is what the request is about, as it stands in a refusal.
+	subject string
+	// pod is the one pod, if it is about one.
+	pod *corev1.Pod
+}
+
+// read returns nil where the request takes nothing away.
+func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*asked, error) {
+	if req.Resource.Resource == "namespaces" {
+		return r.ofNamespace(ctx, req)
+	}
+	pod, dryRun, err := r.pod(ctx, req)
+	if err != nil || pod == nil {
+		return nil, err
+	}
+	ns, err := r.namespaces.Get(req.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("read namespace %s: %w", req.Namespace, err)
+	}
+	return &asked{
+		subject: "pod " + pod.Namespace + "/" + pod.Name, pod: pod,
+		Request: flow.Request{
+			UID: pod.UID, Namespace: namespaceOf(ns), Pods: []flow.Pod{podOf(pod)},
+			Eviction: req.SubResource == "eviction", DryRun: dryRun,
+			User: req.UserInfo.Username, Owner: ownerOf(pod),
+		},
+	}, nil
+}
+
+// pod returns the pod of a request. An eviction does not show it.
+func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod *corev1.Pod, dryRun bool, err error) {
+	dryRun = ptr.Deref(req.DryRun, false)
+	if req.SubResource != "eviction" {
+		pod = &corev1.Pod{}
+		if err := json.Unmarshal(req.OldObject.Raw, pod); err != nil {
+			return nil, false, fmt.Errorf("decode pod: %w", err)
+		}
+		return pod, dryRun, nil
+	}
+	var eviction policyv1.Eviction
+	if err := json.Unmarshal(req.Object.Raw, &eviction); err != nil {
+		return nil, false, fmt.Errorf("decode Eviction: %w", err)
+	}
+	if o := eviction.DeleteOptions; o != nil && len(o.DryRun) > 0 {
+		dryRun = true
+	}
+	pod, err = r.pods.Pods(req.Namespace).Get(ctx, req.Name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) {
+		return nil, false, nil // the API server will say so
+	} else if err != nil {
+		return nil, false, fmt.Errorf("read pod %s: %w", req.Name, err)
+	}
+	return pod, dryRun, nil
+}
+
+// active leaves out what has finished.
+const active = "status.phase!=Succeeded,status.phase!=Failed"
+
+func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionRequest) (*asked, error) {
+	var ns corev1.Namespace
+	if err := json.Unmarshal(req.OldObject.Raw, &ns); err != nil {
+		return nil, fmt.Errorf("decode namespace: %w", err)
+	}
+	a := &asked{
+		subject: "namespace " + ns.Name,
+		Request: flow.Request{
+			UID: ns.UID, Namespace: namespaceOf(&ns), OfNamespace: true, DryRun: ptr.Deref(req.DryRun, false),
+			User: req.UserInfo.Username, Owner: "Namespace " + ns.Name,
+		},
+	}
+	if a.Namespace.Terminating {
+		return a, nil
+	}
+	list, err := r.pods.Pods(ns.Name).List(ctx, metav1.ListOptions{FieldSelector: active})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of namespace %s: %w", ns.Name, err)
+	}
+	for i := range list.Items {
+		a.Pods = append(a.Pods, podOf(&list.Items[i]))
+	}
+	return a, nil
+}
+
+func namespaceOf(ns *corev1.Namespace) flow.Namespace {
+	return flow.Namespace{Name: ns.Name, Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
+}
+
+func podOf(p *corev1.Pod) flow.Pod {
+	return flow.Pod{
+		Labels:      p.Labels,
+		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Terminating: p.DeletionTimestamp != nil,
+	}
+}
+
+// ownerOf is the topmost controller that the pod itself tells of: of a
+// ReplicaSet that a Deployment has made, the Deployment.
+func ownerOf(p *corev1.Pod) string {
+	owner := metav1.GetControllerOf(p)
+	if owner == nil {
+		return ""
+	}
+	kind, name := owner.Kind, owner.Name
+	if hash := p.Labels["pod-template-hash"]; hash != "" && kind == "ReplicaSet" {
+		if of, made := strings.CutSuffix(name, "-"+hash); made {
+			kind, name = "Deployment", of
+		}
+	}
+	return kind + " " + p.Namespace + "/" + name
+}

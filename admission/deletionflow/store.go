@@ -1,0 +1,59 @@
+package deletionflow
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/policy/flow"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+)
+
+// Committer counts deletions.
+type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, flow.Request, flow.Verdict]
+
+// NewCommitter returns a Committer. The skew is how far the clock may be from
+// that of the API server.
+func NewCommitter(lister listers.PodDeletionFlowControlLister, client policyclient.PodDeletionFlowControlsGetter,
+	now clock.PassiveClock, skew time.Duration, options groupcommit.Options) *Committer {
+	return groupcommit.New(store{lister, client}, settle(now, skew), options)
+}
+
+type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, flow.Verdict]
+
+func settle(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, flow.Request, flow.Verdict] {
+	return func(f *v1alpha1.PodDeletionFlowControl, group []flow.Request) decision {
+		verdicts, status := flow.Decide(f, group, now.Now(), skew)
+		if status == nil {
+			return decision{Answers: verdicts}
+		}
+		next := f.DeepCopy()
+		next.Status = *status
+		return decision{Changed: true, Next: next, Answers: verdicts}
+	}
+}
+
+// store is where flow controls are.
+type store struct {
+	lister listers.PodDeletionFlowControlLister
+	client policyclient.PodDeletionFlowControlsGetter
+}
+
+func (s store) Cached(key types.NamespacedName) (*v1alpha1.PodDeletionFlowControl, bool) {
+	f, err := s.lister.Get(key.Name)
+	return f, err == nil
+}
+
+func (s store) Live(ctx context.Context, key types.NamespacedName) (*v1alpha1.PodDeletionFlowControl, error) {
+	return s.client.PodDeletionFlowControls().Get(ctx, key.Name, metav1.GetOptions{})
+}
+
+func (s store) Swap(ctx context.Context, next *v1alpha1.PodDeletionFlowControl) (*v1alpha1.PodDeletionFlowControl, error) {
+	return s.client.PodDeletionFlowControls().UpdateStatus(ctx, next, metav1.UpdateOptions{})
+}

@@ -1,0 +1,211 @@
+package deletionflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+)
+
+const skew = 5 * time.Second
+
+// zero is the beginning of a bucket of every width.
+var zero = time.Unix(1<<30, 0)
+
+// watch is a clock that may be known to be wrong.
+type watch struct {
+	*testingclock.FakePassiveClock
+	off error
+}
+
+func (w *watch) Off() error { return w.off }
+
+// blocking is the PodDisruptionBudget that blocks, if any.
+type blocking struct{ pdb *policyv1.PodDisruptionBudget }
+
+func (b *blocking) Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
+	return b.pdb, nil
+}
+
+// world is an API server, and the webhook with its caches.
+type world struct {
+	guard  Guard
+	client *fake.Clientset
+	kube   *kubefake.Clientset
+	events *record.FakeRecorder
+	clock  *watch
+	pdbs   *blocking
+	// namespaces is the cache of them.
+	namespaces cache.Indexer
+}
+
+// newWorld returns a world with these objects. The caches stay as they are.
+func newWorld(t *testing.T, objects ...runtime.Object) *world {
+	t.Helper()
+	w := &world{
+		events: record.NewFakeRecorder(1000), pdbs: &blocking{},
+		clock:      &watch{FakePassiveClock: testingclock.NewFakePassiveClock(zero)},
+		namespaces: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
+	}
+	flows := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	var ours, theirs []runtime.Object
+	for _, o := range objects {
+		var err error
+		switch o := o.(type) {
+		case *v1alpha1.PodDeletionFlowControl:
+			ours = append(ours, o)
+			err = flows.Add(o)
+		case *corev1.Namespace:
+			err = w.namespaces.Add(o)
+		default:
+			theirs = append(theirs, o)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.kube, w.client = kubefake.NewClientset(theirs...), fake.NewSimpleClientset(ours...)
+	compareAndSwap(w.client)
+	lister, client := listers.NewPodDeletionFlowControlLister(flows), w.client.PolicyV1alpha1()
+	w.guard = Guard{
+		Flows: lister, Pods: w.kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(w.namespaces), PDBs: w.pdbs,
+		Commit: NewCommitter(lister, client, w.clock, skew, groupcommit.Options{}), Time: w.clock, Recorder: w.events,
+	}
+	return w
+}
+
+// compareAndSwap makes the fake refuse writes of old states, as the API server does.
+func compareAndSwap(client *fake.Clientset) {
+	var mu sync.Mutex
+	client.PrependReactor("update", "poddeletionflowcontrols", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		next := a.(clienttesting.UpdateAction).GetObject().(*v1alpha1.PodDeletionFlowControl).DeepCopy()
+		o, err := client.Tracker().Get(a.GetResource(), "", next.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		stored := o.(*v1alpha1.PodDeletionFlowControl)
+		if stored.ResourceVersion != next.ResourceVersion {
+			return true, nil, apierrs.NewConflict(v1alpha1.Resource("poddeletionflowcontrols"), next.Name, errors.New("changed"))
+		}
+		version, err := strconv.Atoi(stored.ResourceVersion)
+		if err != nil {
+			return true, nil, err
+		}
+		next.ResourceVersion = strconv.Itoa(version + 1)
+		return true, next, client.Tracker().Update(a.GetResource(), next, "")
+	})
+}
+
+func (w *world) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
+	t.Helper()
+	return w.guard.Admit(t.Context(), req)
+}
+
+// counted is how many deletions a flow control has counted.
+func (w *world) counted(t *testing.T, name string) (n int64) {
+	t.Helper()
+	f, err := w.client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range f.Status.Buckets {
+		n += b.Count
+	}
+	return n
+}
+
+func newFlow(name string, limit int64, change func(*v1alpha1.PodDeletionFlowControl)) *v1alpha1.PodDeletionFlowControl {
+	f := &v1alpha1.PodDeletionFlowControl{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"},
+		Spec:       v1alpha1.PodDeletionFlowControlSpec{LimitRules: []v1alpha1.LimitRule{{Interval: "10m", Limit: limit}}},
+	}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func newNamespace(change func(*corev1.Namespace)) *corev1.Namespace {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid-shop", Labels: map[string]string{"env": "prod"}}}
+	if change != nil {
+		change(n)
+	}
+	return n
+}
+
+// newPod is one that serves, of Deployment web.
+func newPod(name string, change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web", "pod-template-hash": "5d4f"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d4f", Controller: ptr.To(true)}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func raw(t *testing.T, o any) runtime.RawExtension {
+	t.Helper()
+	encoded, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: encoded}
+}
+
+func request(op admissionv1.Operation, resource, name string) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		UID: "request", Operation: op, Namespace: "shop", Name: name, UserInfo: authenticationv1.UserInfo{Username: "ann"},
+		Resource: metav1.GroupVersionResource{Version: "v1", Resource: resource},
+	}
+}
+
+func deletion(t *testing.T, p *corev1.Pod) *admissionv1.AdmissionRequest {
+	req := request(admissionv1.Delete, "pods", p.Name)
+	req.OldObject = raw(t, p)
+	return req
+}
+
+func ofNamespace(t *testing.T, n *corev1.Namespace) *admissionv1.AdmissionRequest {
+	req := request(admissionv1.Delete, "namespaces", n.Name)
+	req.OldObject = raw(t, n)
+	return req
+}
+
+func eviction(t *testing.T, name string, options *metav1.DeleteOptions) *admissionv1.AdmissionRequest {
+	req := request(admissionv1.Create, "pods", name)
+	req.SubResource = "eviction"
+	req.Object = raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, DeleteOptions: options})
+	return req
+}
