@@ -5,6 +5,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 const (
@@ -146,10 +147,7 @@ func waitFor(in Input, s stageOf) Decision {
 		// Function submit asks the server once more before nobody has judged.
 		end = d.Deadline.Add(retrieveGrace)
 	}
-	if !in.Up.After(in.Now) { // a clock that was set back gives no time
-		end = later(end, in.Up.Add(retrieveGrace))
-	}
-	if in.Now.Before(end) {
+	if end = wakeup.Grace(end, in.Up, in.Now, retrieveGrace); in.Now.Before(end) {
 		d.Deadline, d.Wake = end, s.stage
 		return d
 	}

@@ -12,7 +12,6 @@ package changepod
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
@@ -68,11 +67,8 @@ type Reconciler struct {
 	spare *rate.Limiter
 	// unjudged counts batches that nobody judged in time.
 	unjudged metric.Int64Counter
-
-	once sync.Once
-	// first is when this process first decided. A process that does not lead
-	// decides nothing.
-	first time.Time
+	// up is since when this process decides.
+	up wakeup.Since
 }
 
 var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
@@ -98,7 +94,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
 		OrderFailed: orderFailed(owner), OrderHeld: orderHeld(owner), OrderSince: orderSince(owner),
-		Superseded: superseded(owner), Up: r.up(now), ChangePod: c,
+		Superseded: superseded(owner), Up: r.up.First(now), ChangePod: c,
 	})
 	again, err := r.wake(ctx, c, owner, d)
 	if err != nil {
@@ -121,12 +117,6 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		return controller.NewRequeueAfter(again)
 	}
 	return nil
-}
-
-// up returns when this process began to decide.
-func (r *Reconciler) up(now time.Time) time.Time {
-	r.once.Do(func() { r.first = now })
-	return r.first
 }
 
 // wake sends changepod.ready when it is due, and returns when to look again.

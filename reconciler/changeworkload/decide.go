@@ -5,11 +5,16 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 // Input is everything that the state of a ChangeWorkload follows from.
 type Input struct {
-	Now              time.Time
+	Now time.Time
+	// Up is when this process began to decide; zero when that does not matter.
+	// What ended while nobody was there to wake function submit is given
+	// retrieveGrace from then on.
+	Up               time.Time
 	Settings         settings.Settings
 	ServerConfigured bool
 	ChangeWorkload   *v1alpha1.ChangeWorkload
@@ -162,6 +167,9 @@ func Decide(in Input) Decision {
 	}
 	if pending {
 		deadline := askedSince(in).Add(in.Settings.OrderTimeout)
+		if !refused(in) {
+			deadline = wakeup.Grace(deadline, in.Up, in.Now, retrieveGrace)
+		}
 		late := !in.Now.Before(deadline)
 		if late && in.Settings.NoVerdictOfRelease() != v1alpha1.NoVerdictHold {
 			return orderFailed(in, d)
@@ -260,11 +268,17 @@ func askedSince(in Input) time.Time {
 	switch {
 	case cond == nil, cond.Reason == v1alpha1.ReasonNoServer:
 		return in.Now
-	case cond.Reason == v1alpha1.ReasonOrderRefused:
+	case refused(in):
 		return time.Time{} // its time is over
 	default:
 		return cond.LastTransitionTime.Inner.Time
 	}
+}
+
+// refused says whether it was decided already that the server did not take the order.
+func refused(in Input) bool {
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	return cond != nil && cond.Reason == v1alpha1.ReasonOrderRefused
 }
 
 // orderFailed decides a release whose order the server did not take in time.

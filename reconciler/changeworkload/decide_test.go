@@ -102,6 +102,7 @@ func noVerdict(p v1alpha1.NoVerdictPolicy) func(*Input) {
 	return func(in *Input) { in.Settings.NoVerdict = p }
 }
 func after(d time.Duration) func(*Input) { return func(in *Input) { in.Now = t0.Add(d) } }
+func up(d time.Duration) func(*Input)    { return func(in *Input) { in.Up = t0.Add(d) } }
 func percent(n int32) func(*Input)       { return func(in *Input) { in.Settings.BatchPercent = n } }
 func was(p v1alpha1.WorkloadPhase) func(*Input) {
 	return func(in *Input) { in.ChangeWorkload.Status.Phase = p }
@@ -186,6 +187,8 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"with a server the order comes first":                  {release(1, starting(1), withServer), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"an order that is open":                                {release(1, starting(1), withServer, orderOpen), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"an order that is not taken in time":                   {release(1, starting(1), withServer, asked, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderRefused, "", nil}},
+		"an order that was not taken while we were away":       {release(1, starting(1), withServer, asked, after(time.Hour), up(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"an order that is not taken after we were away":        {release(1, starting(1), withServer, asked, after(time.Hour), up(time.Hour-15*time.Second)), want{failed, v1alpha1.ReasonOrderRefused, "", nil}},
 		"an order that is not taken in time, policy Hold":      {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"an order that is not taken in time, policy Fail":      {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderRefused, ActionHold, nil}},
 		"claiming the pod anew clears no fail":                 {release(1, onceFailed(1), finished(1, 1), judged(1, ""), held, was(suspend)), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},

@@ -76,6 +76,8 @@ type Reconciler struct {
 	// unjudged counts orders that nobody judged in time.
 	unjudged metric.Int64Counter
 	clock    clock.PassiveClock
+	// up is since when this process decides.
+	up wakeup.Since
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
@@ -155,8 +157,9 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
+	now := r.clock.Now()
 	return Input{
-		Now: r.clock.Now(), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
+		Now: now, Up: r.up.First(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w), Pods: podsOf(pods, c), ChangePods: changePods,
 	}, w, nil
 }

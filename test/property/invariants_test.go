@@ -3,6 +3,7 @@ package property
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
@@ -135,9 +136,10 @@ func (w *world) currentAtTheEnd(c *v1alpha1.ChangeWorkload, failed, unjudged []s
 			w.violated("%s is suspended, and the Deployment is not", c.Name)
 		}
 	}
-	// While events are lost and delayed, time may be up before the judge is asked.
+	// While events are lost and delayed, time may be up before the judge is asked;
+	// that may be noticed only when things move on.
 	end := c.Status.GetCondition(apis.ConditionSucceeded)
-	if phase == v1alpha1.WorkloadFailed && !w.wasDown && end != nil && end.LastTransitionTime.Inner.After(w.quietSince) {
+	if phase == v1alpha1.WorkloadFailed && !w.wasDown && end != nil && end.LastTransitionTime.Inner.After(w.quietSince.Add(time.Minute)) {
 		w.violated("%s is Failed, and the judge was never away: %s", c.Name, w.why(c))
 	}
 	if phase != v1alpha1.WorkloadSuccess {
