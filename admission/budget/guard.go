@@ -57,7 +57,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	if isProbe(req) {
 		return g.answerProbe(req)
 	}
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
 	budgets, err := g.Budgets.PodUnavailableBudgets(req.Namespace).List(labels.Everything())
 	if err != nil {

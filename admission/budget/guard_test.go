@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -266,7 +267,7 @@ func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
 
 func TestTheApiServerSaysHowLongItWaits(t *testing.T) {
 	r := &http.Request{URL: &url.URL{RawQuery: "timeout=2s"}}
-	ctx, cancel := withDeadline(apis.WithHTTPRequest(t.Context(), r))
+	ctx, cancel := admission.WithDeadline(apis.WithHTTPRequest(t.Context(), r))
 	defer cancel()
 	if at, ok := ctx.Deadline(); !ok || time.Until(at) > 2*time.Second {
 		t.Errorf("until %v", at)

@@ -50,7 +50,7 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	if ptr.Deref(req.DryRun, false) {
 		return answer
 	}
-	ctx, cancel := withDeadline(ctx)
+	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
 	if err := Hook(ctx, o.Namespaces, req.Namespace); err != nil {
 		return admission.Fail(err)

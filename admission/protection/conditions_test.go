@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/ext"
 
 	"github.com/breakwater-dev/breakwater/admission/budget"
+	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 )
 
 // The conditions under which a request leaves the API server are those of the
@@ -97,6 +98,31 @@ func TestWhichDeletionsOfOwnersLeaveTheAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			match(t, budget.OwnerWebhook, object{"request": request("DELETE", "replicasets", "", tc.user), "object": nil, "oldObject": tc.old}, tc.want)
+		})
+	}
+}
+
+func TestWhichDeletionsAreCountedAtAll(t *testing.T) {
+	terminating := pod(func(m, _, _ object) { m["deletionTimestamp"] = "2026-01-01T00:00:00Z" })
+	shop := object{"metadata": object{"name": "shop"}, "status": object{"phase": "Active"}}
+	going := object{"metadata": object{"name": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": object{"phase": "Terminating"}}
+	for name, tc := range map[string]struct {
+		request object
+		old     any
+		want    bool
+	}{
+		"a deletion":                             {request("DELETE", "pods", "", alice), pod(nil), true},
+		"a deletion of a pod without status":     {request("DELETE", "pods", "", alice), object{"metadata": object{"name": "a"}}, true},
+		"a deletion of a terminating pod":        {request("DELETE", "pods", "", alice), terminating, false},
+		"a deletion of a pod that failed":        {request("DELETE", "pods", "", alice), pod(func(_, _, s object) { s["phase"] = "Failed" }), false},
+		"a deletion by a kubelet":                {request("DELETE", "pods", "", node), pod(nil), false},
+		"a deletion by the namespace controller": {request("DELETE", "pods", "", namespaces), pod(nil), false},
+		"an eviction":                            {request("CREATE", "pods", "eviction", alice), nil, true},
+		"a namespace":                            {request("DELETE", "namespaces", "", alice), shop, true},
+		"a namespace that goes already":          {request("DELETE", "namespaces", "", alice), going, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			match(t, deletionflow.Webhook, object{"request": tc.request, "object": nil, "oldObject": tc.old}, tc.want)
 		})
 	}
 }

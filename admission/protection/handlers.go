@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
 	pdbinformer "knative.dev/pkg/client/injection/kube/informers/policy/v1/poddisruptionbudget"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/budget"
+	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/admission/owners"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
@@ -32,7 +34,14 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string
 	if err != nil {
 		return nil, err
 	}
+	flows, err := newFlowGuard(ctx, recorder, guard.PDBs)
+	if err != nil {
+		return nil, err
+	}
 	return map[string]admission.Handler{
+		deletionflow.Webhook:       flows,
+		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: recorder},
+
 		budget.PodWebhook:     guard,
 		budget.OwnerWebhook:   guard,
 		budget.RestartWebhook: guard,
@@ -46,7 +55,7 @@ func newGuard(ctx context.Context, recorder record.EventRecorder) (budget.Guard,
 	if err != nil {
 		return budget.Guard{}, fmt.Errorf("create a client of metadata: %w", err)
 	}
-	observe, err := groups()
+	observe, err := groups("budget")
 	if err != nil {
 		return budget.Guard{}, err
 	}
@@ -79,20 +88,20 @@ func refuses(configurations admissionlisters.ValidatingWebhookConfigurationListe
 	}
 }
 
-// groups measures how many requests share a write.
-func groups() (func(groupcommit.Outcome), error) {
+// groups measures how many requests share a write of what.
+func groups(what string) (func(groupcommit.Outcome), error) {
 	meter := otel.Meter(meterName)
-	size, err := meter.Int64Histogram("breakwater.budget.group.size",
+	size, err := meter.Int64Histogram("breakwater."+what+".group.size",
 		metric.WithDescription("Requests that were decided together"),
 		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 20, 50, 100, 200, 500))
 	if err != nil {
 		return nil, fmt.Errorf("create histogram: %w", err)
 	}
-	writes, err := meter.Int64Counter("breakwater.budget.writes", metric.WithDescription("Writes of the status of a budget that succeeded"))
+	writes, err := meter.Int64Counter("breakwater."+what+".writes", metric.WithDescription("Writes of a status by the webhook that succeeded"))
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)
 	}
-	conflicts, err := meter.Int64Counter("breakwater.budget.conflicts", metric.WithDescription("Writes of the status of a budget that came too late and were decided again"))
+	conflicts, err := meter.Int64Counter("breakwater."+what+".conflicts", metric.WithDescription("Writes of a status by the webhook that came too late and were decided again"))
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)
 	}

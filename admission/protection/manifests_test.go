@@ -13,6 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/budget"
+	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -42,11 +43,22 @@ func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 	if config.Name != Configuration {
 		t.Errorf("the configuration is %s, the bookkeeper's is %s", config.Name, Configuration)
 	}
-	return config.Webhooks
+	added, err := deletionflow.Webhooks([]byte("ca"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(config.Webhooks, added...)
+}
+
+func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {
+	config := read[admissionregistrationv1.ValidatingWebhookConfiguration](t, "431-webhook-deletionflow.yaml")[0]
+	if config.Name != deletionflow.Configuration || len(config.Webhooks) > 0 {
+		t.Errorf("%s has %d webhooks", config.Name, len(config.Webhooks))
+	}
 }
 
 func TestEveryWebhookOfTheManifestIsServedAndSaysWhatHappensWhileItIsDown(t *testing.T) {
-	served := []string{budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook}
+	served := []string{budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook, deletionflow.Webhook, deletionflow.ObjectWebhook}
 	for _, w := range webhooks(t) {
 		if !slices.Contains(served, w.Name) {
 			t.Errorf("%s is not served", w.Name)
@@ -67,10 +79,10 @@ func TestEveryWebhookOfTheManifestIsServedAndSaysWhatHappensWhileItIsDown(t *tes
 
 func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testing.T) {
 	for _, w := range webhooks(t) {
-		if w.Name == budget.ObjectWebhook {
+		if w.Name == budget.ObjectWebhook || w.Name == deletionflow.ObjectWebhook {
 			continue
 		}
-		if got := w.NamespaceSelector.MatchLabels[v1alpha1.GuardedLabel]; got != v1alpha1.GuardedValue {
+		if got := w.NamespaceSelector.MatchLabels[v1alpha1.GuardedLabel]; got != v1alpha1.GuardedValue && w.Name != deletionflow.Webhook {
 			t.Errorf("%s: hooked by %q", w.Name, got)
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values
@@ -103,9 +115,10 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 	}
 	const reconcilers = "protection-controller.github.com.breakwater-dev.breakwater.reconciler."
 	for resource, want := range map[string][]string{
-		"validatingwebhookconfigurations": {Configuration},
+		"validatingwebhookconfigurations": {Configuration, deletionflow.Configuration},
 		"secrets":                         {SecretName},
-		"leases": {"protection-webhook." + queueName + ".00-of-01", "protection-webhook.webhookcertificates.00-of-01",
+		"leases": {"protection-webhook." + queueName + ".00-of-01", "protection-webhook.webhookcertificates.00-of-01", "protection-webhook." + entryQueue + ".00-of-01",
+			reconcilers + "deletionflow.reconciler.00-of-01",
 			reconcilers + "budget.reconciler.00-of-01", reconcilers + "guarded.reconciler.00-of-01"},
 	} {
 		for _, name := range want {

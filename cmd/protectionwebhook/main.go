@@ -34,5 +34,5 @@ func main() {
 		GracePeriod: quiet,
 	})
 	injection.Default.RegisterInformerFactory(process.OneSecret(protection.SecretName))
-	sharedmain.MainWithContext(ctx, component, certificates.NewController, protection.NewController(ready))
+	sharedmain.MainWithContext(ctx, component, certificates.NewController, protection.NewController(ready), protection.NewEntry)
 }

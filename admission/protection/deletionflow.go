@@ -1,0 +1,118 @@
+package protection
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/admission/deletionflow"
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/policy/window"
+	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
+)
+
+// entryQueue is part of the name of the Lease, which RBAC names.
+const entryQueue = "deletionflow"
+
+func newFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {
+	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
+	observe, err := groups("deletionflow")
+	if err != nil {
+		return deletionflow.Guard{}, err
+	}
+	now, err := newClock(ctx)
+	if err != nil {
+		return deletionflow.Guard{}, err
+	}
+	lister := flowinformer.Get(ctx).Lister()
+	return deletionflow.Guard{
+		Flows: lister, Pods: kube.CoreV1(), Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
+		Commit: deletionflow.NewCommitter(lister, policies, now, window.DefaultSkew, groupcommit.Options{Observe: observe}),
+		Time:   now, Recorder: recorder,
+	}, nil
+}
+
+// newClock returns a clock that is compared with the API server's until ctx ends.
+func newClock(ctx context.Context) (*deletionflow.Clock, error) {
+	config := injection.GetConfig(ctx)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the time: %w", err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w", err)
+	}
+	c := &deletionflow.Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: window.DefaultSkew}
+	_, err = otel.Meter(meterName).Int64ObservableGauge("breakwater.deletionflow.clock.off",
+		metric.WithDescription("1 while the clock of this replica is too far from the API server's, and it lets no deletion through"),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			if c.Off() != nil {
+				o.Observe(1)
+			} else {
+				o.Observe(0)
+			}
+			return nil
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("create gauge: %w", err)
+	}
+	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
+		if err := c.Check(ctx); err != nil {
+			logging.FromContext(ctx).Warnw("the clock could not be compared, or is wrong", "error", err)
+		}
+	}, deletionflow.CheckEvery, 0, true)
+	return c, nil
+}
+
+// NewEntry returns the controller that adds the webhooks of deletion flow
+// control while there is one.
+func NewEntry(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+	entry := &deletionflow.Entry{
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
+			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+				enqueue(b, deletionflow.Key)
+				return nil
+			},
+		},
+		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
+		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
+		Flows: flowinformer.Get(ctx).Lister(), Secret: SecretName,
+	}
+	impl := controller.NewContext(ctx, entry, controller.ControllerOptions{
+		WorkQueueName: entryQueue, Logger: logging.FromContext(ctx).Named(entryQueue),
+	})
+	all := func(any) bool { return true }
+	for informer, filter := range map[cache.SharedIndexInformer]func(any) bool{
+		secretinformer.Get(ctx).Informer():     controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName),
+		validatinginformer.Get(ctx).Informer(): controller.FilterWithName(deletionflow.Configuration),
+		flowinformer.Get(ctx).Informer():       all,
+	} {
+		handler := cache.FilteringResourceEventHandler{
+			FilterFunc: filter, Handler: controller.HandleAll(func(any) { impl.EnqueueKey(deletionflow.Key) }),
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			logging.FromContext(ctx).Panicw("watch what the webhooks of deletion flow control follow from", "error", err)
+		}
+	}
+	return impl
+}
