@@ -10,6 +10,7 @@ import (
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/reconciler/budget"
+	"github.com/breakwater-dev/breakwater/reconciler/deletionflow"
 	"github.com/breakwater-dev/breakwater/reconciler/guarded"
 )
 
@@ -20,5 +21,5 @@ func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
 	ctx := signals.NewContext()
-	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController)
+	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController, deletionflow.NewController)
 }

@@ -1,0 +1,125 @@
+// Package deletionflow derives what a PodDeletionFlowControl says about itself
+// from the deletions that the webhook has counted: whether the breaker is open,
+// why, and when there is room again. It decides about no deletion: while it is
+// away the webhook goes on, and only the condition is late.
+//
+// The leader also sets a committed time back that is too far ahead.
+package deletionflow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/flow"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
+	reconcilerflow "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/poddeletionflowcontrol"
+)
+
+const (
+	// pace is the least time between two looks: a thousand deletions in a second
+	// are one write.
+	pace = time.Second
+	// fade is how often a flow control is looked at while what it has counted
+	// only gets old.
+	fade = time.Minute
+)
+
+// Reconciler derives the status of flow controls.
+type Reconciler struct {
+	client policyclient.PodDeletionFlowControlsGetter
+	clock  clock.PassiveClock
+	// skew is how far clocks may be apart.
+	skew time.Duration
+}
+
+var _ reconcilerflow.Interface = (*Reconciler)(nil)
+
+// ReconcileKind looks at one flow control.
+func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
+	now := r.clock.Now()
+	next, reset := f.DeepCopy(), flow.Reset(f, now, r.skew)
+	if reset != nil {
+		next.Status = *reset
+	}
+	state := flow.StateOf(next, now, r.skew)
+	derive(next, state)
+	if !equality.Semantic.DeepEqual(f.Status, next.Status) {
+		_, err := r.client.PodDeletionFlowControls().UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		switch {
+		case apierrs.IsNotFound(err):
+			return nil
+		case apierrs.IsConflict(err): // a deletion was counted meanwhile
+			return controller.NewRequeueAfter(pace)
+		case err != nil:
+			return fmt.Errorf("write status: %w", err)
+		}
+		tell(ctx, f, next, reset != nil)
+	}
+	return again(state, now)
+}
+
+// derive writes what follows from the history into the status.
+func derive(f *v1alpha1.PodDeletionFlowControl, s flow.State) {
+	f.Status.ObservedGeneration = f.Generation
+	f.Status.Deleted, f.Status.RoomTime = s.Deleted, nil
+	if s.Open && !s.Room.IsZero() {
+		room := metav1.NewTime(s.Room)
+		f.Status.RoomTime = &room
+	}
+	open := apis.Condition{Type: v1alpha1.FlowControlOpen, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonRoom, Severity: apis.ConditionSeverityInfo}
+	if s.Open {
+		open.Status, open.Reason, open.Message = corev1.ConditionTrue, v1alpha1.ReasonLimitHit, s.Message(f.Status.Shares)
+	}
+	if s.Err != nil {
+		open.Reason = v1alpha1.ReasonRuleUnreadable
+	}
+	f.GetConditionSet().Manage(f.GetStatus()).SetCondition(open)
+}
+
+// tell makes an Event of what has changed, once it is written.
+func tell(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, reset bool) {
+	recorder, was, is := controller.GetEventRecorder(ctx), isOpen(before), isOpen(after)
+	condition := after.GetStatus().GetCondition(v1alpha1.FlowControlOpen)
+	switch {
+	case is && !was:
+		logging.FromContext(ctx).Warnw("the breaker is open", "why", condition.Message)
+		recorder.Event(after, corev1.EventTypeWarning, condition.Reason, "the breaker is open: "+condition.Message)
+	case was && !is:
+		recorder.Event(after, corev1.EventTypeNormal, condition.Reason, "the breaker is closed: there is room again")
+	}
+	if reset {
+		recorder.Eventf(after, corev1.EventTypeWarning, v1alpha1.ReasonClockReset,
+			"the last deletion was counted at %s, which is in the future: a clock was wrong. It counts from now; nothing that was counted is lost",
+			before.Status.CommittedTime.UTC().Format(time.RFC3339))
+	}
+}
+
+func isOpen(f *v1alpha1.PodDeletionFlowControl) bool {
+	c := f.GetStatus().GetCondition(v1alpha1.FlowControlOpen)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// again says when to look without a reason: when there is room, and while what
+// was counted gets old.
+func again(s flow.State, now time.Time) reconciler.Event {
+	switch {
+	case s.Open && !s.Room.IsZero():
+		return controller.NewRequeueAfter(min(max(s.Room.Sub(now), pace), fade))
+	case s.Deleted > 0:
+		return controller.NewRequeueAfter(fade)
+	default:
+		return nil
+	}
+}

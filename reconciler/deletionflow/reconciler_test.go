@@ -1,0 +1,147 @@
+package deletionflow
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+	"knative.dev/pkg/controller"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+)
+
+const skew = 5 * time.Second
+
+var zero = time.Unix(1<<30, 0)
+
+func newFlow(limit int64, change func(*v1alpha1.PodDeletionFlowControl)) *v1alpha1.PodDeletionFlowControl {
+	f := &v1alpha1.PodDeletionFlowControl{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster", Generation: 3},
+		Spec:       v1alpha1.PodDeletionFlowControlSpec{LimitRules: []v1alpha1.LimitRule{{Interval: "10m", Limit: limit}}},
+	}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func counted(n int64) func(*v1alpha1.PodDeletionFlowControl) {
+	return func(f *v1alpha1.PodDeletionFlowControl) {
+		committed := metav1.NewMicroTime(zero)
+		f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix(), End: zero.Unix() + 1, Count: n}}
+		f.Status.CommittedTime = &committed
+	}
+}
+
+// look reconciles once and returns the status, what was told and when it is
+// looked at again.
+func look(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
+	t.Helper()
+	client, told := fake.NewSimpleClientset(f), record.NewFakeRecorder(10)
+	if conflict {
+		client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrs.NewConflict(v1alpha1.Resource("poddeletionflowcontrols"), f.Name, errors.New("changed"))
+		})
+	}
+	r := &Reconciler{client: client.PolicyV1alpha1(), clock: testingclock.NewFakePassiveClock(zero.Add(after)), skew: skew}
+	err := r.ReconcileKind(controller.WithEventRecorder(context.Background(), told), f)
+	requeue, wait := controller.IsRequeueKey(err)
+	if err != nil && !requeue {
+		t.Fatal(err)
+	}
+	close(told.Events)
+	var said []string
+	for e := range told.Events {
+		said = append(said, e)
+	}
+	stored, err := client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), f.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored.Status, said, wait
+}
+
+func TestTheBreakerOpensAndClosesAndEachIsToldOnce(t *testing.T) {
+	f := newFlow(3, counted(3))
+	status, told, wait := look(t, f, time.Second, false)
+	f.Status = status
+	room := zero.Add(611 * time.Second)
+	if !isOpen(f) || status.Deleted != 3 || status.RoomTime == nil || !status.RoomTime.Time.Equal(room) || status.ObservedGeneration != 3 {
+		t.Errorf("%+v", status)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "Warning LimitHit the breaker is open: 3 deletions in 10m, of which the limit is 3") {
+		t.Errorf("told %q", told)
+	}
+	if wait != fade {
+		t.Errorf("looked at again in %s", wait)
+	}
+	if status, told, wait = look(t, f, 600*time.Second, false); len(told) > 0 || wait != 11*time.Second {
+		t.Errorf("while it is open: told %q, looked at again in %s", told, wait)
+	}
+	f.Status = status
+	status, told, wait = look(t, f, 611*time.Second, false)
+	f.Status = status
+	if isOpen(f) || status.RoomTime != nil || status.Deleted != 0 || len(status.Buckets) != 1 {
+		t.Errorf("%+v", status)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "Normal Room") || wait != 0 {
+		t.Errorf("told %q, looked at again in %s", told, wait)
+	}
+}
+
+func TestRaisingTheLimitCloses(t *testing.T) {
+	f := newFlow(3, counted(3))
+	f.Status, _, _ = look(t, f, time.Second, false)
+	f.Spec.LimitRules[0].Limit = 4
+	status, told, wait := look(t, f, 2*time.Second, false)
+	f.Status = status
+	if isOpen(f) || status.Deleted != 3 || len(told) != 1 || wait != fade {
+		t.Errorf("%+v, told %q, looked at again in %s", status, told, wait)
+	}
+}
+
+func TestALimitOfNoneIsOpenForEver(t *testing.T) {
+	f := newFlow(0, nil)
+	status, told, wait := look(t, f, 0, false)
+	f.Status = status
+	if !isOpen(f) || status.RoomTime != nil || len(told) != 1 || wait != 0 {
+		t.Errorf("%+v, told %q, looked at again in %s", status, told, wait)
+	}
+}
+
+func TestARuleThatDoesNotReadIsNamed(t *testing.T) {
+	f := newFlow(3, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" })
+	_, told, _ := look(t, f, 0, false)
+	if len(told) != 1 || !strings.Contains(told[0], "RuleUnreadable") || !strings.Contains(told[0], "spec.limitRules[0].interval") {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestWhatWasNotWrittenIsNotTold(t *testing.T) {
+	status, told, wait := look(t, newFlow(3, counted(3)), time.Second, true)
+	if len(told) > 0 || wait != pace || len(status.Conditions) > 0 {
+		t.Errorf("told %q, looked at again in %s: %+v", told, wait, status)
+	}
+}
+
+func TestATimeThatIsFarAheadIsResetAndNothingLost(t *testing.T) {
+	f := newFlow(9, counted(3))
+	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
+	f.Status.CommittedTime = &ahead
+	status, told, _ := look(t, f, time.Second, false)
+	if !status.CommittedTime.Time.Equal(zero.Add(time.Second)) || status.Deleted != 3 {
+		t.Errorf("%+v", status)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], v1alpha1.ReasonClockReset) {
+		t.Errorf("told %q", told)
+	}
+}
