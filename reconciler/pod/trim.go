@@ -28,7 +28,7 @@ func Trim(obj any) (any, error) {
 		TypeMeta: p.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion,
-			Labels: p.Labels, OwnerReferences: p.OwnerReferences,
+			Labels: only(p.Labels, readLabels), OwnerReferences: p.OwnerReferences,
 			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
 		},
 		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname},
@@ -61,6 +61,23 @@ func trimContainers(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return slices.Clip(trimmed)
 }
 
+// readLabels are the labels of pods that the reconcilers read.
+var readLabels = []string{v1alpha1.FinishedLabel, appsv1.ControllerRevisionHashLabelKey}
+
+// only returns the entries of some keys; nil when there are none.
+func only(all map[string]string, keys []string) map[string]string {
+	var out map[string]string
+	for _, key := range keys {
+		if value, ok := all[key]; ok {
+			if out == nil {
+				out = make(map[string]string, len(keys))
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
 // copied are the annotations that the Deployment controller copies for us.
 var copied = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation}
 
@@ -71,16 +88,7 @@ func TrimReplicaSet(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	var annotations map[string]string
-	for _, key := range copied {
-		if value, ok := rs.Annotations[key]; ok {
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[key] = value
-		}
-	}
-	rs.Annotations, rs.ManagedFields = annotations, nil
+	rs.Annotations, rs.ManagedFields = only(rs.Annotations, copied), nil
 	rs.Spec.Template = corev1.PodTemplateSpec{}
 	return rs, nil
 }

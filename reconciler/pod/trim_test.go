@@ -18,7 +18,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 	whole := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Namespace: "default", UID: "u", ResourceVersion: "7", Generation: 3, GenerateName: "p-",
-			Labels:            map[string]string{"app": "sleep"},
+			Labels:            map[string]string{"app": "sleep", v1alpha1.FinishedLabel: v1alpha1.FinishedValue},
 			Annotations:       map[string]string{"large": "value"},
 			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: ptr.To(true)}},
 			Finalizers:        []string{"example.com/f"},
@@ -46,7 +46,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Namespace: "default", UID: "u", ResourceVersion: "7",
-			Labels:            map[string]string{"app": "sleep"},
+			Labels:            map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue},
 			OwnerReferences:   []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "r", Controller: ptr.To(true)}},
 			CreationTimestamp: created, DeletionTimestamp: &deleted,
 		},

@@ -48,7 +48,6 @@ func (c *cluster) startAPIServer(ctx context.Context) error {
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 		"--audit-policy-file=" + c.in("audit-policy.yaml"), "--audit-log-path=" + c.auditLog(),
 		"--audit-log-maxsize=512", "--audit-log-maxbackup=2",
-		"--profiling=false",
 	}})
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ const ticks = 100
 // usage is what a part of the system has used and uses.
 type usage struct {
 	CPU time.Duration
-	// RSS is memory in bytes.
+	// RSS is the memory of its largest process, in bytes.
 	RSS int64
 }
 
@@ -60,7 +60,7 @@ func processes(parts map[string]string, names []string) (map[string]usage, error
 		}
 		if part != "" {
 			sum := out[part]
-			sum.CPU, sum.RSS = sum.CPU+used.CPU, sum.RSS+used.RSS
+			sum.CPU, sum.RSS = sum.CPU+used.CPU, max(sum.RSS, used.RSS)
 			out[part] = sum
 		}
 	}
