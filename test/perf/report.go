@@ -119,7 +119,7 @@ func (m idle) markdown() string {
 		"| measure | target | Breakwater | the original, 5000 pods |\n|---|---|---|---|\n" +
 		fmt.Sprintf("| memory of the larger of two controllers | 150 MiB | %d MiB | 162 MiB |\n", m.RSS/mib) +
 		fmt.Sprintf("| its CPU a minute | | %.1f s | 3.4 s |\n", m.CPU.Seconds()) +
-		fmt.Sprintf("| API writes a minute | | %d | |\n", m.Writes)
+		fmt.Sprintf("| API writes a minute, mostly of Leases | | %d | |\n", m.Writes)
 }
 
 // calls returns the kinds of write of both, those with most writes first.
