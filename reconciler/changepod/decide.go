@@ -90,7 +90,7 @@ func Decide(in Input) Decision {
 	case in.OrderFailed:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderRefused,
 			"the server did not take the order of this release, so nobody judged", in.Now)
-	case pre == nil && in.OrderHeld && c.Status.SubmissionOf(v1alpha1.StagePre) == nil:
+	case pre == nil && in.OrderHeld && !started(c):
 		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order as a whole failed its check, so no batch is started"}
 	case pre.Outcome() == v1alpha1.OutcomeNone && in.Settings.NoVerdictOf(v1alpha1.StagePre) != v1alpha1.NoVerdictPass:
@@ -165,6 +165,13 @@ func waitFor(in Input, s stageOf) Decision {
 		return d
 	}
 	return done(s.failed, reason, detail, in.Now)
+}
+
+// started says whether the server is known to have the batch. An intent alone
+// says that it may: function submit gives it up when the order has failed.
+func started(c *v1alpha1.ChangePod) bool {
+	sub := c.Status.SubmissionOf(v1alpha1.StagePre)
+	return sub != nil && sub.AnsweredTime != nil
 }
 
 // timeWasUp says whether the batch ended because no word came in time, and

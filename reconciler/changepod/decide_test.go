@@ -117,6 +117,7 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		"no answer to the finish, policy Hold for PRE":         {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPre: hold}, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
 		"no POST verdict, policy Hold":                         {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Hour, policy: all(hold), want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
 		"the order failed: nothing is started":                 {batch: batch(), orderHeld: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
+		"the order failed: what was about to start, too":       {batch: batch(submission(pre, false)), orderHeld: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
 		"the order failed: what is started goes on":            {batch: batch(submission(pre, true), verdict(pre, "pass")), orderHeld: true, want: want{v1alpha1.PodPostWait, "", post}},
 		"a newer template: what was not started ends":          {batch: batch(), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
 		"a newer template: what was not finished ends":         {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPostFailed, ""}},

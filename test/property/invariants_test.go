@@ -36,7 +36,8 @@ func (w *world) batchesOf(c *v1alpha1.ChangeWorkload) []*v1alpha1.ChangePod {
 // judged was judged.
 func (w *world) batchAtTheEnd(c *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) {
 	// A batch of an order that failed is not started.
-	held := orderFailed(c) && p.Status.SubmissionOf(v1alpha1.StagePre) == nil
+	sub := p.Status.SubmissionOf(v1alpha1.StagePre)
+	held := orderFailed(c) && (sub == nil || sub.AnsweredTime == nil)
 	if p.Status.Phase != v1alpha1.PodExecuteDone && !held {
 		w.violated("%s does not end: it is %q; its release is %q", p.Name, p.Status.Phase, c.Status.Phase)
 	}
