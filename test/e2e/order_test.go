@@ -179,6 +179,34 @@ func aReleaseThatIsScaled(t *testing.T, e *environment) {
 	n.awaitClaims(t, "web")
 }
 
+// aReleaseThatIsAutoscaled is scaled by a HorizontalPodAutoscaler, which needs
+// no metrics to see that there are fewer replicas than its least.
+func aReleaseThatIsAutoscaled(t *testing.T, e *environment) {
+	n := e.guarded(t)
+	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.says(t, double.CheckRule{Match: batch(1, double.Post), Then: after(45*time.Second, double.Behaviour{Verdict: "pass"})})
+	n.release(t, "web", "v2")
+	n.run(t, "autoscale", "deployment", "web", "--min=4", "--max=6")
+	await(t, rollout, "the autoscaler has scaled the release", func(ctx context.Context) error {
+		d, err := e.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if *d.Spec.Replicas != 4 {
+			return fmt.Errorf("%d replicas", *d.Spec.Replicas)
+		}
+		return nil
+	})
+	if c, err := n.current(t.Context(), "web"); err != nil || c.Status.Phase != v1alpha1.WorkloadRunning {
+		t.Fatalf("the release is %+v when it is scaled, want Running: %v", c, err)
+	}
+	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	if got := c.Status.Counts; got.Passed != 4 || got.Unjudged != 0 || got.Failed != 0 {
+		t.Errorf("the counts are %+v, want 4 pods that were judged and passed", got)
+	}
+}
+
 // setting makes a value count for the time of the test.
 func (e *environment) setting(t *testing.T, kind v1alpha1.ConfigType, content string) {
 	t.Helper()

@@ -86,6 +86,7 @@ func TestTheOrder(t *testing.T) {
 		{"a fail of the order after the change holds the release, and a way back rolls it back", anOrderThatFailsAfter},
 		{"the order of a release that is replaced is cancelled", anOrderThatIsReplaced},
 		{"a release that is scaled while it runs is a Success, and a pod that is replaced is judged anew", aReleaseThatIsScaled},
+		{"a release that an autoscaler scales while it runs is a Success", aReleaseThatIsAutoscaled},
 	})
 	oneByOne(t, e, []spec{
 		{"what nobody judged follows the policy of its stage", noVerdictAStage},
