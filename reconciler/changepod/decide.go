@@ -15,8 +15,8 @@ const (
 
 	// sparePeriod and spareBurst bound the writes of states on the way in this
 	// process; noRoom is when one for which there is no room is tried again.
-	sparePeriod = 200 * time.Millisecond
-	spareBurst  = 20
+	sparePeriod = time.Second
+	spareBurst  = 50
 	noRoom      = 5 * time.Second
 
 	// retrieveGrace is how long after its deadline a stage waits for function
