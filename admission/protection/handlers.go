@@ -21,6 +21,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/budget"
+	"github.com/breakwater-dev/breakwater/admission/cascade"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/admission/owners"
@@ -38,7 +39,13 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string
 	if err != nil {
 		return nil, err
 	}
+	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("create a client of metadata: %w", err)
+	}
 	return map[string]admission.Handler{
+		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder},
+
 		deletionflow.Webhook:       flows,
 		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: recorder},
 

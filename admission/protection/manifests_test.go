@@ -13,6 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/budget"
+	"github.com/breakwater-dev/breakwater/admission/cascade"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -58,7 +59,7 @@ func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {
 }
 
 func TestEveryWebhookOfTheManifestIsServedAndSaysWhatHappensWhileItIsDown(t *testing.T) {
-	served := []string{budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook, deletionflow.Webhook, deletionflow.ObjectWebhook}
+	served := []string{cascade.Webhook, budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook, deletionflow.Webhook, deletionflow.ObjectWebhook}
 	for _, w := range webhooks(t) {
 		if !slices.Contains(served, w.Name) {
 			t.Errorf("%s is not served", w.Name)
@@ -79,7 +80,7 @@ func TestEveryWebhookOfTheManifestIsServedAndSaysWhatHappensWhileItIsDown(t *tes
 
 func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testing.T) {
 	for _, w := range webhooks(t) {
-		if w.Name == budget.ObjectWebhook || w.Name == deletionflow.ObjectWebhook {
+		if w.Name == budget.ObjectWebhook || w.Name == deletionflow.ObjectWebhook || w.Name == cascade.Webhook {
 			continue
 		}
 		if got := w.NamespaceSelector.MatchLabels[v1alpha1.GuardedLabel]; got != v1alpha1.GuardedValue && w.Name != deletionflow.Webhook {

@@ -13,6 +13,14 @@ const (
 	// ProtectCascading means what CascadeLabel means.
 	ProtectCascading = "Cascading"
 
+	// ShadowAnnotation, with the value "true", on a Namespace or a
+	// CustomResourceDefinition that is protected: a deletion is told about and
+	// not refused.
+	ShadowAnnotation = "policy.breakwater.dev/shadow"
+	// CountedLabel, with the value "true", on a ClusterRole gives its rules to
+	// the webhook that counts the objects of a CustomResourceDefinition.
+	CountedLabel = "policy.breakwater.dev/count-custom-resources"
+
 	// GuardedLabel is on a namespace while it has a PodUnavailableBudget: only
 	// then do requests about its pods leave the API server.
 	GuardedLabel = "policy.breakwater.dev/guarded"

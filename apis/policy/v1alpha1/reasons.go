@@ -8,6 +8,10 @@ const (
 	// ReasonWouldRefuse: a request would have been refused; the budget is in
 	// shadow mode.
 	ReasonWouldRefuse = "DisruptionWouldBeRefused"
+	// ReasonCascadeRefused: a deletion that would have taken more along was refused.
+	ReasonCascadeRefused = "CascadingDeletionRefused"
+	// ReasonWouldRefuseCascade: it would have been refused; it is in shadow mode.
+	ReasonWouldRefuseCascade = "CascadingDeletionWouldBeRefused"
 	// ReasonProbing: not every replica of the webhook was heard yet.
 	ReasonProbing = "Probing"
 	// ReasonNotHooked: a probe came back without having passed the webhook.

@@ -1,0 +1,194 @@
+package cascade
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+const (
+	// page and pages bound what is read to say how much would go.
+	page  = 500
+	pages = 4
+)
+
+// Handler answers for the webhook. It writes nothing but Events.
+type Handler struct {
+	Core corev1client.CoreV1Interface
+	// Objects lists the objects of a CRD.
+	Objects  metadata.Interface
+	Recorder record.EventRecorder
+}
+
+var _ admission.Handler = Handler{}
+
+// Admit implements admission.Handler.
+func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	if req.Operation != admissionv1.Delete {
+		return admission.Allow(admission.DecisionAdmitted)
+	}
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(req.OldObject.Raw, &object); err != nil {
+		return admission.Fail(fmt.Errorf("read %s %s: %w", req.Kind.Kind, req.Name, err))
+	}
+	if object.DeletionTimestamp != nil || !Protected(object.Labels) {
+		return admission.Allow(admission.DecisionAdmitted)
+	}
+	goes, hint, err := h.underneath(ctx, req)
+	switch {
+	case err != nil:
+		goes, hint = fmt.Sprintf("what would go with it cannot be counted (%v)", err), hintOf(req, err)
+	case goes == "":
+		return admission.Allow(DecisionFree)
+	default:
+		goes += " would go with it"
+	}
+	message := fmt.Sprintf("%s %s is protected from cascading deletion: %s. Ways out: %sor remove its label %s or %s",
+		req.Resource.Resource, object.Name, goes, hint, v1alpha1.CascadeLabel, v1alpha1.ProtectionLabel)
+	return h.refuse(req, &object, message)
+}
+
+// underneath says what would go with the object, and how to clear it away.
+func (h Handler) underneath(ctx context.Context, req *admissionv1.AdmissionRequest) (goes, hint string, err error) {
+	if req.Kind.Kind == "Namespace" {
+		pods, err := h.pods(ctx, req.Name)
+		if err != nil {
+			return "", "", err
+		}
+		claims, err := h.claims(ctx, req.Name)
+		return words(pods, claims), "scale its workloads to 0 and delete its claims first; ", err
+	}
+	objects, err := h.objects(ctx, req)
+	return words(objects), "delete its objects first; ", err
+}
+
+// hintOf says how to let us count.
+func hintOf(req *admissionv1.AdmissionRequest, err error) string {
+	if !apierrs.IsForbidden(err) {
+		return ""
+	}
+	return fmt.Sprintf("allow the webhook to list %s by a ClusterRole that is labelled %s: \"true\" (docs/protection-cascading-deletion.md); ",
+		req.Name, v1alpha1.CountedLabel)
+}
+
+func (h Handler) refuse(req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
+	shadow := object.Annotations[v1alpha1.ShadowAnnotation] == "true"
+	if !ptr.Deref(req.DryRun, false) {
+		about := &corev1.ObjectReference{
+			APIVersion: metav1.GroupVersion{Group: req.Kind.Group, Version: req.Kind.Version}.String(),
+			Kind:       req.Kind.Kind, Name: object.Name, UID: object.UID,
+		}
+		if shadow {
+			h.Recorder.Eventf(about, corev1.EventTypeNormal, v1alpha1.ReasonWouldRefuseCascade, "%s: %s", req.UserInfo.Username, message)
+		} else {
+			h.Recorder.Eventf(about, corev1.EventTypeWarning, v1alpha1.ReasonCascadeRefused, "%s: %s", req.UserInfo.Username, message)
+		}
+	}
+	if shadow {
+		a := admission.Allow(DecisionShadow)
+		a.Response.Warnings = []string{"shadow: without it, this deletion would have been refused: " + message}
+		return a
+	}
+	return admission.Deny(DecisionRefused, metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Details: &metav1.StatusDetails{Name: object.Name, Group: req.Kind.Group, Kind: req.Resource.Resource,
+			Causes: []metav1.StatusCause{{Type: "CascadingDeletion", Message: message}}},
+	})
+}
+
+// pods counts the active pods of a namespace.
+func (h Handler) pods(ctx context.Context, namespace string) (count, error) {
+	c := count{one: "pod", many: "pods"}
+	err := paged(func(o metav1.ListOptions) (string, error) {
+		list, err := h.Core.Pods(namespace).List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list pods: %w", err)
+		}
+		for i := range list.Items {
+			if active(&list.Items[i]) {
+				c.n++
+			}
+		}
+		return list.Continue, nil
+	}, &c)
+	return c, err
+}
+
+// claims counts the bound PersistentVolumeClaims of a namespace.
+func (h Handler) claims(ctx context.Context, namespace string) (count, error) {
+	c := count{one: "bound PersistentVolumeClaim", many: "bound PersistentVolumeClaims"}
+	err := paged(func(o metav1.ListOptions) (string, error) {
+		list, err := h.Core.PersistentVolumeClaims(namespace).List(ctx, o)
+		if err != nil {
+			return "", fmt.Errorf("list PersistentVolumeClaims: %w", err)
+		}
+		for i := range list.Items {
+			if bound(&list.Items[i]) {
+				c.n++
+			}
+		}
+		return list.Continue, nil
+	}, &c)
+	return c, err
+}
+
+// paged reads pages until there are no more, or until there were enough to say
+// "more than"; where none of many counted, it reads on.
+func paged(read func(metav1.ListOptions) (next string, err error), c *count) error {
+	options := metav1.ListOptions{Limit: page}
+	for n := 1; ; n++ {
+		next, err := read(options)
+		if err != nil {
+			return err
+		}
+		if next == "" {
+			return nil
+		}
+		if n >= pages && c.n > 0 {
+			c.more = true
+			return nil
+		}
+		options.Continue = next
+	}
+}
+
+// objects counts the objects of a CRD. One is read, and the API server says how
+// many remain.
+func (h Handler) objects(ctx context.Context, req *admissionv1.AdmissionRequest) (count, error) {
+	c := count{one: "object", many: "objects"}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(req.OldObject.Raw, &crd); err != nil {
+		return c, fmt.Errorf("read CustomResourceDefinition: %w", err)
+	}
+	resource, ok := served(&crd)
+	if !ok {
+		return c, fmt.Errorf("no version of %s is served", req.Name)
+	}
+	list, err := h.Objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrs.IsNotFound(err) {
+		return c, nil // not established: there can be none
+	} else if err != nil {
+		return c, fmt.Errorf("list %s: %w", req.Name, err)
+	}
+	c.n = int64(len(list.Items))
+	if left := list.RemainingItemCount; left != nil {
+		c.n += *left
+	} else if list.Continue != "" {
+		c.more = true
+	}
+	return c, nil
+}

@@ -1,0 +1,119 @@
+//go:build e2e
+
+package protection
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A namespace does not say what lives in it, so the webhook looks.
+func TestAProtectedNamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
+	n := newNamespace(t)
+	n.run(t, "label", "namespace", n.name, firstLabel+"=true")
+	n.apply(t, strings.Replace(web, firstLabel, "test.breakwater.dev/other", 1))
+	n.until(t, "there are three pods", func() error {
+		if r := n.try(t, "get", "pods", "-o", "name"); strings.Count(r.Stdout, "pod/") != 3 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
+		n.refused(t, "3 pods would go with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
+	}
+	n.until(t, "the refusal is an Event", func() error {
+		r := n.try(t, "get", "events", "-n", "default", "--field-selector", "reason=CascadingDeletionRefused,involvedObject.name="+n.name, "-o", "name")
+		if r.Code != 0 || r.Stdout == "" {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	n.run(t, "scale", "deployment", "web", "--replicas=0")
+	n.run(t, "wait", "--for=delete", "pods", "--all", "--timeout=60s")
+	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
+}
+
+func TestTheShadowOfANamespace(t *testing.T) {
+	n := newNamespace(t)
+	n.run(t, "label", "namespace", n.name, laterLabel+"=Cascading")
+	n.run(t, "annotate", "namespace", n.name, "policy.breakwater.dev/shadow=true")
+	n.apply(t, strings.Replace(web, firstLabel, "test.breakwater.dev/other", 1))
+	n.until(t, "there is a pod", func() error {
+		if r := n.try(t, "get", "pods", "-o", "name"); !strings.Contains(r.Stdout, "pod/") {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	if r := n.try(t, "delete", "namespace", n.name, "--wait=false"); r.Code != 0 || !strings.Contains(r.Stderr, "would have been refused") {
+		t.Errorf("%s", r)
+	}
+}
+
+const crontabs = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.%[1]s.example.com, labels: {` + firstLabel + `: "true"}}
+spec:
+  group: %[1]s.example.com
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+const countsCrontabs = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: %[1]s-counts, labels: {policy.breakwater.dev/count-custom-resources: "true"}}
+rules: [{apiGroups: [%[1]s.example.com], resources: [crontabs], verbs: [list]}]
+`
+
+func TestAProtectedDefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
+	n := newNamespace(t)
+	crd := "crontabs." + n.name + ".example.com"
+	t.Cleanup(func() {
+		for _, args := range [][]string{
+			{"label", "crd", crd, firstLabel + "-"}, {"delete", "crd", crd}, {"delete", "clusterrole", n.name + "-counts"},
+		} {
+			_, _ = n.Run(context.WithoutCancel(t.Context()), args...)
+		}
+	})
+	n.apply(t, fmt.Sprintf(crontabs, n.name))
+	n.run(t, "wait", "--for=condition=Established", "crd", crd, "--timeout=60s")
+	// Who may not look cannot say that there is nothing.
+	n.refused(t, "policy.breakwater.dev/count-custom-resources", "delete", "crd", crd)
+	n.apply(t, fmt.Sprintf(countsCrontabs, n.name))
+	n.until(t, "there is a CronTab", func() error {
+		r, err := n.Feed(t.Context(), fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-")
+		if err != nil || r.Code != 0 {
+			return fmt.Errorf("%s, %w", r, err)
+		}
+		return nil
+	})
+	n.until(t, "the webhook may look", func() error {
+		if r := n.try(t, "delete", "crd", crd, "--dry-run=server"); !strings.Contains(r.Stderr, "1 object would go with it") {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	n.run(t, "delete", "crontabs."+n.name+".example.com", "a")
+	n.run(t, "delete", "crd", crd, "--timeout=60s")
+}
+
+// Whoever takes a protection off is told, and the audit log says who it was.
+func TestWhoTakesAProtectionOffIsTold(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, web)
+	r := n.try(t, "label", "deployment", "web", firstLabel+"-")
+	if r.Code != 0 || !strings.Contains(r.Stderr, "less protected from deletion from now on") {
+		t.Errorf("%s", r)
+	}
+	if r := n.try(t, "label", "deployment", "web", "team=a"); r.Code != 0 || strings.Contains(r.Stderr, "Warning") {
+		t.Errorf("%s", r)
+	}
+}
