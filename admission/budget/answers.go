@@ -22,6 +22,8 @@ const (
 	DecisionFree = "Free"
 	// DecisionCharged: it was charged and let through.
 	DecisionCharged = "Charged"
+	// DecisionRepeated: it was asked again about what was let through.
+	DecisionRepeated = "Repeated"
 	// DecisionRefused: it did not fit.
 	DecisionRefused = "Refused"
 	// DecisionShadow: it did not fit, and was let through in shadow mode.
@@ -92,7 +94,7 @@ func disrupted(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
 func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 	message := fmt.Sprintf("PodUnavailableBudget %s is not computed yet for its generation %d, and until it is nothing that it covers is let through: try again. "+
 		"If it stays so, look at Deployment protection-controller", b.Name, b.Generation)
-	return again(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
+	return later(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
 }
 
 // undecided asks to try again: it could not be found out, or not in time.
@@ -106,10 +108,10 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 		decision = DecisionLate
 	}
 	message := "it could not be decided whether a PodUnavailableBudget allows this, so it is not let through: try again. " + err.Error()
-	return again(decision, name, message, metav1.StatusCause{Type: causeBudget, Message: err.Error()})
+	return later(decision, name, message, metav1.StatusCause{Type: causeBudget, Message: err.Error()})
 }
 
-func again(decision, name, message string, cause metav1.StatusCause) admission.Answer {
+func later(decision, name, message string, cause metav1.StatusCause) admission.Answer {
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
 		Details: &metav1.StatusDetails{

@@ -44,6 +44,8 @@ type Guard struct {
 	PDBs     Disruptions
 	Commit   *Committer
 	Recorder record.EventRecorder
+	// Recent remembers what passed a moment ago.
+	Recent *Recent
 	// Replica is the name of this process in answers to probes.
 	Replica string
 	// Refuses says whether a request is refused when it gets no answer.
@@ -141,6 +143,16 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 		if blocked := a.blocked(ctx, charge); blocked != nil {
 			return blocked
 		}
+		if !a.dryRun && a.Recent.has(b, *charge) {
+			a.decision = DecisionRepeated
+			return nil
+		}
+		if done, err := a.carriedOut(ctx, b, *charge); err != nil {
+			return ptr.To(undecided(b, err))
+		} else if done {
+			a.decision = DecisionRepeated
+			return nil
+		}
 		verdict, err := a.Commit.Do(ctx, key, *charge)
 		switch {
 		case apierrs.IsNotFound(err):
@@ -160,6 +172,9 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 			return ptr.To(unsynced(b))
 		case verdict.Passes:
 			a.took(key, *charge)
+			if !a.dryRun {
+				a.Recent.add(b, *charge)
+			}
 			if a.decision == DecisionFree {
 				a.decision = DecisionCharged
 			}
@@ -214,6 +229,7 @@ func (a *asking) giveBack(ctx context.Context) {
 	for _, t := range a.charged {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returning)
 		t.charge.Return = true
+		a.Recent.remove(t.key, t.charge)
 		go func() {
 			defer cancel()
 			if _, err := a.Commit.Do(ctx, t.key, t.charge); err != nil && !apierrs.IsNotFound(err) {

@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
@@ -320,6 +321,33 @@ func TestAnEvictionThatAPodDisruptionBudgetWillRefuseIsNotCharged(t *testing.T) 
 	open := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
 	if a := open.ask(t, eviction()); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {
 		t.Errorf("got %+v", a)
+	}
+}
+
+// The API server asks again about a deletion, with the pod as it was, when the
+// charge has served its time: it is due again only if the pod lives on.
+func TestADeletionThatIsCarriedOutIsNotChargedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now  []runtime.Object
+		want bool
+	}{
+		"gone":        {nil, true},
+		"terminating": {[]runtime.Object{newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })}, true},
+		"replaced":    {[]runtime.Object{newPod(func(p *corev1.Pod) { p.UID = "uid-next" })}, true},
+		"alive":       {[]runtime.Object{newPod(nil)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, tc.now...)
+			if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
+				t.Fatal("let through though it never was charged")
+			}
+			w.guard.Recent.See(nil, newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+				b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
+			}))
+			if a := w.ask(t, deletion(t, newPod(nil))); a.Response.Allowed != tc.want {
+				t.Errorf("got %+v", a)
+			}
+		})
 	}
 }
 

@@ -74,7 +74,7 @@ func newWorld(t *testing.T, owners chains, budgets []*v1alpha1.PodUnavailableBud
 		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: owners,
 		PDBs:     Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
 		Commit:   NewCommitter(lister, client, groupcommit.Options{}),
-		Recorder: w.events, Replica: "replica-1", Refuses: func() bool { return true },
+		Recorder: w.events, Recent: NewRecent(), Replica: "replica-1", Refuses: func() bool { return true },
 	}
 	return w
 }

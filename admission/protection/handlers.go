@@ -12,6 +12,7 @@ import (
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -25,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/admission/owners"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 )
@@ -67,15 +69,29 @@ func newGuard(ctx context.Context, recorder record.EventRecorder) (budget.Guard,
 		return budget.Guard{}, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
+	recent := budget.NewRecent()
+	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { see(recent, nil, obj) },
+		UpdateFunc: func(before, after any) { see(recent, before, after) },
+	}); err != nil {
+		return budget.Guard{}, fmt.Errorf("watch budgets: %w", err)
+	}
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
 		Owners:   owners.New(meta, mapper),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
 		Commit:   budget.NewCommitter(lister, policies, groupcommit.Options{Observe: observe}),
-		Recorder: recorder, Replica: os.Getenv("POD_NAME"),
+		Recorder: recorder, Recent: recent, Replica: os.Getenv("POD_NAME"),
 		Refuses: refuses(validatinginformer.Get(ctx).Lister()),
 	}, nil
+}
+
+func see(recent *budget.Recent, before, after any) {
+	if b, ok := after.(*v1alpha1.PodUnavailableBudget); ok {
+		old, _ := before.(*v1alpha1.PodUnavailableBudget) // nil for a new one
+		recent.See(old, b)
+	}
 }
 
 // refuses says whether the API server refuses a request about a pod that it gets

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -21,10 +22,31 @@ type charges struct {
 
 	mu    sync.Mutex
 	since map[types.NamespacedName]map[string]time.Time
+	// settled is since when each is seen to be carried out.
+	settled map[types.NamespacedName]map[string]time.Time
 }
 
+// lingering is how long a charge stays that is carried out.
+const lingering = 500 * time.Millisecond
+
 func newCharges(c clock.PassiveClock, kept time.Duration) *charges {
-	return &charges{clock: c, kept: kept, since: map[types.NamespacedName]map[string]time.Time{}}
+	return &charges{clock: c, kept: kept,
+		since: map[types.NamespacedName]map[string]time.Time{}, settled: map[types.NamespacedName]map[string]time.Time{}}
+}
+
+// lingers says whether the charge of a budget that is carried out stays.
+func (c *charges) lingers(name types.NamespacedName, key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	if c.settled[name] == nil {
+		c.settled[name] = map[string]time.Time{}
+	}
+	at, ok := c.settled[name][key]
+	if !ok {
+		c.settled[name][key], at = now, now
+	}
+	return now.Sub(at) < lingering
 }
 
 // see notes the charges of a budget and forgets those that it has no more. It
@@ -45,6 +67,7 @@ func (c *charges) see(b *v1alpha1.PodUnavailableBudget) (expired func(string) bo
 		}
 	}
 	delete(c.since, name)
+	maps.DeleteFunc(c.settled[name], func(key string, _ time.Time) bool { _, ok := after[key]; return !ok })
 	if len(after) > 0 {
 		c.since[name] = after
 	}
@@ -59,6 +82,7 @@ func (c *charges) forget(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.since, name)
+	delete(c.settled, name)
 }
 
 func keysOf(b *v1alpha1.PodUnavailableBudget) []string {

@@ -81,7 +81,7 @@ func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error)
 		return nil, err
 	}
 	kube := kubeclient.Get(ctx)
-	probes, err := newProber(injection.GetConfig(ctx), kube.DiscoveryV1())
+	probes, err := newProber(injection.GetConfig(ctx), kube)
 	if err != nil {
 		return nil, err
 	}

@@ -2,17 +2,17 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
@@ -23,30 +23,29 @@ import (
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 )
 
-// webhookService is the Service of the webhook in the system namespace.
-const webhookService = "protection-webhook"
-
+// What the manifests of the webhook say.
 const (
-	// together is how many probes are on their way at once: the API server
-	// reuses a connection that is idle, and so would ask one replica for ever.
-	together = 8
-	// rounds is how often that is tried.
-	rounds = 4
+	webhookService       = "protection-webhook"
+	webhookPort          = "https-webhook"
+	webhookConfiguration = "breakwater-protection"
 )
 
-// prober asks by dry runs, whose answers come back as warnings.
+// prober asks in two ways. A dry run shows that requests about pods of the
+// namespace come to the webhook at all: it takes their way, and the answer comes
+// back as a warning. But the API server chooses whom it asks, and reuses
+// connections, so then each replica is asked the same directly.
 type prober struct {
+	kube   kubernetes.Interface
 	client policyclient.PodUnavailableBudgetsGetter
-	slices discoveryclient.EndpointSlicesGetter
 
 	mu sync.Mutex
-	// heard is who answered, by probe.
+	// heard is who answered a dry run, by probe.
 	heard map[string]sets.Set[string]
 }
 
 // newProber returns one with a client of its own, whose warnings it reads.
-func newProber(config *rest.Config, slices discoveryclient.EndpointSlicesGetter) (*prober, error) {
-	p := &prober{slices: slices, heard: map[string]sets.Set[string]{}}
+func newProber(config *rest.Config, kube kubernetes.Interface) (*prober, error) {
+	p := &prober{kube: kube, heard: map[string]sets.Set[string]{}}
 	config = rest.CopyConfig(config)
 	config.WarningHandler, config.WarningHandlerWithContext = p, nil
 	client, err := versioned.NewForConfig(config)
@@ -72,63 +71,85 @@ func (p *prober) HandleWarningHeader(_ int, _, text string) {
 
 // Probe implements Prober.
 func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (heard, all sets.Set[string], err error) {
-	if all, err = p.replicas(ctx); err != nil || len(all) == 0 {
+	replicas, err := p.replicas(ctx)
+	all = sets.KeySet(replicas)
+	if err != nil || len(all) == 0 {
 		return nil, all, err
 	}
 	probe := string(uuid.NewUUID())
-	p.mu.Lock()
-	p.heard[probe] = sets.New[string]()
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.heard, probe)
-	}()
-	for range rounds {
-		if err = p.send(ctx, b, probe); err != nil {
-			return nil, all, err
+	if heard, err = p.dryRun(ctx, b, probe); err != nil || len(heard) == 0 {
+		return nil, all, err
+	}
+	caller, err := p.caller(ctx)
+	if err != nil {
+		return nil, all, err
+	}
+	for name, address := range replicas {
+		if heard.Has(name) {
+			continue
 		}
-		if heard = p.answers(probe); len(heard) == 0 || heard.IsSuperset(all) {
-			break
+		// One that cannot be reached was not heard.
+		if answer, err := caller.ask(ctx, address, b, probe); err == nil && answer.Probe == probe && answer.Replica == name {
+			heard.Insert(name)
 		}
 	}
 	return heard, all, nil
 }
 
-func (p *prober) answers(probe string) sets.Set[string] {
+// dryRun asks by way of the API server.
+func (p *prober) dryRun(ctx context.Context, b *v1alpha1.PodUnavailableBudget, probe string) (sets.Set[string], error) {
+	p.mu.Lock()
+	p.heard[probe] = sets.New[string]()
+	p.mu.Unlock()
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%s}}}`, b.UID, v1alpha1.ProbeAnnotation, strconv.Quote(probe))
+	_, err := p.client.PodUnavailableBudgets(b.Namespace).Patch(ctx, b.Name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.heard[probe].Clone()
+	heard := p.heard[probe]
+	delete(p.heard, probe)
+	return heard, err
 }
 
-func (p *prober) send(ctx context.Context, b *v1alpha1.PodUnavailableBudget, probe string) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%s}}}`, b.UID, v1alpha1.ProbeAnnotation, strconv.Quote(probe))
-	group, ctx := errgroup.WithContext(ctx)
-	for range together {
-		group.Go(func() error {
-			_, err := p.client.PodUnavailableBudgets(b.Namespace).Patch(ctx, b.Name, types.MergePatchType, []byte(patch),
-				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
-		})
-	}
-	return group.Wait()
-}
-
-// replicas are those that the API server may ask.
-func (p *prober) replicas(ctx context.Context) (sets.Set[string], error) {
-	slices, err := p.slices.EndpointSlices(changev1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{
+// replicas are those that the API server may ask, with their addresses.
+func (p *prober) replicas(ctx context.Context) (map[string]string, error) {
+	slices, err := p.kube.DiscoveryV1().EndpointSlices(changev1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{
 		LabelSelector: discoveryv1.LabelServiceName + "=" + webhookService,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the endpoints of the webhook: %w", err)
 	}
-	all := sets.New[string]()
+	all := map[string]string{}
 	for _, s := range slices.Items {
+		port := portOf(s)
 		for _, e := range s.Endpoints {
-			if ptr.Deref(e.Conditions.Ready, true) && e.TargetRef != nil {
-				all.Insert(e.TargetRef.Name)
+			if ptr.Deref(e.Conditions.Ready, true) && e.TargetRef != nil && len(e.Addresses) > 0 && port != "" {
+				all[e.TargetRef.Name] = address(e.Addresses[0], port)
 			}
 		}
 	}
 	return all, nil
+}
+
+func portOf(s discoveryv1.EndpointSlice) string {
+	for _, p := range s.Ports {
+		if ptr.Deref(p.Name, "") == webhookPort && p.Port != nil {
+			return strconv.Itoa(int(*p.Port))
+		}
+	}
+	return ""
+}
+
+// caller returns who can ask a replica directly: what the API server trusts.
+func (p *prober) caller(ctx context.Context) (*caller, error) {
+	config, err := p.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook configuration: %w", err)
+	}
+	for _, w := range config.Webhooks {
+		if len(w.ClientConfig.CABundle) > 0 && w.ClientConfig.Service != nil && w.ClientConfig.Service.Path != nil {
+			return newCaller(w.ClientConfig.CABundle, *w.ClientConfig.Service.Path)
+		}
+	}
+	return nil, errors.New("the webhook configuration has no caBundle yet")
 }

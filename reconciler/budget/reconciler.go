@@ -58,12 +58,16 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	}
 	r.pace.looked(key)
 	guarding, again := r.guarding.look(ctx, b)
-	next, err := r.write(ctx, b, guarding)
+	next, d, err := r.write(ctx, b, guarding)
 	if err != nil || next == nil {
 		return err
 	}
 	_, expires := r.charges.see(next)
-	for _, wait := range []time.Duration{expires, r.unwatched(next)} {
+	lingers := time.Duration(0)
+	if d.Lingering > 0 {
+		lingers = lingering
+	}
+	for _, wait := range []time.Duration{expires, lingers, r.unwatched(next)} {
 		if wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
@@ -85,15 +89,16 @@ func (r *Reconciler) unwatched(b *v1alpha1.PodUnavailableBudget) time.Duration {
 
 // write computes and writes the status until no charge came between; nil if the
 // budget is gone.
-func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, error) {
+func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation, error) {
+	var none budget.Derivation
 	client := r.client.PodUnavailableBudgets(b.Namespace)
 	for range attempts {
 		next, d, err := r.compute(ctx, b, guarding)
 		if err != nil {
-			return nil, err
+			return nil, none, err
 		}
 		if equality.Semantic.DeepEqual(b.Status, next.Status) {
-			return b, nil
+			return b, d, nil
 		}
 		written, err := client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 		switch {
@@ -102,19 +107,19 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 				r.returned.Add(ctx, int64(d.Returned))
 				logging.FromContext(ctx).Infow("gave charges back that nothing became of", "charges", d.Returned)
 			}
-			return written, nil
+			return written, d, nil
 		case apierrs.IsNotFound(err):
-			return nil, nil
+			return nil, none, nil
 		case !apierrs.IsConflict(err):
-			return nil, fmt.Errorf("write status: %w", err)
+			return nil, none, fmt.Errorf("write status: %w", err)
 		}
 		if b, err = client.Get(ctx, b.Name, metav1.GetOptions{}); apierrs.IsNotFound(err) {
-			return nil, nil
+			return nil, none, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read the budget: %w", err)
+			return nil, none, fmt.Errorf("read the budget: %w", err)
 		}
 	}
-	return nil, controller.NewRequeueAfter(interval)
+	return nil, none, controller.NewRequeueAfter(interval)
 }
 
 func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation, error) {
@@ -129,7 +134,9 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 		logging.FromContext(ctx).Warnw("the numbers of a budget cannot be computed", "error", err)
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}, nil
 	}
+	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	seen.Expired, _ = r.charges.see(b)
+	seen.Lingers = func(charge string) bool { return r.charges.lingers(key, charge) }
 	next, d := derive(b, seen, guarding)
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = seen.ResourceVersion

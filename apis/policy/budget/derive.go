@@ -26,6 +26,11 @@ type Seen struct {
 	// Expired says whether a charge was kept for as long as the API server may
 	// take to carry it out.
 	Expired func(key string) bool
+	// Lingers says whether the charge of a deletion that is seen to be carried
+	// out is kept for a moment longer. It costs nothing then. The API server may
+	// ask twice about one deletion, the second time with the pod as it was; that
+	// must not be charged again.
+	Lingers func(key string) bool
 }
 
 // Derivation is what follows for the status.
@@ -36,6 +41,8 @@ type Derivation struct {
 	// Returned is how many charges were given back because nothing became of
 	// them.
 	Returned int
+	// Lingering is how many are kept though they cost nothing any more.
+	Lingering int
 }
 
 // Derive computes a budget's status from what the watch showed and from what
@@ -50,9 +57,13 @@ func Derive(b *v1alpha1.PodUnavailableBudget, seen Seen) Derivation {
 		switch fateOfDeleted(pods[uid], uid, rv, seen) {
 		case returned:
 			d.Returned++
-			fallthrough
-		case settled:
 			delete(d.Deleted, uid)
+		case settled:
+			if seen.Lingers(DeletedKey(uid, rv)) {
+				d.Lingering++
+			} else {
+				delete(d.Deleted, uid)
+			}
 		}
 	}
 	for name, value := range d.Unavailable {

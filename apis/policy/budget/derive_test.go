@@ -68,6 +68,7 @@ func TestWhatBecomesOfACharge(t *testing.T) {
 			}
 			d := Derive(b, Seen{Pods: pods, Total: 3, ResourceVersion: tc.cache,
 				Exists:  func(types.UID) bool { return tc.elsewhere },
+				Lingers: func(string) bool { return false },
 				Expired: func(key string) bool { return tc.expired && strings.Contains(key, "uid-a") }})
 			if kept := len(d.Deleted)+len(d.Unavailable) > 0; kept != tc.kept {
 				t.Errorf("kept %v: %v %v", kept, d.Deleted, d.Unavailable)
@@ -84,8 +85,22 @@ func TestTheNextPodOfAStatefulSetIsNotChargedForTheLast(t *testing.T) {
 	b.Spec = maxUnavailable("1")
 	b.Status.UnavailablePods = map[string]string{"a": "5/uid-before"}
 	d := Derive(b, Seen{Pods: []*corev1.Pod{pod("a", "8")}, Total: 1, ResourceVersion: "9",
-		Exists: func(types.UID) bool { return false }, Expired: func(string) bool { return false }})
+		Exists: never[types.UID], Expired: never[string], Lingers: never[string]})
 	if d.Current != 1 || len(d.Unavailable) != 0 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func never[T any](T) bool { return false }
+
+// The API server may ask again about a deletion that is carried out.
+func TestAChargeThatIsCarriedOutLingersAndCostsNothing(t *testing.T) {
+	b := budgetWith(0)
+	b.Spec = maxUnavailable("1")
+	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5", "uid-gone": "6"}
+	d := Derive(b, Seen{Pods: []*corev1.Pod{terminating(pod("a", "6")), pod("b", "1"), pod("c", "1")}, Total: 2, ResourceVersion: "9",
+		Exists: never[types.UID], Expired: never[string], Lingers: func(string) bool { return true }})
+	if d.Lingering != 2 || len(d.Deleted) != 2 || d.Current != 2 || d.Allowed != 1 {
 		t.Errorf("got %+v", d)
 	}
 }

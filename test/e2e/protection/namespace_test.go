@@ -119,3 +119,13 @@ func (n *namespace) until(t *testing.T, what string, holds func() error) {
 		t.Fatalf("not within %s: %s; last seen: %v", soon, what, last)
 	}
 }
+
+// feed runs kubectl with the input.
+func (n *namespace) feed(t *testing.T, input string, args ...string) kubectl.Result {
+	t.Helper()
+	r, err := n.Feed(t.Context(), input, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

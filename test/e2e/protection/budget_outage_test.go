@@ -1,0 +1,92 @@
+//go:build e2e
+
+package protection
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slow is a pod on the real node that takes its time to end.
+const slow = `{apiVersion: v1, kind: Pod, metadata: {name: slow, labels: {app: slow}}, spec: {terminationGracePeriodSeconds: 8,
+ containers: [{name: sleep, image: busybox, command: [/bin/sh, -c, "trap '' TERM; while true; do sleep 1; done"]}]}}`
+
+// short is a pod on the real node that ends by itself.
+const short = `{apiVersion: v1, kind: Pod, metadata: {name: short, labels: {app: short}}, spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0,
+ containers: [{name: sleep, image: busybox, command: [/bin/sleep, "5"]}]}}`
+
+// While the webhook is down, what is guarded stays, and all else goes on.
+func TestWhileTheWebhookIsDown(t *testing.T) {
+	n, free := newNamespace(t), newNamespace(t)
+	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 1"))
+	free.apply(t, webWith(2, "{}"))
+	free.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	n.apply(t, slow)
+	n.run(t, "wait", "--for=condition=Ready", "pod/slow", "--timeout=60s")
+	n.apply(t, short)
+	n.run(t, "delete", "pod", "slow", "--wait=false")
+
+	system := []string{"-n", systemNamespace}
+	t.Cleanup(func() {
+		for _, args := range [][]string{{"scale", "deployment", "protection-webhook", "--replicas=2"},
+			{"rollout", "status", "deployment", "protection-webhook", "--timeout=90s"}} {
+			if r, err := n.Run(context.Background(), append(system, args...)...); err != nil || r.Code != 0 {
+				t.Errorf("%s: %v", r, err)
+			}
+		}
+	})
+	n.run(t, append(system, "scale", "deployment", "protection-webhook", "--replicas=0")...)
+	n.run(t, append(system, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component=protection-webhook", "--timeout=90s")...)
+
+	r := n.try(t, "delete", "pod", n.names(t)[0], "--wait=false")
+	if r.Code == 0 || !strings.Contains(r.Stderr, "vpodbudget.kb.io") {
+		t.Errorf("a guarded pod:\n%s", r)
+	}
+	start := time.Now()
+	free.run(t, "delete", "pods", "--all")
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("pods that are not guarded went in %s", took)
+	}
+	n.run(t, "label", "pod", "short", "--overwrite", "app=short") // changes nothing, so nobody is asked
+	n.until(t, "the kubelet has finished what was deleted and what ended", func() error {
+		if got := n.run(t, "get", "pods", "slow", "--ignore-not-found", "-o", "name"); got != "" {
+			return fmt.Errorf("%s is there", got)
+		}
+		if got := n.run(t, "get", "pod", "short", "-o", "jsonpath={.status.phase}"); got != "Succeeded" {
+			return fmt.Errorf("short is %s", got)
+		}
+		return nil
+	})
+	n.run(t, "delete", "pod", "short") // it has finished
+	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
+}
+
+// client-go sleeps for as long as an answer says, up to ten times: a refusal must
+// not say any time, or it would park the workers of the ReplicaSet controller.
+func TestTheReplicaSetControllerServesOthersWhileOneIsRefused(t *testing.T) {
+	n, free := newNamespace(t), newNamespace(t)
+	const oneByOne = "{rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}"
+	n.guarded(t, webWith(20, oneByOne), budgetOf("minAvailable: 100%"))
+	n.run(t, "set", "image", "deployment/web", "sleep=busybox:2")
+	n.until(t, "the controller is refused", func() error {
+		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionRefused", "-o", "name"); got == "" {
+			return fmt.Errorf("no Event says so")
+		}
+		return nil
+	})
+	for range 3 {
+		start := time.Now()
+		free.apply(t, webWith(10, "{}"))
+		free.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+		free.run(t, "delete", "deployment", "web", "--cascade=foreground", "--timeout=60s")
+		if took := time.Since(start); took > 15*time.Second {
+			t.Errorf("ten pods came and went in %s", took)
+		}
+	}
+	if got := n.names(t); len(got) != 20 {
+		t.Errorf("%d of 20 are left", len(got))
+	}
+}

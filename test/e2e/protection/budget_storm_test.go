@@ -1,0 +1,141 @@
+//go:build e2e
+
+package protection
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// rounds is how often a storm is repeated; STORM_ROUNDS=200 for a proof.
+func rounds(t *testing.T, few int) int {
+	t.Helper()
+	if n, err := strconv.Atoi(os.Getenv("STORM_ROUNDS")); err == nil {
+		return n
+	}
+	return few
+}
+
+func setMinAvailable(t *testing.T, c clients, namespace string, n int) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"minAvailable":%d}}`, n)
+	if _, err := c.policy.PolicyV1alpha1().PodUnavailableBudgets(namespace).Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One slot, a hundred deletions at once, two replicas of the webhook: exactly
+// one passes, each time. Nobody replaces the pods, so nothing gives a slot back.
+func TestOneSlotLetsExactlyOneOfAHundredThrough(t *testing.T) {
+	n, c := newNamespace(t), connect(t)
+	times := rounds(t, 20)
+	total := 100 + times
+	bare(t, c, n.name, total)
+	n.apply(t, budgetOf(fmt.Sprintf("minAvailable: %d", total-1)))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	for round := range times {
+		setMinAvailable(t, c, n.name, total-round-1)
+		untilAllowed(t, c, n.name, 1)
+		before := living(t, c, n.name)
+		if len(before) != total-round {
+			t.Fatalf("round %d: %d pods, want %d", round, len(before), total-round)
+		}
+		s := storm(t, c, n.name, before[:100], 100)
+		if s.passed != 1 || s.refused != 99 || len(s.others) > 0 {
+			t.Fatalf("round %d: %d passed, %d refused, %d unanswered, others %v", round, s.passed, s.refused, s.outages, s.others)
+		}
+	}
+}
+
+// Of 400 pods 300 may go; nobody is refused while there is room, and nobody let
+// through when there is none.
+func TestNoFalseRefusalAndNoneTooMany(t *testing.T) {
+	n, c := newNamespace(t), connect(t)
+	bare(t, c, n.name, 400)
+	n.apply(t, budgetOf("minAvailable: 100"))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	untilAllowed(t, c, n.name, 300)
+	s := storm(t, c, n.name, living(t, c, n.name)[:300], 20)
+	if s.passed != 300 {
+		t.Errorf("%d of 300 passed, %d refused, %d unanswered, others %v: %v", s.passed, s.refused, s.outages, s.others, s.refusal)
+	}
+	if s := storm(t, c, n.name, living(t, c, n.name), 20); s.passed != 0 || s.refused != 100 {
+		t.Errorf("of 100 that have to stay %d passed, %d were refused, others %v", s.passed, s.refused, s.others)
+	}
+	untilAllowed(t, c, n.name, 0)
+}
+
+// Replicas of the webhook are killed in the middle of it: never over the budget,
+// and when the dust has settled no charge is left behind.
+func TestAStormWithKilledWebhooksStaysWithinTheBudget(t *testing.T) {
+	n, c := newNamespace(t), connect(t)
+	bare(t, c, n.name, 300)
+	n.apply(t, budgetOf("minAvailable: 200"))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	untilAllowed(t, c, n.name, 100)
+	killed := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { killed <- killWebhooks(ctx, c) }()
+	names := living(t, c, n.name)
+	s := storm(t, c, n.name, names, 40)
+	cancel()
+	if err := <-killed; err != nil {
+		t.Fatal(err)
+	}
+	left := len(living(t, c, n.name))
+	t.Logf("%d passed, %d refused, %d unanswered, others %v; %d pods left", s.passed, s.refused, s.outages, s.others, left)
+	if left < 200 {
+		t.Fatalf("%d pods are left, 200 have to be", left)
+	}
+	n.run(t, "-n", systemNamespace, "rollout", "status", "deployment", "protection-webhook", "--timeout=90s")
+	// A charge whose request was never carried out is kept for a minute.
+	b := untilBudget(t, c, n.name, 2*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
+		if got := len(b.Status.DeletedPods); got > 0 {
+			return fmt.Errorf("%d charges are left", got)
+		}
+		return nil
+	})
+	if want := int32(left - 200); b.Status.UnavailableAllowed != want {
+		t.Errorf("%d allowed, want %d", b.Status.UnavailableAllowed, want)
+	}
+	if s := storm(t, c, n.name, living(t, c, n.name), 40); s.passed != left-200 {
+		t.Errorf("%d of the %d that were left passed, others %v", s.passed, left-200, s.others)
+	}
+}
+
+// killWebhooks kills one replica after the other until the context ends.
+func killWebhooks(ctx context.Context, c clients) error {
+	pods := c.kube.CoreV1().Pods(systemNamespace)
+	now := int64(0)
+	for i := 0; ; i++ {
+		list, err := pods.List(context.WithoutCancel(ctx), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=protection-webhook"})
+		if err != nil {
+			return err
+		}
+		if len(list.Items) > 0 {
+			name := list.Items[i%len(list.Items)].Name
+			if err := pods.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+				return err
+			}
+		}
+		pause := time.NewTimer(500 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
+		if i >= 2 {
+			<-ctx.Done()
+			return nil
+		}
+	}
+}

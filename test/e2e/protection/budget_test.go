@@ -1,0 +1,264 @@
+//go:build e2e
+
+package protection
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const deletionRefused = "is refused by PodUnavailableBudget web"
+
+func TestADeletionBeyondTheBudgetIsRefused(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3"))
+	name := n.names(t)[0]
+	for _, flags := range [][]string{{}, {"--now"}, {"--force", "--grace-period=0"}, {"--dry-run=server"}, {"--cascade=orphan"}} {
+		n.refused(t, "3 of 3 are available and 3 have to be", append([]string{"delete", "pod", name, "--wait=false"}, flags...)...)
+	}
+	n.refused(t, deletionRefused, "delete", "pods", "--all", "--wait=false")
+	n.refused(t, deletionRefused, "delete", "--raw", n.path("pods")) // deletecollection
+	n.refused(t, deletionRefused, "delete", "replicasets", "--all", "--wait=false")
+	r := n.feed(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
+		"create", "--raw", n.path("pods")+"/"+name+"/eviction", "-f", "-")
+	if r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) || !strings.Contains(r.Stderr, "TooManyRequests") && !strings.Contains(r.Stderr, "429") && !strings.Contains(r.Stderr, "EVICT") {
+		t.Errorf("an eviction:\n%s", r)
+	}
+	if got := n.names(t); len(got) != 3 {
+		t.Errorf("left are %v", got)
+	}
+	// The ways out that a refusal names.
+	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":2}}`)
+	n.until(t, "one may go", func() error {
+		if r := n.try(t, "delete", "pod", name, "--wait=false"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+func TestChangesInPlaceAreJudged(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3"))
+	name := n.names(t)[0]
+	n.judged(t, "set", "image", "pod/"+name, "sleep=busybox:2")
+	n.refused(t, deletionRefused, "label", "pod", name, "unavailable-pod.kruise.io/test=true")
+	n.refused(t, deletionRefused, "label", "pod", name, "app-")
+	n.refused(t, deletionRefused, "annotate", "pod", name, "pub.kruise.io/no-protect=true")
+	// What makes nothing unavailable is free.
+	n.run(t, "label", "pod", name, "more=labels")
+	n.run(t, "annotate", "pod", name, "some=note")
+
+	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":2}}`)
+	n.until(t, "one may be marked", func() error {
+		if r := n.try(t, "label", "pod", name, "unavailable-pod.kruise.io/test=true"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	other := n.names(t)[1]
+	n.judged(t, "set", "image", "pod/"+other, "sleep=busybox:2")
+	// The one that is marked costs nothing more.
+	n.run(t, "set", "image", "pod/"+name, "sleep=busybox:2")
+	n.run(t, "label", "pod", name, "unavailable-pod.kruise.io/test-")
+	n.until(t, "the other may be changed", func() error {
+		if r := n.try(t, "set", "image", "pod/"+other, "sleep=busybox:2"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+// judged runs kubectl, which has to be refused by the budget. (set image wraps
+// the answer, and does not say Forbidden.)
+func (n *namespace) judged(t *testing.T, args ...string) {
+	t.Helper()
+	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) {
+		t.Errorf("the command was not refused by the budget:\n%s", r)
+	}
+}
+
+// Simulated nodes cannot resize a pod; the real one can.
+func TestAResizeIsJudged(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0,
+ containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity], resources: {requests: {cpu: 10m}}}]}}`)
+	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+	n.apply(t, budgetOf("minAvailable: 1"))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	resize := []string{"patch", "pod", "web", "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"sleep","resources":{"requests":{"cpu":"20m"}}}]}}`}
+	n.refused(t, deletionRefused, resize...)
+	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":0}}`)
+	n.until(t, "it may be resized", func() error {
+		if r := n.try(t, resize...); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+func TestARolloutGoesThroughUnderABudget(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]string{"maxUnavailable": "maxUnavailable: 1", "minAvailable": "minAvailable: 90%"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.guarded(t, webWith(10, "{}"), budgetOf(limits))
+			n.run(t, "set", "image", "deployment/web", "sleep=busybox:2")
+			n.run(t, "rollout", "status", "deployment", "web", "--timeout=120s")
+		})
+	}
+}
+
+func TestAScaleDownIsNeverHeldUp(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]string{
+		"minAvailable": "minAvailable: 8", "all": "minAvailable: 100%", "none": "maxUnavailable: 0", "a per cent": "maxUnavailable: 25%",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.guarded(t, webWith(10, "{}"), budgetOf(limits))
+			for _, replicas := range []int{4, 0} {
+				n.run(t, "scale", "deployment", "web", fmt.Sprintf("--replicas=%d", replicas))
+				n.until(t, fmt.Sprintf("%d pods are left", replicas), func() error {
+					if got := n.names(t); len(got) != replicas {
+						return fmt.Errorf("%d are", len(got))
+					}
+					return nil
+				})
+			}
+		})
+	}
+}
+
+// Deleting the topmost controller is no disruption, however it is deleted.
+func TestAnApplicationCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	for _, cascade := range []string{"background", "foreground"} {
+		t.Run(cascade, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3"))
+			n.run(t, "delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
+			n.until(t, "the pods are gone", func() error {
+				if got := n.names(t); len(got) > 0 {
+					return fmt.Errorf("left are %v", got)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestAGuardedNamespaceTerminates(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.guarded(t, webWith(3, "{}"), budgetOf("maxUnavailable: 0"))
+	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
+}
+
+func TestTheNamespaceIsHookedWhileItHasABudget(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	label := func() string {
+		return n.run(t, "get", "namespace", n.name, "-o", `jsonpath={.metadata.labels.policy\.breakwater\.dev/guarded}`)
+	}
+	n.apply(t, budgetOf("maxUnavailable: 0"))
+	if got := label(); got != "true" {
+		t.Errorf("after the first budget: %q", got)
+	}
+	n.run(t, "label", "namespace", n.name, "policy.breakwater.dev/guarded-")
+	n.until(t, "the label is back", func() error {
+		if got := label(); got != "true" {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
+	n.run(t, "delete", "pub", "web")
+	n.until(t, "the label is gone", func() error {
+		if got := label(); got != "" {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
+}
+
+func TestASelectorWithTheWrongFieldIsRefusedWithTheRightOne(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	r := n.feed(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {selector: {matchExpressions: [{key: app, operator: In, value: foo}]}, maxUnavailable: 1}}`, "apply", "-f", "-")
+	if r.Code == 0 || !strings.Contains(r.Stderr, "spec.selector.matchExpressions[0].values") {
+		t.Errorf("got:\n%s", r)
+	}
+}
+
+func TestATargetIsNamedWithOrWithoutAVersion(t *testing.T) {
+	t.Parallel()
+	for _, apiVersion := range []string{"apps", "apps/v1"} {
+		t.Run(apiVersion, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.guarded(t, webWith(2, "{}"), `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {targetRef: {apiVersion: `+apiVersion+`, kind: Deployment, name: web}, maxUnavailable: 0}}`)
+			n.refused(t, deletionRefused, "delete", "pod", n.names(t)[0])
+		})
+	}
+}
+
+func TestShadowModeLetsThroughAndTells(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3, shadow: true"))
+	name := n.names(t)[0]
+	r := n.try(t, "delete", "pod", name)
+	if r.Code != 0 || !strings.Contains(r.Stderr, "shadow mode, so this passes") {
+		t.Errorf("got:\n%s", r)
+	}
+	n.until(t, "an Event says what would have been", func() error {
+		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionWouldBeRefused", "-o", "name"); got == "" {
+			return fmt.Errorf("there is none")
+		}
+		return nil
+	})
+}
+
+// kubectl drain waits for the budget and completes.
+func TestADrainWaitsAndCompletes(t *testing.T) {
+	n := newNamespace(t)
+	nodes := strings.Fields(n.run(t, "get", "nodes", "-l", "type=kwok", "-o", "jsonpath={.items[*].metadata.name}"))[:2]
+	here := fmt.Sprintf(`affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}}}, `,
+		strings.Join(nodes, ", "))
+	workload := strings.Replace(webWith(6, "{}"), "nodeSelector: {type: kwok}", here+"nodeSelector: {type: kwok}", 1)
+	// Of others' pods on the node nothing is known.
+	workload = strings.Replace(workload, "metadata: {labels: {app: web}}", "metadata: {labels: {app: web, drained: "+n.name+"}}", 1)
+	n.guarded(t, workload, budgetOf("maxUnavailable: 1"))
+	on := func(node string) []string {
+		return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "--field-selector=spec.nodeName="+node, "-o", "name"))
+	}
+	node := nodes[0]
+	if len(on(nodes[1])) > len(on(node)) { // it has three or more of the six
+		node = nodes[1]
+	}
+	t.Cleanup(func() {
+		if r, err := n.Run(context.Background(), "uncordon", node); err != nil || r.Code != 0 {
+			t.Errorf("%s: %v", r, err)
+		}
+	})
+	start := time.Now()
+	n.run(t, "drain", node, "--pod-selector=drained="+n.name, "--ignore-daemonsets", "--timeout=120s")
+	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	if left := on(node); len(left) > 0 {
+		t.Errorf("left on the node: %v", left)
+	}
+	if took := time.Since(start); took < 5*time.Second {
+		t.Errorf("drained in %s: nothing had to wait", took)
+	}
+}

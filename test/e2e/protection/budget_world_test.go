@@ -1,0 +1,201 @@
+//go:build e2e
+
+package protection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+)
+
+const systemNamespace = "altershieldoperator-system"
+
+// clients are without a limit of their own: a storm has to be one.
+type clients struct {
+	kube   kubernetes.Interface
+	policy versioned.Interface
+}
+
+func connect(t *testing.T) clients {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0
+	config.WarningHandler = rest.NoWarnings{}
+	return clients{kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)}
+}
+
+// budgetOf is a manifest; limits is what stands in its spec beside the selector.
+func budgetOf(limits string) string {
+	return `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {selector: {matchLabels: {app: web}}, ` + limits + `}}`
+}
+
+// webWith is a Deployment of simulated pods.
+func webWith(replicas int, strategy string) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, strategy: %s, selector: {matchLabels: {app: web}},
+ template: {metadata: {labels: {app: web}}, spec: %s}}}`, replicas, strategy, simulated)
+}
+
+// guarded makes the workload and the budget, and waits until it guards.
+func (n *namespace) guarded(t *testing.T, workload, budget string) {
+	t.Helper()
+	n.apply(t, workload)
+	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	n.apply(t, budget)
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+}
+
+// names are those of the pods that are not about to go.
+func (n *namespace) names(t *testing.T) []string {
+	t.Helper()
+	return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "-o",
+		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
+}
+
+// untilAllowed waits until the budget says so, and is synced.
+func untilAllowed(t *testing.T, c clients, namespace string, allowed int32) *v1alpha1.PodUnavailableBudget {
+	t.Helper()
+	return untilBudget(t, c, namespace, soon, func(b *v1alpha1.PodUnavailableBudget) error {
+		if s := b.Status; s.UnavailableAllowed != allowed || len(s.DeletedPods)+len(s.UnavailablePods) > 0 {
+			return fmt.Errorf("%d allowed, charged %v %v", s.UnavailableAllowed, s.DeletedPods, s.UnavailablePods)
+		}
+		return nil
+	})
+}
+
+func untilBudget(t *testing.T, c clients, namespace string, within time.Duration, holds func(*v1alpha1.PodUnavailableBudget) error) *v1alpha1.PodUnavailableBudget {
+	t.Helper()
+	var last error
+	var b *v1alpha1.PodUnavailableBudget
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		if b, last = c.policy.PolicyV1alpha1().PodUnavailableBudgets(namespace).Get(ctx, "web", metav1.GetOptions{}); last != nil {
+			return false, nil
+		}
+		if b.Status.ObservedGeneration != b.Generation {
+			last = errors.New("not synced")
+			return false, nil
+		}
+		last = holds(b)
+		return last == nil, nil
+	}); err != nil {
+		t.Fatalf("not within %s: %v", within, last)
+	}
+	return b
+}
+
+// bare makes simulated pods that nobody replaces, and waits until they are Ready.
+func bare(t *testing.T, c clients, namespace string, count int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	jobs := make(chan int)
+	for range 20 {
+		wg.Go(func() {
+			for i := range jobs {
+				p := &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%03d", i), Labels: map[string]string{"app": "web"}},
+					Spec: corev1.PodSpec{
+						NodeSelector: map[string]string{"type": "kwok"}, TerminationGracePeriodSeconds: new(int64),
+						Tolerations: []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},
+						Containers:  []corev1.Container{{Name: "sleep", Image: "busybox"}},
+					},
+				}
+				if _, err := c.kube.CoreV1().Pods(namespace).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+					t.Errorf("create %s: %v", p.Name, err)
+				}
+			}
+		})
+	}
+	for i := range count {
+		jobs <- i
+	}
+	close(jobs)
+	wg.Wait()
+}
+
+// tally is how a storm went.
+type tally struct {
+	mu                sync.Mutex
+	passed, refused   int
+	others            []error
+	// refusal is the last one.
+	refusal error
+	outages, finished int
+}
+
+func (s *tally) count(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.passed++
+	case apierrs.IsForbidden(err):
+		s.refused++
+		s.refusal = err
+	case apierrs.IsNotFound(err):
+		s.finished++
+	case apierrs.IsInternalError(err): // no answer of the webhook
+		s.outages++
+	default:
+		s.others = append(s.others, err)
+	}
+}
+
+// storm deletes the pods, with so many clients at once.
+func storm(t *testing.T, c clients, namespace string, names []string, together int) *tally {
+	t.Helper()
+	s := &tally{}
+	var wg sync.WaitGroup
+	jobs := make(chan string)
+	start := make(chan struct{})
+	for range together {
+		wg.Go(func() {
+			<-start
+			for name := range jobs {
+				s.count(c.kube.CoreV1().Pods(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+			}
+		})
+	}
+	close(start)
+	for _, name := range names {
+		jobs <- name
+	}
+	close(jobs)
+	wg.Wait()
+	return s
+}
+
+// living are the pods that serve.
+func living(t *testing.T, c clients, namespace string) []string {
+	t.Helper()
+	list, err := c.kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range list.Items {
+		if p.DeletionTimestamp == nil {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
