@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/reconciler/budget"
 	"github.com/breakwater-dev/breakwater/reconciler/deletionflow"
+	"github.com/breakwater-dev/breakwater/reconciler/generate"
 	"github.com/breakwater-dev/breakwater/reconciler/guarded"
 )
 
@@ -21,5 +22,6 @@ func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
 	ctx := signals.NewContext()
-	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController, deletionflow.NewController)
+	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController, generate.NewController,
+		deletionflow.NewController)
 }

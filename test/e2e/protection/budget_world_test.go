@@ -134,11 +134,11 @@ func bare(t *testing.T, c clients, namespace string, count int) {
 
 // tally is how a storm went.
 type tally struct {
-	mu                sync.Mutex
-	passed, refused   int
-	others            []error
+	mu              sync.Mutex
+	passed, refused int
+	others          []error
 	// refusal is the last one.
-	refusal error
+	refusal           error
 	outages, finished int
 }
 
