@@ -84,7 +84,7 @@ func await(ctx context.Context, within time.Duration, what string, condition fun
 // back before.
 func settings() map[v1alpha1.ConfigType]string {
 	return map[v1alpha1.ConfigType]string{
-		v1alpha1.ConfigPreTimeout:    "60s",
+		v1alpha1.ConfigPreTimeout:    "90s",
 		v1alpha1.ConfigPostTimeout:   "60s",
 		v1alpha1.ConfigWaitThreshold: "10s",
 	}
