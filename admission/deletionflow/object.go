@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,11 +47,7 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 		}
 	}
 	if err := after.Validate(ctx).Also(o.future(after)); err != nil {
-		return admission.Deny(DecisionInvalid, metav1.Status{
-			Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-			Message: fmt.Sprintf("PodDeletionFlowControl %q is invalid: %s", after.Name, err.Error()),
-			Details: &metav1.StatusDetails{Name: after.Name, Group: v1alpha1.GroupName, Kind: "PodDeletionFlowControl"},
-		})
+		return admission.Deny(DecisionInvalid, invalid(after.Name, err))
 	}
 	closed := after.Annotations[v1alpha1.ClosedAnnotation]
 	if closed != "" && closed != before.Annotations[v1alpha1.ClosedAnnotation] && !ptr.Deref(req.DryRun, false) {
@@ -58,6 +55,21 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 			"%s closed the breaker: what was deleted until %s does not count any more", req.UserInfo.Username, closed)
 	}
 	return admission.Allow(admission.DecisionAdmitted)
+}
+
+// invalid names each field in a cause: kubectl prints nothing else.
+func invalid(name string, err *apis.FieldError) metav1.Status {
+	s := metav1.Status{
+		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("PodDeletionFlowControl %q is invalid: %s", name, err.Error()),
+		Details: &metav1.StatusDetails{Name: name, Group: v1alpha1.GroupName, Kind: "PodDeletionFlowControl"},
+	}
+	for _, e := range err.WrappedErrors() {
+		s.Details.Causes = append(s.Details.Causes, metav1.StatusCause{
+			Type: metav1.CauseTypeFieldValueInvalid, Field: strings.Join(e.Paths, ", "), Message: e.Message + ": " + e.Details,
+		})
+	}
+	return s
 }
 
 // future refuses to forget what has not happened yet.

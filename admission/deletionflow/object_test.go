@@ -45,7 +45,7 @@ func TestAFlowControlIsLookedAtBeforeItIsStored(t *testing.T) {
 			if answer.Response.Allowed != (tc.refused == "") {
 				t.Fatalf("%+v", answer.Response)
 			}
-			if r := answer.Response.Result; r != nil && (!strings.Contains(r.Message, tc.refused) || r.Code != http.StatusUnprocessableEntity) {
+			if r := answer.Response.Result; r != nil && (!strings.Contains(r.Message, tc.refused) || len(r.Details.Causes) != 1 || r.Details.Causes[0].Field == "" || r.Code != http.StatusUnprocessableEntity) {
 				t.Errorf("%d %s", r.Code, r.Message)
 			}
 			close(told.Events)

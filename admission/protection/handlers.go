@@ -48,8 +48,10 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder},
 
-		deletionflow.Webhook:       flows,
-		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: recorder},
+		deletionflow.Webhook: flows,
+		// A recorder of its own: who closed a breaker must not be lost among
+		// refusals, of which a recorder drops what comes too often.
+		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},
 
 		budget.PodWebhook:     guard,
 		budget.OwnerWebhook:   guard,

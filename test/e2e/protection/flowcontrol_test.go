@@ -1,0 +1,356 @@
+//go:build e2e
+
+package protection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// pods is a Deployment of so many simulated pods.
+func pods(name string, replicas int) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec: %[3]s`, name, replicas, simulated)
+}
+
+// cleanup runs kubectl at the end of the test, whose context has ended by then.
+func (n *namespace) cleanup(t *testing.T, args ...string) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if r, err := n.Run(ctx, args...); err != nil || r.Code != 0 {
+			t.Errorf("%v %s", err, r)
+		}
+	})
+}
+
+// control is a flow control of the namespace alone.
+type control struct {
+	*namespace
+	name string
+}
+
+// newControl returns one that is known to be in force: it refuses all.
+func newControl(t *testing.T, n *namespace, more string) control {
+	t.Helper()
+	c := control{n, n.name}
+	n.apply(t, fmt.Sprintf(`
+apiVersion: policy.kruise.io/v1alpha1
+kind: PodDeletionFlowControl
+metadata: {name: %s}
+spec:
+  limitRules: [{interval: 10m, limit: 0}]
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  %s`, n.name, more))
+	n.cleanup(t, "delete", "pdfc", n.name)
+	n.apply(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: probe}\nspec: "+simulated)
+	n.until(t, "the flow control is in force", func() error {
+		for range 20 { // as many as it takes to meet every replica of the webhook
+			if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 && !strings.Contains(r.Stderr, "shadow mode") {
+				return errors.New("a deletion is not asked about")
+			}
+		}
+		return nil
+	})
+	return c
+}
+
+func (c control) limit(t *testing.T, n int) {
+	t.Helper()
+	c.run(t, "patch", "pdfc", c.name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"limitRules":[{"interval":"10m","limit":%d}]}}`, n))
+}
+
+// status is one field of it.
+func (c control) status(t *testing.T, path string) string {
+	t.Helper()
+	return c.run(t, "get", "pdfc", c.name, "-o", "jsonpath={.status."+path+"}")
+}
+
+func (c control) isOpen(t *testing.T, want string) {
+	t.Helper()
+	c.until(t, "condition Open is "+want, func() error {
+		if got := c.status(t, `conditions[?(@.type=="Open")].status`); got != want {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
+}
+
+// running waits for the pods and returns their names.
+func (n *namespace) running(t *testing.T, app string, want int) (names []string) {
+	t.Helper()
+	n.until(t, fmt.Sprintf("%d pods run", want), func() error {
+		names = strings.Fields(n.run(t, "get", "pods", "-l", "app="+app, "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))
+		if len(names) != want {
+			return fmt.Errorf("%d do", len(names))
+		}
+		return nil
+	})
+	return names
+}
+
+// client does not wait for anything of its own.
+func client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return noRetry{t, rt} })
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube
+}
+
+// noRetry fails the test when an answer would make client-go sleep.
+type noRetry struct {
+	t    *testing.T
+	next http.RoundTripper
+}
+
+func (n noRetry) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := n.next.RoundTrip(req)
+	if err == nil && resp.Header.Get("Retry-After") != "" {
+		n.t.Errorf("%s %s is answered %d with Retry-After", req.Method, req.URL.Path, resp.StatusCode)
+	}
+	return resp, err
+}
+
+func TestExactlyAsManyPodsGoAsTheLimitSays(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, pods("web", 40))
+	names := n.running(t, "web", 40)
+	c, kube := newControl(t, n, ""), client(t)
+	c.limit(t, 15)
+	var gone, refused atomic.Int64
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			var err error
+			if i%2 == 0 {
+				err = kube.CoreV1().Pods(n.name).Delete(t.Context(), name, metav1.DeleteOptions{})
+			} else {
+				err = kube.PolicyV1().Evictions(n.name).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: name}})
+			}
+			switch {
+			case err == nil:
+				gone.Add(1)
+			case i%2 == 0 && apierrs.IsForbidden(err), i%2 == 1 && apierrs.IsTooManyRequests(err):
+				refused.Add(1)
+			default:
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	if gone.Load() != 15 || refused.Load() != 25 {
+		t.Errorf("%d are gone, %d were refused", gone.Load(), refused.Load())
+	}
+	c.isOpen(t, "True")
+	if got := c.status(t, "deleted"); got != "15" {
+		t.Errorf("%s counted", got)
+	}
+	if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "suspected: ") || !strings.Contains(got, "Deployment "+n.name+"/web") {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestWaysOutOfFlowControl(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, pods("web", 3))
+	n.running(t, "web", 3)
+	c := newControl(t, n, "whiteListSelector: {matchLabels: {batch: \"true\"}}")
+	n.refused(t, "there is never room for 1 until the limit is raised", "delete", "pod", "probe")
+	n.run(t, "label", "pod", "probe", "batch=true")
+	n.run(t, "delete", "pod", "probe")
+
+	c.limit(t, 1)
+	n.run(t, "delete", "pod", n.running(t, "web", 3)[0])
+	n.refused(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.running(t, "web", 3)[0])
+	c.limit(t, 2) // counts with the next request
+	n.run(t, "delete", "pod", n.running(t, "web", 3)[0])
+	c.isOpen(t, "True")
+
+	closed := time.Now().UTC()
+	n.run(t, "annotate", "pdfc", c.name, "--overwrite", "policy.breakwater.dev/closed="+closed.Format(time.RFC3339))
+	n.until(t, "a deletion is let through again", func() error {
+		if r := n.try(t, "delete", "pod", n.running(t, "web", 3)[0]); r.Code != 0 {
+			return errors.New(r.Stderr)
+		}
+		return nil
+	})
+	if took := time.Since(closed); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	n.until(t, "an Event names who closed it", func() error {
+		if got := n.run(t, "get", "events", "-n", "default", "--field-selector", "reason=ClosedByPerson,involvedObject.name="+c.name); !strings.Contains(got, "closed the breaker") {
+			return errors.New(got)
+		}
+		return nil
+	})
+}
+
+func TestShadowRefusesNothingAndSaysWhatItWouldHave(t *testing.T) {
+	n := newNamespace(t)
+	c := newControl(t, n, "shadow: true")
+	r := n.try(t, "delete", "pod", "probe", "--dry-run=server")
+	if r.Code != 0 || !strings.Contains(r.Stderr, "Warning: shadow mode, so this passes: deletion of pod "+n.name+"/probe is refused") {
+		t.Errorf("%s", r)
+	}
+	n.run(t, "delete", "pod", "probe")
+	if got := c.status(t, "buckets[0].count"); got != "1" {
+		t.Errorf("%s counted", got)
+	}
+}
+
+func TestANamespaceIsChargedAtOnceAndThenTerminates(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, pods("web", 4))
+	n.running(t, "web", 4)
+	c := newControl(t, n, "")
+	c.limit(t, 4)
+	n.refused(t, "this takes 5 pods with it", "delete", "namespace", n.name)
+	c.limit(t, 5)
+	n.run(t, "delete", "namespace", n.name, "--timeout=60s")
+	if got := c.status(t, "buckets[0].count"); got != "5" {
+		t.Errorf("%s counted", got)
+	}
+	c.isOpen(t, "True")
+}
+
+func TestADrainWaitsUntilThereIsRoom(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, pods("drained", 3))
+	n.running(t, "drained", 3)
+	c := newControl(t, n, "")
+	c.limit(t, 1)
+	n.cleanup(t, "uncordon", "-l", "type=kwok")
+	done := make(chan string, 1)
+	go func() {
+		r, err := n.Run(t.Context(), "drain", "-l", "type=kwok", "--pod-selector=app=drained", "--ignore-daemonsets", "--force", "--timeout=90s")
+		if err == nil && r.Code != 0 {
+			err = errors.New(r.String())
+		}
+		if err != nil {
+			done <- err.Error()
+		}
+		close(done)
+	}()
+	c.isOpen(t, "True")
+	n.until(t, "it looks like a drain", func() error {
+		if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "suspected: drain") {
+			return errors.New(got)
+		}
+		return nil
+	})
+	select {
+	case problem := <-done:
+		t.Fatalf("the drain did not wait: %s", problem)
+	default:
+	}
+	c.limit(t, 9)
+	if problem := <-done; problem != "" {
+		t.Error(problem)
+	}
+}
+
+// A refused ReplicaSet is tried again, and keeps nobody waiting.
+func TestWhileOneReplicaSetIsRefusedOthersAreServed(t *testing.T) {
+	n, other := newNamespace(t), newNamespace(t)
+	n.apply(t, pods("web", 5))
+	n.running(t, "web", 5)
+	c := newControl(t, n, "")
+	n.run(t, "scale", "deployment", "web", "--replicas=0")
+	for i := range 5 {
+		name := fmt.Sprintf("other-%d", i)
+		began := time.Now()
+		other.apply(t, pods(name, 3))
+		other.running(t, name, 3)
+		other.run(t, "scale", "deployment", name, "--replicas=0")
+		other.running(t, name, 0)
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	}
+	n.running(t, "web", 5)
+	c.limit(t, 5)
+	n.running(t, "web", 0)
+}
+
+func TestARestartForgetsNothing(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, pods("web", 3))
+	c := newControl(t, n, "")
+	c.limit(t, 1)
+	n.run(t, "delete", "pod", n.running(t, "web", 3)[0])
+	system := []string{"-n", "altershieldoperator-system"}
+	n.run(t, append(system, "rollout", "restart", "deployment", "protection-webhook")...)
+	n.run(t, append(system, "rollout", "status", "deployment", "protection-webhook", "--timeout=120s")...)
+	n.refused(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.running(t, "web", 3)[0])
+}
+
+func TestAFlowControlThatIsWrongIsRefused(t *testing.T) {
+	n := newNamespace(t)
+	for spec, want := range map[string]string{
+		`limitRules: [{interval: 5s, limit: 1}]`:   "spec.limitRules[0].interval",
+		`limitRules: [{interval: 10, limit: 1}]`:   "spec.limitRules[0].interval",
+		`limitRules: [{interval: soon, limit: 1}]`: "spec.limitRules[0].interval",
+		`limitRules: [{interval: 10m, limit: -1}]`: "spec.limitRules[0].limit",
+		`limitRules: []`: "spec.limitRules",
+		`{limitRules: [{interval: 1d, limit: 1}], whiteListSelector: {}}`:                          "spec.whiteListSelector",
+		`limitRules: [{interval: 1d, limit: 1}, {interval: 24h, limit: 2}]`:                        "spec.limitRules[1].interval",
+		`{limitRules: [{interval: 1d, limit: 1}], namespaceSelector: {matchLabels: {"a b": "c"}}}`: "spec.namespaceSelector",
+	} {
+		manifest := "apiVersion: policy.kruise.io/v1alpha1\nkind: PodDeletionFlowControl\nmetadata: {name: " + n.name + "}\nspec:\n  " + spec
+		r, err := n.Feed(t.Context(), manifest, "apply", "-f", "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Code == 0 || !strings.Contains(r.Stderr, want) {
+			t.Errorf("%s: not refused with %q:\n%s", spec, want, r)
+		}
+	}
+}
+
+// Without a flow control no deletion leaves the API server.
+func TestTheWebhookIsThereWhileThereIsAFlowControl(t *testing.T) {
+	n := newNamespace(t)
+	there := func(want string) {
+		t.Helper()
+		n.until(t, "the webhooks are "+want, func() error {
+			if got := n.run(t, "get", "validatingwebhookconfiguration", "breakwater-deletionflow", "-o", "jsonpath={.webhooks[*].name}"); got != want {
+				return fmt.Errorf("they are %q", got)
+			}
+			return nil
+		})
+	}
+	there("")
+	n.apply(t, "apiVersion: policy.kruise.io/v1alpha1\nkind: PodDeletionFlowControl\nmetadata: {name: "+n.name+"}\nspec: {limitRules: [{interval: 1d, limit: 100000}]}")
+	there("vdeletionflow.kb.io")
+	n.run(t, "delete", "pdfc", n.name)
+	there("")
+}
