@@ -170,13 +170,16 @@ func TestExactlyAsManyPodsGoAsTheLimitSays(t *testing.T) {
 	if gone.Load() != 15 || refused.Load() != 25 {
 		t.Errorf("%d are gone, %d were refused", gone.Load(), refused.Load())
 	}
+	c.until(t, "the status says so", func() error {
+		if got := c.status(t, "deleted"); got != "15" {
+			return fmt.Errorf("%q counted", got)
+		}
+		if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "suspected: ") || !strings.Contains(got, "Deployment "+n.name+"/web") {
+			return fmt.Errorf("it says %q", got)
+		}
+		return nil
+	})
 	c.isOpen(t, "True")
-	if got := c.status(t, "deleted"); got != "15" {
-		t.Errorf("%s counted", got)
-	}
-	if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "suspected: ") || !strings.Contains(got, "Deployment "+n.name+"/web") {
-		t.Errorf("it says %q", got)
-	}
 }
 
 func TestWaysOutOfFlowControl(t *testing.T) {
@@ -353,4 +356,46 @@ func TestTheWebhookIsThereWhileThereIsAFlowControl(t *testing.T) {
 	there("vdeletionflow.kb.io")
 	n.run(t, "delete", "pdfc", n.name)
 	there("")
+}
+
+// While the webhook is down nothing goes that would be counted, but what need
+// not be asked about does; and there is a way out that needs nothing of ours.
+func TestWhatFlowControlLetsThroughWhileItsWebhookIsDown(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, pods("web", 3))
+	n.running(t, "web", 3)
+	newControl(t, n, "").limit(t, 9)
+	const configuration, manifest = "validatingwebhookconfiguration/breakwater-deletionflow", "../../../config/protection/431-webhook-deletionflow.yaml"
+	scale := func(replicas string) []string {
+		return []string{"-n", "altershieldoperator-system", "scale", "deployment", "protection-webhook", "--replicas=" + replicas}
+	}
+	n.cleanup(t, "-n", "altershieldoperator-system", "rollout", "status", "deployment", "protection-webhook", "--timeout=55s")
+	n.cleanup(t, scale("2")...)
+	n.cleanup(t, "apply", "-f", manifest)
+	n.run(t, scale("0")...)
+	n.until(t, "a deletion is refused", func() error {
+		if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 || !strings.Contains(r.Stderr, "failed calling webhook") {
+			return errors.New(r.String())
+		}
+		return nil
+	})
+	n.run(t, "delete", "pod", "probe", "--as=system:serviceaccount:kube-system:namespace-controller")
+	n.run(t, "apply", "-f", manifest) // takes nothing away
+	n.refusedAs(t, "failed calling webhook", "delete", "pod", n.running(t, "web", 3)[0])
+
+	n.run(t, "delete", configuration)
+	n.until(t, "a deletion is not asked about any more", func() error {
+		if r := n.try(t, "delete", "pod", n.running(t, "web", 3)[0]); r.Code != 0 {
+			return errors.New(r.Stderr)
+		}
+		return nil
+	})
+}
+
+// refusedAs runs kubectl, which has to fail with these words.
+func (n *namespace) refusedAs(t *testing.T, words string, args ...string) {
+	t.Helper()
+	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, words) {
+		t.Errorf("the command did not fail with %q:\n%s", words, r)
+	}
 }
