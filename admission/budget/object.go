@@ -22,7 +22,7 @@ import (
 // ObjectWebhook is asked about PodUnavailableBudgets themselves.
 const ObjectWebhook = "vpodunavailablebudget.kb.io"
 
-// DecisionInvalid: the budget was refused.
+// DecisionInvalid says that the budget was refused.
 const DecisionInvalid = "Invalid"
 
 // Object refuses budgets that mean nothing, and has the namespace of the others

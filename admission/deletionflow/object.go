@@ -23,7 +23,7 @@ import (
 // ObjectWebhook is asked about PodDeletionFlowControls themselves.
 const ObjectWebhook = "vpoddeletionflowcontrol.kb.io"
 
-// DecisionInvalid: the flow control was refused.
+// DecisionInvalid says that the flow control was refused.
 const DecisionInvalid = "Invalid"
 
 // Object refuses flow controls that would not do what their author means, and

@@ -93,10 +93,7 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 	var none budget.Derivation
 	client := r.client.PodUnavailableBudgets(b.Namespace)
 	for range attempts {
-		next, d, err := r.compute(ctx, b, guarding)
-		if err != nil {
-			return nil, none, err
-		}
+		next, d := r.compute(ctx, b, guarding)
 		if equality.Semantic.DeepEqual(b.Status, next.Status) {
 			return b, d, nil
 		}
@@ -122,17 +119,17 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 	return nil, none, controller.NewRequeueAfter(interval)
 }
 
-func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation, error) {
+func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
 		next := unsynced(b, v1alpha1.ReasonInvalidSelector, err)
 		next.Status.ObservedGeneration = b.Generation
-		return next, budget.Derivation{}, nil
+		return next, budget.Derivation{}
 	}
 	seen, err := r.gather(ctx, b, scope)
 	if err != nil {
 		logging.FromContext(ctx).Warnw("the numbers of a budget cannot be computed", "error", err)
-		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}, nil
+		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	seen.Expired, _ = r.charges.see(b)
@@ -141,7 +138,7 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = seen.ResourceVersion
 	}
-	return next, d, nil
+	return next, d
 }
 
 // ObserveDeletion forgets a budget that is gone.

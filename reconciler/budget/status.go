@@ -31,10 +31,10 @@ func unsynced(b *v1alpha1.PodUnavailableBudget, reason string, err error) *v1alp
 
 func mark(b *v1alpha1.PodUnavailableBudget, c apis.Condition) {
 	m := b.GetConditionSet().Manage(b.GetStatus())
-	switch {
-	case c.Status == corev1.ConditionFalse:
+	switch c.Status {
+	case corev1.ConditionFalse:
 		m.MarkFalse(c.Type, c.Reason, "%s", c.Message)
-	case c.Status == corev1.ConditionUnknown:
+	case corev1.ConditionUnknown:
 		m.MarkUnknown(c.Type, c.Reason, "%s", c.Message)
 	default:
 		m.MarkTrueWithReason(c.Type, c.Reason, "%s", c.Message)

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
@@ -133,5 +132,5 @@ func (r *Reconciler) one(ctx context.Context, w *workload, ns *corev1.Namespace,
 }
 
 func reference(w *workload) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "apps/v1", Kind: w.kind, Namespace: w.GetNamespace(), Name: w.GetName(), UID: types.UID(w.GetUID())}
+	return &corev1.ObjectReference{APIVersion: "apps/v1", Kind: w.kind, Namespace: w.GetNamespace(), Name: w.GetName(), UID: w.GetUID()}
 }

@@ -32,7 +32,6 @@ func (i *informer) AddIndexers(more cache.Indexers) error  { return i.indexer.Ad
 func (i *informer) SetTransform(cache.TransformFunc) error { return nil }
 func (i *informer) HasSynced() bool                        { return true }
 func (i *informer) Informer() cache.SharedIndexInformer    { return i }
-func (i *informer) handles() []cache.ResourceEventHandler  { return i.handlers }
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	i.handlers = append(i.handlers, h)
 	return nil, nil

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -176,7 +175,7 @@ func (w *world) claimedOnce() {
 	seen := map[string]string{}
 	for _, p := range all[*v1alpha1.ChangePod](w.api, "changepods") {
 		for _, info := range p.Spec.PodInfos {
-			of := string(p.OwnerReferences[0].UID) + "/" + string(types.UID(info.UID))
+			of := string(p.OwnerReferences[0].UID) + "/" + string(info.UID)
 			if other, ok := seen[of]; ok {
 				w.violated("%s and %s claim pod %s", other, p.Name, info.Pod)
 			}

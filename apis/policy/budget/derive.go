@@ -139,7 +139,7 @@ func fateOfChanged(p *corev1.Pod, name string, e Entry, seen Seen) fate {
 // DeletedKey and ChangedKey name a charge, so that its time can be remembered.
 func DeletedKey(uid types.UID, rv string) string { return string(uid) + "@" + rv }
 
-// ChangedKey: see DeletedKey.
+// ChangedKey names a charge of a change in place, see DeletedKey.
 func ChangedKey(name string, e Entry) string { return name + "/" + e.String() }
 
 // Since says whether a is b or after it. What cannot be compared is not.
