@@ -47,8 +47,10 @@ test-unit: ## Unit tests, with the race detector.
 test-cluster: ## Prove on a second cluster that down leaves nothing and up survives a kill.
 	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 15m -count 1 .
 
+# One package after the other: a test of protection takes webhooks down that the
+# others need.
 test-e2e: up ## End-to-end tests on the embedded cluster.
-	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -timeout 40m -count 1 ./test/e2e/...
+	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 1 -timeout 40m -count 1 ./test/e2e/...
 
 test-chaos: up ## Release under random kills for two or three minutes; CHAOS_SEED repeats a run.
 	@GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos

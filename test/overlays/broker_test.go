@@ -108,8 +108,8 @@ func exact(filters []any) []string {
 		if name, ok, _ := unstructured.NestedString(filter, "exact", "type"); ok {
 			out = append(out, name)
 		}
-		if any, ok := filter["any"].([]any); ok {
-			out = append(out, exact(any)...)
+		if some, ok := filter["any"].([]any); ok {
+			out = append(out, exact(some)...)
 		}
 	}
 	return out
