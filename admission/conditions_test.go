@@ -2,15 +2,11 @@ package admission_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/ext"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"sigs.k8s.io/yaml"
 
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -20,8 +16,6 @@ import (
 const (
 	mutatingManifest   = "../config/core/430-webhook-mutating.yaml"
 	validatingManifest = "../config/core/431-webhook-validating.yaml"
-	// callLimit is what one expression may cost in the API server.
-	callLimit = 1_000_000
 )
 
 type object = map[string]any
@@ -285,60 +279,15 @@ func user(name string) string {
 // refuse a request, or let it past, depending on failurePolicy.
 func match(t *testing.T, manifest, webhook string, vars object, want bool) {
 	t.Helper()
-	got := true
-	for _, condition := range conditions(t, manifest, webhook) {
-		value, details, err := program(t, condition.Expression).Eval(vars)
-		if err != nil {
-			t.Fatalf("%s: %v", condition.Name, err)
-		}
-		if cost := details.ActualCost(); cost == nil || *cost > callLimit/1000 {
-			t.Errorf("%s costs %v, which is not cheap", condition.Name, cost)
-		}
-		got = got && value == types.True
-	}
-	if got != want {
+	if got := admissiontest.Matches(t, conditions(t, manifest, webhook), vars); got != want {
 		t.Errorf("matched: %v, want %v", got, want)
 	}
 }
 
-// program compiles as the API server of Kubernetes 1.30 does for expressions
-// that its predecessor has to understand too.
-func program(t *testing.T, expression string) cel.Program {
-	t.Helper()
-	env, err := cel.NewEnv(
-		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
-		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), ext.Sets(),
-		cel.ASTValidators(cel.ValidateHomogeneousAggregateLiterals()),
-		cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast, issues := env.Compile(expression)
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	if ast.OutputType() != cel.BoolType {
-		t.Fatalf("is a %v, not a bool", ast.OutputType())
-	}
-	p, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost), cel.CostLimit(callLimit))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func conditions(t *testing.T, manifest, webhook string) []admissionregistrationv1.MatchCondition {
 	t.Helper()
-	raw, err := os.ReadFile(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
 	// Both kinds have these fields in the same places.
-	var config admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := yaml.Unmarshal(raw, &config); err != nil {
-		t.Fatal(err)
-	}
+	config := admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifest)[0]
 	for _, w := range config.Webhooks {
 		if w.Name == webhook {
 			return w.MatchConditions

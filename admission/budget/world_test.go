@@ -2,7 +2,6 @@ package budget
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -128,11 +128,7 @@ func newPod(change func(*corev1.Pod)) *corev1.Pod {
 
 func raw(t *testing.T, o any) runtime.RawExtension {
 	t.Helper()
-	encoded, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return runtime.RawExtension{Raw: encoded}
+	return runtime.RawExtension{Raw: admissiontest.Encode(t, o)}
 }
 
 func request(op admissionv1.Operation, sub string) *admissionv1.AdmissionRequest {

@@ -2,7 +2,6 @@ package deletionflow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
@@ -177,11 +177,7 @@ func newPod(name string, change func(*corev1.Pod)) *corev1.Pod {
 
 func raw(t *testing.T, o any) runtime.RawExtension {
 	t.Helper()
-	encoded, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return runtime.RawExtension{Raw: encoded}
+	return runtime.RawExtension{Raw: admissiontest.Encode(t, o)}
 }
 
 func request(op admissionv1.Operation, resource, name string) *admissionv1.AdmissionRequest {

@@ -3,10 +3,7 @@ package protection
 import (
 	"testing"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/ext"
-
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/budget"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 )
@@ -133,40 +130,11 @@ func match(t *testing.T, webhook string, vars object, want bool) {
 	t.Helper()
 	got := true
 	for _, w := range webhooks(t) {
-		if w.Name != webhook {
-			continue
-		}
-		for _, condition := range w.MatchConditions {
-			value, _, err := program(t, condition.Expression).Eval(vars)
-			if err != nil {
-				t.Fatalf("%s: %v", condition.Name, err)
-			}
-			got = got && value == types.True
+		if w.Name == webhook {
+			got = got && admissiontest.Matches(t, w.MatchConditions, vars)
 		}
 	}
 	if got != want {
 		t.Errorf("matched: %v, want %v", got, want)
 	}
-}
-
-func program(t *testing.T, expression string) cel.Program {
-	t.Helper()
-	env, err := cel.NewEnv(
-		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
-		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings(ext.StringsVersion(2)), ext.Sets(),
-		cel.ASTValidators(cel.ValidateHomogeneousAggregateLiterals()),
-		cel.Variable("request", cel.DynType), cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast, issues := env.Compile(expression)
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	p, err := env.Program(ast)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

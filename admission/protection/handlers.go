@@ -33,17 +33,17 @@ import (
 
 // newHandlers returns what answers each webhook, by its name.
 func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string]admission.Handler, error) {
-	guard, err := newGuard(ctx, recorder)
+	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("create a client of metadata: %w", err)
+	}
+	guard, err := newGuard(ctx, recorder, objects)
 	if err != nil {
 		return nil, err
 	}
 	flows, err := newFlowGuard(ctx, recorder, guard.PDBs)
 	if err != nil {
 		return nil, err
-	}
-	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
-	if err != nil {
-		return nil, fmt.Errorf("create a client of metadata: %w", err)
 	}
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder},
@@ -60,12 +60,8 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string
 	}, nil
 }
 
-func newGuard(ctx context.Context, recorder record.EventRecorder) (budget.Guard, error) {
+func newGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface) (budget.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
-	meta, err := metadata.NewForConfig(injection.GetConfig(ctx))
-	if err != nil {
-		return budget.Guard{}, fmt.Errorf("create a client of metadata: %w", err)
-	}
 	observe, err := groups("budget")
 	if err != nil {
 		return budget.Guard{}, err
@@ -81,7 +77,7 @@ func newGuard(ctx context.Context, recorder record.EventRecorder) (budget.Guard,
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
-		Owners:   owners.New(meta, mapper),
+		Owners:   owners.New(objects, mapper),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
 		Commit:   budget.NewCommitter(lister, policies, groupcommit.Options{Observe: observe}),
 		Recorder: recorder, Recent: recent, Replica: os.Getenv("POD_NAME"),

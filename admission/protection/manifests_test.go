@@ -1,17 +1,15 @@
 package protection
 
 import (
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/budget"
 	"github.com/breakwater-dev/breakwater/admission/cascade"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
@@ -21,26 +19,9 @@ import (
 
 const manifests = "../../config/protection/"
 
-func read[T any](t *testing.T, name string) []T {
-	t.Helper()
-	raw, err := os.ReadFile(manifests + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []T
-	for _, doc := range strings.Split(string(raw), "\n---\n") {
-		var one T
-		if err := yaml.Unmarshal([]byte(doc), &one); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
 func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	config := read[admissionregistrationv1.ValidatingWebhookConfiguration](t, "430-webhook-validating.yaml")[0]
+	config := admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
 	if config.Name != Configuration {
 		t.Errorf("the configuration is %s, the bookkeeper's is %s", config.Name, Configuration)
 	}
@@ -52,7 +33,7 @@ func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 }
 
 func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {
-	config := read[admissionregistrationv1.ValidatingWebhookConfiguration](t, "431-webhook-deletionflow.yaml")[0]
+	config := admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-deletionflow.yaml")[0]
 	if config.Name != deletionflow.Configuration || len(config.Webhooks) > 0 {
 		t.Errorf("%s has %d webhooks", config.Name, len(config.Webhooks))
 	}
@@ -98,7 +79,7 @@ func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testin
 func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 	named := map[string][]string{}
 	for _, file := range []string{"120-webhook-rbac.yaml", "110-controller-rbac.yaml"} {
-		for _, role := range read[rbacv1.ClusterRole](t, file) {
+		for _, role := range admissiontest.Manifests[rbacv1.ClusterRole](t, manifests+file) {
 			for _, rule := range role.Rules {
 				for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 					if slices.Contains(words, "*") {

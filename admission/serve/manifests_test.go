@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +9,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/kinds"
 	"github.com/breakwater-dev/breakwater/admission/opsconfig"
 	"github.com/breakwater-dev/breakwater/admission/releasecheck"
@@ -25,27 +24,10 @@ import (
 
 const manifests = "../../config/core/"
 
-func read[T any](t *testing.T, name string) []T {
-	t.Helper()
-	raw, err := os.ReadFile(manifests + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []T
-	for _, doc := range strings.Split(string(raw), "\n---\n") {
-		var one T
-		if err := yaml.Unmarshal([]byte(doc), &one); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, one)
-	}
-	return all
-}
-
 func configurations(t *testing.T) (admissionregistrationv1.MutatingWebhookConfiguration, admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
-	return read[admissionregistrationv1.MutatingWebhookConfiguration](t, "430-webhook-mutating.yaml")[0],
-		read[admissionregistrationv1.ValidatingWebhookConfiguration](t, "431-webhook-validating.yaml")[0]
+	return admissiontest.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0],
+		admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
 }
 
 // common is what a mutating and a validating webhook have in common.
@@ -156,7 +138,7 @@ func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
 		t.Errorf("the configurations are %s and %s, not %s", mutating.Name, validating.Name, Configuration)
 	}
 	named := map[string][]string{}
-	for _, role := range read[rbacv1.ClusterRole](t, "120-webhook-rbac.yaml") {
+	for _, role := range admissiontest.Manifests[rbacv1.ClusterRole](t, manifests+"120-webhook-rbac.yaml") {
 		for _, rule := range role.Rules {
 			for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 				if slices.Contains(words, "*") {

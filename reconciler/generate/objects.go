@@ -49,61 +49,58 @@ func (w *workload) meta() meta {
 	}
 }
 
-// pub is the PodUnavailableBudget of a workload: by its name.
-func (r *Reconciler) pub(w *workload) target {
-	ref := &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: w.kind, Name: w.GetName()}
-	client := r.policies.PolicyV1alpha1().PodUnavailableBudgets(w.GetNamespace())
+// budgets is what the clients of both kinds do.
+type budgets[T metav1.Object] interface {
+	Patch(ctx context.Context, name string, kind types.PatchType, raw []byte, o metav1.PatchOptions, subresources ...string) (T, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+}
+
+// targetOf is the target of a kind: by what it selects pods, and what a budget
+// that is there says.
+func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name string) (T, error), kind document, says func(T) spec) target {
+	kind.Metadata = w.meta()
+	wanted := func(l *generate.Limits) document {
+		d := kind
+		d.Spec.MaxUnavailable, d.Spec.MinAvailable = l.MaxUnavailable, l.MinAvailable
+		return d
+	}
 	t := target{
-		same: func(*generate.Limits) bool { return false },
-		object: func(l *generate.Limits) any {
-			return document{v1alpha1.SchemeGroupVersion.String(), "PodUnavailableBudget", w.meta(),
-				spec{TargetRef: ref, MaxUnavailable: l.MaxUnavailable, MinAvailable: l.MinAvailable}}
-		},
+		same:   func(*generate.Limits) bool { return false },
+		object: func(l *generate.Limits) any { return wanted(l) },
 		apply: func(ctx context.Context, raw []byte, o metav1.PatchOptions) error {
 			_, err := client.Patch(ctx, w.nameOf(), types.ApplyPatchType, raw, o)
 			return err
 		},
 		remove: func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.nameOf(), o) },
 	}
-	b, err := r.budgets.PodUnavailableBudgets(w.GetNamespace()).Get(w.nameOf())
+	there, err := get(w.nameOf())
 	if apierrs.IsNotFound(err) {
 		return t
 	} else if err != nil {
 		return target{err: err}
 	}
-	t.exists = b
-	t.same = func(l *generate.Limits) bool {
-		return equality.Semantic.DeepEqual(b.Spec.TargetRef, ref) &&
-			equality.Semantic.DeepEqual(l, &generate.Limits{MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable})
-	}
+	t.exists = there
+	t.same = func(l *generate.Limits) bool { return equality.Semantic.DeepEqual(says(there), wanted(l).Spec) }
 	return t
+}
+
+// pub is the PodUnavailableBudget of a workload: by its name.
+func (r *Reconciler) pub(w *workload) target {
+	return targetOf(w, r.policies.PolicyV1alpha1().PodUnavailableBudgets(w.GetNamespace()), r.budgets.PodUnavailableBudgets(w.GetNamespace()).Get,
+		document{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
+			Spec: spec{TargetRef: &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: w.kind, Name: w.GetName()}},
+		},
+		func(b *v1alpha1.PodUnavailableBudget) spec {
+			return spec{TargetRef: b.Spec.TargetRef, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
+		})
 }
 
 // pdb is the PodDisruptionBudget of a workload: by its selector.
 func (r *Reconciler) pdb(w *workload) target {
-	client := r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace())
-	t := target{
-		same: func(*generate.Limits) bool { return false },
-		object: func(l *generate.Limits) any {
-			return document{policyv1.SchemeGroupVersion.String(), "PodDisruptionBudget", w.meta(),
-				spec{Selector: w.selector, MaxUnavailable: l.MaxUnavailable, MinAvailable: l.MinAvailable}}
-		},
-		apply: func(ctx context.Context, raw []byte, o metav1.PatchOptions) error {
-			_, err := client.Patch(ctx, w.nameOf(), types.ApplyPatchType, raw, o)
-			return err
-		},
-		remove: func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.nameOf(), o) },
-	}
-	b, err := r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get(w.nameOf())
-	if apierrs.IsNotFound(err) {
-		return t
-	} else if err != nil {
-		return target{err: err}
-	}
-	t.exists = b
-	t.same = func(l *generate.Limits) bool {
-		return equality.Semantic.DeepEqual(b.Spec.Selector, w.selector) &&
-			equality.Semantic.DeepEqual(l, &generate.Limits{MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable})
-	}
-	return t
+	return targetOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
+		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget", Spec: spec{Selector: w.selector}},
+		func(b *policyv1.PodDisruptionBudget) spec {
+			return spec{Selector: b.Spec.Selector, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
+		})
 }
