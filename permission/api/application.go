@@ -61,9 +61,24 @@ type Application struct {
 	Attempt int `json:"attempt"`
 	// Permissions are those of the set when it was asked for, in its order.
 	Permissions []ApplicationPermission `json:"permissions"`
-	Created     time.Time               `json:"created"`
-	Updated     time.Time               `json:"updated"`
-	Version     int64                   `json:"version"`
+	// Leaked are grants to the same addresses that other pods left behind:
+	// whoever asks now holds them too.
+	Leaked  []LeakedGrant `json:"leaked,omitempty"`
+	Created time.Time     `json:"created"`
+	Updated time.Time     `json:"updated"`
+	Version int64         `json:"version"`
+}
+
+// LeakedGrant is a grant that could not be taken back from an address which
+// another pod has now.
+type LeakedGrant struct {
+	IP          string    `json:"ip"`
+	Application string    `json:"application"`
+	Namespace   string    `json:"namespace"`
+	Pod         string    `json:"pod"`
+	Permission  string    `json:"permission"`
+	Owner       string    `json:"owner"`
+	Since       time.Time `json:"since"`
 }
 
 // ApplicationPermission is one permission of an application.
@@ -115,6 +130,11 @@ type HistoryEntry struct {
 //	POST /v1/applications/{id}/revoke               202; idempotent; 200 when it is Revoked or Leaked already
 //	POST /v1/applications/{id}/reset                a Denied or Failed one may be asked for again at once
 //	POST /v1/applications/revoke                    RevokeRequest: every application of a pod
+//
+// A reset begins a new attempt at once (202 with the application; 200 while it
+// is Requested, Applying or Granted; 409 when it is going). Revoking what was
+// denied or never granted ends in Revoked too. What failed half-way may have
+// been granted, so it is revoked like a grant.
 //
 // A set, permission or provider that does not exist answers 404 with an Error
 // whose Field is "set".
