@@ -102,7 +102,7 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 		"secrets":                         {SecretName},
 		"leases": {"protection-webhook." + queueName + ".00-of-01", "protection-webhook.webhookcertificates.00-of-01", "protection-webhook." + entryQueue + ".00-of-01",
 			reconcilers + "deletionflow.reconciler.00-of-01",
-			reconcilers + "budget.reconciler.00-of-01", reconcilers + "guarded.reconciler.00-of-01", "protection-controller.generate.00-of-01"},
+			reconcilers + "budget.reconciler.00-of-01", reconcilers + "guarded.reconciler.00-of-01", "protection-controller.generate.00-of-01", "protection-controller.selfcheck.00-of-01"},
 	} {
 		for _, name := range want {
 			if !slices.Contains(named[resource], name) {

@@ -22,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/reconciler/pod"
 	"github.com/breakwater-dev/breakwater/reconciler/rollback"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 	"github.com/breakwater-dev/breakwater/reconciler/workload"
 )
 
@@ -47,6 +48,7 @@ func controllers(out *outbox) []injection.ControllerConstructor {
 		workload.NewController,
 		opsconfiginfo.NewController,
 		history.NewController,
+		selfcheck.NewController(guards),
 		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return pod.NewController(ctx, cmw, s)
 		}),

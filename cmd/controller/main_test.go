@@ -34,6 +34,9 @@ func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 		}
 		queues[impl.Name] = true
 	}
+	if !queues["selfcheck"] {
+		t.Errorf("nobody looks whether a guard is open: %v", queues)
+	}
 	for _, name := range []string{"changepod", "changeworkload", "history", "opsconfiginfo", "pod", "rollback", "workload"} {
 		if queue := "github.com.breakwater-dev.breakwater.reconciler." + name + ".Reconciler"; !queues[queue] {
 			t.Errorf("no queue %s among %v", queue, queues)

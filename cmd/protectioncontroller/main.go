@@ -13,6 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/deletionflow"
 	"github.com/breakwater-dev/breakwater/reconciler/generate"
 	"github.com/breakwater-dev/breakwater/reconciler/guarded"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 // component names the process in logs, metrics, Leases and its logging config.
@@ -23,5 +24,5 @@ func main() {
 		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
 	ctx := signals.NewContext()
 	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController, generate.NewController,
-		deletionflow.NewController)
+		deletionflow.NewController, selfcheck.NewController(guards))
 }

@@ -21,6 +21,7 @@ import (
 
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
+	"github.com/breakwater-dev/breakwater/reconciler/recorder"
 )
 
 // queueName is part of the name of the Lease, which RBAC names.
@@ -36,16 +37,13 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		pdbs:       pdbinformer.Get(ctx).Lister(),
 		kube:       kubeclient.Get(ctx),
 		policies:   policyclient.Get(ctx),
-		recorder:   controller.GetEventRecorder(ctx),
+		recorder:   recorder.New(ctx, kubeclient.Get(ctx)),
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		return r.all("", func(key types.NamespacedName) { enqueue(b, key) })
 	}
 	logger := logging.FromContext(ctx)
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
-	if r.recorder == nil {
-		r.recorder = newRecorder(ctx, r.kube)
-	}
 	if err := watch(ctx, impl, r); err != nil {
 		logger.Panicw("wire the controller of generated budgets", "error", err)
 	}

@@ -1,4 +1,6 @@
-package generate
+// Package recorder makes what writes our Kubernetes Events, for controllers
+// that no generator gave one.
+package recorder
 
 import (
 	"context"
@@ -8,12 +10,17 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"knative.dev/pkg/controller"
 )
 
 // agentName is the source of our Kubernetes Events.
 const agentName = "breakwater"
 
-func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
+// New returns the recorder of the context, or one that works until it ends.
+func New(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
+	if r := controller.GetEventRecorder(ctx); r != nil {
+		return r
+	}
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: agentName})

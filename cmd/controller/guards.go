@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+)
+
+// guards is what config/core installs and what has to stay as it is. Those that
+// only fill in what is missing, and that a reconciler makes up for, say Ignore.
+func guards(ctx context.Context) selfcheck.Plan {
+	return planOf(namespaceinformer.Get(ctx).Lister())
+}
+
+func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
+	const static = "breakwater"
+	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
+	plan := selfcheck.Plan{
+		Service: "webhook", Policies: []string{"breakwater-openapi-writes-no-spec"}, Bindings: []string{"breakwater-openapi-writes-no-spec"},
+		Guards: []selfcheck.Guard{
+			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
+			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", Ignores: true},
+			{Configuration: static, Webhook: "vconfigworkloads.kb.io", Ignores: true},
+			{Configuration: static, Webhook: "mopsconfiginfo.kb.io", Ignores: true, Mutating: true},
+		},
+	}
+	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
+		plan.Guards = append(plan.Guards,
+			selfcheck.Guard{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
+			selfcheck.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
+	}
+	return plan
+}
+
+// optedIn are the namespaces whose releases are judged.
+func optedIn(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
+	all, err := namespaces.List(labels.SelectorFromSet(labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}))
+	var judged []*corev1.Namespace
+	for _, n := range all {
+		if n.DeletionTimestamp == nil && !v1alpha1.NeverGuarded(n.Name) {
+			judged = append(judged, n)
+		}
+	}
+	return judged, err
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
+	const manifests = "../../config/core/"
+	want := map[string]bool{}
+	for _, config := range admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml") {
+		for _, w := range config.Webhooks {
+			want[config.Name+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
+		}
+	}
+	for _, config := range admissiontest.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml") {
+		for _, w := range config.Webhooks {
+			want[config.Name+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
+		}
+	}
+	got := map[string]bool{}
+	for _, g := range planOf(nil).Guards {
+		got[g.Configuration+" "+g.Webhook] = g.Ignores
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("webhooks, and whether they let pass what they cannot answer (-installed +looked after):\n%s", diff)
+	}
+}
+
+func TestOnlyNamespacesThatOptedInHaveToBeReached(t *testing.T) {
+	all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for name, value := range map[string]string{"shop": v1alpha1.NamespaceEnabled, "free": "", "no": "disabled", "kube-system": v1alpha1.NamespaceEnabled} {
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.NamespaceLabel: value}}}
+		if err := all.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := optedIn(corelisters.NewNamespaceLister(all))
+	if err != nil || len(found) != 1 || found[0].Name != "shop" {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+
+	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
+	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+)
+
+// guards is what config/protection installs and what has to stay as it is.
+func guards(ctx context.Context) selfcheck.Plan {
+	return planOf(namespaceinformer.Get(ctx).Lister(), budgetinformer.Get(ctx).Lister(), flowinformer.Get(ctx).Lister())
+}
+
+func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) selfcheck.Plan {
+	const static = "breakwater-protection"
+	guarded := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets) }
+	hooked := func(webhook string) selfcheck.Guard {
+		return selfcheck.Guard{Configuration: static, Webhook: webhook,
+			Namespaces: guarded, Hook: v1alpha1.GuardedLabel, Value: v1alpha1.GuardedValue}
+	}
+	return selfcheck.Plan{
+		Service: "protection-webhook",
+		Guards: []selfcheck.Guard{
+			hooked("vpodbudget.kb.io"), hooked("vownerbudget.kb.io"), hooked("vrestartbudget.kb.io"),
+			{Configuration: static, Webhook: "vpodunavailablebudget.kb.io"},
+			// Raising a limit must not depend on us.
+			{Configuration: static, Webhook: "vpoddeletionflowcontrol.kb.io", Ignores: true},
+			{Configuration: static, Webhook: "vcascade.kb.io"},
+			{Configuration: "breakwater-deletionflow", Webhook: "vdeletionflow.kb.io",
+				Wanted: func() (bool, error) {
+					all, err := flows.List(labels.Everything())
+					return len(all) > 0, err
+				},
+				Namespaces: func() ([]*corev1.Namespace, error) { return all(namespaces) },
+			},
+		},
+		Policies: []string{
+			"breakwater-cascading-deletion-replicas", "breakwater-cascading-deletion-status", "breakwater-delete-protection-always",
+		},
+		Bindings: []string{
+			"breakwater-cascading-deletion-replicas", "breakwater-delete-protection-replicas",
+			"breakwater-cascading-deletion-status", "breakwater-delete-protection-status", "breakwater-delete-protection-always",
+		},
+	}
+}
+
+// withBudgets are the namespaces whose pods are guarded by a budget.
+func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister) ([]*corev1.Namespace, error) {
+	found, err := budgets.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	names := sets.New[string]()
+	for _, b := range found {
+		names.Insert(b.Namespace)
+	}
+	var guarded []*corev1.Namespace
+	for _, name := range sets.List(names) {
+		n, err := namespaces.Get(name)
+		if errors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if n.DeletionTimestamp == nil && !changev1alpha1.NeverGuarded(name) {
+			guarded = append(guarded, n)
+		}
+	}
+	return guarded, nil
+}
+
+// all are the namespaces whose pods can be guarded.
+func all(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
+	found, err := namespaces.List(labels.Everything())
+	var able []*corev1.Namespace
+	for _, n := range found {
+		if n.DeletionTimestamp == nil && !changev1alpha1.NeverGuarded(n.Name) {
+			able = append(able, n)
+		}
+	}
+	return able, err
+}

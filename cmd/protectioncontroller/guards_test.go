@@ -1,0 +1,154 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/admission/deletionflow"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+)
+
+const manifests = "../../config/protection/"
+
+func index(t *testing.T, objects ...any) cache.Indexer {
+	t.Helper()
+	all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, o := range objects {
+		if err := all.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func newPlan(t *testing.T, namespaces, budgets, flows []any) selfcheck.Plan {
+	t.Helper()
+	return planOf(corelisters.NewNamespaceLister(index(t, namespaces...)), listers.NewPodUnavailableBudgetLister(index(t, budgets...)),
+		listers.NewPodDeletionFlowControlLister(index(t, flows...)))
+}
+
+func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
+	want := map[string]bool{}
+	added, err := deletionflow.Webhooks(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, config := range admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml") {
+		for _, w := range config.Webhooks {
+			want[config.Name+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
+		}
+	}
+	for _, w := range added {
+		want[deletionflow.Configuration+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
+	}
+	got := map[string]bool{}
+	for _, g := range newPlan(t, nil, nil, nil).Guards {
+		got[g.Configuration+" "+g.Webhook] = g.Ignores
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("webhooks, and whether they let pass what they cannot answer (-installed +looked after):\n%s", diff)
+	}
+}
+
+func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
+	plan := newPlan(t, nil, nil, nil)
+	var policies, bindings []string
+	for _, file := range []string{"200-cascading-deletion-replicas.yaml", "201-cascading-deletion-status.yaml", "202-delete-protection-always.yaml", "203-protection-removed.yaml"} {
+		for _, b := range admissiontest.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, manifests+file) {
+			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
+				bindings = append(bindings, b.Name)
+				policies = append(policies, b.Spec.PolicyName)
+			}
+		}
+		for _, p := range admissiontest.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+file) {
+			if p.Kind == "ValidatingAdmissionPolicy" && slices.Contains(plan.Policies, p.Name) && ptr.Deref(p.Spec.FailurePolicy, "") != admissionregistrationv1.Fail {
+				t.Errorf("%s is installed with failurePolicy %v", p.Name, p.Spec.FailurePolicy)
+			}
+		}
+	}
+	if diff := cmp.Diff(slices.Compact(policies), plan.Policies); diff != "" {
+		t.Errorf("policies (-installed +looked after):\n%s", diff)
+	}
+	if diff := cmp.Diff(bindings, plan.Bindings); diff != "" {
+		t.Errorf("bindings (-installed +looked after):\n%s", diff)
+	}
+	named := map[string][]string{}
+	for _, role := range admissiontest.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				named[resource] = append(named[resource], rule.ResourceNames...)
+			}
+		}
+	}
+	for resource, want := range map[string][]string{
+		"validatingadmissionpolicies": plan.Policies, "validatingadmissionpolicybindings": plan.Bindings,
+		"validatingwebhookconfigurations": {"breakwater-protection", "breakwater-deletionflow"},
+	} {
+		if diff := cmp.Diff(want, named[resource]); diff != "" {
+			t.Errorf("%s (-looked after +permitted):\n%s", resource, diff)
+		}
+	}
+}
+
+func TestWhichNamespacesHaveToBeReached(t *testing.T) {
+	namespace := func(name string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	ending := namespace("ending")
+	ending.DeletionTimestamp = ptr.To(metav1.Now())
+	budget := func(ns string) *v1alpha1.PodUnavailableBudget {
+		return &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
+	}
+	namespaces := []any{namespace("shop"), namespace("free"), namespace("kube-system"), ending}
+	budgets := []any{budget("shop"), budget("kube-system"), budget("ending"), budget("gone")}
+	for _, tc := range []struct {
+		webhook string
+		flows   []any
+		want    []string
+		unasked bool
+	}{
+		{webhook: "vpodbudget.kb.io", want: []string{"shop"}},
+		{webhook: "vownerbudget.kb.io", want: []string{"shop"}},
+		{webhook: "vcascade.kb.io"},
+		{webhook: "vdeletionflow.kb.io", unasked: true},
+		{webhook: "vdeletionflow.kb.io", flows: []any{&v1alpha1.PodDeletionFlowControl{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}}, want: []string{"free", "shop"}},
+	} {
+		for _, g := range newPlan(t, namespaces, budgets, tc.flows).Guards {
+			if g.Webhook != tc.webhook {
+				continue
+			}
+			if g.Wanted != nil {
+				if wanted, err := g.Wanted(); err != nil || wanted == tc.unasked {
+					t.Errorf("%s is wanted: %v, %v", g.Webhook, wanted, err)
+				}
+			}
+			if g.Namespaces == nil || tc.unasked {
+				continue
+			}
+			found, err := g.Namespaces()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, n := range found {
+				names = append(names, n.Name)
+			}
+			slices.Sort(names)
+			if diff := cmp.Diff(tc.want, names); diff != "" {
+				t.Errorf("%s: %s", g.Webhook, diff)
+			}
+		}
+	}
+}
