@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const own = "github.com/breakwater-dev/breakwater/"
+
+func TestTheClientNeedsTheStandardLibraryOnly(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(out)) {
+		if path != own+"cmd/init-action-client" && path != own+"permission/initaction" {
+			t.Errorf("it imports %s", path)
+		}
+	}
+}
+
+func TestTheBinaryIsStaticAndBelow10MB(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "init-action-client")
+	// The flags of ko.yaml.
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() >= 10_000_000 {
+		t.Errorf("it has %d bytes", info.Size())
+	}
+	t.Logf("%d bytes", info.Size())
+}
