@@ -24,6 +24,13 @@
 //	changeworkload.rolledback   the ChangeWorkload      workload    <uid>/<version>/rolledback
 //	changeworkload.bypassed     the ChangeWorkload      workload    <uid>/<version>/bypassed
 //	release.denied              the workload            workload    <uid of the admission request>/denied
+//	permission.requested        the pod                 pod         <pod uid>/<application>.<attempt>/requested
+//	permission.granted          the pod                 pod         <pod uid>/<application>.<attempt>/granted
+//	permission.denied           the pod                 pod         <pod uid>/<application>.<attempt>/denied
+//	permission.revoked          the pod                 pod         <pod uid>/<application>.<attempt>/revoked
+//	permission.leaked           the pod                 pod         <pod uid>/<application>.<attempt>/leaked
+//	breaker.opened              the pod                 pod         <pod uid>/<time of the last failure>/opened
+//	breaker.closed              the pod                 pod         <pod uid>/<time of the last failure>/closed
 //
 // The whole type is dev.breakwater.<type>.v1; a source is the object's path at
 // the API server.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/permission"
 )
 
 const version = "5d41402abc4b2a76b9719d911017c592"
@@ -52,7 +53,7 @@ func examples() []Data {
 	} {
 		all = append(all, release(verb))
 	}
-	return append(all, ReleaseDenied{
+	all = append(all, ReleaseDenied{
 		RequestUID: "0a1b2c3d-0000-4000-8000-000000000004",
 		Namespace:  "default",
 		Workload:   deployment(),
@@ -60,6 +61,44 @@ func examples() []Data {
 		Reason:     v1alpha1.ReasonReleaseDenied,
 		Message:    "deployment sleep is suspended",
 	})
+	for _, verb := range []PermissionVerb{PermissionRequested, PermissionGranted, PermissionDenied, PermissionRevoked, PermissionLeaked} {
+		all = append(all, granting(verb))
+	}
+	return append(all, breaking(BreakerOpened), breaking(BreakerClosed))
+}
+
+func granting(verb PermissionVerb) Permission {
+	d := Permission{
+		Verb:        verb,
+		Namespace:   "default",
+		Pod:         "sleep-7d9c5b4f5d-x2k9q",
+		PodUID:      "0a1b2c3d-0000-4000-8000-000000000001",
+		IPs:         []string{"10.1.2.3", "fd00::3"},
+		Set:         "orders",
+		Application: "0a1b2c3d-0000-4000-8000-000000000005",
+		Attempt:     2,
+	}
+	if verb == PermissionDenied {
+		d.Reason, d.Message = permission.ReasonDenied, "orders-db: there is no such table"
+	}
+	return d
+}
+
+func breaking(verb BreakerVerb) Breaker {
+	d := Breaker{
+		Verb:      verb,
+		Namespace: "default",
+		Pod:       "sleep-7d9c5b4f5d-x2k9q",
+		PodUID:    "0a1b2c3d-0000-4000-8000-000000000001",
+		AtUnix:    1_767_323_045,
+		Denied:    3,
+		Reason:    permission.ReasonBreakerDenied,
+		Message:   "orders-db: there is no such table",
+	}
+	if verb == BreakerClosed {
+		d.Reason, d.User = permission.ReasonBreakerClosed, "jane"
+	}
+	return d
 }
 
 func verdict() ChangePodVerdict {
@@ -140,6 +179,10 @@ func parse(e cloudevents.Event) (Data, error) {
 		return ParseOrderVerdict(e)
 	case TypeReleaseDenied:
 		return ParseReleaseDenied(e)
+	case TypePermissionRequested, TypePermissionGranted, TypePermissionDenied, TypePermissionRevoked, TypePermissionLeaked:
+		return ParsePermission(e)
+	case TypeBreakerOpened, TypeBreakerClosed:
+		return ParseBreaker(e)
 	default:
 		return ParseChangeWorkload(e)
 	}

@@ -29,6 +29,12 @@ func FuzzParseChangeWorkload(f *testing.F) {
 	fuzz(f, ParseChangeWorkload, TypeChangeWorkloadProgressed, TypeChangeWorkloadSuspended, TypeChangeWorkloadBypassed)
 }
 
+func FuzzParsePermission(f *testing.F) {
+	fuzz(f, ParsePermission, TypePermissionGranted, TypePermissionLeaked)
+}
+
+func FuzzParseBreaker(f *testing.F) { fuzz(f, ParseBreaker, TypeBreakerOpened) }
+
 func FuzzParseExternalVerdict(f *testing.F) {
 	f.Add([]byte(`{"bizExecOrderId":"o","nodeId":"n","stage":"PRE","verdict":"pass","podResults":[{"pod":"a","verdict":"fail"}]}`))
 	f.Add([]byte(`{"bizExecOrderId":"o","nodeId":"n","stage":"POST","verdict":"\u0000","message":"\ud800"}`))

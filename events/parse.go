@@ -65,6 +65,21 @@ func ParseReleaseDenied(e cloudevents.Event) (ReleaseDenied, error) {
 	return valid(e, d, err)
 }
 
+// ParsePermission returns the data of any permission type.
+func ParsePermission(e cloudevents.Event) (Permission, error) {
+	d, err := decode[Permission](e, TypePermissionRequested, TypePermissionGranted, TypePermissionDenied,
+		TypePermissionRevoked, TypePermissionLeaked)
+	d.Verb = permissionVerbOf(e.Type())
+	return valid(e, d, err)
+}
+
+// ParseBreaker returns the data of TypeBreakerOpened and TypeBreakerClosed.
+func ParseBreaker(e cloudevents.Event) (Breaker, error) {
+	d, err := decode[Breaker](e, TypeBreakerOpened, TypeBreakerClosed)
+	d.Verb = breakerVerbOf(e.Type())
+	return valid(e, d, err)
+}
+
 func decode[D any](e cloudevents.Event, types ...string) (D, error) {
 	var d D
 	if !slices.Contains(types, e.Type()) {

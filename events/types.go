@@ -33,6 +33,19 @@ const (
 	// TypeReleaseDenied: an update of a suspended workload, or a release that
 	// did not pass its check, was refused. Data is ReleaseDenied.
 	TypeReleaseDenied = "dev.breakwater.release.denied.v1"
+
+	// TypePermissionRequested and its likes follow the permissions of a pod. Data
+	// is Permission.
+	TypePermissionRequested = "dev.breakwater.permission.requested.v1"
+	TypePermissionGranted   = "dev.breakwater.permission.granted.v1"
+	TypePermissionDenied    = "dev.breakwater.permission.denied.v1"
+	TypePermissionRevoked   = "dev.breakwater.permission.revoked.v1"
+	TypePermissionLeaked    = "dev.breakwater.permission.leaked.v1"
+
+	// TypeBreakerOpened and TypeBreakerClosed: whether a pod's permissions may be
+	// asked for. Data is Breaker.
+	TypeBreakerOpened = "dev.breakwater.breaker.opened.v1"
+	TypeBreakerClosed = "dev.breakwater.breaker.closed.v1"
 )
 
 // Types returns every type, in the order of the package's table.
@@ -51,5 +64,12 @@ func Types() []string {
 		TypeChangeWorkloadRolledBack,
 		TypeChangeWorkloadBypassed,
 		TypeReleaseDenied,
+		TypePermissionRequested,
+		TypePermissionGranted,
+		TypePermissionDenied,
+		TypePermissionRevoked,
+		TypePermissionLeaked,
+		TypeBreakerOpened,
+		TypeBreakerClosed,
 	}
 }

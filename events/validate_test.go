@@ -16,7 +16,14 @@ func TestAnErrorNamesTheField(t *testing.T) {
 	step := func(f func(*OrderReady)) Data { d := examples()[3].(OrderReady); f(&d); return d }
 	slot := func(f func(*ChangeWorkload)) Data { d := release(VerbProgressed); f(&d); return d }
 	denied := func(f func(*ReleaseDenied)) Data { d := examples()[12].(ReleaseDenied); f(&d); return d }
+	granted := func(f func(*Permission)) Data { d := granting(PermissionGranted); f(&d); return d }
+	opened := func(f func(*Breaker)) Data { d := breaking(BreakerOpened); f(&d); return d }
 	for want, d := range map[string]Data{
+		"ips:":    granted(func(d *Permission) { d.IPs = []string{"here"} }),
+		"set:":    granted(func(d *Permission) { d.Set = "a/b" }),
+		"atUnix:": opened(func(d *Breaker) { d.AtUnix = 0 }),
+		"denied:": opened(func(d *Breaker) { d.Denied = -1 }),
+
 		"namespace:":            pod(func(d *PodFinished) { d.Namespace = "a/b" }),
 		"pod:":                  pod(func(d *PodFinished) { d.Pod = "" }),
 		"podUid:":               pod(func(d *PodFinished) { d.PodUID = "a b" }),

@@ -18,6 +18,7 @@ import (
 // braces that Knative's documentation uses for that come back from its storage
 // version as %7B, and each `ko apply` would then see a difference.
 const (
+	fromPod            = "/api/v1/namespaces/*/pods/*"
 	fromWorkload       = "/apis/apps/v1/namespaces/*/deployments/*"
 	fromChangePod      = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changepods/*"
 	fromChangeWorkload = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changeworkloads/*"
@@ -41,6 +42,13 @@ func entries() map[string]entry {
 		events.TypeChangeWorkloadRolledBack: {fromChangeWorkload, "A release was rolled back. Subject: the workload."},
 		events.TypeChangeWorkloadBypassed:   {fromChangeWorkload, "A user's repair or rollback was admitted to a suspended workload. Subject: the workload."},
 		events.TypeReleaseDenied:            {fromWorkload, "A release was refused: its workload is suspended, or its check did not pass. Subject: the workload."},
+		events.TypePermissionRequested:      {fromPod, "Permissions were asked for, for the address of a pod. Subject: the pod."},
+		events.TypePermissionGranted:        {fromPod, "A permission set was granted to the address of a pod. Subject: the pod."},
+		events.TypePermissionDenied:         {fromPod, "A permission set was denied to a pod. Subject: the pod."},
+		events.TypePermissionRevoked:        {fromPod, "A pod ended, and what was granted to its address was taken back. Subject: the pod."},
+		events.TypePermissionLeaked:         {fromPod, "A pod ended, and something that was granted to its address could not be taken back. Subject: the pod."},
+		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often: they are not asked for any more. Subject: the pod."},
+		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are asked for again. Subject: the pod."},
 	}
 }
 

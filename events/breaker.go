@@ -1,0 +1,107 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/text"
+)
+
+// BreakerVerb says what became of the breaker of a pod's permissions.
+type BreakerVerb string
+
+// The verbs.
+const (
+	// BreakerOpened: the pod was denied or failed too often.
+	BreakerOpened BreakerVerb = "opened"
+	// BreakerClosed: it was reset, or a try succeeded.
+	BreakerClosed BreakerVerb = "closed"
+)
+
+const breakerPrefix = "dev.breakwater.breaker."
+
+// Breaker is the data of the breaker types.
+type Breaker struct {
+	// Verb is told by the event's type and therefore not in the data.
+	Verb      BreakerVerb `json:"-"`
+	Namespace string      `json:"namespace"`
+	Pod       string      `json:"pod"`
+	PodUID    types.UID   `json:"podUid"`
+	// AtUnix is when the last failure happened that counted, in seconds: it
+	// tells one opening from the next.
+	AtUnix int64 `json:"atUnix"`
+	// Denied and Failed are what had been counted.
+	Denied int64 `json:"denied,omitempty"`
+	Failed int64 `json:"failed,omitempty"`
+	// Reason is one of the Reason constants of apis/permission.
+	Reason string `json:"reason,omitempty"`
+	// User is who reset it. New cuts it to 512 bytes.
+	User string `json:"user,omitempty"`
+	// Message is for people. New cuts it to MaxText bytes.
+	Message string `json:"message,omitempty"`
+}
+
+var _ Data = Breaker{}
+
+// Type implements Data.
+func (d Breaker) Type() string { return breakerPrefix + string(d.Verb) + versionSuffix }
+
+// ID implements Data.
+func (d Breaker) ID() string { return fmt.Sprintf("%s/%d/%s", d.PodUID, d.AtUnix, d.Verb) }
+
+// Source implements Data: the pod.
+func (d Breaker) Source() string { return podPath(d.Namespace, d.Pod) }
+
+// Subject implements Data: the pod.
+func (d Breaker) Subject() string { return d.Pod }
+
+// Validate implements Data.
+func (d Breaker) Validate() error {
+	var c checker
+	if !slices.Contains(Types(), d.Type()) {
+		c.invalid("verb", string(d.Verb), "unknown")
+	}
+	c.pod(d.Namespace, d.Pod, d.PodUID)
+	if d.AtUnix <= 0 {
+		c.invalid("atUnix", d.AtUnix, "must be positive")
+	}
+	for name, n := range map[string]int64{"denied": d.Denied, "failed": d.Failed} {
+		if n < 0 {
+			c.invalid(name, n, "must not be negative")
+		}
+	}
+	c.optional("reason", d.Reason, maxReason)
+	c.optional("user", d.User, maxUser)
+	c.optional("message", d.Message, MaxText)
+	return c.err()
+}
+
+func (d Breaker) bounded(limit int) Data {
+	d.Message, d.User = text.Cut(d.Message, limit), text.Cut(d.User, maxUser)
+	return d
+}
+
+// breakerVerbOf returns the verb of a type, or an empty one.
+func breakerVerbOf(eventType string) BreakerVerb {
+	rest, ok := strings.CutPrefix(eventType, breakerPrefix)
+	if !ok {
+		return ""
+	}
+	verb, _ := strings.CutSuffix(rest, versionSuffix)
+	return BreakerVerb(verb)
+}
+
+// podPath is a pod's path at the API server.
+func podPath(namespace, name string) string {
+	return path(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, namespace, name)
+}
+
+func (c *checker) pod(namespace, name string, uid types.UID) {
+	c.namespace(namespace)
+	c.name("pod", name)
+	c.uid("podUid", uid)
+}

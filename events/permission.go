@@ -1,0 +1,116 @@
+package events
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/text"
+)
+
+// PermissionVerb says what became of the permissions of a pod.
+type PermissionVerb string
+
+// The verbs.
+const (
+	// PermissionRequested: the permission centre was asked; an attempt began.
+	PermissionRequested PermissionVerb = "requested"
+	// PermissionGranted: everything in the set was granted.
+	PermissionGranted PermissionVerb = "granted"
+	// PermissionDenied: a provider refused the parameters.
+	PermissionDenied PermissionVerb = "denied"
+	// PermissionRevoked: the pod has ended, and nothing that was granted is left.
+	PermissionRevoked PermissionVerb = "revoked"
+	// PermissionLeaked: the pod has ended, and something that was granted could
+	// not be taken back.
+	PermissionLeaked PermissionVerb = "leaked"
+)
+
+const permissionPrefix = "dev.breakwater.permission."
+
+// maxIPs is how many addresses a pod may have: one of each family, and some
+// that are to come.
+const maxIPs = 8
+
+// Permission is the data of the permission types.
+type Permission struct {
+	// Verb is told by the event's type and therefore not in the data.
+	Verb      PermissionVerb `json:"-"`
+	Namespace string         `json:"namespace"`
+	Pod       string         `json:"pod"`
+	PodUID    types.UID      `json:"podUid"`
+	IPs       []string       `json:"ips,omitempty"`
+	// Set and Application are those that it is about; without them it is about
+	// all of the pod.
+	Set         string `json:"set,omitempty"`
+	Application string `json:"application,omitempty"`
+	// Attempt counts those of the application, from 1.
+	Attempt int64 `json:"attempt,omitempty"`
+	// Reason is one of the Reason constants of apis/permission.
+	Reason string `json:"reason,omitempty"`
+	// Message is for people. New cuts it to MaxText bytes.
+	Message string `json:"message,omitempty"`
+}
+
+var _ Data = Permission{}
+
+// Type implements Data.
+func (d Permission) Type() string { return permissionPrefix + string(d.Verb) + versionSuffix }
+
+// ID implements Data. An attempt ends once; an application is revoked once.
+func (d Permission) ID() string {
+	application := d.Application
+	if application == "" {
+		application = "all"
+	}
+	return fmt.Sprintf("%s/%s.%d/%s", d.PodUID, segment(application), d.Attempt, d.Verb)
+}
+
+// Source implements Data: the pod.
+func (d Permission) Source() string { return podPath(d.Namespace, d.Pod) }
+
+// Subject implements Data: the pod.
+func (d Permission) Subject() string { return d.Pod }
+
+// Validate implements Data.
+func (d Permission) Validate() error {
+	var c checker
+	if !slices.Contains(Types(), d.Type()) {
+		c.invalid("verb", string(d.Verb), "unknown")
+	}
+	c.pod(d.Namespace, d.Pod, d.PodUID)
+	if len(d.IPs) > maxIPs {
+		c.invalid("ips", len(d.IPs), fmt.Sprintf("at most %d", maxIPs))
+	}
+	for _, ip := range d.IPs {
+		if _, err := netip.ParseAddr(ip); err != nil {
+			c.invalid("ips", ip, "must be addresses")
+		}
+	}
+	if d.Set != "" {
+		c.name("set", d.Set)
+	}
+	c.optional("application", d.Application, maxUID)
+	c.attempt(d.Attempt)
+	c.optional("reason", d.Reason, maxReason)
+	c.optional("message", d.Message, MaxText)
+	return c.err()
+}
+
+func (d Permission) bounded(limit int) Data {
+	d.Message = text.Cut(d.Message, limit)
+	return d
+}
+
+// permissionVerbOf returns the verb of a type, or an empty one.
+func permissionVerbOf(eventType string) PermissionVerb {
+	rest, ok := strings.CutPrefix(eventType, permissionPrefix)
+	if !ok {
+		return ""
+	}
+	verb, _ := strings.CutSuffix(rest, versionSuffix)
+	return PermissionVerb(verb)
+}

@@ -1,0 +1,182 @@
+// Package settings reads ConfigMap config-permission: what people may tune of
+// pre-authorization in the cluster. A change counts in every running process.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/breakwater-dev/breakwater/permission/breaker"
+)
+
+// The keys of the ConfigMap.
+const (
+	KeyCluster         = "cluster"
+	KeyCentreURL       = "centre-url"
+	KeyCentreRate      = "centre-calls-per-second"
+	KeyServerURL       = "server-url"
+	KeyClientDeadline  = "client-deadline"
+	KeyThreshold       = "breaker-threshold"
+	KeyBackoffDuration = "backoff-duration"
+	KeyBackoffFactor   = "backoff-factor"
+	KeyBackoffJitter   = "backoff-jitter"
+	KeyBackoffSteps    = "backoff-steps"
+	KeyBackoffCap      = "backoff-cap"
+	KeyCMDBURL         = "cmdb-url"
+	KeyRevokeDeadline  = "revoke-deadline"
+	KeySweepInterval   = "sweep-interval"
+	keyExample         = "_example"
+)
+
+// Settings are what the ConfigMap says.
+type Settings struct {
+	// Cluster tells the clusters of one permission centre apart.
+	Cluster string
+	// CentreURL is where the permission centre is.
+	CentreURL string
+	// CentreRate is how many calls a second all replicas of the server together
+	// make to the centre.
+	CentreRate float64
+	// ServerURL is where init containers find the server.
+	ServerURL string
+	// ClientDeadline is how long a round of an init container lasts.
+	ClientDeadline time.Duration
+	// Breaker paces what failed.
+	Breaker breaker.Policy
+	// CMDBURL, if set, is where pods are registered before their permissions.
+	CMDBURL string
+	// RevokeDeadline is when a pod is let go although its permissions could not
+	// be revoked.
+	RevokeDeadline time.Duration
+	// SweepInterval is how often the living pods are reported to the centre.
+	SweepInterval time.Duration
+}
+
+// Default is what counts where the ConfigMap says nothing.
+func Default() Settings {
+	return Settings{
+		Cluster:        "default",
+		CentreURL:      "http://permission-centre.altershieldoperator-system.svc.cluster.local",
+		CentreRate:     200,
+		ServerURL:      "http://init-action-server.altershieldoperator-system.svc.cluster.local",
+		ClientDeadline: 10 * time.Minute,
+		Breaker:        breaker.DefaultPolicy(),
+		RevokeDeadline: 5 * time.Minute,
+		SweepInterval:  time.Hour,
+	}
+}
+
+// Parse reads the data of the ConfigMap. The error names every key that is wrong.
+func Parse(data map[string]string) (Settings, error) {
+	s := Default()
+	r := reader{data: data, known: []string{keyExample}}
+	r.text(KeyCluster, &s.Cluster)
+	if why := validation.IsDNS1123Subdomain(s.Cluster); len(why) > 0 {
+		r.wrong(KeyCluster, strings.Join(why, "; "))
+	}
+	r.url(KeyCentreURL, &s.CentreURL, false)
+	r.float(KeyCentreRate, &s.CentreRate, 0.1, 100_000)
+	r.url(KeyServerURL, &s.ServerURL, false)
+	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)
+	r.int(KeyThreshold, &s.Breaker.Threshold, 1, 100)
+	b := &s.Breaker.Backoff
+	r.duration(KeyBackoffDuration, &b.Duration, time.Second, 24*time.Hour)
+	r.float(KeyBackoffFactor, &b.Factor, 1, 10)
+	r.float(KeyBackoffJitter, &b.Jitter, 0, 10)
+	r.int(KeyBackoffSteps, &b.Steps, 0, 100)
+	r.duration(KeyBackoffCap, &b.Cap, time.Second, 7*24*time.Hour)
+	if b.Cap < b.Duration {
+		r.wrong(KeyBackoffCap, "is shorter than "+KeyBackoffDuration)
+	}
+	r.url(KeyCMDBURL, &s.CMDBURL, true)
+	r.duration(KeyRevokeDeadline, &s.RevokeDeadline, 10*time.Second, 24*time.Hour)
+	r.duration(KeySweepInterval, &s.SweepInterval, 10*time.Second, 24*time.Hour)
+	for key := range data {
+		if !slices.Contains(r.known, key) {
+			r.wrong(key, "there is no such setting")
+		}
+	}
+	return s, errors.Join(r.errs...)
+}
+
+// reader collects what is wrong.
+type reader struct {
+	data  map[string]string
+	known []string
+	errs  []error
+}
+
+func (r *reader) wrong(key, why string) {
+	r.errs = append(r.errs, fmt.Errorf("%s %q: %s", key, r.data[key], why))
+}
+
+func (r *reader) get(key string) (string, bool) {
+	r.known = append(r.known, key)
+	value, ok := r.data[key]
+	value = strings.TrimSpace(value)
+	return value, ok && value != ""
+}
+
+func (r *reader) text(key string, to *string) {
+	if value, ok := r.get(key); ok {
+		*to = value
+	}
+}
+
+func (r *reader) url(key string, to *string, optional bool) {
+	value, ok := r.get(key)
+	if !ok {
+		return
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		more := ""
+		if optional {
+			more = ", or nothing"
+		}
+		r.wrong(key, "write a URL such as https://host:port"+more)
+		return
+	}
+	*to = strings.TrimSuffix(value, "/")
+}
+
+func (r *reader) duration(key string, to *time.Duration, least, most time.Duration) {
+	if value, ok := r.get(key); ok {
+		d, err := time.ParseDuration(value)
+		if err != nil || d < least || d > most {
+			r.wrong(key, fmt.Sprintf("write a duration from %s to %s, such as 90s", least, most))
+			return
+		}
+		*to = d
+	}
+}
+
+func (r *reader) float(key string, to *float64, least, most float64) {
+	if value, ok := r.get(key); ok {
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil || math.IsNaN(f) || f < least || f > most {
+			r.wrong(key, fmt.Sprintf("write a number from %g to %g", least, most))
+			return
+		}
+		*to = f
+	}
+}
+
+func (r *reader) int(key string, to *int, least, most int) {
+	if value, ok := r.get(key); ok {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < least || n > most {
+			r.wrong(key, fmt.Sprintf("write a whole number from %d to %d", least, most))
+			return
+		}
+		*to = n
+	}
+}
