@@ -31,6 +31,9 @@
 //	permission.leaked           the pod                 pod         <pod uid>/<application>.<attempt>/leaked
 //	breaker.opened              the pod                 pod         <pod uid>/<time of the last failure>/opened
 //	breaker.closed              the pod                 pod         <pod uid>/<time of the last failure>/closed
+//	deletion.denied             what refused            object      <uid of what refused>/<slot>/denied
+//	deletionflow.opened         the flow control        itself      <uid>/<since>/opened
+//	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
 //
 // The whole type is dev.breakwater.<type>.v1; a source is the object's path at
 // the API server.

@@ -89,6 +89,8 @@ func TestParseRefusesAnotherType(t *testing.T) {
 		"ExternalVerdict":  func(e cloudevents.Event) error { _, err := ParseExternalVerdict(e); return err },
 		"ChangeWorkload":   func(e cloudevents.Event) error { _, err := ParseChangeWorkload(e); return err },
 		"ReleaseDenied":    func(e cloudevents.Event) error { _, err := ParseReleaseDenied(e); return err },
+		"DeletionDenied":   func(e cloudevents.Event) error { _, err := ParseDeletionDenied(e); return err },
+		"DeletionFlow":     func(e cloudevents.Event) error { _, err := ParseDeletionFlow(e); return err },
 	} {
 		if parse(e) == nil {
 			t.Errorf("%s parses a %s", name, e.Type())

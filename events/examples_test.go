@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/permission"
+	policyv1alpha1 "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
 const version = "5d41402abc4b2a76b9719d911017c592"
@@ -64,7 +65,8 @@ func examples() []Data {
 	for _, verb := range []PermissionVerb{PermissionRequested, PermissionGranted, PermissionDenied, PermissionRevoked, PermissionLeaked} {
 		all = append(all, granting(verb))
 	}
-	return append(all, breaking(BreakerOpened), breaking(BreakerClosed))
+	all = append(all, breaking(BreakerOpened), breaking(BreakerClosed))
+	return append(all, refusedDeletion(), breaker(true), breaker(false))
 }
 
 func granting(verb PermissionVerb) Permission {
@@ -97,6 +99,30 @@ func breaking(verb BreakerVerb) Breaker {
 	}
 	if verb == BreakerClosed {
 		d.Reason, d.User = permission.ReasonBreakerClosed, "jane"
+	}
+	return d
+}
+
+func refusedDeletion() DeletionDenied {
+	return DeletionDenied{
+		Guard: Guard{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "default", Name: "sleep",
+			UID: "0a1b2c3d-0000-4000-8000-000000000005"},
+		SlotUnix:  1_767_323_040,
+		Operation: "EVICT",
+		Namespace: "default",
+		Object:    "sleep-7d9c5b4f5d-x2k9q",
+		User:      "jane",
+		Reason:    policyv1alpha1.ReasonRefused,
+		Message:   "EVICT of pod sleep-7d9c5b4f5d-x2k9q is refused by PodUnavailableBudget sleep",
+	}
+}
+
+func breaker(open bool) DeletionFlow {
+	d := DeletionFlow{Open: open, Name: "cluster", UID: "0a1b2c3d-0000-4000-8000-000000000006", SinceUnix: 1_767_323_045,
+		Deleted: 12, Reason: policyv1alpha1.ReasonRoom}
+	if open {
+		d.Deleted, d.RatioTenths, d.Suspected, d.RoomUnix = 100, 250, "mass-delete", 1_767_323_345
+		d.Reason, d.Message = policyv1alpha1.ReasonLimitHit, "100 deletions in 10m, of which the limit is 100"
 	}
 	return d
 }
@@ -183,6 +209,10 @@ func parse(e cloudevents.Event) (Data, error) {
 		return ParsePermission(e)
 	case TypeBreakerOpened, TypeBreakerClosed:
 		return ParseBreaker(e)
+	case TypeDeletionDenied:
+		return ParseDeletionDenied(e)
+	case TypeDeletionFlowOpened, TypeDeletionFlowClosed:
+		return ParseDeletionFlow(e)
 	default:
 		return ParseChangeWorkload(e)
 	}

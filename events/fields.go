@@ -48,6 +48,14 @@ func own(plural, namespace, name string) string {
 	return path(v1alpha1.SchemeGroupVersion.WithResource(plural), namespace, name)
 }
 
+// clusterPath is the path of an object that is in no namespace.
+func clusterPath(gvr schema.GroupVersionResource, name string) string {
+	if gvr.Group == "" {
+		return "/api/" + gvr.Version + "/" + gvr.Resource + "/" + name
+	}
+	return "/apis/" + gvr.Group + "/" + gvr.Version + "/" + gvr.Resource + "/" + name
+}
+
 func path(gvr schema.GroupVersionResource, namespace, name string) string {
 	root := "/apis/" + gvr.Group + "/"
 	if gvr.Group == "" {

@@ -25,6 +25,12 @@ func FuzzParseOrderVerdict(f *testing.F) { fuzz(f, ParseOrderVerdict, TypeOrderV
 
 func FuzzParseReleaseDenied(f *testing.F) { fuzz(f, ParseReleaseDenied, TypeReleaseDenied) }
 
+func FuzzParseDeletionDenied(f *testing.F) { fuzz(f, ParseDeletionDenied, TypeDeletionDenied) }
+
+func FuzzParseDeletionFlow(f *testing.F) {
+	fuzz(f, ParseDeletionFlow, TypeDeletionFlowOpened, TypeDeletionFlowClosed)
+}
+
 func FuzzParseChangeWorkload(f *testing.F) {
 	fuzz(f, ParseChangeWorkload, TypeChangeWorkloadProgressed, TypeChangeWorkloadSuspended, TypeChangeWorkloadBypassed)
 }

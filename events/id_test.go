@@ -28,10 +28,18 @@ func TestTheSameFactHasTheSameIDAndAnotherFactAnother(t *testing.T) {
 		f(&v)
 		return v
 	}
+	refused := func(f func(*DeletionDenied)) Data { d := refusedDeletion(); f(&d); return d }
+	opened := func(f func(*DeletionFlow)) Data { d := breaker(true); f(&d); return d }
 	for name, tc := range map[string]struct {
 		a, b Data
 		same bool
 	}{
+		"refused again in the slot":      {refusedDeletion(), refused(func(d *DeletionDenied) { d.Object, d.User = "another", "joe" }), true},
+		"refused in the next slot":       {refusedDeletion(), refused(func(d *DeletionDenied) { d.SlotUnix += 60 }), false},
+		"refused by another guard":       {refusedDeletion(), refused(func(d *DeletionDenied) { d.Guard.UID = "other" }), false},
+		"opened and closed":              {breaker(true), breaker(false), false},
+		"opened, told in other words":    {breaker(true), opened(func(d *DeletionFlow) { d.Deleted++; d.Message = "" }), true},
+		"opened again":                   {breaker(true), opened(func(d *DeletionFlow) { d.SinceUnix++ }), false},
 		"another stage":                  {examples()[1], post, false},
 		"suspended again":                {release(VerbSuspended), again, false},
 		"started, told in a later state": {release(VerbStarted), later, true},

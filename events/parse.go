@@ -80,6 +80,19 @@ func ParseBreaker(e cloudevents.Event) (Breaker, error) {
 	return valid(e, d, err)
 }
 
+// ParseDeletionDenied returns the data of a TypeDeletionDenied.
+func ParseDeletionDenied(e cloudevents.Event) (DeletionDenied, error) {
+	d, err := decode[DeletionDenied](e, TypeDeletionDenied)
+	return valid(e, d, err)
+}
+
+// ParseDeletionFlow returns the data of any deletionflow type.
+func ParseDeletionFlow(e cloudevents.Event) (DeletionFlow, error) {
+	d, err := decode[DeletionFlow](e, TypeDeletionFlowOpened, TypeDeletionFlowClosed)
+	d.Open = e.Type() == TypeDeletionFlowOpened
+	return valid(e, d, err)
+}
+
 func decode[D any](e cloudevents.Event, types ...string) (D, error) {
 	var d D
 	if !slices.Contains(types, e.Type()) {

@@ -46,6 +46,14 @@ const (
 	// asked for. Data is Breaker.
 	TypeBreakerOpened = "dev.breakwater.breaker.opened.v1"
 	TypeBreakerClosed = "dev.breakwater.breaker.closed.v1"
+
+	// TypeDeletionDenied: a guard refused deletions, evictions or changes in
+	// place of pods, or a cascading deletion. Data is DeletionDenied.
+	TypeDeletionDenied = "dev.breakwater.deletion.denied.v1"
+	// TypeDeletionFlowOpened and TypeDeletionFlowClosed: the breaker of deletion
+	// flow control opened, or closed again. Data is DeletionFlow.
+	TypeDeletionFlowOpened = "dev.breakwater.deletionflow.opened.v1"
+	TypeDeletionFlowClosed = "dev.breakwater.deletionflow.closed.v1"
 )
 
 // Types returns every type, in the order of the package's table.
@@ -71,5 +79,8 @@ func Types() []string {
 		TypePermissionLeaked,
 		TypeBreakerOpened,
 		TypeBreakerClosed,
+		TypeDeletionDenied,
+		TypeDeletionFlowOpened,
+		TypeDeletionFlowClosed,
 	}
 }

@@ -18,12 +18,26 @@ func TestAnErrorNamesTheField(t *testing.T) {
 	denied := func(f func(*ReleaseDenied)) Data { d := examples()[12].(ReleaseDenied); f(&d); return d }
 	granted := func(f func(*Permission)) Data { d := granting(PermissionGranted); f(&d); return d }
 	opened := func(f func(*Breaker)) Data { d := breaking(BreakerOpened); f(&d); return d }
+	guard := func(f func(*DeletionDenied)) Data { d := refusedDeletion(); f(&d); return d }
+	flow := func(f func(*DeletionFlow)) Data { d := breaker(true); f(&d); return d }
 	for want, d := range map[string]Data{
-		"ips:":    granted(func(d *Permission) { d.IPs = []string{"here"} }),
-		"set:":    granted(func(d *Permission) { d.Set = "a/b" }),
-		"atUnix:": opened(func(d *Breaker) { d.AtUnix = 0 }),
-		"denied:": opened(func(d *Breaker) { d.Denied = -1 }),
-
+		"ips:":                  granted(func(d *Permission) { d.IPs = []string{"here"} }),
+		"set:":                  granted(func(d *Permission) { d.Set = "a/b" }),
+		"atUnix:":               opened(func(d *Breaker) { d.AtUnix = 0 }),
+		"denied:":               opened(func(d *Breaker) { d.Denied = -1 }),
+		"guard.apiVersion:":     guard(func(d *DeletionDenied) { d.Guard.APIVersion = "" }),
+		"guard.kind:":           guard(func(d *DeletionDenied) { d.Guard.Kind = "a b" }),
+		"guard.namespace:":      guard(func(d *DeletionDenied) { d.Guard.Namespace = "a/b" }),
+		"guard.name:":           guard(func(d *DeletionDenied) { d.Guard.Name = "" }),
+		"guard.uid:":            guard(func(d *DeletionDenied) { d.Guard.UID = "" }),
+		"slotUnix: Invalid":     guard(func(d *DeletionDenied) { d.SlotUnix++ }),
+		"operation:":            guard(func(d *DeletionDenied) { d.Operation = "" }),
+		"object:":               guard(func(d *DeletionDenied) { d.Object = "../x" }),
+		"sinceUnix:":            flow(func(d *DeletionFlow) { d.SinceUnix = 0 }),
+		"deleted:":              flow(func(d *DeletionFlow) { d.Deleted = -1 }),
+		"ratioTenths:":          flow(func(d *DeletionFlow) { d.RatioTenths = -1 }),
+		"suspected:":            flow(func(d *DeletionFlow) { d.Suspected = strings.Repeat("a", 64) }),
+		"reason: Required":      flow(func(d *DeletionFlow) { d.Reason = "" }),
 		"namespace:":            pod(func(d *PodFinished) { d.Namespace = "a/b" }),
 		"pod:":                  pod(func(d *PodFinished) { d.Pod = "" }),
 		"podUid:":               pod(func(d *PodFinished) { d.PodUID = "a b" }),

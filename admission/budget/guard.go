@@ -18,6 +18,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/denial"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -44,6 +45,8 @@ type Guard struct {
 	PDBs     Disruptions
 	Commit   *Committer
 	Recorder record.EventRecorder
+	// Denials tells programs; nil: nobody.
+	Denials *denial.Teller
 	// Recent remembers what passed a moment ago.
 	Recent *Recent
 	// Replica is the name of this process in answers to probes.
@@ -76,7 +79,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return admission.Allow(DecisionFree)
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	ask := asking{Guard: g, action: action, dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
+	ask := asking{Guard: g, action: action, req: req, dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
 	return ask.all(ctx, budgets)
 }
 
@@ -84,6 +87,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 type asking struct {
 	Guard
 	action *Action
+	req    *admissionv1.AdmissionRequest
 	dryRun bool
 	// charged is what has been taken so far.
 	charged []taken
@@ -111,6 +115,7 @@ func (a *asking) all(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudg
 			continue
 		}
 		a.tell(b, v1alpha1.ReasonRefused, refusal)
+		a.denied(ctx, b, refusal)
 		a.giveBack(ctx)
 		return *refusal
 	}
@@ -244,10 +249,4 @@ func (a *asking) wouldRefuse(b *v1alpha1.PodUnavailableBudget, refusal *admissio
 	a.tell(b, v1alpha1.ReasonWouldRefuse, refusal)
 	a.decision = DecisionShadow
 	a.warnings = append(a.warnings, "shadow mode, so this passes: "+refusal.Response.Result.Message)
-}
-
-func (a *asking) tell(b *v1alpha1.PodUnavailableBudget, reason string, refusal *admission.Answer) {
-	if !a.dryRun && refusal.Decision == DecisionRefused {
-		a.Recorder.Event(b, "Warning", reason, refusal.Response.Result.Message)
-	}
 }

@@ -17,7 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/denial"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 const (
@@ -32,6 +34,8 @@ type Handler struct {
 	// Objects lists the objects of a CRD.
 	Objects  metadata.Interface
 	Recorder record.EventRecorder
+	// Denials tells programs; nil: nobody.
+	Denials *denial.Teller
 }
 
 var _ admission.Handler = Handler{}
@@ -59,7 +63,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	}
 	message := fmt.Sprintf("%s %s is protected from cascading deletion: %s. Ways out: %sor remove its label %s or %s",
 		req.Resource.Resource, object.Name, goes, hint, v1alpha1.CascadeLabel, v1alpha1.ProtectionLabel)
-	return h.refuse(req, &object, message)
+	return h.refuse(ctx, req, &object, message)
 }
 
 // underneath says what would go with the object, and how to clear it away.
@@ -85,7 +89,7 @@ func hintOf(req *admissionv1.AdmissionRequest, err error) string {
 		req.Name, v1alpha1.CountedLabel)
 }
 
-func (h Handler) refuse(req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
+func (h Handler) refuse(ctx context.Context, req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
 	shadow := object.Annotations[v1alpha1.ShadowAnnotation] == "true"
 	if !ptr.Deref(req.DryRun, false) {
 		about := &corev1.ObjectReference{
@@ -96,6 +100,11 @@ func (h Handler) refuse(req *admissionv1.AdmissionRequest, object *metav1.Partia
 			h.Recorder.Eventf(about, corev1.EventTypeNormal, v1alpha1.ReasonWouldRefuseCascade, "%s: %s", req.UserInfo.Username, message)
 		} else {
 			h.Recorder.Eventf(about, corev1.EventTypeWarning, v1alpha1.ReasonCascadeRefused, "%s: %s", req.UserInfo.Username, message)
+			h.Denials.Tell(ctx, events.DeletionDenied{
+				Guard:     events.Guard{APIVersion: about.APIVersion, Kind: about.Kind, Name: about.Name, UID: about.UID},
+				Operation: string(v1alpha1.OperationDelete), Object: object.Name,
+				User: req.UserInfo.Username, Reason: v1alpha1.ReasonCascadeRefused, Message: message,
+			})
 		}
 	}
 	if shadow {

@@ -17,9 +17,13 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/admission/denial"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/eventstest"
 )
 
 func pod(name string, phase corev1.PodPhase) *corev1.Pod {
@@ -101,6 +105,33 @@ func TestADryRunTellsNobody(t *testing.T) {
 		}
 		if told := len(recorder.Events) == 1; told == dry {
 			t.Errorf("dry run %t: told %t", dry, told)
+		}
+	}
+}
+
+func TestProgramsAreToldOfARefusal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        int
+	}{
+		"a refusal":                {nil, 1},
+		"a refusal in shadow mode": {map[string]string{v1alpha1.ShadowAnnotation: "true"}, 0},
+	} {
+		var sent eventstest.Recorder
+		h := Handler{Core: kubefake.NewClientset(pod("a", corev1.PodRunning)).CoreV1(), Recorder: record.NewFakeRecorder(1), Denials: denial.New(&sent, clock.RealClock{})}
+		object := shop(protected, tc.annotations)
+		object.UID = "uid-shop"
+		req := deletion(t, "Namespace", "namespaces", object)
+		req.UserInfo.Username = "jane"
+		h.Admit(t.Context(), req)
+		all := sent.Sent()
+		if len(all) != tc.want {
+			t.Fatalf("%s: sent %v", name, all)
+		}
+		for _, e := range all {
+			if d, err := events.ParseDeletionDenied(e); err != nil || d.Source() != "/api/v1/namespaces/shop" || d.Reason != v1alpha1.ReasonCascadeRefused || d.Object != "shop" || d.User != "jane" {
+				t.Errorf("%s: %+v, %v", name, d, err)
+			}
 		}
 	}
 }

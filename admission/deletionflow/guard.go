@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/denial"
 	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
@@ -47,6 +48,8 @@ type Guard struct {
 	Commit     *Committer
 	Time       Time
 	Recorder   record.EventRecorder
+	// Denials tells programs; nil: nobody.
+	Denials *denial.Teller
 }
 
 var _ admission.Handler = Guard{}
@@ -95,6 +98,7 @@ func (g Guard) ask(ctx context.Context, a *asked, flows []*v1alpha1.PodDeletionF
 		case !v.Allowed:
 			refusal := refused(a, f.Name, v, g.Time.Now())
 			g.tell(a, f, v1alpha1.ReasonDeletionRefused, refusal)
+			g.denied(ctx, a, f, refusal)
 			return refusal
 		case v.Shadow:
 			refusal := refused(a, f.Name, v, g.Time.Now())
@@ -155,10 +159,4 @@ func ready(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-func (g Guard) tell(a *asked, f *v1alpha1.PodDeletionFlowControl, reason string, refusal admission.Answer) {
-	if !a.DryRun {
-		g.Recorder.Event(f, corev1.EventTypeWarning, reason, refusal.Response.Result.Message)
-	}
 }

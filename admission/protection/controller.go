@@ -14,6 +14,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
 	"knative.dev/pkg/configmap"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
+	"github.com/breakwater-dev/breakwater/admission/denial"
 	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
@@ -52,8 +54,8 @@ const (
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
 func NewController(ready *process.Readiness) injection.ControllerConstructor {
-	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
-		mux, err := newMux(ctx)
+	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		mux, err := newMux(ctx, cmw)
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
 		}
@@ -69,8 +71,12 @@ func NewController(ready *process.Readiness) injection.ControllerConstructor {
 	}
 }
 
-func newMux(ctx context.Context) (*admission.Mux, error) {
-	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)))
+func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) {
+	sender, err := process.NewSender(ctx, cmw)
+	if err != nil {
+		return nil, err
+	}
+	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denial.New(sender, clock.RealClock{}))
 	if err != nil {
 		return nil, err
 	}

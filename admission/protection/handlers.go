@@ -24,6 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/budget"
 	"github.com/breakwater-dev/breakwater/admission/cascade"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
+	"github.com/breakwater-dev/breakwater/admission/denial"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/admission/owners"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -32,7 +33,7 @@ import (
 )
 
 // newHandlers returns what answers each webhook, by its name.
-func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string]admission.Handler, error) {
+func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denial.Teller) (map[string]admission.Handler, error) {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("create a client of metadata: %w", err)
@@ -45,8 +46,9 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder) (map[string
 	if err != nil {
 		return nil, err
 	}
+	guard.Denials, flows.Denials = denials, denials
 	return map[string]admission.Handler{
-		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder},
+		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 
 		deletionflow.Webhook: flows,
 		// A recorder of its own: who closed a breaker must not be lost among

@@ -30,8 +30,6 @@ import (
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
-	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/events/broker"
 )
 
 // The names of what the manifests make for the webhook, in SystemNamespace.
@@ -77,7 +75,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() kinds.State
 		return nil, fmt.Errorf("trim the cache: %w", err)
 	}
 	past := &history.History{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Kept: kubeclient.Get(ctx).AppsV1()}
-	sender, err := newSender(ctx, cmw)
+	sender, err := process.NewSender(ctx, cmw)
 	if err != nil {
 		return nil, err
 	}
@@ -98,20 +96,6 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() kinds.State
 			Recorder: recorder, Sender: sender,
 		},
 	}.find)
-}
-
-// newSender returns a sender that runs until ctx ends.
-func newSender(ctx context.Context, cmw configmap.Watcher) (*events.Sender, error) {
-	sender, err := broker.NewSender(ctx, cmw, events.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("create sender: %w", err)
-	}
-	go func() {
-		if err := sender.Run(ctx); err != nil {
-			logging.FromContext(ctx).Errorw("the sender of events stopped", "error", err)
-		}
-	}()
-	return sender, nil
 }
 
 // newRecorder returns a recorder that never makes an admission request wait:

@@ -16,6 +16,7 @@ import (
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/outbox"
 	"github.com/breakwater-dev/breakwater/reconciler/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/history"
@@ -35,30 +36,30 @@ const component = "controller"
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 func main() {
-	out := &outbox{}
+	out := &outbox.Outbox{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
 	sharedmain.MainWithConfig(signals.NewContext(), component, config, controllers(out)...)
-	out.drain()
+	out.Drain()
 }
 
 // controllers are the constructors of all that runs here.
-func controllers(out *outbox) []injection.ControllerConstructor {
+func controllers(out *outbox.Outbox) []injection.ControllerConstructor {
 	return []injection.ControllerConstructor{
 		workload.NewController,
 		opsconfiginfo.NewController,
 		history.NewController,
 		selfcheck.NewController(guards),
-		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return pod.NewController(ctx, cmw, s)
 		}),
-		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return changeworkload.NewController(ctx, cmw, s)
 		}),
-		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return changepod.NewController(ctx, cmw, s)
 		}),
-		out.with(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return rollback.NewController(ctx, cmw, s)
 		}),
 	}

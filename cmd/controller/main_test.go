@@ -20,11 +20,12 @@ import (
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+	"github.com/breakwater-dev/breakwater/events/outbox"
 )
 
 func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 	ctx, cancel, _ := rtesting.SetupFakeContextWithCancel(t)
-	out := &outbox{}
+	out := &outbox.Outbox{}
 	cmw := informer.NewInformedWatcher(fakekubeclient.Get(ctx), v1alpha1.SystemNamespace)
 	queues := map[string]bool{}
 	for _, build := range controllers(out) {
@@ -50,5 +51,5 @@ func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	out.drain()
+	out.Drain()
 }

@@ -3,12 +3,17 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"time"
 
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection/sharedmain"
 	"knative.dev/pkg/signals"
 
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/outbox"
 	"github.com/breakwater-dev/breakwater/reconciler/budget"
 	"github.com/breakwater-dev/breakwater/reconciler/deletionflow"
 	"github.com/breakwater-dev/breakwater/reconciler/generate"
@@ -23,6 +28,11 @@ func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
 	ctx := signals.NewContext()
+	out := &outbox.Outbox{}
 	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController, generate.NewController,
-		deletionflow.NewController, selfcheck.NewController(guards))
+		selfcheck.NewController(guards),
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+			return deletionflow.NewController(ctx, cmw, s)
+		}))
+	out.Drain()
 }

@@ -21,6 +21,8 @@ const (
 	fromPod            = "/api/v1/namespaces/*/pods/*"
 	fromWorkload       = "/apis/apps/v1/namespaces/*/deployments/*"
 	fromChangePod      = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changepods/*"
+	fromGuard          = "/apis/policy.kruise.io/v1alpha1/namespaces/*/podunavailablebudgets/*"
+	fromFlowControl    = "/apis/policy.kruise.io/v1alpha1/poddeletionflowcontrols/*"
 	fromChangeWorkload = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changeworkloads/*"
 )
 
@@ -49,6 +51,9 @@ func entries() map[string]entry {
 		events.TypePermissionLeaked:         {fromPod, "A pod ended, and something that was granted to its address could not be taken back. Subject: the pod."},
 		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often: they are not asked for any more. Subject: the pod."},
 		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are asked for again. Subject: the pod."},
+		events.TypeDeletionDenied:           {fromGuard, "Deletions, evictions or changes in place were refused by a PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion; at most one a minute. Subject: what was to go."},
+		events.TypeDeletionFlowOpened:       {fromFlowControl, "A limit of deletions is hit: the breaker of a PodDeletionFlowControl is open. Subject: the flow control."},
+		events.TypeDeletionFlowClosed:       {fromFlowControl, "There is room again: the breaker of a PodDeletionFlowControl is closed. Subject: the flow control."},
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 )
 
 // NewController returns the controller of PodDeletionFlowControls.
-func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *controller.Impl {
 	must := func(err error) {
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the controller of deletion flow control", "error", err)
@@ -36,7 +36,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	}
 	flows := flowinformer.Get(ctx)
 	must(measure(otel.Meter(meterName), flows.Lister()))
-	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: clock.RealClock{}, skew: window.DefaultSkew}
+	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: clock.RealClock{}, skew: window.DefaultSkew, sender: sender}
 	impl := reconcilerflow.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap
 	})

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +43,13 @@ type Reconciler struct {
 	clock  clock.PassiveClock
 	// skew is how far clocks may be apart.
 	skew time.Duration
+	// sender tells programs.
+	sender Sender
+}
+
+// Sender sends an event, without waiting for its arrival.
+type Sender interface {
+	Send(context.Context, cloudevents.Event)
 }
 
 var _ reconcilerflow.Interface = (*Reconciler)(nil)
@@ -66,6 +74,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 			return fmt.Errorf("write status: %w", err)
 		}
 		tell(ctx, f, next, reset != nil)
+		r.announce(ctx, f, next, state)
 	}
 	return again(state, now)
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/eventstest"
 )
 
 const skew = 5 * time.Second
@@ -46,13 +48,19 @@ func counted(n int64) func(*v1alpha1.PodDeletionFlowControl) {
 // looked at again.
 func look(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
 	t.Helper()
+	return lookAndSend(t, f, after, conflict, &eventstest.Recorder{})
+}
+
+// lookAndSend does it with a sender.
+func lookAndSend(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool, sent *eventstest.Recorder) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
+	t.Helper()
 	client, told := fake.NewSimpleClientset(f), record.NewFakeRecorder(10)
 	if conflict {
 		client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrs.NewConflict(v1alpha1.Resource("poddeletionflowcontrols"), f.Name, errors.New("changed"))
 		})
 	}
-	r := &Reconciler{client: client.PolicyV1alpha1(), clock: testingclock.NewFakePassiveClock(zero.Add(after)), skew: skew}
+	r := &Reconciler{client: client.PolicyV1alpha1(), clock: testingclock.NewFakePassiveClock(zero.Add(after)), skew: skew, sender: sent}
 	err := r.ReconcileKind(controller.WithEventRecorder(context.Background(), told), f)
 	requeue, wait := controller.IsRequeueKey(err)
 	if err != nil && !requeue {
@@ -143,5 +151,34 @@ func TestATimeThatIsFarAheadIsResetAndNothingLost(t *testing.T) {
 	}
 	if len(told) != 1 || !strings.Contains(told[0], v1alpha1.ReasonClockReset) {
 		t.Errorf("told %q", told)
+	}
+}
+
+func TestOpeningAndClosingAreOneEventEach(t *testing.T) {
+	f, sent := newFlow(3, counted(3)), &eventstest.Recorder{}
+	f.UID = "uid"
+	f.Status, _, _ = lookAndSend(t, f, time.Second, false, sent)
+	f.Status, _, _ = lookAndSend(t, f, 2*time.Second, false, sent)
+	opened := sent.Sent()
+	if len(opened) != 1 {
+		t.Fatalf("opening sent %v", opened)
+	}
+	d, err := events.ParseDeletionFlow(opened[0])
+	since := f.GetStatus().GetCondition(v1alpha1.FlowControlOpen).LastTransitionTime.Inner.Unix()
+	if err != nil || !d.Open || d.Deleted != 3 || d.SinceUnix != since || d.RoomUnix != zero.Add(611*time.Second).Unix() || d.Reason != v1alpha1.ReasonLimitHit {
+		t.Errorf("%+v, %v", d, err)
+	}
+	sent.Reset()
+	lookAndSend(t, f, 611*time.Second, true, sent) // is not written, so it is not told
+	if early := sent.Sent(); len(early) > 0 {
+		t.Errorf("sent before it was written: %v", early)
+	}
+	f.Status, _, _ = lookAndSend(t, f, 611*time.Second, false, sent)
+	closed := sent.Sent()
+	if len(closed) != 1 {
+		t.Fatalf("closing sent %v", closed)
+	}
+	if d, err := events.ParseDeletionFlow(closed[0]); err != nil || d.Open || d.Name != "cluster" || d.Reason != v1alpha1.ReasonRoom {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -1,4 +1,6 @@
-package main
+// Package outbox holds the one Sender of a process of controllers: it has one
+// queue and one set of connections.
+package outbox
 
 import (
 	"context"
@@ -12,17 +14,17 @@ import (
 	"github.com/breakwater-dev/breakwater/events/broker"
 )
 
-// outbox holds the process's one Sender. It is made when the first controller
+// Outbox holds the process's one Sender. It is made when the first controller
 // that wants it is built, because clients are in the context only then.
-type outbox struct {
+type Outbox struct {
 	sender *events.Sender
 	// drained is closed when the Sender has ended.
 	drained chan struct{}
 }
 
-// with turns a constructor that wants the Sender into one for sharedmain,
+// With turns a constructor that wants the Sender into one for sharedmain,
 // which calls them one after another.
-func (o *outbox) with(build func(context.Context, configmap.Watcher, *events.Sender) *controller.Impl) injection.ControllerConstructor {
+func (o *Outbox) With(build func(context.Context, configmap.Watcher, *events.Sender) *controller.Impl) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		if o.sender == nil {
 			o.open(ctx, cmw)
@@ -32,7 +34,7 @@ func (o *outbox) with(build func(context.Context, configmap.Watcher, *events.Sen
 }
 
 // open makes the Sender and runs it until ctx ends.
-func (o *outbox) open(ctx context.Context, cmw configmap.Watcher) {
+func (o *Outbox) open(ctx context.Context, cmw configmap.Watcher) {
 	logger := logging.FromContext(ctx)
 	sender, err := broker.NewSender(ctx, cmw, events.Options{})
 	if err != nil {
@@ -47,9 +49,9 @@ func (o *outbox) open(ctx context.Context, cmw configmap.Watcher) {
 	}()
 }
 
-// drain waits until the Sender has sent what it still can; it bounds that
+// Drain waits until the Sender has sent what it still can; it bounds that
 // itself. Events are wake-ups, so what it cannot send loses nothing.
-func (o *outbox) drain() {
+func (o *Outbox) Drain() {
 	if o.drained != nil {
 		<-o.drained
 	}

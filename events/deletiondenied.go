@@ -1,0 +1,111 @@
+package events
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/breakwater-dev/breakwater/apis/text"
+)
+
+// DenialSlot is for how long refusals by one guard are one event.
+const DenialSlot = time.Minute
+
+// maxOperation is what the longest operation needs, and more.
+const maxOperation = 32
+
+// Guard names what refused: a PodUnavailableBudget, a PodDeletionFlowControl, or
+// an object that is protected from cascading deletion.
+type Guard struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace is empty for what is in none.
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+}
+
+func (g Guard) check(c *checker) {
+	c.conforms("guard.apiVersion", g.APIVersion, validation.IsQualifiedName)
+	c.conforms("guard.kind", g.Kind, validation.IsCIdentifier)
+	if g.Namespace != "" {
+		c.conforms("guard.namespace", g.Namespace, validation.IsDNS1123Label)
+	}
+	c.name("guard.name", g.Name)
+	c.uid("guard.uid", g.UID)
+}
+
+// source is its path at the API server.
+func (g Guard) source() string {
+	gvr, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(g.APIVersion, g.Kind))
+	if g.Namespace == "" {
+		return clusterPath(gvr, g.Name)
+	}
+	return path(gvr, g.Namespace, g.Name)
+}
+
+// DeletionDenied is the data of TypeDeletionDenied: in the slot a guard refused
+// at least one request that would have made pods unavailable or deleted them.
+// It tells of the first that a replica refused; the guard's status and its
+// Kubernetes Events tell of all.
+type DeletionDenied struct {
+	Guard Guard `json:"guard"`
+	// SlotUnix is when the slot began; see DenialSlot.
+	SlotUnix int64 `json:"slotUnix"`
+	// Operation is what was asked for: DELETE, EVICT, UPDATE, RESIZE, RESTART.
+	Operation string `json:"operation"`
+	// Namespace and Object are what it was asked for: a pod, a workload, a
+	// namespace. Namespace is empty for what is in none.
+	Namespace string `json:"namespace,omitempty"`
+	Object    string `json:"object"`
+	// User is the name under which the API server knew the author. New cuts it
+	// to 512 bytes.
+	User string `json:"user"`
+	// Reason is one of the Reason constants.
+	Reason string `json:"reason"`
+	// Message is what the user was told. New cuts it to MaxText bytes.
+	Message string `json:"message,omitempty"`
+}
+
+var _ Data = DeletionDenied{}
+
+// Type implements Data.
+func (DeletionDenied) Type() string { return TypeDeletionDenied }
+
+// ID implements Data. A storm of refusals is one event a slot, whichever replica
+// tells of it.
+func (d DeletionDenied) ID() string { return fmt.Sprintf("%s/%d/denied", d.Guard.UID, d.SlotUnix) }
+
+// Source implements Data: the guard.
+func (d DeletionDenied) Source() string { return d.Guard.source() }
+
+// Subject implements Data: what was to be deleted.
+func (d DeletionDenied) Subject() string { return d.Object }
+
+// Validate implements Data.
+func (d DeletionDenied) Validate() error {
+	var c checker
+	d.Guard.check(&c)
+	if d.SlotUnix <= 0 || d.SlotUnix%int64(DenialSlot/time.Second) != 0 {
+		c.invalid("slotUnix", d.SlotUnix, "must be the beginning of a slot")
+	}
+	c.required("operation", d.Operation, maxOperation)
+	if d.Namespace != "" {
+		c.namespace(d.Namespace)
+	}
+	c.name("object", d.Object)
+	c.required("user", d.User, maxUser)
+	c.required("reason", d.Reason, maxReason)
+	c.optional("message", d.Message, MaxText)
+	return c.err()
+}
+
+func (d DeletionDenied) bounded(limit int) Data {
+	d.Message = text.Cut(d.Message, limit)
+	d.User = text.Cut(d.User, maxUser)
+	return d
+}

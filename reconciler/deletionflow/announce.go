@@ -1,0 +1,42 @@
+package deletionflow
+
+import (
+	"context"
+	"math"
+
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/flow"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+// announce tells programs that the breaker opened or closed, once it is written.
+// That of a flow control which never opened is not news.
+func (r *Reconciler) announce(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, s flow.State) {
+	if isOpen(before) == isOpen(after) {
+		return
+	}
+	e, err := events.New(eventOf(after, s))
+	if err != nil {
+		logging.FromContext(ctx).Errorw("deletionflow event is not sent", "error", err)
+		return
+	}
+	r.sender.Send(ctx, e)
+}
+
+func eventOf(f *v1alpha1.PodDeletionFlowControl, s flow.State) events.DeletionFlow {
+	c := f.GetStatus().GetCondition(v1alpha1.FlowControlOpen)
+	d := events.DeletionFlow{
+		Open: s.Open, Name: f.Name, UID: f.UID, SinceUnix: c.LastTransitionTime.Inner.Unix(),
+		Deleted: s.Deleted, Reason: c.Reason, Message: c.Message,
+	}
+	if !s.Open {
+		return d
+	}
+	d.Suspected, d.RatioTenths = string(s.Suspected), int64(math.Round(10*s.Ratio()))
+	if !s.Room.IsZero() {
+		d.RoomUnix = s.Room.Unix()
+	}
+	return d
+}

@@ -1,0 +1,149 @@
+//go:build e2e
+
+package protection
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// sink is what a Trigger of the Broker hands events of one type to.
+type sink struct {
+	mu   sync.Mutex
+	seen []http.Header
+}
+
+// newSink listens on the address of the node, where pods reach it.
+func newSink(t *testing.T, n *namespace, eventType string) *sink {
+	t.Helper()
+	s := &sink{}
+	listener, err := net.Listen("tcp", net.JoinHostPort(nodeAddress(t), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.seen = append(s.seen, r.Header)
+		s.mu.Unlock()
+		w.WriteHeader(http.StatusOK)
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	trigger := n.name
+	n.cleanup(t, append(system, "delete", "trigger", trigger)...)
+	n.apply(t, fmt.Sprintf(`{apiVersion: eventing.knative.dev/v1, kind: Trigger, metadata: {namespace: %s, name: %s},
+ spec: {broker: default, filter: {attributes: {type: %s}}, subscriber: {uri: "http://%s/"}}}`, systemNamespace, trigger, eventType, listener.Addr()))
+	n.run(t, append(system, "wait", "--for=condition=Ready", "trigger/"+trigger, "--timeout=60s")...)
+	return s
+}
+
+// nodeAddress is that of the one node which is not simulated.
+func nodeAddress(t *testing.T) string {
+	t.Helper()
+	nodes, err := connect(t).kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type!=kwok"})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("no node: %v", err)
+	}
+	for _, a := range nodes.Items[0].Status.Addresses {
+		if a.Type == "InternalIP" {
+			return a.Address
+		}
+	}
+	t.Fatal("the node has no address")
+	return ""
+}
+
+// of returns the ids of the events whose source is the object.
+func (s *sink) of(source string) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.seen {
+		if h.Get("Ce-Source") == source {
+			ids = append(ids, h.Get("Ce-Id"))
+		}
+	}
+	return ids
+}
+
+func TestProgramsHearOfAStormOfRefusalsOnce(t *testing.T) {
+	n, c := newNamespace(t), connect(t)
+	s := newSink(t, n, "dev.breakwater.deletion.denied.v1")
+	n.guarded(t, webWith(4, "{}"), budgetOf("maxUnavailable: 0"))
+	source := "/apis/policy.kruise.io/v1alpha1/namespaces/" + n.name + "/podunavailablebudgets/web"
+	if got := storm(t, c, n.name, n.names(t), 4); got.refused != 4 {
+		t.Fatalf("%+v", got)
+	}
+	n.until(t, "an event tells of it", func() error {
+		if len(s.of(source)) == 0 {
+			return fmt.Errorf("none came")
+		}
+		return nil
+	})
+	for range 25 {
+		storm(t, c, n.name, n.names(t), 4)
+	}
+	uid := n.run(t, "get", "pub", "web", "-o", "jsonpath={.metadata.uid}")
+	slots := map[string]bool{}
+	for _, id := range s.of(source) {
+		if !strings.HasPrefix(id, uid+"/") || !strings.HasSuffix(id, "/denied") {
+			t.Errorf("an event has the id %s", id)
+		}
+		slots[id] = true
+	}
+	// Each replica of two tells once a minute, of each of at most two minutes.
+	if all := s.of(source); len(all) > 4 || len(slots) > 2 {
+		t.Errorf("104 refusals were the events %q", all)
+	}
+}
+
+func TestProgramsHearThatTheBreakerOpensAndCloses(t *testing.T) {
+	n := newNamespace(t)
+	opened := newSink(t, n, "dev.breakwater.deletionflow.opened.v1")
+	closed := newSink(t, newNamespace(t), "dev.breakwater.deletionflow.closed.v1")
+	c := newControl(t, n, "")
+	source := "/apis/policy.kruise.io/v1alpha1/poddeletionflowcontrols/" + c.name
+	n.until(t, "an event tells that it opened", func() error {
+		if len(opened.of(source)) != 1 {
+			return fmt.Errorf("%q came", opened.of(source))
+		}
+		return nil
+	})
+	c.limit(t, 5)
+	n.until(t, "an event tells that it closed", func() error {
+		if len(closed.of(source)) != 1 {
+			return fmt.Errorf("%q came", closed.of(source))
+		}
+		return nil
+	})
+}
+
+// Without a Broker events go nowhere, and nothing waits for them.
+func TestWithoutABrokerRefusalsAreAsEver(t *testing.T) {
+	n := newNamespace(t)
+	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 0"))
+	broker := func(ctx context.Context, name string) error {
+		r, err := n.Run(ctx, append(system, "patch", "configmap", "config-broker", "--type=merge", "-p", `{"data":{"name":"`+name+`"}}`)...)
+		if err != nil || r.Code != 0 {
+			return fmt.Errorf("%v %s", err, r)
+		}
+		return nil
+	}
+	t.Cleanup(func() {
+		if err := broker(context.Background(), "default"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := broker(t.Context(), "nowhere"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range n.names(t) {
+		n.refused(t, "is refused by PodUnavailableBudget web", "delete", "pod", name)
+	}
+}
