@@ -14,17 +14,17 @@ func TestDeliverTellsWhetherTheBrokerAccepted(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{}, to(b.URL))
 	s.run(t)
-	if err := s.Deliver(t.Context(), podEvent(t, "a")); err != nil {
+	if err := s.Deliver(t.Context(), wakeUp(t, "a")); err != nil {
 		t.Errorf("accepted: %v", err)
 	}
 
 	b.answer(http.StatusServiceUnavailable)
 	var status *StatusError
-	if err := s.Deliver(t.Context(), podEvent(t, "a")); !errors.As(err, &status) || status.Permanent() {
+	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &status) || status.Permanent() {
 		t.Errorf("503: %v", err)
 	}
 	b.answer(http.StatusForbidden)
-	if err := s.Deliver(t.Context(), podEvent(t, "a")); !errors.As(err, &status) || !status.Permanent() {
+	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &status) || !status.Permanent() {
 		t.Errorf("403: %v", err)
 	}
 
@@ -32,7 +32,7 @@ func TestDeliverTellsWhetherTheBrokerAccepted(t *testing.T) {
 	t.Cleanup(b.release)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.Deliver(ctx, podEvent(t, "a")); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.Deliver(ctx, wakeUp(t, "a")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer in time: %v", err)
 	}
 }
@@ -41,7 +41,7 @@ func TestDeliverWithoutABrokerFailsAtOnce(t *testing.T) {
 	s := newFixture(t, Options{}, func(context.Context) (Endpoint, error) { return Endpoint{}, errors.New("not there") })
 	s.run(t)
 	var none *NoBrokerError
-	if err := s.Deliver(t.Context(), podEvent(t, "a")); !errors.As(err, &none) {
+	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &none) {
 		t.Errorf("error %v", err)
 	}
 	if n := s.value(t, "breakwater.events.broker.known"); n != 0 {
@@ -60,7 +60,7 @@ func TestDeliverWaitsForTheFirstLookUp(t *testing.T) {
 	s.run(t)
 	<-asked
 	delivered := make(chan error)
-	go func() { delivered <- s.Deliver(t.Context(), podEvent(t, "a")) }()
+	go func() { delivered <- s.Deliver(t.Context(), wakeUp(t, "a")) }()
 	close(found)
 	if err := <-delivered; err != nil {
 		t.Error(err)
@@ -86,7 +86,7 @@ func TestABrokerWithTheCertificatesOfItsAddressIsTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t, Options{}, func(context.Context) (Endpoint, error) { return tc.endpoint, nil })
 			s.run(t)
-			if err := s.Deliver(t.Context(), podEvent(t, "a")); (err == nil) != tc.ok {
+			if err := s.Deliver(t.Context(), wakeUp(t, "a")); (err == nil) != tc.ok {
 				t.Errorf("error %v", err)
 			}
 		})

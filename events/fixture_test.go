@@ -110,6 +110,15 @@ func (f *fixture) eventually(t *testing.T, want int64, name string, labels ...at
 	}
 }
 
+// wakeUp is an event that is sent at once.
+func wakeUp(t *testing.T, name string) cloudevents.Event {
+	t.Helper()
+	d := examples()[1].(ChangePodReady)
+	d.Name, d.UID = name, types.UID(name)
+	return mustNew(t, d)
+}
+
+// podEvent is an event of which there are many, and which is sent at a pace.
 func podEvent(t *testing.T, pod string) cloudevents.Event {
 	t.Helper()
 	d := examples()[0].(PodFinished)

@@ -28,7 +28,7 @@ type metrics struct {
 	observer  metric.Registration
 }
 
-func newMetrics(provider metric.MeterProvider, q *queue, t *Target) (*metrics, error) {
+func newMetrics(provider metric.MeterProvider, length func() int, t *Target) (*metrics, error) {
 	meter := provider.Meter("github.com/breakwater-dev/breakwater/events")
 	m := &metrics{}
 	errs := make([]error, 6)
@@ -41,7 +41,7 @@ func newMetrics(provider metric.MeterProvider, q *queue, t *Target) (*metrics, e
 	m.duration, errs[3] = meter.Float64Histogram("breakwater.events.send.duration",
 		metric.WithDescription("How long the Broker took to answer one try."), metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30))
-	length, err := meter.Int64ObservableGauge("breakwater.events.queue.length",
+	waiting, err := meter.Int64ObservableGauge("breakwater.events.queue.length",
 		metric.WithDescription("Events that wait to be sent."), metric.WithUnit("{event}"))
 	errs[4] = err
 	known, err := meter.Int64ObservableGauge("breakwater.events.broker.known",
@@ -51,14 +51,14 @@ func newMetrics(provider metric.MeterProvider, q *queue, t *Target) (*metrics, e
 		return nil, fmt.Errorf("make the instruments of the event sender: %w", err)
 	}
 	m.observer, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(length, int64(q.length()))
+		o.ObserveInt64(waiting, int64(length()))
 		var is int64
 		if t.get().outlet != nil {
 			is = 1
 		}
 		o.ObserveInt64(known, is)
 		return nil
-	}, length, known)
+	}, waiting, known)
 	if err != nil {
 		return nil, fmt.Errorf("make the instruments of the event sender: %w", err)
 	}

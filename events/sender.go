@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
 )
@@ -27,6 +28,12 @@ type Options struct {
 	// SendTimeout is how long one try may take. It covers the cold start of a
 	// function and its work. Default 30s.
 	SendTimeout time.Duration
+	// PodsPerSecond bounds how many events of finished pods are sent a second,
+	// queued apart from all others (five times QueueLength of them). A
+	// roll-out finishes hundreds of pods in seconds, and nobody waits for these
+	// events: what delivering them costs is not taken from the roll-out, and no
+	// wake-up waits behind them. Default 10.
+	PodsPerSecond float64
 	// RetryTime is how long an event is tried again, from its first try; the
 	// pauses double from 200ms to 5s, with jitter. It is shorter than
 	// SendTimeout, so a try that timed out, and whose event has most likely
@@ -44,6 +51,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	set(&o.QueueLength, 1000)
 	set(&o.Workers, 16)
+	set(&o.PodsPerSecond, 10)
 	set(&o.SendTimeout, 30*time.Second)
 	set(&o.RetryTime, 15*time.Second)
 	set(&o.DrainTime, 5*time.Second)
@@ -68,8 +76,9 @@ func set[T comparable](to *T, value T) {
 type Sender struct {
 	options Options
 	target  *Target
-	queue   *queue
-	metrics *metrics
+	// queue has the events that somebody waits for, pods those of finished pods.
+	queue, pods *queue
+	metrics     *metrics
 	// full is set while the queue leaves events out, so that it is logged once.
 	full atomic.Bool
 }
@@ -77,12 +86,27 @@ type Sender struct {
 // NewSender returns a sender to the target. Nothing is sent before Run.
 func NewSender(target *Target, o Options) (*Sender, error) {
 	o = o.withDefaults()
-	q := newQueue(o.QueueLength)
-	m, err := newMetrics(o.MeterProvider, q, target)
+	q, pods := newQueue(o.QueueLength), newQueue(podsQueueFactor*o.QueueLength)
+	m, err := newMetrics(o.MeterProvider, func() int { return q.length() + pods.length() }, target)
 	if err != nil {
 		return nil, err
 	}
-	return &Sender{options: o, target: target, queue: q, metrics: m}, nil
+	return &Sender{options: o, target: target, queue: q, pods: pods, metrics: m}, nil
+}
+
+// podsQueueFactor is how much longer the queue of finished pods is: they come
+// faster than they are sent.
+const podsQueueFactor = 5
+
+// podsWorkers send the events of finished pods, at their pace.
+const podsWorkers = 2
+
+// queueOf returns the queue of a type.
+func (s *Sender) queueOf(eventType string) *queue {
+	if eventType == TypePodFinished {
+		return s.pods
+	}
+	return s.queue
 }
 
 // Send queues the event and returns at once. It may never arrive: a full queue
@@ -91,7 +115,7 @@ func NewSender(target *Target, o Options) (*Sender, error) {
 // An event of the same id and source that still waits is replaced. The span of
 // ctx goes with the event; its end does not.
 func (s *Sender) Send(ctx context.Context, e cloudevents.Event) {
-	switch s.queue.add(waiting{event: e, span: trace.SpanContextFromContext(ctx)}) {
+	switch s.queueOf(e.Type()).add(waiting{event: e, span: trace.SpanContextFromContext(ctx)}) {
 	case putAdded:
 		s.full.Store(false)
 	case putCoalesced:
@@ -100,7 +124,7 @@ func (s *Sender) Send(ctx context.Context, e cloudevents.Event) {
 		s.metrics.drop(ctx, e.Type(), droppedFull)
 		if !s.full.Swap(true) {
 			logging.FromContext(ctx).Warnw("The queue of events is full; new ones are left out",
-				"length", s.options.QueueLength)
+				"type", e.Type(), "length", s.queueOf(e.Type()).limit)
 		}
 	case putClosed:
 		s.metrics.drop(ctx, e.Type(), droppedShutdown)
@@ -131,12 +155,20 @@ func (s *Sender) Run(ctx context.Context) error {
 	})
 	for range s.options.Workers {
 		running.Go(func() error {
-			s.work(ctx, sending)
+			s.work(ctx, sending, s.queue, nil)
+			return nil
+		})
+	}
+	pace := rate.NewLimiter(rate.Limit(s.options.PodsPerSecond), 1)
+	for range podsWorkers {
+		running.Go(func() error {
+			s.work(ctx, sending, s.pods, pace)
 			return nil
 		})
 	}
 	<-ctx.Done()
 	s.queue.close()
+	s.pods.close()
 	timer := s.options.Clock.AfterFunc(s.options.DrainTime, stop)
 	defer timer.Stop()
 	return errors.Join(running.Wait(), s.metrics.observer.Unregister())
@@ -144,21 +176,24 @@ func (s *Sender) Run(ctx context.Context) error {
 
 // work sends one event after another. Where there is no Broker it waits for
 // one, as long as ctx lasts, before it takes an event from the queue: events
-// that wait are coalesced.
-func (s *Sender) work(ctx, sending context.Context) {
+// that wait are coalesced. A pace counts until ctx ends.
+func (s *Sender) work(ctx, sending context.Context, q *queue, pace *rate.Limiter) {
 	for {
-		k, ok := s.queue.next()
+		k, ok := q.next()
 		if !ok {
 			return
 		}
 		_, err := s.target.wait(ctx)
-		if w, ok := s.queue.take(k); ok {
+		if pace != nil {
+			_ = pace.Wait(ctx) // it fails when ctx ends: what is left goes at once
+		}
+		if w, ok := q.take(k); ok {
 			if err == nil {
 				err = s.sendOne(sending, w)
 			}
 			s.settle(sending, w, err)
 		}
-		s.queue.done(k)
+		q.done(k)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestAnEventArrivesInBinaryModeWithItsTrace(t *testing.T) {
 	span := trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
 	})
-	sent := podEvent(t, "a")
+	sent := wakeUp(t, "a")
 	s.Send(trace.ContextWithSpanContext(t.Context(), span), sent)
 
 	got := b.next(t)
@@ -40,10 +40,10 @@ func TestSendNeverBlocksAndAFullQueueLeavesOutTheNewest(t *testing.T) {
 	s := newFixture(t, Options{Workers: 1, QueueLength: 2}, to(b.URL))
 	s.run(t)
 	b.hold()
-	s.Send(t.Context(), podEvent(t, "first"))
+	s.Send(t.Context(), wakeUp(t, "first"))
 	b.began(t) // the only worker waits for the answer
 	for _, pod := range []string{"a", "b", "c", "d"} {
-		s.Send(t.Context(), podEvent(t, pod))
+		s.Send(t.Context(), wakeUp(t, pod))
 	}
 	if got := s.value(t, "breakwater.events.queue.length"); got != 2 {
 		t.Errorf("%d events wait, want 2", got)
@@ -57,19 +57,53 @@ func TestSendNeverBlocksAndAFullQueueLeavesOutTheNewest(t *testing.T) {
 	}
 }
 
+func TestNoWakeUpWaitsBehindFinishedPods(t *testing.T) {
+	b := newBroker(t)
+	s := newFixture(t, Options{Workers: 1, QueueLength: 2, PodsPerSecond: 1e-6}, to(b.URL))
+	s.run(t)
+	pods := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} // five times the length of the queue
+	for _, pod := range pods {
+		s.Send(t.Context(), podEvent(t, pod))
+	}
+	b.subjects(t, 1) // the pace lets the first through, and none of the others for days
+	s.Send(t.Context(), wakeUp(t, "ready"))
+	if got := b.subjects(t, 1)[0]; got != "ready" {
+		t.Errorf("%s arrived, want the wake-up", got)
+	}
+	if n := s.value(t, "breakwater.events.dropped"); n != 0 {
+		t.Errorf("%d were left out", n)
+	}
+}
+
+func TestFinishedPodsAreToldWithoutAPaceWhenTheSenderEnds(t *testing.T) {
+	b := newBroker(t)
+	s := newFixture(t, Options{PodsPerSecond: 1e-6}, to(b.URL))
+	stop := s.run(t)
+	for _, pod := range []string{"a", "b", "c"} {
+		s.Send(t.Context(), podEvent(t, pod))
+	}
+	got := b.subjects(t, 1)
+	stop()
+	got = append(got, b.subjects(t, 2)...)
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
+		t.Errorf("arrived (-want +got):\n%s", diff)
+	}
+}
+
 func TestEventsOfOneIDThatWaitBecomeTheNewestOne(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
 	b.hold()
-	s.Send(t.Context(), podEvent(t, "first"))
+	s.Send(t.Context(), wakeUp(t, "first"))
 	b.began(t)
 	for _, message := range []string{"old", "older", "newest"} {
 		d := release(VerbStarted)
 		d.Message = message
 		s.Send(t.Context(), mustNew(t, d))
 	}
-	s.Send(t.Context(), podEvent(t, "last"))
+	s.Send(t.Context(), wakeUp(t, "last"))
 	b.release()
 	if diff := cmp.Diff([]string{"first", "sleep", "last"}, b.subjects(t, 3)); diff != "" {
 		t.Fatalf("arrived (-want +got):\n%s", diff)
@@ -91,10 +125,10 @@ func TestAnIDThatIsBeingSentWaitsUntilThatIsOver(t *testing.T) {
 	s := newFixture(t, Options{Workers: 4}, to(b.URL))
 	s.run(t)
 	b.hold()
-	s.Send(t.Context(), podEvent(t, "a"))
+	s.Send(t.Context(), wakeUp(t, "a"))
 	b.began(t)
-	s.Send(t.Context(), podEvent(t, "a"))
-	s.Send(t.Context(), podEvent(t, "b"))
+	s.Send(t.Context(), wakeUp(t, "a"))
+	s.Send(t.Context(), wakeUp(t, "b"))
 	b.began(t)
 	if n := s.value(t, "breakwater.events.queue.length"); n != 1 {
 		t.Errorf("%d events wait, want the second of a", n)
@@ -112,7 +146,7 @@ func TestABrokerThatIsAwayForAMomentGetsTheEvent(t *testing.T) {
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
 	b.answer(http.StatusServiceUnavailable, http.StatusNotFound)
-	s.Send(t.Context(), podEvent(t, "a"))
+	s.Send(t.Context(), wakeUp(t, "a"))
 	b.subjects(t, 3)
 	s.eventually(t, 1, "breakwater.events.sent", attribute.String("result", "accepted"))
 	s.eventually(t, 2, "breakwater.events.sent", attribute.String("result", "failed"))
@@ -132,13 +166,13 @@ func TestAnEventThatCannotArriveIsGivenUpAndCounted(t *testing.T) {
 		event  cloudevents.Event
 		reason string
 	}{
-		"refused":         {refusing.URL, podEvent(t, "a"), "refused"},
-		"failing":         {failing.URL, podEvent(t, "a"), "failed"},
-		"slow":            {slow.URL, podEvent(t, "a"), "timeout"},
-		"closed":          {closed.URL, podEvent(t, "a"), "unreachable"},
-		"not a URL":       {"::", podEvent(t, "a"), "invalid"},
+		"refused":         {refusing.URL, wakeUp(t, "a"), "refused"},
+		"failing":         {failing.URL, wakeUp(t, "a"), "failed"},
+		"slow":            {slow.URL, wakeUp(t, "a"), "timeout"},
+		"closed":          {closed.URL, wakeUp(t, "a"), "unreachable"},
+		"not a URL":       {"::", wakeUp(t, "a"), "invalid"},
 		"not an event":    {failing.URL, cloudevents.NewEvent(), "invalid"},
-		"redirected away": {redirecting(t, failing.URL), podEvent(t, "a"), "refused"},
+		"redirected away": {redirecting(t, failing.URL), wakeUp(t, "a"), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t, Options{Workers: 1, RetryTime: time.Nanosecond, SendTimeout: 250 * time.Millisecond}, to(tc.url))
@@ -155,8 +189,8 @@ func TestAnAnswerThatIsForEverIsNotAskedForTwice(t *testing.T) {
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
 	b.answer(http.StatusBadRequest)
-	s.Send(t.Context(), podEvent(t, "a"))
-	s.Send(t.Context(), podEvent(t, "b"))
+	s.Send(t.Context(), wakeUp(t, "a"))
+	s.Send(t.Context(), wakeUp(t, "b"))
 	if diff := cmp.Diff([]string{"a", "b"}, b.subjects(t, 2)); diff != "" {
 		t.Errorf("arrived (-want +got):\n%s", diff)
 	}
@@ -167,16 +201,16 @@ func TestWhatIsQueuedWhenTheProcessEndsIsStillSent(t *testing.T) {
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	stop := s.run(t)
 	b.hold()
-	s.Send(t.Context(), podEvent(t, "a"))
+	s.Send(t.Context(), wakeUp(t, "a"))
 	b.began(t)
-	s.Send(t.Context(), podEvent(t, "b"))
+	s.Send(t.Context(), wakeUp(t, "b"))
 	stop()
 	b.release()
 	if diff := cmp.Diff([]string{"a", "b"}, b.subjects(t, 2)); diff != "" {
 		t.Errorf("arrived (-want +got):\n%s", diff)
 	}
 	s.ended(t)
-	s.Send(t.Context(), podEvent(t, "c"))
+	s.Send(t.Context(), wakeUp(t, "c"))
 	if n := s.value(t, "breakwater.events.dropped", attribute.String("reason", "shutdown")); n != 1 {
 		t.Errorf("%d events after the end were counted, want 1", n)
 	}
@@ -188,9 +222,9 @@ func TestABrokerThatDoesNotAnswerHoldsTheEndUpForDrainTimeOnly(t *testing.T) {
 	stop := s.run(t)
 	b.hold()
 	t.Cleanup(b.release)
-	s.Send(t.Context(), podEvent(t, "a"))
+	s.Send(t.Context(), wakeUp(t, "a"))
 	b.began(t)
-	s.Send(t.Context(), podEvent(t, "b"))
+	s.Send(t.Context(), wakeUp(t, "b"))
 	stop()
 	s.ended(t)
 	if n := s.value(t, "breakwater.events.dropped", attribute.String("reason", "shutdown")); n != 2 {
@@ -202,7 +236,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{}, to(b.URL))
 	s.run(t)
-	e := podEvent(t, "a")
+	e := wakeUp(t, "a")
 	e.SetType("made.up")
 	if err := s.Deliver(t.Context(), e); err != nil {
 		t.Fatal(err)

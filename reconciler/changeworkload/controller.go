@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
@@ -35,6 +36,10 @@ import (
 
 // meterName is where this package's metrics come from.
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/changeworkload"
+
+// gathering is how long changes of pods are gathered before their release is
+// looked at: a look reads all its pods, and hundreds of them change in a second.
+const gathering = 250 * time.Millisecond
 
 // NewController returns the controller of ChangeWorkloads.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
@@ -120,7 +125,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 			return
 		}
 		if of, release, known := revisions.Of(p); known {
-			impl.EnqueueKey(types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)})
+			impl.EnqueueKeyAfter(types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}, gathering)
 		}
 	}
 	watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
