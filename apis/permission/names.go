@@ -60,6 +60,8 @@ const (
 	ReasonBreakerFailed = "BreakerOpenFailed"
 	// ReasonBreakerClosed: the breaker was reset, or a try succeeded.
 	ReasonBreakerClosed = "BreakerClosed"
+	// ReasonUnreachable: the permission centre gives no answer.
+	ReasonUnreachable = "PermissionCentreUnreachable"
 	// ReasonTerminating: the pod is going, so nothing is granted to it.
 	ReasonTerminating = "PodTerminating"
 

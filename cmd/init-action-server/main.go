@@ -1,0 +1,108 @@
+// The init-action-server gets pods their permissions before their app
+// containers start. Package permission/authorizer says how.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/signals"
+
+	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/permission/authorizer"
+	"github.com/breakwater-dev/breakwater/permission/breaker"
+	"github.com/breakwater-dev/breakwater/permission/centreclient"
+)
+
+const (
+	name = "init-action-server"
+	// tokenFile is where the manifest mounts the token for the permission centre.
+	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
+	// qps is far above what is needed: a call that waits for a limit of ours is a
+	// pod that waits. The API server protects itself.
+	qps, burst = 1000, 2000
+	// stepTimeout bounds one request of a step.
+	stepTimeout = 10 * time.Second
+)
+
+func main() {
+	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func build(ctx context.Context, clients functions.Clients) (functions.Parts, error) {
+	kube, err := client(clients.Config)
+	if err != nil {
+		return functions.Parts{}, err
+	}
+	var share *authorizer.Share
+	watch, err := authorizer.NewWatch(ctx, kube, v1alpha1.SystemNamespace, func(n int) { share.Replicas(n) })
+	if err != nil {
+		return functions.Parts{}, err
+	}
+	share = authorizer.NewShare(watch.Settings.Get)
+	sender, follow, err := newSender(ctx, clients)
+	if err != nil {
+		return functions.Parts{}, err
+	}
+	if err := watch.Start(ctx); err != nil {
+		return functions.Parts{}, err
+	}
+	handler, err := authorizer.New(authorizer.Options{
+		Kube: kube, Pods: watch.Pods, Hub: watch.Hub, Settings: watch.Settings.Get,
+		Centre: centreclient.New(centreclient.Options{
+			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, Limit: share.Limiter,
+		}),
+		Breaker: breaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
+			func() breaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
+		Steps:  []authorizer.Step{authorizer.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
+		Clock:  clock.RealClock{},
+		Random: rand.Float64, Recorder: newRecorder(ctx, kube), Events: sender,
+		Meter: otel.Meter("github.com/breakwater-dev/breakwater/permission/authorizer"), Draining: ctx.Done(),
+	})
+	refresh := func(ctx context.Context) error {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				share.Refresh()
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	return functions.Parts{Handler: handler, Beside: []func(context.Context) error{follow, sender.Run, refresh}}, err
+}
+
+// client is one whose watches last, and that waits for no limit of its own.
+func client(config *rest.Config) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.Timeout = qps, burst, 0
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	return kube, nil
+}
+
+func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: name})
+}
