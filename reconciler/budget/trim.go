@@ -1,13 +1,12 @@
 package budget
 
 import (
-	"strings"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/breakwater-dev/breakwater/apis/policy/generate"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
@@ -43,20 +42,6 @@ func trimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// ours are the annotations by which people ask for generated budgets.
-func ours(all map[string]string) map[string]string {
-	var kept map[string]string
-	for key, value := range all {
-		if strings.HasPrefix(key, v1alpha1.GroupName+"/") {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = value
-		}
-	}
-	return kept
-}
-
 // trimOwner reduces a built-in workload to its owners, its replicas, and what
 // package reconciler/generate reads of the same cache.
 func trimOwner(obj any) (any, error) {
@@ -64,14 +49,14 @@ func trimOwner(obj any) (any, error) {
 	case *appsv1.Deployment:
 		trimmed := &appsv1.Deployment{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.DeploymentSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Strategy: o.Spec.Strategy}}
-		trimmed.Annotations = ours(o.Annotations)
+		trimmed.Annotations = generate.Annotations(o.Annotations)
 		return trimmed, nil
 	case *appsv1.ReplicaSet:
 		return &appsv1.ReplicaSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas}}, nil
 	case *appsv1.StatefulSet:
 		trimmed := &appsv1.StatefulSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, UpdateStrategy: o.Spec.UpdateStrategy}}
-		trimmed.Annotations = ours(o.Annotations)
+		trimmed.Annotations = generate.Annotations(o.Annotations)
 		return trimmed, nil
 	case *appsv1.DaemonSet:
 		return &appsv1.DaemonSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta),

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -15,6 +14,7 @@ import (
 	pdbinformer "knative.dev/pkg/client/injection/kube/informers/policy/v1/poddisruptionbudget"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection/clients/dynamicclient"
 	"knative.dev/pkg/kmeta"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
@@ -29,51 +29,41 @@ const queueName = "generate"
 
 // NewController returns the controller of generated budgets. The informers of
 // workloads are trimmed by package reconciler/budget.
-func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+	logger, kube := logging.FromContext(ctx), kubeclient.Get(ctx)
+	others := &foreign{
+		client: dynamicclient.Get(ctx), served: discovered(kube.Discovery()), logger: logger, watched: map[string]*watched{},
+	}
+	cluster := &defaults{recorder: recorder.New(ctx, kube), logger: logger}
 	r := &Reconciler{
-		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister()},
+		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister(), others},
 		namespaces: namespaceinformer.Get(ctx).Lister(),
 		budgets:    budgetinformer.Get(ctx).Lister(),
 		pdbs:       pdbinformer.Get(ctx).Lister(),
-		kube:       kubeclient.Get(ctx),
+		kube:       kube,
 		policies:   policyclient.Get(ctx),
-		recorder:   recorder.New(ctx, kubeclient.Get(ctx)),
+		recorder:   cluster.recorder,
+		defaults:   cluster.get,
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-		return r.all("", func(key types.NamespacedName) { enqueue(b, key) })
+		return r.workloads.all("", func(key types.NamespacedName) { enqueue(b, key) })
 	}
-	logger := logging.FromContext(ctx)
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
 	if err := watch(ctx, impl, r); err != nil {
 		logger.Panicw("wire the controller of generated budgets", "error", err)
 	}
+	others.changed = impl.EnqueueKey
+	cluster.changed = func() { _ = r.workloads.all("", impl.EnqueueKey) } // stores in memory have no error to give
+	cluster.follow(cmw)
+	go others.run(ctx)
 	return impl
 }
 
-// all tells of the workloads of a namespace, or of all with "".
-func (r *Reconciler) all(namespace string, tell func(types.NamespacedName)) error {
-	deployments, err := r.workloads.deployments.Deployments(namespace).List(labels.Everything())
-	if err != nil {
-		return fmt.Errorf("list Deployments: %w", err)
-	}
-	for _, d := range deployments {
-		tell(keyOf(deployment, d.Namespace, d.Name))
-	}
-	sets, err := r.workloads.statefulSets.StatefulSets(namespace).List(labels.Everything())
-	if err != nil {
-		return fmt.Errorf("list StatefulSets: %w", err)
-	}
-	for _, s := range sets {
-		tell(keyOf(statefulSet, s.Namespace, s.Name))
-	}
-	return nil
-}
-
 func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
-	of := func(kind string) func(any) {
+	of := func(k kind) func(any) {
 		return func(obj any) {
 			if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
-				impl.EnqueueKey(keyOf(kind, o.GetNamespace(), o.GetName()))
+				impl.EnqueueKey(keyOf(k, o.GetNamespace(), o.GetName()))
 			}
 		}
 	}
@@ -82,13 +72,17 @@ func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
 		if err != nil {
 			return
 		}
-		if ref := metav1.GetControllerOfNoCopy(o); ref != nil && (ref.Kind == deployment || ref.Kind == statefulSet) {
-			impl.EnqueueKey(keyOf(ref.Kind, o.GetNamespace(), ref.Name))
+		ref := metav1.GetControllerOfNoCopy(o)
+		if ref == nil {
+			return
+		}
+		if k, ok := kindOf(ref.APIVersion, ref.Kind); ok {
+			impl.EnqueueKey(keyOf(k, o.GetNamespace(), ref.Name))
 		}
 	}
 	within := func(obj any) {
 		if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
-			_ = r.all(o.GetName(), impl.EnqueueKey) // stores in memory have no error to give
+			_ = r.workloads.all(o.GetName(), impl.EnqueueKey) // stores in memory have no error to give
 		}
 	}
 	for _, w := range []struct {

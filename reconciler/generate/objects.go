@@ -44,7 +44,7 @@ func (w *workload) meta() meta {
 		Name: w.nameOf(), Namespace: w.GetNamespace(),
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "breakwater"},
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: w.kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
+			APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
 		}},
 	}
 }
@@ -89,7 +89,7 @@ func (r *Reconciler) pub(w *workload) target {
 	return targetOf(w, r.policies.PolicyV1alpha1().PodUnavailableBudgets(w.GetNamespace()), r.budgets.PodUnavailableBudgets(w.GetNamespace()).Get,
 		document{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
-			Spec: spec{TargetRef: &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: w.kind, Name: w.GetName()}},
+			Spec: spec{TargetRef: &v1alpha1.TargetRef{APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName()}},
 		},
 		func(b *v1alpha1.PodUnavailableBudget) spec {
 			return spec{TargetRef: b.Spec.TargetRef, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}

@@ -49,6 +49,8 @@ type Reconciler struct {
 	kube       kubernetes.Interface
 	policies   versioned.Interface
 	recorder   record.EventRecorder
+	// defaults is what counts where nobody says a value.
+	defaults func() generate.Limits
 }
 
 var (
@@ -58,18 +60,18 @@ var (
 
 // Reconcile brings what is generated for one workload up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
-	kind, namespace, name, err := parseKey(key)
+	k, namespace, name, err := parseKey(key)
 	if err != nil {
 		return controller.NewPermanentError(err)
 	}
-	if !r.IsLeaderFor(keyOf(kind, namespace, name)) {
+	if !r.IsLeaderFor(keyOf(k, namespace, name)) {
 		return controller.NewSkipKey(key)
 	}
-	w, err := r.workloads.get(kind, namespace, name)
+	w, err := r.workloads.get(k, namespace, name)
 	if apierrs.IsNotFound(err) || err == nil && w.GetDeletionTimestamp() != nil {
 		return nil // what is generated goes with it
 	} else if err != nil {
-		return fmt.Errorf("read %s %s: %w", kind, name, err)
+		return fmt.Errorf("read %s %s: %w", k.word, name, err)
 	}
 	ns, err := r.namespaces.Get(namespace)
 	if apierrs.IsNotFound(err) || err == nil && (ns.DeletionTimestamp != nil || changev1alpha1.NeverGuarded(namespace)) {
@@ -101,7 +103,7 @@ func (r *Reconciler) one(ctx context.Context, w *workload, ns *corev1.Namespace,
 	if t.err != nil {
 		return t.err
 	}
-	limits, err := generate.Decide(kind, w.GetAnnotations(), ns.Annotations, w.strategy)
+	limits, err := generate.Decide(kind, w.GetAnnotations(), ns.Annotations, w.strategy, r.defaults())
 	if err != nil {
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonInvalid, err.Error())
 		return nil // what there is stays until the annotation is mended
@@ -132,5 +134,5 @@ func (r *Reconciler) one(ctx context.Context, w *workload, ns *corev1.Namespace,
 }
 
 func reference(w *workload) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "apps/v1", Kind: w.kind, Namespace: w.GetNamespace(), Name: w.GetName(), UID: w.GetUID()}
+	return &corev1.ObjectReference{APIVersion: w.apiVersion, Kind: w.kind.kind, Namespace: w.GetNamespace(), Name: w.GetName(), UID: w.GetUID()}
 }

@@ -71,7 +71,8 @@ func deeds(t *testing.T, annotations map[string]string, namespace map[string]str
 	kube.PrependReactor("*", "*", note)
 	policies.PrependReactor("*", "*", note)
 	r := &Reconciler{
-		workloads:  workloads{appslisters.NewDeploymentLister(index["d"]), appslisters.NewStatefulSetLister(index["s"])},
+		workloads:  workloads{appslisters.NewDeploymentLister(index["d"]), appslisters.NewStatefulSetLister(index["s"]), &foreign{}},
+		defaults:   func() generate.Limits { return generate.Limits{MaxUnavailable: ptr.To(intstr.FromString("25%"))} },
 		namespaces: corelisters.NewNamespaceLister(index["ns"]), budgets: listers.NewPodUnavailableBudgetLister(index["pub"]),
 		pdbs: policylisters.NewPodDisruptionBudgetLister(index["pdb"]), kube: kube, policies: policies, recorder: recorder,
 	}

@@ -5,6 +5,7 @@ package generate
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -20,9 +21,6 @@ const (
 	minAvailable   = "-minAvailable"
 )
 
-// Default is what counts where neither annotations nor the strategy say a value.
-var Default = intstr.FromString("25%")
-
 // Limits is what a generated budget says; one of the two is set.
 type Limits struct {
 	MaxUnavailable, MinAvailable *intstr.IntOrString
@@ -33,9 +31,9 @@ var value = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 
 // Decide returns the limits of the budget of a kind (PUB or PDB), nil where none
 // is asked for. What the workload says goes before what its namespace says; then
-// comes the strategy's maxUnavailable, then Default. A value that is none is an
-// error: what there is stays.
-func Decide(kind string, workload, namespace map[string]string, strategy *intstr.IntOrString) (*Limits, error) {
+// comes the strategy's maxUnavailable, then what the cluster says. A value that is
+// none is an error: what there is stays.
+func Decide(kind string, workload, namespace map[string]string, strategy *intstr.IntOrString, cluster Limits) (*Limits, error) {
 	asked, ok := workload[kind]
 	if !ok {
 		asked = namespace[kind]
@@ -44,7 +42,7 @@ func Decide(kind string, workload, namespace map[string]string, strategy *intstr
 		return nil, nil
 	}
 	for _, from := range []map[string]string{workload, namespace} {
-		limits, err := said(kind, from)
+		limits, err := read(from, "annotation ", kind+maxUnavailable, kind+minAvailable)
 		if limits != nil || err != nil {
 			return limits, err
 		}
@@ -52,29 +50,44 @@ func Decide(kind string, workload, namespace map[string]string, strategy *intstr
 	if strategy != nil && *strategy != intstr.FromInt32(0) {
 		return &Limits{MaxUnavailable: strategy}, nil
 	}
-	return &Limits{MaxUnavailable: &Default}, nil
+	return &cluster, nil
 }
 
-// said reads the values of an object's annotations.
-func said(kind string, annotations map[string]string) (*Limits, error) {
-	most, hasMost := annotations[kind+maxUnavailable]
-	least, hasLeast := annotations[kind+minAvailable]
+// read reads the two values, of which there may be one; nil for none.
+func read(from map[string]string, what, mostKey, leastKey string) (*Limits, error) {
+	most, hasMost := from[mostKey]
+	least, hasLeast := from[leastKey]
 	if hasMost && hasLeast {
-		return nil, fmt.Errorf("annotations %s and %s exclude each other", kind+maxUnavailable, kind+minAvailable)
+		return nil, fmt.Errorf("%s%s and %s exclude each other", what, mostKey, leastKey)
 	}
 	if !hasMost && !hasLeast {
 		return nil, nil
 	}
-	key, text := kind+maxUnavailable, most
+	key, text := mostKey, most
 	if hasLeast {
-		key, text = kind+minAvailable, least
+		key, text = leastKey, least
 	}
 	if !value.MatchString(text) {
-		return nil, fmt.Errorf("annotation %s is %q: write a number from 0, or a per cent from 0%% to 100%%", key, text)
+		return nil, fmt.Errorf("%s%s is %q: write a number from 0, or a per cent from 0%% to 100%%", what, key, text)
 	}
 	parsed := intstr.Parse(text)
 	if hasLeast {
 		return &Limits{MinAvailable: &parsed}, nil
 	}
 	return &Limits{MaxUnavailable: &parsed}, nil
+}
+
+// Annotations returns those that mean something here; all others, of which some
+// hold a copy of the whole object, need not be cached.
+func Annotations(all map[string]string) map[string]string {
+	var kept map[string]string
+	for key, value := range all {
+		if strings.HasPrefix(key, PUB) || strings.HasPrefix(key, PDB) {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
 }

@@ -19,6 +19,7 @@ func TestGeneratedLimits(t *testing.T) {
 		name                string
 		workload, namespace annotations
 		strategy            string
+		cluster             *Limits
 		want                *Limits
 		fails               bool
 	}{
@@ -26,6 +27,10 @@ func TestGeneratedLimits(t *testing.T) {
 		{name: "asked for", workload: on, want: most("25%")},
 		{name: "asked for, the strategy says", workload: on, strategy: "2", want: most("2")},
 		{name: "asked for, the strategy lets none be down", workload: on, strategy: "0", want: most("25%")},
+		{name: "asked for, the cluster says", workload: on, cluster: least("80%"), want: least("80%")},
+		{name: "the strategy goes before the cluster", workload: on, strategy: "2", cluster: least("80%"), want: most("2")},
+		{name: "the strategy lets none be down, the cluster says", workload: on, strategy: "0", cluster: most("1"), want: most("1")},
+		{name: "a strategy of per cents", workload: on, strategy: "30%", want: most("30%")},
 		{name: "a number", workload: annotations{PUB: "true", PUB + "-maxUnavailable": "3"}, strategy: "2", want: most("3")},
 		{name: "zero is a number", workload: annotations{PUB: "true", PUB + "-maxUnavailable": "0"}, want: most("0")},
 		{name: "a per cent", workload: annotations{PUB: "true", PUB + "-minAvailable": "80%"}, want: least("80%")},
@@ -47,7 +52,11 @@ func TestGeneratedLimits(t *testing.T) {
 			if tc.strategy != "" {
 				strategy = ptr.To(intstr.Parse(tc.strategy))
 			}
-			got, err := Decide(PUB, tc.workload, tc.namespace, strategy)
+			cluster := tc.cluster
+			if cluster == nil {
+				cluster = most("25%")
+			}
+			got, err := Decide(PUB, tc.workload, tc.namespace, strategy, *cluster)
 			if (err != nil) != tc.fails {
 				t.Fatalf("error %v", err)
 			}

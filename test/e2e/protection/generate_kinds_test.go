@@ -1,0 +1,134 @@
+//go:build e2e
+
+package protection
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// kruiseCRD is the least definition of a kind of OpenKruise: all that is written
+// is kept, and nobody acts on it.
+func kruiseCRD(kind, plural, version string) string {
+	return fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[2]s.apps.kruise.io},
+ spec: {group: apps.kruise.io, scope: Namespaced, names: {kind: %[1]s, listKind: %[1]sList, plural: %[2]s, singular: kruise%[3]s},
+  versions: [{name: %[4]s, served: true, storage: true, subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}},
+   schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, kind, plural, strings.ToLower(kind), version)
+}
+
+// withKruise installs the kinds until the test ends.
+func withKruise(t *testing.T, n *namespace) {
+	t.Helper()
+	for _, crd := range []struct{ kind, plural, version string }{
+		{"CloneSet", "clonesets", "v1alpha1"}, {"StatefulSet", "statefulsets", "v1beta1"}, {"UnitedDeployment", "uniteddeployments", "v1alpha1"},
+	} {
+		name := crd.plural + ".apps.kruise.io"
+		if r := n.try(t, "get", "crd", name); r.Code == 0 {
+			t.Fatalf("%s is there already: this test would take it away", name)
+		}
+		n.cleanup(t, "delete", "crd", name, "--ignore-not-found", "--timeout=60s")
+		n.apply(t, kruiseCRD(crd.kind, crd.plural, crd.version))
+		n.run(t, "wait", "--for=condition=Established", "crd/"+name, "--timeout=30s")
+	}
+}
+
+// kruise is a workload of one of the kinds; spec stands beside replicas and selector.
+func kruise(version, kind, annotations, spec string) string {
+	return fmt.Sprintf(`{apiVersion: apps.kruise.io/%s, kind: %s, metadata: {name: web, annotations: {%s}},
+ spec: {replicas: 2, selector: {matchLabels: {app: web}}, %s}}`, version, kind, annotations, spec)
+}
+
+func (n *namespace) untilNamedSays(t *testing.T, kind, name, want string) {
+	t.Helper()
+	n.until(t, fmt.Sprintf("the generated %s %s says %q", kind, name, want), func() error {
+		got := n.run(t, "get", kind, name, "--ignore-not-found", "-o", "jsonpath={.spec.maxUnavailable}{.spec.minAvailable}")
+		if got != want {
+			return fmt.Errorf("it says %q", got)
+		}
+		return nil
+	})
+}
+
+func TestWorkloadsOfOpenKruiseHaveGeneratedBudgets(t *testing.T) {
+	n := newNamespace(t)
+	withKruise(t, n) // the controller runs since before
+	const on = `policy.kruise.io/generate-pub: "true"`
+	n.apply(t, kruise("v1alpha1", "CloneSet", on+`, policy.kruise.io/generate-pdb: "true", policy.kruise.io/generate-pdb-maxUnavailable: "50%"`, "updateStrategy: {maxUnavailable: 1}"))
+	n.untilNamedSays(t, "pub", "cloneset-web", "1")
+	n.untilNamedSays(t, "pdb", "cloneset-web", "50%")
+
+	// It follows, is restored, and goes with it.
+	n.run(t, "patch", "clonesets.apps.kruise.io", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"maxUnavailable":3}}}`)
+	n.untilNamedSays(t, "pub", "cloneset-web", "3")
+	n.run(t, "patch", "pub", "cloneset-web", "--type=merge", "-p", `{"spec":{"maxUnavailable":9}}`)
+	n.untilNamedSays(t, "pub", "cloneset-web", "3")
+	n.run(t, "annotate", "clonesets.apps.kruise.io", "web", "policy.kruise.io/generate-pub-minAvailable=2")
+	n.untilNamedSays(t, "pub", "cloneset-web", "2")
+
+	// And it guards the pods that the CloneSet owns.
+	uid := n.run(t, "get", "clonesets.apps.kruise.io", "web", "-o", "jsonpath={.metadata.uid}")
+	for _, pod := range []string{"web-a", "web-b"} {
+		n.apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: web}, ownerReferences:
+ [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web, uid: %s, controller: true}]}, spec: %s}`, pod, uid, simulated))
+	}
+	n.run(t, "wait", "--for=condition=Ready", "pod/web-a", "pod/web-b", "--timeout=60s")
+	n.run(t, "wait", "--for=condition=Guarding", "pub/cloneset-web", "--timeout=60s")
+	n.refused(t, "is refused by PodUnavailableBudget cloneset-web", "delete", "pod", "web-a")
+
+	n.apply(t, kruise("v1beta1", "StatefulSet", on, `updateStrategy: {rollingUpdate: {maxUnavailable: "30%"}}`))
+	n.apply(t, kruise("v1alpha1", "UnitedDeployment", on, `template: {deploymentTemplate: {spec: {strategy: {rollingUpdate: {maxUnavailable: 3}}}}}`))
+	n.untilNamedSays(t, "pub", "advancedstatefulset-web", "30%")
+	n.untilNamedSays(t, "pub", "uniteddeployment-web", "3")
+
+	for _, resource := range []string{"clonesets", "statefulsets", "uniteddeployments"} {
+		n.run(t, "delete", resource+".apps.kruise.io", "web", "--timeout=60s")
+	}
+	for _, name := range []string{"cloneset-web", "advancedstatefulset-web", "uniteddeployment-web"} {
+		n.untilNamedSays(t, "pub", name, "")
+	}
+	n.untilNamedSays(t, "pdb", "cloneset-web", "")
+}
+
+func TestAStatefulSetHasGeneratedBudgets(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web, annotations: {policy.kruise.io/generate-pub: "true",
+  policy.kruise.io/generate-pub-maxUnavailable: "1", policy.kruise.io/generate-pdb: "true", policy.kruise.io/generate-pdb-minAvailable: "1"}},
+ spec: {replicas: 2, serviceName: web, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: `+simulated+`}}}`)
+	n.untilNamedSays(t, "pub", "statefulset-web", "1")
+	n.untilNamedSays(t, "pdb", "statefulset-web", "1")
+	n.run(t, "delete", "statefulset", "web", "--timeout=60s")
+	n.untilNamedSays(t, "pub", "statefulset-web", "")
+	n.untilNamedSays(t, "pdb", "statefulset-web", "")
+}
+
+func TestTheClustersDefaultCountsWhereNobodySaysAValue(t *testing.T) {
+	n := newNamespace(t)
+	set := func(data string) []string {
+		return append(append([]string{}, system...), "patch", "configmap", "config-protection-generate", "--type=merge", "-p", `{"data":`+data+`}`)
+	}
+	n.cleanup(t, set(`{"max-unavailable":"25%","min-available":null}`)...)
+	n.apply(t, webWith(4, "{type: Recreate}"))
+	n.run(t, "annotate", "deployment", "web", "policy.kruise.io/generate-pub=true", "policy.kruise.io/generate-pdb=true")
+	n.untilSays(t, "pub", "25%")
+	n.untilSays(t, "pdb", "25%")
+	for value, words := range map[string]string{
+		`{"max-unavailable":"few"}`:   "write a number from 0",
+		`{"max-unavailable":"101%"}`:  "write a number from 0",
+		`{"min-available":"1"}`:       "exclude each other",
+		`{"maxUnavailable":"1"}`:      "there is no other key",
+		`{"max-unavailable":"-1"}`:    "write a number from 0",
+		`{"max-unavailable":"1 pod"}`: "write a number from 0",
+	} {
+		if r := n.try(t, set(value)...); r.Code == 0 || !strings.Contains(r.Stderr, words) {
+			t.Errorf("%s is not refused with %q: %s", value, words, r)
+		}
+	}
+	n.run(t, set(`{"max-unavailable":"10%"}`)...)
+	n.untilSays(t, "pub", "10%")
+	n.untilSays(t, "pdb", "10%")
+	n.run(t, set(`{"max-unavailable":null,"min-available":"3"}`)...)
+	n.untilSays(t, "pub", "3")
+	n.untilSays(t, "pdb", "3")
+}
