@@ -68,13 +68,39 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 	return chain, nil
 }
 
+// Annotation returns the value that the nearest controller above an object with
+// these references has under a key; false when none has one. A kind that cannot
+// be read has none, and ends the search.
+func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {
+	for range deepest {
+		ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
+		if ref == nil {
+			return "", false, nil
+		}
+		gv, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err != nil {
+			return "", false, fmt.Errorf("owner %s: %w", ref.Name, err)
+		}
+		owner, err := f.owner(ctx, namespace, gv, *ref, false)
+		if err != nil {
+			return "", false, fmt.Errorf("read owner %s %s: %w", ref.Kind, ref.Name, err)
+		}
+		if value, ok := owner.annotations[key]; ok {
+			return value, true, nil
+		}
+		refs = owner.refs
+	}
+	return "", false, nil
+}
+
 // known is what there is to know of an owner.
 type known struct {
 	// gone: it is not there any more, or is about to go.
 	gone bool
 	refs []metav1.OwnerReference
 	// uid is that of the object that was read.
-	uid string
+	uid         string
+	annotations map[string]string
 }
 
 func (f *Finder) owner(ctx context.Context, namespace string, gv schema.GroupVersion, ref metav1.OwnerReference, live bool) (known, error) {
@@ -119,5 +145,5 @@ func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource,
 	case o.UID != ref.UID: // another of the same name
 		return known{gone: true, uid: string(ref.UID)}, nil
 	}
-	return known{gone: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID)}, nil
+	return known{gone: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil
 }

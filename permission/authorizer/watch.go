@@ -29,7 +29,7 @@ type Watch struct {
 	ConfigMaps corelisters.ConfigMapLister
 	Hub        *Hub
 	Settings   *settings.Store
-	factories []informers.SharedInformerFactory
+	factories  []informers.SharedInformerFactory
 }
 
 // NewWatch returns a Watch of the cluster; namespace is that of the system, and

@@ -1,0 +1,155 @@
+package permission
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"go.opentelemetry.io/otel"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
+	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+	"knative.dev/pkg/webhook"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
+	"github.com/breakwater-dev/breakwater/admission/owners"
+	"github.com/breakwater-dev/breakwater/admission/process"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+)
+
+// The names of what the manifests make, in SystemNamespace.
+const (
+	// ServiceName is the Service that the configurations point to.
+	ServiceName = "permission-webhook"
+	// SecretName is the Secret with the certificate.
+	SecretName = "permission-webhook-certs"
+	// Configuration is the name of both configurations. RBAC names it too.
+	Configuration = "breakwater-permission"
+	// imageVariable names the image of the init-action-client.
+	imageVariable = "INIT_ACTION_CLIENT_IMAGE"
+	// tokenFile is where the manifest mounts the token for the permission centre.
+	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
+)
+
+const (
+	meterName = "github.com/breakwater-dev/breakwater/admission/permission"
+	// queueName is part of the name of the Lease, which RBAC names.
+	queueName = "bookkeeper"
+)
+
+// keys are what the bookkeeper looks after.
+var keys = []types.NamespacedName{bookkeeper.MutatingKey(Configuration), bookkeeper.ValidatingKey(Configuration)}
+
+// NewController returns the constructor for sharedmain. The context must have
+// webhook.Options. It panics on what no retry can mend.
+func NewController(ready *process.Readiness) injection.ControllerConstructor {
+	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		must := func(err error) {
+			if err != nil {
+				logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
+			}
+		}
+		handlers, err := newHandlers(ctx, cmw)
+		must(err)
+		mux, err := admission.NewMux(otel.Meter(meterName), func(webhook string) (admission.Handler, bool) {
+			handler, ok := handlers[webhook]
+			return handler, ok
+		})
+		must(err)
+		books := newBookkeeper(ctx)
+		ready.Watch(books.Secrets, books.Secret)
+		impl := controller.NewContext(ctx, process.Server{Reconciler: books, Mux: mux, Ending: ctx.Done()}, controller.ControllerOptions{
+			WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
+		})
+		must(follow(ctx, impl))
+		return impl
+	}
+}
+
+func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admission.Handler, error) {
+	image := os.Getenv(imageVariable)
+	if image == "" {
+		return nil, fmt.Errorf("%s: say which image the init container has", imageVariable)
+	}
+	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("create a client of metadata: %w", err)
+	}
+	store := settings.NewStore()
+	Follow(ctx, cmw, store)
+	catalogue := NewCatalogue(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile}))
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
+	return map[string]admission.Handler{
+		PodWebhook: Pods{
+			Wants:     Wants{Owners: owners.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister()},
+			Catalogue: catalogue, Settings: store.Get, Image: image,
+		},
+		SetWebhook: Workloads{Catalogue: catalogue},
+	}, nil
+}
+
+// Follow has the store follow ConfigMap config-permission, which need not exist.
+func Follow(ctx context.Context, cmw configmap.Watcher, store *settings.Store) {
+	changed := func(cm *corev1.ConfigMap) { store.Update(ctx, cm) }
+	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
+		var none corev1.ConfigMap
+		none.Namespace, none.Name = v1alpha1.SystemNamespace, permission.ConfigName
+		w.WatchWithDefault(none, changed)
+		return
+	}
+	cmw.Watch(permission.ConfigName, changed)
+}
+
+func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
+	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
+	return &bookkeeper.Reconciler{
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
+			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+				for _, key := range keys {
+					enqueue(b, key)
+				}
+				return nil
+			},
+		},
+		Service: options.ServiceName, Secret: options.SecretName, Static: Configuration,
+		Client:     kube.AdmissionregistrationV1(),
+		Mutating:   mutatinginformer.Get(ctx).Lister(),
+		Validating: validatinginformer.Get(ctx).Lister(),
+		Secrets:    secretinformer.Get(ctx).Lister(),
+	}
+}
+
+func follow(ctx context.Context, impl *controller.Impl) error {
+	all := controller.HandleAll(func(any) {
+		for _, key := range keys {
+			impl.EnqueueKey(key)
+		}
+	})
+	for informer, filter := range map[cache.SharedIndexInformer]func(any) bool{
+		secretinformer.Get(ctx).Informer():     controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName),
+		mutatinginformer.Get(ctx).Informer():   controller.FilterWithName(Configuration),
+		validatinginformer.Get(ctx).Informer(): controller.FilterWithName(Configuration),
+	} {
+		if _, err := informer.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: filter, Handler: all}); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package permission
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+)
+
+const (
+	// tokenLifetime is the kubelet's shortest but for 10 min; it is renewed at 80 %.
+	tokenLifetime = int64(3600)
+	// user is who the container runs as: nobody in particular.
+	user = int64(65532)
+)
+
+// Injection is what a pod gets.
+type Injection struct {
+	Sets []string
+	// Image is that of the init-action-client.
+	Image string
+	// Server is the URL of the init-action-server.
+	Server   string
+	Deadline time.Duration
+}
+
+// operation is one of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Patch returns what a pod lacks: the init container, first in order; the volume
+// with the token; the label; the annotation with the sets. All else stays as it
+// is, also what our types do not know. It returns nothing for a pod that has all
+// of it.
+func (i Injection) Patch(p *corev1.Pod) []operation {
+	var ops []operation
+	ops = append(ops, i.container(p)...)
+	ops = append(ops, i.volume(p)...)
+	ops = append(ops, key("/metadata/labels", p.Labels, permission.Label, permission.LabelRequired)...)
+	return append(ops, key("/metadata/annotations", p.Annotations, permission.SetAnnotation, strings.Join(i.Sets, ","))...)
+}
+
+func (i Injection) container(p *corev1.Pod) []operation {
+	want := i.build(p.Spec.RestartPolicy)
+	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == initaction.Container })
+	switch {
+	case at == 0 && equality.Semantic.DeepEqual(p.Spec.InitContainers[0], want):
+		return nil
+	case at == 0:
+		return []operation{{"replace", "/spec/initContainers/0", want}}
+	case at > 0:
+		return []operation{{Op: "remove", Path: "/spec/initContainers/" + itoa(at)}, {"add", "/spec/initContainers/0", want}}
+	case len(p.Spec.InitContainers) == 0:
+		return []operation{{"add", "/spec/initContainers", []corev1.Container{want}}}
+	}
+	return []operation{{"add", "/spec/initContainers/0", want}}
+}
+
+// build returns the container. All that the API server would fill in stands
+// here: what comes back is then what was sent.
+func (i Injection) build(policy corev1.RestartPolicy) corev1.Container {
+	if policy == "" {
+		policy = corev1.RestartPolicyAlways
+	}
+	// Limits are the requests, so that a pod of QoS Guaranteed stays one; what app
+	// containers need is more, so nothing is added to what the pod needs.
+	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+	return corev1.Container{
+		Name: initaction.Container, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Env: []corev1.EnvVar{
+			{Name: initaction.EnvServer, Value: i.Server},
+			{Name: initaction.EnvSets, Value: strings.Join(i.Sets, ",")},
+			{Name: initaction.EnvTokenFile, Value: permission.TokenMountPath + "/token"},
+			{Name: initaction.EnvDeadline, Value: i.Deadline.String()},
+			{Name: initaction.EnvRestartPolicy, Value: string(policy)},
+		},
+		Resources:                corev1.ResourceRequirements{Requests: small, Limits: small.DeepCopy()},
+		VolumeMounts:             []corev1.VolumeMount{{Name: permission.TokenVolume, MountPath: permission.TokenMountPath, ReadOnly: true}},
+		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		SecurityContext: &corev1.SecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(user), RunAsGroup: ptr.To(user),
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Privileged: ptr.To(false),
+			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+}
+
+// volume has a token that is worth nothing elsewhere: its audience is the
+// server, and it ends with the pod.
+func (Injection) volume(p *corev1.Pod) []operation {
+	want := corev1.Volume{Name: permission.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
+		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+			Audience: initaction.Audience, ExpirationSeconds: ptr.To(tokenLifetime), Path: "token",
+		}}},
+	}}}
+	at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == permission.TokenVolume })
+	switch {
+	case at >= 0 && equality.Semantic.DeepEqual(p.Spec.Volumes[at], want):
+		return nil
+	case at >= 0:
+		return []operation{{"replace", "/spec/volumes/" + itoa(at), want}}
+	case len(p.Spec.Volumes) == 0:
+		return []operation{{"add", "/spec/volumes", []corev1.Volume{want}}}
+	}
+	return []operation{{"add", "/spec/volumes/-", want}}
+}

@@ -1,0 +1,125 @@
+package permission
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+)
+
+var whole = Injection{Sets: []string{"web", "audit"}, Image: "client:1", Server: "http://server", Deadline: 10 * time.Minute}
+
+func pod(change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+// patched applies a patch as the API server does.
+func patched(t *testing.T, p *corev1.Pod, ops any) *corev1.Pod {
+	t.Helper()
+	raw, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, ok := ops.([]byte)
+	if !ok {
+		if patch, err = json.Marshal(ops); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = decoded.Apply(raw); err != nil {
+		t.Fatalf("apply %s: %v", patch, err)
+	}
+	out := &corev1.Pod{}
+	if err := json.Unmarshal(raw, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	for name, change := range map[string]func(*corev1.Pod){
+		"a plain pod":                      nil,
+		"a pod without labels":             func(p *corev1.Pod) { p.Labels = nil },
+		"a pod with annotations":           func(p *corev1.Pod) { p.Annotations = map[string]string{permission.SetAnnotation: "web, audit"} },
+		"a pod with init containers":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}} },
+		"a pod with a sidecar":             func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
+		"a pod with volumes":               func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
+		"a pod that another came first of": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, whole.build("Always")} },
+		"a pod with a forged container": func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: initaction.Container, Image: "true", Command: []string{"true"}}}
+		},
+		"a pod with a forged volume": func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: permission.TokenVolume}} },
+		"a pod with a forged label":  func(p *corev1.Pod) { p.Labels[permission.Label] = "no" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pod(change)
+			got := patched(t, p, whole.Patch(p))
+			if diff := cmp.Diff(whole.build("Always"), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
+				t.Error(diff)
+			}
+			var users []string
+			for _, c := range p.Spec.InitContainers {
+				if c.Name != initaction.Container {
+					users = append(users, c.Name)
+				}
+			}
+			var kept []string
+			for _, c := range got.Spec.InitContainers[1:] {
+				kept = append(kept, c.Name)
+			}
+			if diff := cmp.Diff(users, kept); diff != "" {
+				t.Errorf("init containers of the user: %s", diff)
+			}
+			if got.Labels[permission.Label] != permission.LabelRequired || got.Annotations[permission.SetAnnotation] != "web,audit" {
+				t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
+			}
+			if again := whole.Patch(got); len(again) > 0 {
+				t.Errorf("a second time: %+v", again)
+			}
+			if sets := permission.Sets(got); cmp.Diff(whole.Sets, sets) != "" {
+				t.Errorf("the server reads %v", sets)
+			}
+		})
+	}
+}
+
+func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
+
+func TestTheContainerIsRestrictedAndHasResources(t *testing.T) {
+	c := whole.build(corev1.RestartPolicyNever)
+	s := c.SecurityContext
+	if !*s.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("%+v", s)
+	}
+	if c.Resources.Requests.Cpu().Cmp(*c.Resources.Limits.Cpu()) != 0 || c.Resources.Limits.Memory().IsZero() {
+		t.Errorf("a Guaranteed pod would not stay one: %+v", c.Resources)
+	}
+	env := map[string]string{}
+	for _, e := range c.Env {
+		env[e.Name] = e.Value
+	}
+	config, err := initaction.Read(func(key string) string { return env[key] })
+	if err != nil || !config.Never || config.Deadline != 10*time.Minute || config.TokenFile != "/var/run/secrets/stke.io/init-action/token" {
+		t.Errorf("the client reads %+v, %v", config, err)
+	}
+}

@@ -1,0 +1,105 @@
+package permission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+)
+
+// PodWebhook is asked about new pods.
+const PodWebhook = "mpodpermission.kb.io"
+
+// Decisions, as metric labels.
+const (
+	// DecisionInjected: the pod got what it lacked.
+	DecisionInjected = "Injected"
+	// DecisionComplete: the pod has all already.
+	DecisionComplete = "AlreadyInjected"
+	// DecisionNotAsked: nothing asks for permissions.
+	DecisionNotAsked = "NoPermissionSet"
+	// DecisionInvalid: what asks cannot be understood.
+	DecisionInvalid = "Invalid"
+	// DecisionHostNetwork: the pod's address would be its node's.
+	DecisionHostNetwork = "HostNetwork"
+	// DecisionUnknownSet: there is no such set.
+	DecisionUnknownSet = "UnknownSet"
+	// DecisionUnchecked: the centre could not be asked.
+	DecisionUnchecked = "Unchecked"
+)
+
+// Pods gives new pods what they need to wait for their permissions.
+type Pods struct {
+	Wants     Wants
+	Catalogue Catalogue
+	Settings  func() settings.Settings
+	// Image is that of the init-action-client.
+	Image string
+}
+
+var _ admission.Handler = Pods{}
+
+// Admit implements admission.Handler.
+func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	ctx, cancel := admission.WithDeadline(ctx)
+	defer cancel()
+	p := &corev1.Pod{}
+	if err := json.Unmarshal(req.Object.Raw, p); err != nil {
+		return admission.Fail(fmt.Errorf("decode the pod: %w", err))
+	}
+	value, source, err := h.Wants.Value(ctx, req.Namespace, p)
+	if err != nil {
+		return admission.Fail(err)
+	}
+	sets, err := permission.ParseSets(value)
+	if err != nil {
+		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+			fmt.Sprintf("annotation %s of the %s: %v", permission.SetAnnotation, source, err))
+	}
+	if len(sets) == 0 {
+		return admission.Allow(DecisionNotAsked)
+	}
+	if p.Spec.HostNetwork {
+		if refusal := h.Catalogue.hostNetwork(ctx, sets); refusal != "" {
+			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, refusal)
+		}
+	}
+	s := h.Settings()
+	ops := Injection{Sets: sets, Image: h.Image, Server: s.ServerURL, Deadline: s.ClientDeadline}.Patch(p)
+	if len(ops) == 0 {
+		return admission.Allow(DecisionComplete)
+	}
+	patch, err := json.Marshal(ops)
+	if err != nil {
+		return admission.Fail(fmt.Errorf("encode the patch: %w", err))
+	}
+	return admission.AllowWith(DecisionInjected, patch)
+}
+
+// hostNetwork says why a pod with the network of its node may not have the sets.
+func (c Catalogue) hostNetwork(ctx context.Context, sets []string) string {
+	f := c.Look(ctx, sets)
+	const why = "the pod uses hostNetwork, so its address is its node's: what is granted to it is granted to every pod of the node. "
+	switch {
+	case f.Err != nil:
+		return why + "Whether that is meant cannot be looked up now: " + f.Err.Error()
+	case len(f.Unknown) > 0:
+		return "there is no permission set " + strings.Join(f.Unknown, ", ")
+	case len(f.PodScoped) > 0:
+		return why + "Permission set " + strings.Join(f.PodScoped, ", ") + " is not for nodes"
+	}
+	return ""
+}
+
+func deny(decision string, code int32, reason metav1.StatusReason, message string) admission.Answer {
+	return admission.Deny(decision, metav1.Status{Code: code, Reason: reason, Message: message})
+}

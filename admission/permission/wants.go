@@ -1,0 +1,56 @@
+package permission
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/permission"
+)
+
+// Owners finds an annotation above an object.
+type Owners interface {
+	Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error)
+}
+
+// Wants finds out which sets pods need.
+type Wants struct {
+	Owners     Owners
+	Namespaces corelisters.NamespaceLister
+}
+
+// Source says where the annotation stands that counts.
+type Source string
+
+// The sources, the nearest first.
+const (
+	FromPod       Source = "pod"
+	FromOwner     Source = "workload"
+	FromNamespace Source = "namespace"
+	FromNobody    Source = ""
+)
+
+// Value returns the annotation that counts for a pod, and where it stands.
+func (w Wants) Value(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
+	if value, ok := p.Annotations[permission.SetAnnotation]; ok {
+		return value, FromPod, nil
+	}
+	value, ok, err := w.Owners.Annotation(ctx, namespace, p.OwnerReferences, permission.SetAnnotation)
+	if err != nil {
+		return "", FromNobody, fmt.Errorf("find out which permission sets the pod needs: %w", err)
+	}
+	if ok {
+		return value, FromOwner, nil
+	}
+	n, err := w.Namespaces.Get(namespace)
+	if err != nil {
+		return "", FromNobody, fmt.Errorf("find out which permission sets the pod needs: %w", err)
+	}
+	if value, ok := n.Annotations[permission.SetAnnotation]; ok {
+		return value, FromNamespace, nil
+	}
+	return "", FromNobody, nil
+}

@@ -1,0 +1,101 @@
+package permission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/permission"
+)
+
+// SetWebhook is asked about workloads and namespaces that name sets.
+const SetWebhook = "vpermissionset.kb.io"
+
+// Workloads refuses sets that do not exist, where they are written down.
+type Workloads struct{ Catalogue Catalogue }
+
+var _ admission.Handler = Workloads{}
+
+// workload is what is read of any kind of workload, and of a namespace.
+type workload struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Template template `json:"template"`
+		// JobTemplate is a CronJob's.
+		JobTemplate struct {
+			Spec struct {
+				Template template `json:"template"`
+			} `json:"spec"`
+		} `json:"jobTemplate"`
+	} `json:"spec"`
+}
+
+type template struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		HostNetwork bool `json:"hostNetwork"`
+	} `json:"spec"`
+}
+
+// Admit implements admission.Handler.
+func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	ctx, cancel := admission.WithDeadline(ctx)
+	defer cancel()
+	var w workload
+	if err := json.Unmarshal(req.Object.Raw, &w); err != nil {
+		return admission.Fail(fmt.Errorf("decode: %w", err))
+	}
+	all, err := w.sets()
+	if err != nil {
+		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+			fmt.Sprintf("annotation %s: %v", permission.SetAnnotation, err))
+	}
+	if len(all) == 0 {
+		return admission.Allow(DecisionNotAsked)
+	}
+	f := h.Catalogue.Look(ctx, all)
+	if len(f.Unknown) > 0 {
+		return deny(DecisionUnknownSet, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+			fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre: register it there first, or mend the name",
+				permission.SetAnnotation, strings.Join(f.Unknown, ", ")))
+	}
+	if w.hostNetwork() {
+		if refusal := h.Catalogue.hostNetwork(ctx, all); refusal != "" && f.Err == nil {
+			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, refusal)
+		}
+	}
+	if f.Err != nil {
+		answer := admission.Allow(DecisionUnchecked)
+		answer.Response.Warnings = []string{fmt.Sprintf("whether permission sets %s exist could not be checked: %v", strings.Join(all, ", "), f.Err)}
+		return answer
+	}
+	return admission.Allow(admission.DecisionAdmitted)
+}
+
+// sets are all that are named, wherever they stand.
+func (w workload) sets() ([]string, error) {
+	var all []string
+	for _, m := range []metav1.ObjectMeta{w.Metadata, w.Spec.Template.Metadata, w.Spec.JobTemplate.Spec.Template.Metadata} {
+		sets, err := permission.ParseSets(m.Annotations[permission.SetAnnotation])
+		if err != nil {
+			return nil, err
+		}
+		for _, set := range sets {
+			if !slices.Contains(all, set) {
+				all = append(all, set)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (w workload) hostNetwork() bool {
+	return w.Spec.Template.Spec.HostNetwork || w.Spec.JobTemplate.Spec.Template.Spec.HostNetwork
+}
