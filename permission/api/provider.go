@@ -31,6 +31,8 @@ type Provider struct {
 	CanRevoke bool `json:"canRevoke"`
 	// NodeScoped: it grants to the node's addresses, not to the pod's.
 	NodeScoped bool `json:"nodeScoped"`
+	// Owners are those whose permissions may use it; everybody's may when it is empty.
+	Owners []string `json:"owners,omitempty"`
 	// Retry bounds the calls of one attempt.
 	Retry Retry      `json:"retry"`
 	HTTP  *HTTPCalls `json:"http,omitempty"`
@@ -126,9 +128,10 @@ type AuditEntry struct {
 	ID   int64  `json:"id"`
 	Time string `json:"time"`
 	Who  string `json:"who"`
-	// Verb is create, update, delete, apply, revoke, reset or reconcile.
+	// Verb is create, update or delete. What was done to applications, and by
+	// whom, is in their history.
 	Verb string `json:"verb"`
-	// Kind is provider, permission, permissionset, application or cluster.
+	// Kind is provider, permission or permissionset.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Before and After are the object as JSON, for registered objects.

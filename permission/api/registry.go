@@ -27,9 +27,20 @@ type Permission struct {
 type PermissionSet struct {
 	Meta
 	Permissions []string `json:"permissions"`
+	// Pods are those that may ask for the set; any may when it is empty. One
+	// that may not is answered 403 with Field "set".
+	Pods []PodPattern `json:"pods,omitempty"`
 	// NodeScoped is true when every provider of the set grants to nodes, so
 	// that pods with hostNetwork may ask for it. Derived; read only.
 	NodeScoped bool `json:"nodeScoped"`
+}
+
+// PodPattern matches pods. An empty field matches any, * stands for any
+// characters.
+type PodPattern struct {
+	Cluster        string `json:"cluster,omitempty"`
+	Namespace      string `json:"namespace,omitempty"`
+	ServiceAccount string `json:"serviceAccount,omitempty"`
 }
 
 // Paths: GET (list, with limit, continue and search), POST on

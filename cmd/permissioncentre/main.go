@@ -1,0 +1,36 @@
+// The permission centre keeps what may be granted to pods, has it granted by
+// providers, and takes it back. README.md beside this file lists what it needs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/breakwater-dev/breakwater/permission/centre"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "permissioncentre:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	config, err := centre.ReadConfig()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: config.LogLevel}))
+	c, err := centre.New(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	return c.Run(ctx)
+}

@@ -1,0 +1,65 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// OIDCConfig is an issuer of tokens: a company's, or another cluster's.
+type OIDCConfig struct {
+	Issuer string `json:"issuer"`
+	// ClientID is the audience that tokens must have.
+	ClientID string `json:"clientID"`
+	// UsernameClaim is sub unless told, GroupsClaim groups.
+	UsernameClaim string `json:"usernameClaim,omitempty"`
+	GroupsClaim   string `json:"groupsClaim,omitempty"`
+	// Prefix goes before names and groups, so that two issuers' users differ.
+	Prefix string `json:"prefix,omitempty"`
+}
+
+// OIDC believes tokens that an issuer signed.
+type OIDC struct {
+	config   OIDCConfig
+	verifier *oidc.IDTokenVerifier
+}
+
+// NewOIDC reads the issuer's keys' address; the keys are fetched when needed.
+func NewOIDC(ctx context.Context, c OIDCConfig) (*OIDC, error) {
+	provider, err := oidc.NewProvider(ctx, c.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("OIDC issuer %s: %w", c.Issuer, err)
+	}
+	if c.UsernameClaim == "" {
+		c.UsernameClaim = "sub"
+	}
+	if c.GroupsClaim == "" {
+		c.GroupsClaim = "groups"
+	}
+	return &OIDC{config: c, verifier: provider.Verifier(&oidc.Config{ClientID: c.ClientID})}, nil
+}
+
+// Authenticate verifies signature, issuer, audience and expiry.
+func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, error) {
+	verified, err := o.verifier.Verify(ctx, token)
+	if err != nil {
+		return User{}, false, nil //nolint:nilerr // another authenticator may know it
+	}
+	var claims map[string]any
+	if err := verified.Claims(&claims); err != nil {
+		return User{}, false, nil //nolint:nilerr // it is no token of ours
+	}
+	name, ok := claims[o.config.UsernameClaim].(string)
+	if !ok || name == "" {
+		return User{}, false, nil
+	}
+	user := User{Name: o.config.Prefix + name}
+	groups, _ := claims[o.config.GroupsClaim].([]any)
+	for _, g := range groups {
+		if g, ok := g.(string); ok {
+			user.Groups = append(user.Groups, o.config.Prefix+g)
+		}
+	}
+	return user, true, nil
+}

@@ -1,0 +1,203 @@
+package centre
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/permission/centre/access"
+	"github.com/breakwater-dev/breakwater/permission/centre/pace"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/queue"
+	"github.com/breakwater-dev/breakwater/permission/centre/registry"
+	api "github.com/breakwater-dev/breakwater/permission/centre/rest"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/permission/centre/work"
+)
+
+// Centre is a replica.
+type Centre struct {
+	config   Config
+	log      *slog.Logger
+	store    *store.Store
+	queue    *queue.Queue
+	engine   *work.Engine
+	hub      *work.Hub
+	metrics  *metrics
+	server   *api.Server
+	stopping chan struct{}
+}
+
+// New opens the store and puts a replica together.
+func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) {
+	egress, err := provider.NewEgress(config.ProviderHosts, config.ProviderNetworks, []string{config.APIServer})
+	if err != nil {
+		return nil, fmt.Errorf("PROVIDER_HOSTS, PROVIDER_NETWORKS: %w", err)
+	}
+	roles, authenticators, err := authentication(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, config.Store)
+	if err != nil {
+		return nil, err
+	}
+	c := &Centre{config: config, log: log, store: s, hub: &work.Hub{}, metrics: newMetrics(s), stopping: make(chan struct{})}
+	now := clock.RealClock{}
+	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
+	c.engine = &work.Engine{Store: s, Pacer: pace.New(s, now), Breaker: &work.Breakers{}, Callers: &provider.Cache{Factory: factory},
+		Clock: now, Random: rand.Float64, Watchers: c.hub, Metrics: c.metrics, Log: log, Patience: config.Patience, Stopping: c.stopping}
+	if c.queue, err = queue.New(s, c.engine, config.Workers, now.Now, quiet(log)); err != nil {
+		s.Close()
+		return nil, err
+	}
+	c.engine.Queue = c.queue
+	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, CanRevoke: c.engine.RetryLeaks, Serve: c.queue.Serve}
+	c.server = &api.Server{Store: s, Registry: reg, Engine: c.engine, Hub: c.hub, Authenticators: authenticators, Roles: roles,
+		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping}
+	return c, nil
+}
+
+// quiet keeps the queue's own news out of the log; what goes wrong stays in.
+func quiet(log *slog.Logger) *slog.Logger {
+	return slog.New(levelled{log.Handler()})
+}
+
+type levelled struct{ slog.Handler }
+
+// Enabled is for warnings and above.
+func (l levelled) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && l.Handler.Enabled(ctx, level)
+}
+
+func authentication(ctx context.Context, config Config) (access.Roles, []access.Authenticator, error) {
+	file, err := access.ReadConfig(config.AccessFile)
+	if err != nil {
+		return file.Roles, nil, err
+	}
+	var all []access.Authenticator
+	if config.TokensFile != "" {
+		static, err := access.NewStatic(config.TokensFile)
+		if err != nil {
+			return file.Roles, nil, err
+		}
+		all = append(all, static)
+	}
+	for _, o := range file.OIDC {
+		issuer, err := access.NewOIDC(ctx, o)
+		if err != nil {
+			return file.Roles, nil, err
+		}
+		all = append(all, issuer)
+	}
+	if file.TokenReview != nil {
+		cluster, err := rest.InClusterConfig()
+		if err != nil {
+			return file.Roles, nil, fmt.Errorf("access: tokenReview: %w", err)
+		}
+		client, err := kubernetes.NewForConfig(cluster)
+		if err != nil {
+			return file.Roles, nil, fmt.Errorf("access: tokenReview: %w", err)
+		}
+		all = append(all, access.NewKubernetes(client, file.TokenReview.Audience, clock.RealClock{}))
+	}
+	if len(all) == 0 {
+		return file.Roles, nil, fmt.Errorf("access: nobody could be authenticated: set TOKENS_FILE, or tokenReview or oidc in %s", config.AccessFile)
+	}
+	return file.Roles, all, nil
+}
+
+// Run serves until ctx ends, and then lets what is under way end.
+func (c *Centre) Run(ctx context.Context) error {
+	defer c.store.Close()
+	listener, err := net.Listen("tcp", c.config.Listen)
+	if err != nil {
+		return fmt.Errorf("LISTEN: %w", err)
+	}
+	admin, err := net.Listen("tcp", c.config.AdminListen)
+	if err != nil {
+		return fmt.Errorf("ADMIN_LISTEN: %w", err)
+	}
+	if err := c.serveProviders(ctx); err != nil {
+		return err
+	}
+	c.log.Info("the permission centre serves", "address", listener.Addr().String(), "admin", admin.Addr().String(), "shared", c.store.Shared())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.queue.Run(ctx, c.config.Drain) })
+	g.Go(func() error { return c.serve(ctx, listener, c.server.Handler(), c.config.TLSCertFile != "") })
+	g.Go(func() error { return c.serve(ctx, admin, c.admin(), false) })
+	g.Go(func() error { return c.engine.RunRecovery(ctx) })
+	g.Go(func() error { return c.every(ctx, 2*time.Second, c.serveProviders) })
+	g.Go(func() error { return c.every(ctx, time.Hour, c.prune) })
+	if c.store.Shared() {
+		g.Go(func() error { return c.engine.Follow(ctx, c.hub) })
+	}
+	g.Go(func() error {
+		<-ctx.Done()
+		close(c.stopping)
+		return nil
+	})
+	return g.Wait()
+}
+
+// serveProviders has the jobs of all providers done, those included that
+// another replica registered.
+func (c *Centre) serveProviders(ctx context.Context) error {
+	page := store.Page{Limit: 500}
+	for {
+		providers, err := c.store.View(ctx).Objects(store.KindProvider, page)
+		if err != nil {
+			return fmt.Errorf("list providers: %w", err)
+		}
+		for _, p := range providers {
+			page.After = p.Name
+			if err := c.queue.Serve(p.Name); err != nil {
+				return fmt.Errorf("serve provider %s: %w", p.Name, err)
+			}
+		}
+		if len(providers) < page.Limit {
+			return nil
+		}
+	}
+}
+
+func (c *Centre) prune(ctx context.Context) error {
+	return c.store.Write(ctx, func(tx store.Tx) error { return tx.Prune(time.Now().Add(-c.config.Keep)) })
+}
+
+// every does something again and again; what goes wrong goes to the log.
+func (c *Centre) every(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				c.log.Error("housekeeping", "error", err)
+			}
+		}
+	}
+}
+
+// admin has the probes and metrics.
+func (c *Centre) admin() http.Handler {
+	return adminHandler(c.metrics.registry, func(ctx context.Context) error {
+		select {
+		case <-c.stopping:
+			return fmt.Errorf("stopping")
+		default:
+			return c.store.Ping(ctx)
+		}
+	})
+}

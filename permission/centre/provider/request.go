@@ -1,0 +1,162 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+// httpCall is a compiled api.HTTPCall.
+type httpCall struct {
+	method   string
+	path     *template
+	headers  map[string]*template
+	body     body
+	granted  *expression
+	pending  *expression
+	denied   *expression
+	message  *expression
+	keep     map[string]*expression
+	endpoint *url.URL
+}
+
+// compileCall compiles a call; errors name the field.
+func compileCall(endpoint *url.URL, c api.HTTPCall) (*httpCall, error) {
+	call := &httpCall{method: c.Method, endpoint: endpoint, headers: map[string]*template{}, keep: map[string]*expression{}}
+	if call.method == "" {
+		call.method = http.MethodPost
+	}
+	if !strings.Contains(" GET POST PUT PATCH DELETE ", " "+call.method+" ") {
+		return nil, fmt.Errorf("method: %q is none of GET, POST, PUT, PATCH, DELETE", c.Method)
+	}
+	if c.Path != "" && !strings.HasPrefix(c.Path, "/") && !strings.HasPrefix(c.Path, "?") {
+		return nil, fmt.Errorf("path: %q must begin with / or ?", c.Path)
+	}
+	var err error
+	if call.path, err = parseTemplate(requestEnv, c.Path); err != nil {
+		return nil, fmt.Errorf("path: %w", err)
+	}
+	for name, text := range c.Headers {
+		if strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Host") {
+			return nil, fmt.Errorf("headers.%s: set by the centre; use credentialsRef", name)
+		}
+		if call.headers[name], err = parseTemplate(requestEnv, text); err != nil {
+			return nil, fmt.Errorf("headers.%s: %w", name, err)
+		}
+	}
+	if c.Body != nil {
+		if call.body, err = parseBody(requestEnv, c.Body); err != nil {
+			return nil, fmt.Errorf("body: %w", err)
+		}
+	}
+	for _, e := range []struct {
+		to   **expression
+		name string
+		text string
+		kind *cel.Type
+	}{
+		{&call.granted, "granted", c.Granted, cel.BoolType}, {&call.pending, "pending", c.Pending, cel.BoolType},
+		{&call.denied, "denied", c.Denied, cel.BoolType}, {&call.message, "message", c.Message, cel.StringType},
+	} {
+		if e.text == "" {
+			continue
+		}
+		if *e.to, err = compile(answerEnv, e.text, e.kind); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	for name, text := range c.Keep {
+		if call.keep[name], err = compile(answerEnv, text); err != nil {
+			return nil, fmt.Errorf("keep.%s: %w", name, err)
+		}
+	}
+	return call, nil
+}
+
+// request fills the call in.
+func (c *httpCall) request(ctx context.Context, call Call) (*http.Request, error) {
+	vars := variables(call)
+	path, err := c.path.text(ctx, vars, escape)
+	if err != nil {
+		return nil, err
+	}
+	target := strings.TrimSuffix(c.endpoint.String(), "/") + path
+	var content io.Reader
+	if c.body != nil {
+		value, err := c.body(ctx, vars)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, c.method, target, content)
+	if err != nil {
+		return nil, err
+	}
+	// A path cannot lead to another host.
+	if r.URL.Host != c.endpoint.Host || r.URL.User != nil {
+		return nil, fmt.Errorf("the path leads away from the endpoint")
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Idempotency-Key", call.Key)
+	if content != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for name, t := range c.headers {
+		value, err := t.text(ctx, vars, func(s string) string { return s })
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set(name, strings.Map(func(r rune) rune {
+			if r < ' ' {
+				return ' '
+			}
+			return r
+		}, value))
+	}
+	return r, nil
+}
+
+// escape makes a value one segment of a path, or one value of a query.
+func escape(s string) string {
+	if s == "." || s == ".." {
+		// Some servers walk up for these even when they are escaped.
+		return "_"
+	}
+	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+}
+
+// variables are what a request's expressions are over.
+func variables(call Call) map[string]any {
+	ip := ""
+	if len(call.IPs) > 0 {
+		ip = call.IPs[0]
+	}
+	kept, parameters := call.Kept, call.Parameters
+	if kept == nil {
+		kept = map[string]any{}
+	}
+	if parameters == nil {
+		parameters = map[string]string{}
+	}
+	return map[string]any{
+		"ip": ip, "ips": call.IPs, "parameters": parameters, "key": call.Key, "kept": kept,
+		"pod": map[string]string{
+			"cluster": call.Pod.Cluster, "namespace": call.Pod.Namespace, "name": call.Pod.Pod, "uid": call.Pod.PodUID,
+			"node": call.Pod.Node, "serviceAccount": call.Pod.ServiceAccount,
+		},
+	}
+}

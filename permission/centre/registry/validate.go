@@ -1,0 +1,156 @@
+// Package registry is what the platform registers: providers, permissions and
+// sets of them. It checks them, keeps what refers to what, and records who
+// changed what.
+package registry
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+)
+
+// Invalid names the field that is wrong and what would be right.
+type Invalid struct{ Field, Message string }
+
+func (i Invalid) Error() string { return i.Field + ": " + i.Message }
+
+// Limits of what is registered.
+const (
+	maxDescription = 1000
+	maxParameters  = 50
+	maxParameter   = 4096
+	maxMembers     = 50
+)
+
+// checkMeta checks what all have.
+func checkMeta(m api.Meta) error {
+	if problems := validation.IsDNS1123Subdomain(m.Name); len(problems) > 0 {
+		return Invalid{"name", fmt.Sprintf("%q: %s", m.Name, strings.Join(problems, "; "))}
+	}
+	if m.Owner == "" || len(m.Owner) > maxDescription || strings.TrimSpace(m.Owner) != m.Owner {
+		return Invalid{"owner", "needed: the group or user who answers for it, without blanks around it"}
+	}
+	if len(m.Description) > maxDescription {
+		return Invalid{"description", fmt.Sprintf("%d bytes; at most %d", len(m.Description), maxDescription)}
+	}
+	return nil
+}
+
+// defaultProvider fills in what was not told.
+func defaultProvider(p *api.Provider) {
+	set := func(v *float64, to float64) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	setInt := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&p.RateLimit.PerSecond, 10)
+	setInt(&p.RateLimit.Burst, 1)
+	setInt(&p.TimeoutSeconds, 10)
+	setInt(&p.Retry.MaxCalls, 5)
+	set(&p.Retry.BackoffSeconds, 2)
+	set(&p.Retry.PollSeconds, 2)
+	set(&p.Retry.PollTimeoutSeconds, 600)
+	if p.Type == api.ProviderMySQL && p.MySQL != nil && len(p.MySQL.Privileges) == 0 {
+		p.MySQL.Privileges = []string{"SELECT", "INSERT", "UPDATE", "DELETE"}
+	}
+}
+
+// checkProvider checks a provider with its defaults.
+func checkProvider(p api.Provider, f provider.Factory) error {
+	if err := checkMeta(p.Meta); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		field       string
+		value       float64
+		least, most float64
+	}{
+		{"rateLimit.perSecond", p.RateLimit.PerSecond, 0.001, 10000},
+		{"rateLimit.burst", float64(p.RateLimit.Burst), 1, 10000},
+		{"timeoutSeconds", float64(p.TimeoutSeconds), 1, 30},
+		{"retry.maxCalls", float64(p.Retry.MaxCalls), 1, 20},
+		{"retry.backoffSeconds", p.Retry.BackoffSeconds, 0.01, 600},
+		{"retry.pollSeconds", p.Retry.PollSeconds, 0.05, 600},
+		{"retry.pollTimeoutSeconds", p.Retry.PollTimeoutSeconds, 1, 86400},
+	} {
+		if c.value < c.least || c.value > c.most || math.IsNaN(c.value) {
+			return Invalid{c.field, fmt.Sprintf("%v; must be from %v to %v", c.value, c.least, c.most)}
+		}
+	}
+	if p.CredentialsRef != "" {
+		if err := f.Credentials.CheckName(p.CredentialsRef); err != nil {
+			return Invalid{"credentialsRef", err.Error()}
+		}
+	}
+	if p.Type == api.ProviderMySQL && p.HTTP != nil {
+		return Invalid{"http", "not for a provider of type mysql"}
+	}
+	if p.Type != api.ProviderMySQL && p.MySQL != nil {
+		return Invalid{"mysql", "only for a provider of type mysql"}
+	}
+	if _, err := f.New(p); err != nil {
+		field, message, _ := strings.Cut(err.Error(), ": ")
+		return Invalid{field, message}
+	}
+	return nil
+}
+
+// checkPermission checks a permission of a provider.
+func checkPermission(p api.Permission, of api.Provider, f provider.Factory) error {
+	if err := checkMeta(p.Meta); err != nil {
+		return err
+	}
+	if len(p.Parameters) > maxParameters {
+		return Invalid{"parameters", fmt.Sprintf("%d of them; at most %d", len(p.Parameters), maxParameters)}
+	}
+	for name, value := range p.Parameters {
+		if name == "" || len(name) > 253 || len(value) > maxParameter {
+			return Invalid{"parameters." + name, fmt.Sprintf("a name has 1 to 253 bytes and a value at most %d", maxParameter)}
+		}
+	}
+	if len(of.Owners) > 0 && !slices.Contains(of.Owners, p.Owner) {
+		return Invalid{"provider", fmt.Sprintf("%s takes permissions of %s only", of.Name, strings.Join(of.Owners, ", "))}
+	}
+	if err := f.Check(of, p.Parameters); err != nil {
+		field, message, _ := strings.Cut(err.Error(), ": ")
+		return Invalid{"parameters." + field, message}
+	}
+	return nil
+}
+
+// checkSet checks a set without its members.
+func checkSet(s api.PermissionSet) error {
+	if err := checkMeta(s.Meta); err != nil {
+		return err
+	}
+	if len(s.Permissions) == 0 || len(s.Permissions) > maxMembers {
+		return Invalid{"permissions", fmt.Sprintf("%d of them; a set has 1 to %d", len(s.Permissions), maxMembers)}
+	}
+	for i, p := range s.Pods {
+		for field, pattern := range map[string]string{"cluster": p.Cluster, "namespace": p.Namespace, "serviceAccount": p.ServiceAccount} {
+			if _, err := path.Match(pattern, ""); err != nil {
+				return Invalid{fmt.Sprintf("pods[%d].%s", i, field), fmt.Sprintf("%q is no pattern", pattern)}
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for i, name := range s.Permissions {
+		if seen[name] {
+			return Invalid{fmt.Sprintf("permissions[%d]", i), name + " is in the set already; name it once"}
+		}
+		seen[name] = true
+	}
+	return nil
+}

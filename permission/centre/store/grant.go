@@ -1,0 +1,196 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+// Grant is a row of grants: one permission of one application, and the work on it.
+type Grant struct {
+	Application string
+	Ordinal     int
+	Permission  string
+	Provider    string
+	Owner       string
+	// Parameters are those of the permission when this attempt began.
+	Parameters      map[string]string
+	State           api.State
+	Reason, Message string
+	// Calls are those of this attempt, or of the revocation.
+	Calls int
+	// Failures are those of the calls that failed.
+	Failures int
+	// Since is when State began, Began when the attempt or revocation did.
+	Since, Began time.Time
+	NextTry      time.Time
+	// Step counts the jobs made for this grant; Job is the last one's number.
+	Step, Job int64
+	// Due is when there is something to do; zero when there is not.
+	Due time.Time
+	// Lease names the step that acts until LeaseUntil; empty when none does.
+	Lease      string
+	LeaseUntil time.Time
+	// CallKey is the idempotency key; Keys counts those that are used up.
+	CallKey string
+	Keys    int
+	// Touched: the provider may have granted it.
+	Touched bool
+	// Pending: the provider took the request and decides later. Kept is what
+	// its answers gave to keep.
+	Pending bool
+	Kept    map[string]any
+}
+
+const grantColumns = `application, ordinal, permission, provider, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
+	step, job, due, lease, lease_until, call_key, keys, touched, pending, kept`
+
+// Grants of an application, in the set's order.
+func (v View) Grants(application string) ([]Grant, error) {
+	return v.grants("SELECT "+grantColumns+" FROM grants WHERE application = ? ORDER BY ordinal", application)
+}
+
+// Stuck lists grants whose worker must have died: its lease is over, or it was
+// due before and its job is neither waiting nor acting.
+func (v View) Stuck(now, dueBefore time.Time, limit int) ([]Grant, error) {
+	return v.grants(`SELECT `+grantColumns+` FROM grants WHERE (lease_until > 0 AND lease_until < ?)
+		OR (due > 0 AND due < ? AND lease_until = 0 AND NOT EXISTS (
+			SELECT 1 FROM river_job WHERE river_job.id = grants.job AND river_job.state IN ('available', 'scheduled', 'retryable', 'pending')))
+		ORDER BY due LIMIT ?`, micros(now), micros(dueBefore), limit)
+}
+
+// LeakedOf lists grants of a provider that are Leaked and that nobody tries.
+func (v View) LeakedOf(provider string, limit int) ([]Grant, error) {
+	return v.grants("SELECT "+grantColumns+" FROM grants WHERE provider = ? AND state = ? AND due = 0 LIMIT ?", provider, api.Leaked, limit)
+}
+
+// CountGrants counts grants of a provider, or of a permission, in the given states.
+func (v View) CountGrants(provider, permission string, states ...api.State) (int, error) {
+	column, value := "provider", provider
+	if permission != "" {
+		column, value = "permission", permission
+	}
+	in, args := list(states)
+	return v.count("SELECT COUNT(*) FROM grants WHERE "+column+" = ? AND state IN "+in, append([]any{value}, args...)...)
+}
+
+// LeakedAt lists grants that other pods left behind at an address.
+func (v View) LeakedAt(cluster, ip, notPodUID string, limit int) ([]api.LeakedGrant, error) {
+	var leaked []api.LeakedGrant
+	err := v.each(func(rows *sql.Rows) error {
+		l := api.LeakedGrant{IP: ip}
+		var since int64
+		err := rows.Scan(&l.Application, &l.Namespace, &l.Pod, &l.Permission, &l.Owner, &since)
+		l.Since = fromMicros(since)
+		leaked = append(leaked, l)
+		return err
+	}, `SELECT a.id, a.namespace, a.pod, g.permission, g.owner, g.since FROM grant_ips i
+		JOIN applications a ON a.id = i.application JOIN grants g ON g.application = a.id AND g.ordinal = i.ordinal
+		WHERE i.ip = ? AND a.cluster = ? AND a.pod_uid <> ? AND g.state = ? ORDER BY g.since DESC LIMIT ?`,
+		ip, cluster, notPodUID, api.Leaked, limit)
+	return leaked, err
+}
+
+// LeakedByProvider counts what is Leaked now.
+func (v View) LeakedByProvider() (map[string]int, error) {
+	counts := map[string]int{}
+	err := v.each(func(rows *sql.Rows) error {
+		var provider string
+		var n int
+		err := rows.Scan(&provider, &n)
+		counts[provider] = n
+		return err
+	}, "SELECT provider, COUNT(*) FROM grants WHERE state = ? GROUP BY provider", api.Leaked)
+	return counts, err
+}
+
+// Others says what other pods have of the same permission at the same
+// addresses.
+type Others struct {
+	// Going: one is being taken back. Held: one lives, or may.
+	Going, Held bool
+}
+
+// OthersAt looks for the same permission at the same addresses in other pods.
+// Until the transaction ends nobody else looks.
+func (t Tx) OthersAt(g Grant, podUID string, ips []string) (Others, error) {
+	var o Others
+	in, args := list(ips)
+	if t.dialect.numbered {
+		if _, err := t.exec("SELECT pg_advisory_xact_lock(hashtext(?))", g.Provider+"/"+g.Permission); err != nil {
+			return o, err
+		}
+	}
+	err := t.each(func(rows *sql.Rows) error {
+		var state api.State
+		var going, touched, leased int
+		err := rows.Scan(&state, &going, &touched, &leased)
+		o.Going = o.Going || state == api.Revoking || leased == 1 && going == 1
+		o.Held = o.Held || going == 0 && touched == 1
+		return err
+	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END FROM grant_ips i
+		JOIN grants g ON g.application = i.application AND g.ordinal = i.ordinal
+		JOIN applications a ON a.id = g.application
+		WHERE i.ip IN `+in+` AND g.permission = ? AND g.provider = ? AND a.pod_uid <> ?`,
+		append(args, g.Permission, g.Provider, podUID)...)
+	return o, err
+}
+
+// PutGrantIPs says what addresses a grant is for.
+func (t Tx) PutGrantIPs(g Grant, ips []string) error {
+	for _, ip := range ips {
+		if _, err := t.exec("INSERT INTO grant_ips (application, ordinal, ip) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", g.Application, g.Ordinal, ip); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PutGrant writes a grant, new or not.
+func (t Tx) PutGrant(g Grant) error {
+	parameters, err := json.Marshal(g.Parameters)
+	if err != nil {
+		return err
+	}
+	kept, err := json.Marshal(g.Kept)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO grants (`+grantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (application, ordinal) DO UPDATE SET permission = excluded.permission, provider = excluded.provider, owner = excluded.owner,
+		parameters = excluded.parameters, state = excluded.state, reason = excluded.reason, message = excluded.message, calls = excluded.calls, failures = excluded.failures,
+		since = excluded.since, began = excluded.began, next_try = excluded.next_try, step = excluded.step, job = excluded.job, due = excluded.due,
+		lease = excluded.lease, lease_until = excluded.lease_until, call_key = excluded.call_key, keys = excluded.keys,
+		touched = excluded.touched, pending = excluded.pending, kept = excluded.kept`,
+		g.Application, g.Ordinal, g.Permission, g.Provider, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
+		micros(g.Since), micros(g.Began), micros(g.NextTry), g.Step, g.Job, micros(g.Due), g.Lease, micros(g.LeaseUntil),
+		g.CallKey, g.Keys, flag(g.Touched), flag(g.Pending), string(kept))
+	return err
+}
+
+func (v View) grants(statement string, args ...any) ([]Grant, error) {
+	var grants []Grant
+	err := v.each(func(rows *sql.Rows) error {
+		var g Grant
+		var parameters, kept string
+		var since, began, nextTry, due, leaseUntil int64
+		var touched, pending int
+		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
+			&since, &began, &nextTry, &g.Step, &g.Job, &due, &g.Lease, &leaseUntil, &g.CallKey, &g.Keys, &touched, &pending, &kept); err != nil {
+			return err
+		}
+		g.Since, g.Began, g.NextTry, g.Due, g.LeaseUntil = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due), fromMicros(leaseUntil)
+		g.Touched, g.Pending = touched != 0, pending != 0
+		if err := json.Unmarshal([]byte(parameters), &g.Parameters); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(kept), &g.Kept); err != nil {
+			return err
+		}
+		grants = append(grants, g)
+		return nil
+	}, statement, args...)
+	return grants, err
+}

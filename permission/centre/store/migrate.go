@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrationLock is PostgreSQL's advisory lock for replicas that start at once.
+const migrationLock = 0x62726b7774720001
+
+// migrate brings the centre's tables and the queue's to this version's.
+func (s *Store) migrate(ctx context.Context) (err error) {
+	if s.Shared() {
+		conn, err := s.write.Conn(ctx)
+		if err != nil {
+			return fmt.Errorf("connect to migrate: %w", err)
+		}
+		defer conn.Close()
+		if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
+			return fmt.Errorf("lock to migrate: %w", err)
+		}
+		defer func() {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(migrationLock))
+		}()
+	}
+	steps, err := s.steps()
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.Dialect(s.dialect.name), s.write, nil,
+		goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("prepare migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate the store: %w", err)
+	}
+	return s.migrateQueue(ctx)
+}
+
+// steps are the SQL files as migrations, in the database's dialect.
+func (s *Store) steps() ([]*goose.Migration, error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var steps []*goose.Migration
+	for n, file := range files {
+		text, err := migrations.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		statements := strings.ReplaceAll(string(text), "{{serial}}", s.dialect.serial)
+		steps = append(steps, goose.NewGoMigration(int64(n+1), &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			for _, statement := range strings.Split(statements, ";\n") {
+				if strings.TrimSpace(statement) == "" {
+					continue
+				}
+				if _, err := tx.ExecContext(ctx, statement); err != nil {
+					return fmt.Errorf("%s: %w", file, err)
+				}
+			}
+			return nil
+		}}, nil))
+	}
+	return steps, nil
+}
+
+func (s *Store) migrateQueue(ctx context.Context) error {
+	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.write)
+	if s.Shared() {
+		driver = riverdatabasesql.New(s.write)
+	}
+	migrator, err := rivermigrate.New(driver, nil)
+	if err != nil {
+		return fmt.Errorf("prepare the queue's migrations: %w", err)
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("migrate the queue: %w", err)
+	}
+	return nil
+}

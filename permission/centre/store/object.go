@@ -1,0 +1,131 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+)
+
+// ErrChanged: the row is not of the version that was expected.
+var ErrChanged = errors.New("changed meanwhile")
+
+// Kind of a registered object.
+type Kind string
+
+// The kinds.
+const (
+	KindProvider   Kind = "provider"
+	KindPermission Kind = "permission"
+	KindSet        Kind = "permissionset"
+)
+
+// Object is a registered object; Body is its JSON.
+type Object struct {
+	Kind                     Kind
+	Name, Owner, Description string
+	Body                     []byte
+	Version                  int64
+	Created, Updated         time.Time
+}
+
+// Page of a list.
+type Page struct {
+	// After is the last name, or id, of the page before.
+	After  string
+	Limit  int
+	Search string
+}
+
+const objectColumns = "kind, name, owner, description, body, version, created, updated"
+
+// Object finds one.
+func (v View) Object(kind Kind, name string) (Object, error) {
+	return scanObject(v.row("SELECT "+objectColumns+" FROM objects WHERE kind = ? AND name = ?", kind, name).Scan)
+}
+
+// LockObject finds one and keeps it from changing until the transaction ends.
+func (t Tx) LockObject(kind Kind, name string) (Object, error) {
+	return scanObject(t.row("SELECT "+objectColumns+" FROM objects WHERE kind = ? AND name = ?"+t.dialect.lock, kind, name).Scan)
+}
+
+// Objects lists a page of a kind, by name.
+func (v View) Objects(kind Kind, page Page) ([]Object, error) {
+	statement, args := "SELECT "+objectColumns+" FROM objects WHERE kind = ? AND name > ?", []any{kind, page.After}
+	if page.Search != "" {
+		like := "%" + escapeLike(strings.ToLower(page.Search)) + "%"
+		statement += ` AND (LOWER(name) LIKE ? ESCAPE '\' OR LOWER(owner) LIKE ? ESCAPE '\' OR LOWER(description) LIKE ? ESCAPE '\')`
+		args = append(args, like, like, like)
+	}
+	statement, args = statement+" ORDER BY name LIMIT ?", append(args, page.Limit)
+	var objects []Object
+	err := v.each(func(rows *sql.Rows) error {
+		o, err := scanObject(rows.Scan)
+		objects = append(objects, o)
+		return err
+	}, statement, args...)
+	return objects, err
+}
+
+// Create adds an object, or returns ErrChanged when its name is taken.
+func (t Tx) Create(o Object) error {
+	n, err := t.exec("INSERT INTO objects ("+objectColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		o.Kind, o.Name, o.Owner, o.Description, string(o.Body), o.Version, micros(o.Created), micros(o.Updated))
+	return oneRow(n, err)
+}
+
+// Update replaces the object of version before.
+func (t Tx) Update(o Object, before int64) error {
+	n, err := t.exec("UPDATE objects SET owner = ?, description = ?, body = ?, version = ?, updated = ? WHERE kind = ? AND name = ? AND version = ?",
+		o.Owner, o.Description, string(o.Body), o.Version, micros(o.Updated), o.Kind, o.Name, before)
+	return oneRow(n, err)
+}
+
+// Delete removes the object of the given version and its links.
+func (t Tx) Delete(kind Kind, name string, version int64) error {
+	if err := oneRow(t.exec("DELETE FROM objects WHERE kind = ? AND name = ? AND version = ?", kind, name, version)); err != nil {
+		return err
+	}
+	_, err := t.exec("DELETE FROM links WHERE kind = ? AND name = ?", kind, name)
+	return err
+}
+
+// Link says what an object needs; it replaces what was said before.
+func (t Tx) Link(kind Kind, name string, toKind Kind, toNames []string) error {
+	if _, err := t.exec("DELETE FROM links WHERE kind = ? AND name = ?", kind, name); err != nil {
+		return err
+	}
+	for _, to := range toNames {
+		if _, err := t.exec("INSERT INTO links (kind, name, to_kind, to_name) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", kind, name, toKind, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Linked counts the objects that need this one.
+func (v View) Linked(toKind Kind, toName string) (int, error) {
+	return v.count("SELECT COUNT(*) FROM links WHERE to_kind = ? AND to_name = ?", toKind, toName)
+}
+
+func scanObject(scan func(...any) error) (Object, error) {
+	var o Object
+	var body string
+	var created, updated int64
+	if err := scan(&o.Kind, &o.Name, &o.Owner, &o.Description, &body, &o.Version, &created, &updated); err != nil {
+		return o, notFound(err)
+	}
+	o.Body, o.Created, o.Updated = []byte(body), fromMicros(created), fromMicros(updated)
+	return o, nil
+}
+
+func oneRow(n int64, err error) error {
+	if err == nil && n == 0 {
+		return ErrChanged
+	}
+	return err
+}
+
+func escapeLike(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrNotFound: no such row.
+var ErrNotFound = errors.New("not found")
+
+// querier is a transaction, or the database for reading.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// View runs statements, in a transaction or outside one.
+type View struct {
+	q       querier
+	dialect dialect
+	ctx     context.Context
+}
+
+// Tx is a View that may write.
+type Tx struct {
+	View
+	// SQL is the transaction itself, for a queue that enqueues in it.
+	SQL *sql.Tx
+}
+
+// View reads outside a transaction.
+func (s *Store) View(ctx context.Context) View { return View{q: s.read, dialect: s.dialect, ctx: ctx} }
+
+// Write runs f in a transaction, which is undone when f returns an error.
+func (s *Store) Write(ctx context.Context, f func(Tx) error) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := f(Tx{View: View{q: tx, dialect: s.dialect, ctx: ctx}, SQL: tx}); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+func (v View) exec(statement string, args ...any) (int64, error) {
+	result, err := v.q.ExecContext(v.ctx, v.dialect.bind(statement), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (v View) row(statement string, args ...any) *sql.Row {
+	return v.q.QueryRowContext(v.ctx, v.dialect.bind(statement), args...)
+}
+
+// each calls scan for every row.
+func (v View) each(scan func(*sql.Rows) error, statement string, args ...any) error {
+	rows, err := v.q.QueryContext(v.ctx, v.dialect.bind(statement), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (v View) count(statement string, args ...any) (int, error) {
+	var n int
+	err := v.row(statement, args...).Scan(&n)
+	return n, err
+}
+
+// Times are microseconds since 1970, and 0 is no time at all.
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
+
+func notFound(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrNotFound
+	}
+	return err
+}

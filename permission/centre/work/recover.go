@@ -1,0 +1,63 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+// Recover gives a new job to what dead workers left behind, and returns how
+// much that was. A lease is waited for always: the dead worker's call may still
+// be on its way.
+func (e *Engine) Recover(ctx context.Context, patience time.Duration) (int, error) {
+	now := e.Clock.Now()
+	stuck, err := e.Store.View(ctx).Stuck(now, now.Add(-patience), 500)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, s := range stuck {
+		_, _, err := e.change(ctx, s.Application, "", func(t *txn) error {
+			before := t.grants[s.Ordinal]
+			if before.Step != s.Step || before.Lease != s.Lease {
+				return errNothing
+			}
+			n++
+			g := before
+			if g.Due.IsZero() {
+				g.Due = t.now
+			}
+			return t.end(before, g)
+		})
+		if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, store.ErrNotFound) {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// RunRecovery recovers at once and then every few seconds, until ctx ends.
+func (e *Engine) RunRecovery(ctx context.Context) error {
+	patience := e.Patience
+	if !e.Store.Shared() {
+		// Nobody else has this database: who was at work before is dead.
+		patience = 0
+	}
+	for {
+		n, err := e.Recover(ctx, patience)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			e.Log.Error("recover what was left behind", "error", err)
+		case n > 0:
+			e.Log.Info("recovered what was left behind", "grants", n)
+		}
+		patience = e.Patience
+		if e.sleep(ctx, e.Clock.Now().Add(time.Second)) != nil {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package provider
+
+import (
+	"net/http"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+// Registered is how the double is registered with a permission centre. A
+// permission's parameter wrong, when it is "true", has it refused.
+func Registered(name, endpoint, owner string) api.Provider {
+	return api.Provider{
+		Meta: api.Meta{Name: name, Owner: owner}, Type: api.ProviderHTTP, Endpoint: endpoint, CanRevoke: true,
+		HTTP: &api.HTTPCalls{
+			Grant: api.HTTPCall{Path: "/grants", Pending: "status == 202",
+				Body: map[string]any{"ip": "${ip}", "permission": "${parameters['name']}", "pod": "${pod.uid}",
+					"wrong": "${'wrong' in parameters && parameters.wrong == 'true'}"},
+				Message: "has(body.error) ? body.error : ''", Keep: map[string]string{"ticket": "has(body.ticket) ? body.ticket : ''"}},
+			Poll:   &api.HTTPCall{Method: http.MethodGet, Path: "/tickets/${kept.ticket}", Granted: "body.state == 'granted'", Pending: "body.state == 'pending'", Denied: "body.state == 'denied'"},
+			Revoke: &api.HTTPCall{Method: http.MethodDelete, Path: "/grants?ip=${ip}&permission=${parameters['name']}&pod=${pod.uid}"},
+		},
+	}
+}
