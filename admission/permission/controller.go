@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"go.opentelemetry.io/otel"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
@@ -29,9 +28,9 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/owners"
 	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // The names of what the manifests make, in SystemNamespace.
@@ -93,28 +92,16 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 		return nil, fmt.Errorf("create a client of metadata: %w", err)
 	}
 	store := settings.NewStore()
-	Follow(ctx, cmw, store)
+	store.Follow(ctx, cmw)
 	catalogue := NewCatalogue(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
 	return map[string]admission.Handler{
 		PodWebhook: Pods{
-			Wants:     Wants{Owners: owners.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister()},
+			Wants:     wants.Finder{Owners: owners.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister()},
 			Catalogue: catalogue, Settings: store.Get, Image: image,
 		},
 		SetWebhook: Workloads{Catalogue: catalogue},
 	}, nil
-}
-
-// Follow has the store follow ConfigMap config-permission, which need not exist.
-func Follow(ctx context.Context, cmw configmap.Watcher, store *settings.Store) {
-	changed := func(cm *corev1.ConfigMap) { store.Update(ctx, cm) }
-	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
-		var none corev1.ConfigMap
-		none.Namespace, none.Name = v1alpha1.SystemNamespace, permission.ConfigName
-		w.WatchWithDefault(none, changed)
-		return
-	}
-	cmw.Watch(permission.ConfigName, changed)
 }
 
 func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {

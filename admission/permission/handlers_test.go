@@ -20,6 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // sets are what the centre has; nil: it cannot be reached.
@@ -94,7 +95,7 @@ func TestWhichPodsAreInjected(t *testing.T) {
 			if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: tc.namespace}}); err != nil {
 				t.Fatal(err)
 			}
-			h := Pods{Wants: Wants{tc.owner, corelisters.NewNamespaceLister(namespaces)}, Catalogue: NewCatalogue(tc.centre), Settings: settings.Default, Image: "client:1"}
+			h := Pods{Wants: wants.Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces)}, Catalogue: NewCatalogue(tc.centre), Settings: settings.Default, Image: "client:1"}
 			answer := h.Admit(t.Context(), request(t, p))
 			if answer.Decision != tc.want {
 				t.Fatalf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response.Result)

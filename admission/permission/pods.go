@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // PodWebhook is asked about new pods.
@@ -39,7 +40,7 @@ const (
 
 // Pods gives new pods what they need to wait for their permissions.
 type Pods struct {
-	Wants     Wants
+	Wants     wants.Finder
 	Catalogue Catalogue
 	Settings  func() settings.Settings
 	// Image is that of the init-action-client.

@@ -5,7 +5,11 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/permission"
 )
 
 // Store holds the settings in force. One that is wrong does not take the place
@@ -35,4 +39,16 @@ func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 		return
 	}
 	s.current.Store(&next)
+}
+
+// Follow has the store follow ConfigMap config-permission, which need not exist.
+func (s *Store) Follow(ctx context.Context, cmw configmap.Watcher) {
+	changed := func(cm *corev1.ConfigMap) { s.Update(ctx, cm) }
+	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
+		var none corev1.ConfigMap
+		none.Namespace, none.Name = v1alpha1.SystemNamespace, permission.ConfigName
+		w.WatchWithDefault(none, changed)
+		return
+	}
+	cmw.Watch(permission.ConfigName, changed)
 }

@@ -1,4 +1,7 @@
-package permission
+// Package wants finds out which permission sets a pod needs: what stands on the
+// pod counts before what stands on a workload above it, and that before its
+// namespace.
+package wants
 
 import (
 	"context"
@@ -16,8 +19,8 @@ type Owners interface {
 	Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error)
 }
 
-// Wants finds out which sets pods need.
-type Wants struct {
+// Finder finds out which sets pods need.
+type Finder struct {
 	Owners     Owners
 	Namespaces corelisters.NamespaceLister
 }
@@ -34,7 +37,7 @@ const (
 )
 
 // Value returns the annotation that counts for a pod, and where it stands.
-func (w Wants) Value(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
+func (w Finder) Value(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
 	if value, ok := p.Annotations[permission.SetAnnotation]; ok {
 		return value, FromPod, nil
 	}

@@ -1,0 +1,49 @@
+// The permission controller keeps pods that were granted something until that
+// was taken back. While it is away, pods that need permissions neither start nor
+// go; nothing is granted or left without it.
+package main
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/injection/sharedmain"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/signals"
+
+	"github.com/breakwater-dev/breakwater/admission/owners"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/outbox"
+	"github.com/breakwater-dev/breakwater/reconciler/permission"
+)
+
+// component names the process in logs, metrics, Leases and its logging config.
+const component = "permission-controller"
+
+// accepted is what the API server may answer with: every pod of a cluster is
+// watched, and protobuf is cheaper to read.
+const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+
+func main() {
+	out := &outbox.Outbox{}
+	config := injection.ParseAndGetRESTConfigOrDie()
+	config.AcceptContentTypes = accepted
+	sharedmain.MainWithConfig(signals.NewContext(), component, config, out.With(newController))
+	out.Drain()
+}
+
+func newController(ctx context.Context, cmw configmap.Watcher, sender *events.Sender) *controller.Impl {
+	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
+	if err != nil {
+		logging.FromContext(ctx).Panicw("create a client of metadata", "error", err)
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
+	return permission.NewController(ctx, cmw, sender, owners.New(objects, mapper))
+}
