@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +14,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/denial"
@@ -49,6 +47,8 @@ type Guard struct {
 	Denials *denial.Teller
 	// Recent remembers what passed a moment ago.
 	Recent *Recent
+	// Reliance remembers who goes on by which charge.
+	Reliance *Reliance
 	// Replica is the name of this process in answers to probes.
 	Replica string
 	// Refuses says whether a request is refused when it gets no answer.
@@ -79,7 +79,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return admission.Allow(DecisionFree)
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	ask := asking{Guard: g, action: action, req: req, dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
+	ask := asking{Guard: g, action: action, req: req, asker: g.Reliance.next(), dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
 	return ask.all(ctx, budgets)
 }
 
@@ -89,6 +89,8 @@ type asking struct {
 	action *Action
 	req    *admissionv1.AdmissionRequest
 	dryRun bool
+	// asker is the name of this admission.
+	asker uint64
 	// charged is what has been taken so far.
 	charged []taken
 	// decision and warnings are those of the answer, if nothing refuses.
@@ -145,11 +147,11 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 		if charge == nil {
 			return nil
 		}
+		charge.Asker = a.asker
 		if blocked := a.blocked(ctx, charge); blocked != nil {
 			return blocked
 		}
-		if !a.dryRun && a.Recent.has(b, *charge) {
-			a.decision = DecisionRepeated
+		if a.repeats(key, b, *charge) {
 			return nil
 		}
 		if done, err := a.carriedOut(ctx, b, *charge); err != nil {
@@ -167,6 +169,11 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 				a.took(key, *charge) // its write may have succeeded
 			}
 			return ptr.To(undecided(b, err))
+		}
+		if !verdict.Passes {
+			a.leave(ctx, taken{key, *charge})
+		}
+		switch {
 		case verdict.Outdated:
 			if b, err = a.Client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); apierrs.IsNotFound(err) {
 				return nil
@@ -217,31 +224,6 @@ func (a *asking) blocked(ctx context.Context, charge *budget.Charge) *admission.
 		return nil
 	}
 	return ptr.To(disrupted(a.action, pdb))
-}
-
-func (a *asking) took(key types.NamespacedName, charge budget.Charge) {
-	if !a.dryRun {
-		a.charged = append(a.charged, taken{key, charge})
-	}
-}
-
-// returning is how long a charge is tried to be given back; after that the
-// controller does it.
-const returning = 5 * time.Second
-
-// giveBack does not keep the answer waiting.
-func (a *asking) giveBack(ctx context.Context) {
-	for _, t := range a.charged {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returning)
-		t.charge.Return = true
-		a.Recent.remove(t.key, t.charge)
-		go func() {
-			defer cancel()
-			if _, err := a.Commit.Do(ctx, t.key, t.charge); err != nil && !apierrs.IsNotFound(err) {
-				logging.FromContext(ctx).Warnw("a charge is left to the controller to give back", "budget", t.key, "error", err)
-			}
-		}()
-	}
 }
 
 // wouldRefuse turns a refusal into a warning.

@@ -250,7 +250,7 @@ func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
 		defer cancel()
 		w.guard.Recorder = w.events
 		// The asker goes away between the commit and the answer.
-		ask := asking{Guard: w.guard, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
+		ask := asking{Guard: w.guard, asker: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
 		if refusal := ask.one(ctx, newBudget("web", 1, nil)); refusal != nil {
 			t.Fatal(refusal.Response.Result.Message)
 		}
@@ -297,7 +297,7 @@ func TestABudgetThatWasChangedChoosesAnew(t *testing.T) {
 	// The fake API server takes a write on an old state; what is decided there
 	// has to come from a live read.
 	nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, groupcommit.Options{})
+	w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.Reliance, groupcommit.Options{})
 	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
 	}

@@ -70,11 +70,12 @@ func newWorld(t *testing.T, owners chains, budgets []*v1alpha1.PodUnavailableBud
 	}
 	kube := kubefake.NewClientset(objects...)
 	lister, client := listers.NewPodUnavailableBudgetLister(index), w.client.PolicyV1alpha1()
+	reliance := NewReliance()
 	w.guard = Guard{
 		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: owners,
 		PDBs:     Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
-		Commit:   NewCommitter(lister, client, groupcommit.Options{}),
-		Recorder: w.events, Recent: NewRecent(), Replica: "replica-1", Refuses: func() bool { return true },
+		Commit:   NewCommitter(lister, client, reliance, groupcommit.Options{}),
+		Recorder: w.events, Recent: NewRecent(), Reliance: reliance, Replica: "replica-1", Refuses: func() bool { return true },
 	}
 	return w
 }

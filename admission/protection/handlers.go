@@ -69,7 +69,7 @@ func newGuard(ctx context.Context, recorder record.EventRecorder, objects metada
 		return budget.Guard{}, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
-	recent := budget.NewRecent()
+	recent, reliance := budget.NewRecent(), budget.NewReliance()
 	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { see(recent, nil, obj) },
 		UpdateFunc: func(before, after any) { see(recent, before, after) },
@@ -81,8 +81,8 @@ func newGuard(ctx context.Context, recorder record.EventRecorder, objects metada
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
 		Owners:   owners.New(objects, mapper),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
-		Commit:   budget.NewCommitter(lister, policies, groupcommit.Options{Observe: observe}),
-		Recorder: recorder, Recent: recent, Replica: os.Getenv("POD_NAME"),
+		Commit:   budget.NewCommitter(lister, policies, reliance, groupcommit.Options{Observe: observe}),
+		Recorder: recorder, Recent: recent, Reliance: reliance, Replica: os.Getenv("POD_NAME"),
 		Refuses: refuses(validatinginformer.Get(ctx).Lister()),
 	}, nil
 }

@@ -24,6 +24,8 @@ type Charge struct {
 	Pods      []Pod
 	// Generation is that of the budget by which the pods were chosen.
 	Generation int64
+	// Asker is the admission that asks, in this process; see admission/budget.
+	Asker uint64
 	// Return gives back what the same charge without it took.
 	Return bool
 	// Try decides and takes nothing: a dry run.
@@ -38,6 +40,8 @@ type Verdict struct {
 	Outdated bool
 	// Unsynced: the budget was not yet computed as it stands.
 	Unsynced bool
+	// Took are the pods that were charged by it, and not by another before.
+	Took []Pod
 	// Needed is how many available pods the request would have taken.
 	Needed int32
 	// Numbers are those that were decided on.
@@ -119,6 +123,7 @@ func (l *ledger) decide(c Charge) Verdict {
 	for _, p := range fresh {
 		if p.Counts {
 			l.take(c.Operation, p)
+			v.Took = append(v.Took, p)
 		}
 	}
 	l.allowed -= v.Needed

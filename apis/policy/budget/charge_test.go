@@ -113,6 +113,35 @@ func same[K ~string](t *testing.T, what string, got map[K]string, names []string
 	}
 }
 
+// Who did not charge a pod must not give its charge back: another request goes on
+// by it.
+func TestOnlyWhoChargesAPodTookIt(t *testing.T) {
+	broken := charge(del, "b")
+	broken.Pods[0].Counts = false
+	for _, tc := range []struct {
+		name  string
+		group []Charge
+		took  []int
+	}{
+		{"each its own", []Charge{charge(del, "a"), charge(del, "b")}, []int{1, 1}},
+		{"the same twice", []Charge{charge(del, "a"), charge(del, "a")}, []int{1, 0}},
+		{"an eviction of what is deleted", []Charge{charge(del, "a"), charge(evict, "a")}, []int{1, 0}},
+		{"another operation is a charge of its own", []Charge{charge(update, "a"), charge(del, "a")}, []int{1, 1}},
+		{"one of two pods", []Charge{charge(del, "a"), charge(del, "a", "b")}, []int{1, 1}},
+		{"what does not serve", []Charge{broken}, []int{0}},
+		{"a dry run", []Charge{try(charge(del, "a")), charge(del, "a")}, []int{0, 1}},
+		{"what is refused", []Charge{charge(del, "a", "b", "c"), charge(del, "a")}, []int{0, 1}},
+		{"again after it was given back", []Charge{charge(del, "a"), back(charge(del, "a")), charge(del, "a")}, []int{1, 0, 1}},
+	} {
+		_, verdicts := Settle(budgetWith(2), tc.group)
+		for i, v := range verdicts {
+			if len(v.Took) != tc.took[i] {
+				t.Errorf("%s: charge %d took %v, want %d", tc.name, i, v.Took, tc.took[i])
+			}
+		}
+	}
+}
+
 func TestABudgetThatIsNotComputedAllowsNothing(t *testing.T) {
 	b := budgetWith(5)
 	b.Generation = 2

@@ -1,0 +1,114 @@
+package budget
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/budget"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// relied is for how long it is remembered who relies on a charge: as long as the
+// API server may work on a request, and more.
+const relied = 2 * time.Minute
+
+// Reliance remembers which admissions of this replica go on by which charges. Two
+// requests to delete one pod share its charge; when the answer to one of them is
+// lost, the other deletes the pod all the same, so the charge has to stay. It is
+// given back by the last who leaves, and only where one of this replica took it:
+// what another replica took, others may rely on there.
+type Reliance struct {
+	last atomic.Uint64
+
+	mu    sync.Mutex
+	known *utilcache.Expiring
+}
+
+// NewReliance returns one that remembers nothing.
+func NewReliance() *Reliance { return &Reliance{known: utilcache.NewExpiring()} }
+
+// chargeKey is one charge. A deletion and an eviction are the same.
+type chargeKey struct {
+	budget  types.NamespacedName
+	pod     types.UID
+	removes bool
+}
+
+// reliers are who relies on a charge, and who of them took it; 0 for none.
+type reliers struct {
+	taker  uint64
+	askers sets.Set[uint64]
+}
+
+// next returns the name of an admission.
+func (r *Reliance) next() uint64 { return r.last.Add(1) }
+
+// pass is told of who passes. It may be told again, when a group is decided anew.
+func (r *Reliance) pass(key types.NamespacedName, c budget.Charge, took []budget.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range c.Pods {
+		k := keyOf(key, c, p)
+		mine := slices.ContainsFunc(took, func(t budget.Pod) bool { return t.UID == p.UID })
+		now := r.get(k)
+		switch {
+		case mine: // whoever relied on one before has been given up
+			now = reliers{c.Asker, sets.New(c.Asker)}
+		case now.taker == c.Asker: // it was about to, and another replica was first
+			now.taker = 0
+			fallthrough
+		default:
+			now.askers.Insert(c.Asker)
+		}
+		r.known.Set(k, now, relied)
+	}
+}
+
+// leave is told of who was let through and whose request came to nothing. It
+// returns the pods whose charges nobody relies on any more.
+func (r *Reliance) leave(key types.NamespacedName, c budget.Charge) (free []budget.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range c.Pods {
+		k := keyOf(key, c, p)
+		now := r.get(k)
+		now.askers.Delete(c.Asker)
+		if now.askers.Len() == 0 && now.taker != 0 {
+			free = append(free, p)
+		}
+	}
+	return free
+}
+
+// unreliedOn leaves out of a group what is to be given back though somebody has
+// come to rely on it; fewer says that it did.
+func (r *Reliance) unreliedOn(key types.NamespacedName, group []budget.Charge) (kept []budget.Charge, fewer bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept = slices.Clone(group)
+	for i, c := range kept {
+		if !c.Return {
+			continue
+		}
+		kept[i].Pods = slices.DeleteFunc(slices.Clone(c.Pods), func(p budget.Pod) bool { return r.get(keyOf(key, c, p)).askers.Len() > 0 })
+		fewer = fewer || len(kept[i].Pods) < len(c.Pods)
+	}
+	return kept, fewer
+}
+
+func (r *Reliance) get(k chargeKey) reliers {
+	if found, ok := r.known.Get(k); ok {
+		return found.(reliers)
+	}
+	return reliers{askers: sets.New[uint64]()}
+}
+
+func keyOf(key types.NamespacedName, c budget.Charge, p budget.Pod) chargeKey {
+	return chargeKey{key, p.UID, c.Operation == v1alpha1.OperationDelete || c.Operation == v1alpha1.OperationEvict}
+}
