@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -17,9 +19,9 @@ type Action struct {
 	Subject string
 	// Pods are those that it would make unavailable, as they are before.
 	Pods []*corev1.Pod
-	// Relabelled is the pod after a change that does no more than give it other
-	// labels: it matters to a budget that the pod leaves by it.
-	Relabelled *corev1.Pod
+	// Loosened is the pod after a change that does no more than give it other
+	// labels or another controller: it matters to a budget that the pod leaves by it.
+	Loosened *corev1.Pod
 }
 
 // ofUpdate returns what an update of a pod's object would do; nil if nothing
@@ -30,12 +32,19 @@ func ofUpdate(before, after *corev1.Pod) *Action {
 	case !equality.Semantic.DeepEqual(images(before), images(after)):
 	case budget.MarkedUnavailable(after.Labels) && !budget.MarkedUnavailable(before.Labels):
 	case budget.Exempt(after) && !budget.Exempt(before):
-	case !maps.Equal(before.Labels, after.Labels):
-		a.Relabelled = after
+	case !maps.Equal(before.Labels, after.Labels), controllerOf(before) != controllerOf(after):
+		a.Loosened = after
 	default:
 		return nil
 	}
 	return a
+}
+
+func controllerOf(p *corev1.Pod) types.UID {
+	if ref := metav1.GetControllerOfNoCopy(p); ref != nil {
+		return ref.UID
+	}
+	return ""
 }
 
 // ofResize returns what the resize subresource would do.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -57,6 +58,32 @@ func (a *asking) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod
 	if !scope.Covers(p, chain) || a.action.removes() && chain.Ending() {
 		return false, nil
 	}
-	after := a.action.Relabelled
-	return after == nil || !scope.Covers(after, chain), nil
+	if after := a.action.Loosened; after != nil {
+		return a.leaves(ctx, scope, p, after)
+	}
+	return true, nil
+}
+
+// leaves says whether an update takes a pod out of the budget's cover: by its
+// labels, or out of the hands of the target.
+func (a *asking) leaves(ctx context.Context, scope budget.Scope, before, after *corev1.Pod) (bool, error) {
+	if !scope.NeedsChain() {
+		return !scope.Covers(after, nil), nil
+	}
+	tie := budget.Tie{Kept: controllerOf(before) == controllerOf(after), Covered: true}
+	if !tie.Kept {
+		chain, err := a.Owners.Chain(ctx, after.Namespace, after.OwnerReferences, true)
+		if err != nil {
+			return false, err
+		}
+		tie.Covered = scope.Covers(after, chain)
+	}
+	by, err := a.Owners.Selects(ctx, before.Namespace, before.OwnerReferences)
+	if err != nil {
+		return false, err
+	}
+	if tie.Gone, tie.Unknown = by.Gone, by.Selector == nil; !tie.Unknown {
+		tie.Before, tie.After = by.Selector.Matches(labels.Set(before.Labels)), by.Selector.Matches(labels.Set(after.Labels))
+	}
+	return tie.Breaks(), nil
 }

@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/admission/owners"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
@@ -147,9 +149,9 @@ func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
 func TestTheEndOfAnApplicationIsNoDisruption(t *testing.T) {
 	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, gone}, "web": {gone}}}
 	learned := chains{remembered: living.remembered, live: ending.remembered}
-	for name, owners := range map[string]chains{"known": ending, "learned before refusing": learned} {
+	for name, above := range map[string]chains{"known": ending, "learned before refusing": learned} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, owners, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(), ofReplicaSet(t)} {
 				if a := w.ask(t, req); !a.Response.Allowed {
 					t.Errorf("%s: %s", req.Operation, a.Response.Result.Message)
@@ -182,6 +184,42 @@ func TestABudgetThatNamesItsTarget(t *testing.T) {
 	orphan := newPod(func(p *corev1.Pod) { p.OwnerReferences = nil })
 	if !w.ask(t, deletion(t, orphan)).Response.Allowed {
 		t.Error("a pod of nobody was refused")
+	}
+}
+
+// What makes a pod leave the hands of the target is judged; that its controller then
+// lets go of it is not.
+func TestAPodDoesNotLeaveABudgetThatNamesItsTarget(t *testing.T) {
+	target := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
+	}
+	byLabel := owners.Selection{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
+	ending := byLabel
+	ending.Gone = true
+	relabelled := func(p *corev1.Pod) { p.Labels["app"] = "debug" }
+	orphaned := func(p *corev1.Pod) { p.OwnerReferences = nil }
+	for name, tc := range map[string]struct {
+		before, after func(*corev1.Pod)
+		by            owners.Selection
+		want          bool
+	}{
+		"by a label that its controller selects by":    {nil, relabelled, byLabel, false},
+		"by another label":                             {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
+		"by a label, nobody knows what is selected":    {nil, relabelled, owners.Selection{}, false},
+		"by taking its owner away":                     {nil, orphaned, byLabel, false},
+		"by its controller, that selects it no longer": {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
+		"by the end of its ReplicaSet":                 {nil, orphaned, ending, true},
+		"into the hands of another ReplicaSet of its":  {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
+	} {
+		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}}, selections: map[string]owners.Selection{"web-1": tc.by}}
+		w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
+		if a := w.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); a.Response.Allowed != tc.want {
+			t.Errorf("%s: %+v", name, a)
+		}
+		room := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, target)}, newPod(nil))
+		if a := room.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); !a.Response.Allowed || (len(room.budget(t, "web").Status.UnavailablePods) == 0) != tc.want {
+			t.Errorf("%s, with room: %+v, charged %v", name, a, room.budget(t, "web").Status.UnavailablePods)
+		}
 	}
 }
 

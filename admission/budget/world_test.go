@@ -20,6 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/admission/owners"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
@@ -28,7 +29,19 @@ import (
 
 // chains are the owners of objects, by the name of the first; live ones replace
 // what is remembered.
-type chains struct{ remembered, live map[string]budget.Chain }
+type chains struct {
+	remembered, live map[string]budget.Chain
+	// selections are what the first of them selects.
+	selections map[string]owners.Selection
+}
+
+func (c chains) Selects(_ context.Context, _ string, refs []metav1.OwnerReference) (owners.Selection, error) {
+	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
+	if ref == nil {
+		return owners.Selection{Gone: true}, nil
+	}
+	return c.selections[ref.Name], nil
+}
 
 func (c chains) Chain(_ context.Context, _ string, refs []metav1.OwnerReference, live bool) (budget.Chain, error) {
 	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
@@ -48,7 +61,7 @@ type world struct {
 }
 
 // newWorld has the budgets, and the pods and PodDisruptionBudgets.
-func newWorld(t *testing.T, owners chains, budgets []*v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
+func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{client: fake.NewSimpleClientset(), events: record.NewFakeRecorder(10)}
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -72,7 +85,7 @@ func newWorld(t *testing.T, owners chains, budgets []*v1alpha1.PodUnavailableBud
 	lister, client := listers.NewPodUnavailableBudgetLister(index), w.client.PolicyV1alpha1()
 	reliance := NewReliance()
 	w.guard = Guard{
-		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: owners,
+		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: above,
 		PDBs:     Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
 		Commit:   NewCommitter(lister, client, reliance, groupcommit.Options{}),
 		Recorder: w.events, Recent: NewRecent(), Reliance: reliance, Replica: "replica-1", Refuses: func() bool { return true },

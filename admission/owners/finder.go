@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
@@ -30,7 +31,9 @@ const (
 
 // Finder finds owners.
 type Finder struct {
-	client  metadata.Interface
+	client metadata.Interface
+	// objects reads what is not metadata; see Reading.
+	objects dynamic.Interface
 	kinds   *kinds
 	answers *utilcache.Expiring
 	flights singleflight.Group
@@ -39,6 +42,12 @@ type Finder struct {
 // New returns a Finder. The mapper is asked about kinds that are not built in.
 func New(client metadata.Interface, mapper meta.ResettableRESTMapper) *Finder {
 	return &Finder{client: client, kinds: &kinds{mapper: mapper}, answers: utilcache.NewExpiring()}
+}
+
+// Reading has the Finder read what controllers select, too.
+func (f *Finder) Reading(objects dynamic.Interface) *Finder {
+	f.objects = objects
+	return f
 }
 
 // Chain returns the controllers above an object with these references. With

@@ -63,6 +63,7 @@ func TestWhichRequestsAboutPodsLeaveTheAPIServer(t *testing.T) {
 		"an update of annotations":               {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["annotations"] = object{"a": "b"} }), false},
 		"an update of no-protect":                {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["annotations"] = object{"pub.kruise.io/no-protect": "true"} }), true},
 		"an update of labels":                    {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["labels"] = object{"app": "db"} }), true},
+		"an update that takes the owner away":    {request("UPDATE", "pods", "", alice), pod(func(m, _, _ object) { m["ownerReferences"] = []any{object{"name": "web"}} }), pod(nil), true},
 		"an update that takes the labels away":   {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { delete(m, "labels") }), true},
 		"an update of an image":                  {request("UPDATE", "pods", "", alice), pod(nil), pod(func(_, s, _ object) { s["containers"] = []any{object{"name": "web", "image": "web:2"}} }), true},
 		"an update of a sidecar's image":         {request("UPDATE", "pods", "", alice), pod(nil), pod(func(_, s, _ object) { s["initContainers"] = []any{object{"name": "mesh", "image": "mesh:2"}} }), true},

@@ -19,6 +19,7 @@ import (
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
 	pdbinformer "knative.dev/pkg/client/injection/kube/informers/policy/v1/poddisruptionbudget"
 	"knative.dev/pkg/injection"
+	"knative.dev/pkg/injection/clients/dynamicclient"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/budget"
@@ -79,7 +80,7 @@ func newGuard(ctx context.Context, recorder record.EventRecorder, objects metada
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
-		Owners:   owners.New(objects, mapper),
+		Owners:   owners.New(objects, mapper).Reading(dynamicclient.Get(ctx)),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
 		Commit:   budget.NewCommitter(lister, policies, reliance, groupcommit.Options{Observe: observe}),
 		Recorder: recorder, Recent: recent, Reliance: reliance, Replica: os.Getenv("POD_NAME"),
