@@ -106,6 +106,15 @@ func (f Factory) New(p api.Provider) (Caller, error) {
 	}
 }
 
+// Subject is what two permissions share when the provider cannot tell their
+// grants to one address apart: taking one back takes the other back too.
+func Subject(p api.Provider, permission api.Permission) string {
+	if p.Type == api.ProviderMySQL {
+		return "user " + permission.Parameters["user"]
+	}
+	return permission.Name
+}
+
 // Check says what is wrong with a permission's parameters for a provider.
 func (f Factory) Check(p api.Provider, parameters map[string]string) error {
 	if p.Type == api.ProviderMySQL {

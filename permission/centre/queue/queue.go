@@ -28,7 +28,7 @@ import (
 const (
 	// poll is how soon SQLite's queue sees a new job; PostgreSQL's is told.
 	poll       = 50 * time.Millisecond
-	pollShared = time.Second
+	pollShared = 200 * time.Millisecond
 	cooldown   = 20 * time.Millisecond
 
 	// soon is what River's scheduler, which wakes every 5 s, is too coarse

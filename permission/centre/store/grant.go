@@ -14,7 +14,10 @@ type Grant struct {
 	Ordinal     int
 	Permission  string
 	Provider    string
-	Owner       string
+	// Subject is what of the provider is granted: two grants of the same
+	// subject to the same address are one to the provider.
+	Subject string
+	Owner   string
 	// Parameters are those of the permission when this attempt began.
 	Parameters      map[string]string
 	State           api.State
@@ -44,7 +47,7 @@ type Grant struct {
 	Kept    map[string]any
 }
 
-const grantColumns = `application, ordinal, permission, provider, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
+const grantColumns = `application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
 	step, job, due, lease, lease_until, call_key, keys, touched, pending, kept`
 
 // Grants of an application, in the set's order.
@@ -86,9 +89,8 @@ func (v View) LeakedAt(cluster, ip, notPodUID string, limit int) ([]api.LeakedGr
 		l.Since = fromMicros(since)
 		leaked = append(leaked, l)
 		return err
-	}, `SELECT a.id, a.namespace, a.pod, g.permission, g.owner, g.since FROM grant_ips i
-		JOIN applications a ON a.id = i.application JOIN grants g ON g.application = a.id AND g.ordinal = i.ordinal
-		WHERE i.ip = ? AND a.cluster = ? AND a.pod_uid <> ? AND g.state = ? ORDER BY g.since DESC LIMIT ?`,
+	}, `SELECT a.id, a.namespace, a.pod, g.permission, g.owner, g.since FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
+		WHERE a.id = i.application AND g.application = i.application AND g.ordinal = i.ordinal AND i.ip = ? AND a.cluster = ? AND a.pod_uid <> ? AND g.state = ? ORDER BY g.since DESC LIMIT ?`,
 		ip, cluster, notPodUID, api.Leaked, limit)
 	return leaked, err
 }
@@ -106,20 +108,20 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 	return counts, err
 }
 
-// Others says what other pods have of the same permission at the same
+// Others says what other pods have of the same subject at the same
 // addresses.
 type Others struct {
 	// Going: one is being taken back. Held: one lives, or may.
 	Going, Held bool
 }
 
-// OthersAt looks for the same permission at the same addresses in other pods.
+// OthersAt looks for the same subject at the same addresses in other pods.
 // Until the transaction ends nobody else looks.
 func (t Tx) OthersAt(g Grant, podUID string, ips []string) (Others, error) {
 	var o Others
 	in, args := list(ips)
 	if t.dialect.numbered {
-		if _, err := t.exec("SELECT pg_advisory_xact_lock(hashtext(?))", g.Provider+"/"+g.Permission); err != nil {
+		if _, err := t.exec("SELECT pg_advisory_xact_lock(hashtext(?))", g.Provider+"/"+g.Subject); err != nil {
 			return o, err
 		}
 	}
@@ -130,11 +132,11 @@ func (t Tx) OthersAt(g Grant, podUID string, ips []string) (Others, error) {
 		o.Going = o.Going || state == api.Revoking || leased == 1 && going == 1
 		o.Held = o.Held || going == 0 && touched == 1
 		return err
-	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END FROM grant_ips i
-		JOIN grants g ON g.application = i.application AND g.ordinal = i.ordinal
-		JOIN applications a ON a.id = g.application
-		WHERE i.ip IN `+in+` AND g.permission = ? AND g.provider = ? AND a.pod_uid <> ?`,
-		append(args, g.Permission, g.Provider, podUID)...)
+	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END
+		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
+		WHERE i.ip IN `+in+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
+		AND g.subject = ? AND g.provider = ? AND a.pod_uid <> ?`, // CROSS JOIN: SQLite would begin with the provider's thousands.
+		append(args, g.Subject, g.Provider, podUID)...)
 	return o, err
 }
 
@@ -158,13 +160,13 @@ func (t Tx) PutGrant(g Grant) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO grants (`+grantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (application, ordinal) DO UPDATE SET permission = excluded.permission, provider = excluded.provider, owner = excluded.owner,
+	_, err = t.exec(`INSERT INTO grants (`+grantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (application, ordinal) DO UPDATE SET permission = excluded.permission, provider = excluded.provider, subject = excluded.subject, owner = excluded.owner,
 		parameters = excluded.parameters, state = excluded.state, reason = excluded.reason, message = excluded.message, calls = excluded.calls, failures = excluded.failures,
 		since = excluded.since, began = excluded.began, next_try = excluded.next_try, step = excluded.step, job = excluded.job, due = excluded.due,
 		lease = excluded.lease, lease_until = excluded.lease_until, call_key = excluded.call_key, keys = excluded.keys,
 		touched = excluded.touched, pending = excluded.pending, kept = excluded.kept`,
-		g.Application, g.Ordinal, g.Permission, g.Provider, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
+		g.Application, g.Ordinal, g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
 		micros(g.Since), micros(g.Began), micros(g.NextTry), g.Step, g.Job, micros(g.Due), g.Lease, micros(g.LeaseUntil),
 		g.CallKey, g.Keys, flag(g.Touched), flag(g.Pending), string(kept))
 	return err
@@ -177,7 +179,7 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 		var parameters, kept string
 		var since, began, nextTry, due, leaseUntil int64
 		var touched, pending int
-		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
+		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Subject, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
 			&since, &began, &nextTry, &g.Step, &g.Job, &due, &g.Lease, &leaseUntil, &g.CallKey, &g.Keys, &touched, &pending, &kept); err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type Store struct {
 	write   *sql.DB
 	read    *sql.DB
 	pool    *pgxpool.Pool // PostgreSQL only
+	group   group         // SQLite only
 }
 
 // Open opens sqlite:<path> or postgres://…, and migrates it. It holds until

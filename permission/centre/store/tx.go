@@ -35,8 +35,12 @@ type Tx struct {
 // View reads outside a transaction.
 func (s *Store) View(ctx context.Context) View { return View{q: s.read, dialect: s.dialect, ctx: ctx} }
 
-// Write runs f in a transaction, which is undone when f returns an error.
+// Write runs f in a transaction, which is undone when f returns an error. f may
+// be run by another's goroutine.
 func (s *Store) Write(ctx context.Context, f func(Tx) error) error {
+	if !s.Shared() {
+		return s.group.write(ctx, s, f)
+	}
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
@@ -167,6 +168,7 @@ func (m member) begin(g store.Grant) store.Grant {
 		g.Keys++
 	}
 	g.Permission, g.Provider, g.Owner, g.Parameters = m.permission.Name, m.provider.Name, m.permission.Owner, m.permission.Parameters
+	g.Subject = provider.Subject(m.provider, m.permission)
 	return g
 }
 

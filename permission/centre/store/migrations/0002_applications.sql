@@ -35,6 +35,7 @@ CREATE TABLE grants (
   ordinal     INTEGER NOT NULL,
   permission  TEXT    NOT NULL,
   provider    TEXT    NOT NULL,
+  subject     TEXT    NOT NULL,
   owner       TEXT    NOT NULL,
   parameters  TEXT    NOT NULL,
   state       TEXT    NOT NULL,

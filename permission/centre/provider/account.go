@@ -1,0 +1,193 @@
+package provider
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+// What names may be made of. All that goes into a statement is one of these,
+// and is quoted.
+var (
+	userName     = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
+	databaseName = regexp.MustCompile(`^[A-Za-z0-9_$-]{1,64}$`)
+	nativeHash   = regexp.MustCompile(`^\*[0-9A-Fa-f]{40}$`)
+	// sha2Hash is caching_sha2_password's, as SHOW CREATE USER prints it with
+	// print_identified_with_as_hex.
+	sha2Hash = regexp.MustCompile(`^0x[0-9A-Fa-f]{40,256}$`)
+)
+
+// systemUsers are never touched, whatever patterns allow.
+var systemUsers = []string{"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "debian-sys-maint"}
+
+// account is what is granted: a user's privileges on a database or a table.
+type account struct {
+	user, hash, database, table string
+	privileges                  []string
+}
+
+func checkMySQLParameters(p api.Provider, parameters map[string]string) error {
+	for name := range parameters {
+		if !slices.Contains([]string{"user", "passwordHash", "privileges", "database", "table"}, name) {
+			return fmt.Errorf("%s: not one of user, passwordHash, privileges, database, table", name)
+		}
+	}
+	_, err := newAccount(p, parameters)
+	return err
+}
+
+// newAccount checks parameters; errors begin with the parameter's name.
+func newAccount(p api.Provider, parameters map[string]string) (account, error) {
+	a := account{user: parameters["user"], hash: parameters["passwordHash"], database: parameters["database"], table: parameters["table"]}
+	if a.table == "" {
+		a.table = "*"
+	}
+	switch {
+	case !userName.MatchString(a.user):
+		return a, fmt.Errorf("user: needs 1 to 32 of letters, digits, _ . -")
+	case slices.Contains(systemUsers, strings.ToLower(a.user)) || !matchesAny(p.MySQL.Users, a.user):
+		return a, fmt.Errorf("user: %s is none that provider %s lets be granted (%s)", a.user, p.Name, strings.Join(p.MySQL.Users, ", "))
+	case !nativeHash.MatchString(a.hash) && !sha2Hash.MatchString(a.hash):
+		return a, fmt.Errorf("passwordHash: needs * and 40 hexadecimal digits (SELECT PASSWORD('…')), or 0x… for caching_sha2_password")
+	case !databaseName.MatchString(a.database):
+		return a, fmt.Errorf("database: needs 1 to 64 of letters, digits, _ $ -")
+	case !matchesAny(p.MySQL.Databases, a.database):
+		return a, fmt.Errorf("database: %s is none that provider %s lets be granted (%s)", a.database, p.Name, strings.Join(p.MySQL.Databases, ", "))
+	case a.table != "*" && !databaseName.MatchString(a.table):
+		return a, fmt.Errorf("table: needs * or 1 to 64 of letters, digits, _ $ -")
+	}
+	for word := range strings.SplitSeq(parameters["privileges"], ",") {
+		word = strings.ToUpper(strings.Join(strings.Fields(word), " "))
+		if !slices.Contains(p.MySQL.Privileges, word) {
+			return a, fmt.Errorf("privileges: %q is none that provider %s lets be granted (%s)", word, p.Name, strings.Join(p.MySQL.Privileges, ", "))
+		}
+		a.privileges = append(a.privileges, word)
+	}
+	return a, nil
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
+// grant lets the user in from an address.
+func (a account) grant(ctx context.Context, conn *sql.Conn, ip string) error {
+	at, err := a.at(ip)
+	if err != nil {
+		return err
+	}
+	var version string
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, "CREATE USER IF NOT EXISTS "+at+" "+a.identified(strings.Contains(version, "MariaDB"))); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, "GRANT "+strings.Join(a.privileges, ", ")+" ON "+a.object()+" TO "+at)
+	return err
+}
+
+// revoke locks the user out from an address and ends its sessions. In this
+// order: a session that ends first could begin again.
+func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
+	at, err := a.at(ip)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, "DROP USER IF EXISTS "+at); err != nil {
+		return err
+	}
+	sessions, err := a.sessions(ctx, conn, ip)
+	if err != nil {
+		return err
+	}
+	for _, id := range sessions {
+		var answer *mysql.MySQLError
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id)); err != nil &&
+			!(errors.As(err, &answer) && answer.Number == errNoSuchThread) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessions of the user from an address.
+func (a account) sessions(ctx context.Context, conn *sql.Conn, ip string) ([]int64, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE USER = ?", a.user)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		var host string
+		if err := rows.Scan(&id, &host); err != nil {
+			return nil, err
+		}
+		if from(ctx, host, ip) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, rows.Err()
+}
+
+// from says whether a session's host, address or name with a port, is at ip.
+func from(ctx context.Context, host, ip string) bool {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && host != ip {
+		host = host[:i]
+	}
+	if host == ip {
+		return true
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	// A server that resolves names shows them.
+	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
+	return err == nil && slices.Contains(addresses, ip)
+}
+
+func (a account) at(ip string) (string, error) {
+	if _, err := netip.ParseAddr(ip); err != nil {
+		return "", fmt.Errorf("%q is no address", ip)
+	}
+	return quote(a.user) + "@" + quote(ip), nil
+}
+
+func (a account) identified(mariaDB bool) string {
+	switch {
+	case sha2Hash.MatchString(a.hash):
+		return "IDENTIFIED WITH caching_sha2_password AS " + a.hash
+	case mariaDB:
+		return "IDENTIFIED BY PASSWORD " + quote(a.hash)
+	default:
+		return "IDENTIFIED WITH mysql_native_password AS " + quote(a.hash)
+	}
+}
+
+// object is what is granted on. In the name of a database _ and % are
+// wildcards, unless a table follows.
+func (a account) object() string {
+	if a.table == "*" {
+		return "`" + strings.ReplaceAll(a.database, "_", `\_`) + "`.*"
+	}
+	return "`" + a.database + "`.`" + a.table + "`"
+}
+
+// quote is for names that have neither quotes nor backslashes.
+func quote(s string) string { return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'" }

@@ -1,0 +1,208 @@
+package provider
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/test/database"
+)
+
+func TestMain(m *testing.M) { database.Run(m) }
+
+// hash of "app-password", as SELECT PASSWORD('app-password') gives it.
+func hash(t *testing.T, address string) string {
+	t.Helper()
+	var h string
+	if err := admin(t, address).QueryRow("SELECT PASSWORD('app-password')").Scan(&h); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func admin(t *testing.T, address string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", database.MariaDBAdmin+":"+database.MariaDBPassword+"@tcp("+address+")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// as opens app's database as a pod with the given address does.
+func as(t *testing.T, address, source string) *sql.DB {
+	t.Helper()
+	config := mysql.NewConfig()
+	config.User, config.Passwd, config.Net, config.Addr, config.DBName = "app", "app-password", "tcp", address, "shop_orders"
+	config.Logger = &mysql.NopLogger{}
+	config.DialFunc = func(ctx context.Context, network, to string) (net.Conn, error) {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+		return d.DialContext(ctx, network, to)
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func mariaDB(t *testing.T) (Caller, string, api.Provider) {
+	t.Helper()
+	address := database.MariaDB(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "db"), []byte(database.MariaDBAdmin+":"+database.MariaDBPassword+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	egress, err := NewEgress([]string{"127.0.0.1"}, []string{"127.0.0.0/8"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := api.Provider{Meta: api.Meta{Name: "orders"}, Type: api.ProviderMySQL, Endpoint: address, CredentialsRef: "db", TimeoutSeconds: 10, CanRevoke: true,
+		MySQL: &api.MySQLCall{Privileges: []string{"SELECT", "INSERT"}, Databases: []string{"shop_*"}, Users: []string{"app*"}}}
+	caller, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"CREATE DATABASE IF NOT EXISTS shop_orders", "CREATE DATABASE IF NOT EXISTS shopXorders",
+		"CREATE TABLE IF NOT EXISTS shop_orders.t (n INT)", "CREATE TABLE IF NOT EXISTS shopXorders.t (n INT)"} {
+		if _, err := admin(t, address).Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return caller, address, p
+}
+
+func TestAClientFromTheGrantedAddressConnectsAndOneFromAnotherDoesNot(t *testing.T) {
+	caller, address, _ := mariaDB(t)
+	call := Call{Op: Grant, IPs: []string{"127.0.0.2"}, Parameters: map[string]string{
+		"user": "app", "passwordHash": hash(t, address), "privileges": "select, INSERT", "database": "shop_orders"}}
+
+	for range 2 { // A grant may be repeated.
+		if r := caller.Call(t.Context(), call); r.Outcome != Done {
+			t.Fatalf("grant: %+v", r)
+		}
+	}
+	inside := as(t, address, "127.0.0.2")
+	if _, err := inside.Exec("INSERT INTO t VALUES (1)"); err != nil {
+		t.Fatalf("the granted address: %v", err)
+	}
+	if _, err := inside.Exec("DROP TABLE t"); err == nil {
+		t.Error("a privilege that was not granted works")
+	}
+	if _, err := inside.Exec("SELECT * FROM shopXorders.t"); err == nil {
+		t.Error("the underscore of a database's name is a wildcard")
+	}
+	if err := as(t, address, "127.0.0.3").Ping(); err == nil {
+		t.Error("another address connects")
+	}
+
+	session, err := inside.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	call.Op = Revoke
+	for range 2 {
+		if r := caller.Call(t.Context(), call); r.Outcome != Done {
+			t.Fatalf("revoke: %+v", r)
+		}
+	}
+	if err := session.PingContext(t.Context()); err == nil {
+		t.Error("a session outlives its permission")
+	}
+	if err := as(t, address, "127.0.0.2").Ping(); err == nil {
+		t.Error("the address connects after its permission was taken back")
+	}
+}
+
+func TestRevokingOneAddressLeavesTheSessionsOfAnother(t *testing.T) {
+	caller, address, _ := mariaDB(t)
+	call := Call{Op: Grant, IPs: []string{"127.0.0.4", "127.0.0.5"}, Parameters: map[string]string{
+		"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}}
+	if r := caller.Call(t.Context(), call); r.Outcome != Done {
+		t.Fatalf("grant: %+v", r)
+	}
+	other, err := as(t, address, "127.0.0.5").Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	call.Op, call.IPs = Revoke, []string{"127.0.0.4"}
+	if r := caller.Call(t.Context(), call); r.Outcome != Done {
+		t.Fatalf("revoke: %+v", r)
+	}
+	if err := other.PingContext(t.Context()); err != nil {
+		t.Errorf("the other address's session: %v", err)
+	}
+}
+
+func TestADatabaseTellsWrongParametersFromTrouble(t *testing.T) {
+	caller, address, p := mariaDB(t)
+	right := map[string]string{"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}
+	with := func(name, value string) map[string]string {
+		changed := map[string]string{}
+		for k, v := range right {
+			changed[k] = v
+		}
+		changed[name] = value
+		return changed
+	}
+	for name, tc := range map[string]struct {
+		parameters map[string]string
+		outcome    Outcome
+		reason     string
+	}{
+		"a table that there is not":               {with("table", "nothing"), Denied, ReasonDenied},
+		"a user outside the patterns":             {with("user", "other"), Denied, ReasonParameters},
+		"root":                                    {with("user", "root"), Denied, ReasonParameters},
+		"a database outside the patterns":         {with("database", "mysql"), Denied, ReasonParameters},
+		"a privilege that is not allowed":         {with("privileges", "SELECT, DROP"), Denied, ReasonParameters},
+		"a password instead of a hash":            {with("passwordHash", "app-password"), Denied, ReasonParameters},
+		"a name that would end the statement":     {with("database", "shop_`; DROP TABLE t; --"), Denied, ReasonParameters},
+		"a user's name that would end the quotes": {with("user", "app'@'%"), Denied, ReasonParameters},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := caller.Call(t.Context(), Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: tc.parameters})
+			if r.Outcome != tc.outcome || r.Reason != tc.reason {
+				t.Errorf("got %+v, want %s %s", r, tc.outcome, tc.reason)
+			}
+		})
+	}
+
+	// Trouble is not the pod's fault, and no credential is in its message.
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "db"), []byte(database.MariaDBAdmin+":not-the-password"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	egress, _ := NewEgress([]string{"127.0.0.1"}, []string{"127.0.0.0/8"}, nil)
+	wrong, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := wrong.Call(t.Context(), Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: right})
+	if r.Outcome != Failed || r.Reason != ReasonCredentials || strings.Contains(r.Message, "not-the-password") || strings.Contains(r.Message, database.MariaDBAdmin) {
+		t.Errorf("wrong credentials: %+v", r)
+	}
+	p.Endpoint = "127.0.0.1:1"
+	gone, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if r := gone.Call(ctx, Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: right}); r.Outcome != Failed || r.Sent {
+		t.Errorf("no server: %+v", r)
+	}
+}

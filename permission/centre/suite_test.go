@@ -1,0 +1,255 @@
+package centre
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/test/database"
+	double "github.com/breakwater-dev/breakwater/test/provider"
+)
+
+func TestMain(m *testing.M) { database.Run(m) }
+
+// Tokens of the suite's users.
+const (
+	adminToken   = "admin-token-0123456789"
+	serverToken  = "server-token-0123456789"
+	otherToken   = "other-token-0123456789"
+	ownerToken   = "owner-token-0123456789"
+	bystandToken = "bystander-token-0123456789"
+)
+
+const accessFile = `
+admins: [platform]
+clusters:
+- name: c1
+  users: [server]
+- name: c2
+  groups: [c2-components]
+`
+
+const tokensFile = `
+- {token: admin-token-0123456789, user: alice, groups: [platform]}
+- {token: server-token-0123456789, user: server}
+- {token: other-token-0123456789, user: other, groups: [c2-components]}
+- {token: owner-token-0123456789, user: olga, groups: [team-a]}
+- {token: bystander-token-0123456789, user: bob, groups: [team-b]}
+`
+
+// each runs a test on every store.
+func each(t *testing.T, test func(t *testing.T, address string)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "centre.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, database.Postgres(t)) })
+}
+
+// world is a replica, a provider and who speaks to them.
+type world struct {
+	t      *testing.T
+	centre *Centre
+	url    string
+	double *double.Double
+	// provider is the double's URL.
+	provider string
+	stop     func()
+}
+
+// setting is the configuration of a replica.
+func setting(t *testing.T, store string) Config {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"access.yaml": accessFile, "tokens.yaml": tokensFile, "secret": "very-secret-bearer"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Config{Store: store, CredentialsDir: dir, AccessFile: filepath.Join(dir, "access.yaml"), TokensFile: filepath.Join(dir, "tokens.yaml"),
+		ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"}, Workers: 32, Patience: 5 * time.Second,
+		Drain: 5 * time.Second, Keep: time.Hour}
+}
+
+// start starts a replica and a double.
+func start(t *testing.T, store string) *world {
+	t.Helper()
+	w := &world{t: t, double: double.New(time.Now)}
+	server := httptest.NewServer(w.double)
+	// A test that ends does not wait for connections that hang.
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	t.Cleanup(server.Close)
+	w.provider = server.URL
+	w.replica(setting(t, store))
+	return w
+}
+
+// replica starts a replica of the world; the world speaks to the last one.
+func (w *world) replica(config Config) {
+	w.t.Helper()
+	c, err := New(w.t.Context(), config, slog.New(slog.NewTextHandler(&prefixed{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{
+		func(ctx context.Context) error { return c.queue.Run(ctx, config.Drain) }, c.engine.RunRecovery,
+		func(ctx context.Context) error { return c.every(ctx, 100*time.Millisecond, c.serveProviders) },
+		func(ctx context.Context) error { return c.engine.Follow(ctx, c.hub) },
+	} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	server := httptest.NewServer(c.server.Handler())
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			close(c.stopping)
+			cancel()
+			running.Wait()
+			server.Close()
+			c.store.Close()
+		})
+	}
+	w.t.Cleanup(stop)
+	w.centre, w.url, w.stop = c, server.URL, stop
+}
+
+// prefixed writes a replica's warnings to the test's log.
+type prefixed struct{ t *testing.T }
+
+func (p *prefixed) Write(line []byte) (int, error) {
+	p.t.Logf("%s", bytes.TrimSpace(line))
+	return len(line), nil
+}
+
+// do asks and returns the status; the answer goes to out, an api.Error to err.
+func (w *world) do(token, method, path string, body, out any, header ...string) (int, api.Error) {
+	w.t.Helper()
+	var content io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		content = bytes.NewReader([]byte(b))
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, content)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	validateRequest(w.t, r)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	validateAnswer(w.t, r, response, text)
+	var problem api.Error
+	if response.StatusCode >= 400 {
+		if err := json.Unmarshal(text, &problem); err != nil || problem.Reason == "" || problem.Message == "" {
+			w.t.Fatalf("%s %s: %d is no api.Error: %s", method, path, response.StatusCode, text)
+		}
+	} else if out != nil {
+		if err := json.Unmarshal(text, out); err != nil {
+			w.t.Fatalf("%s %s: %v: %s", method, path, err, text)
+		}
+	}
+	return response.StatusCode, problem
+}
+
+// must is do that succeeds.
+func (w *world) must(token, method, path string, body, out any, header ...string) {
+	w.t.Helper()
+	if status, problem := w.do(token, method, path, body, out, header...); status >= 300 {
+		w.t.Fatalf("%s %s: %d %+v", method, path, status, problem)
+	}
+}
+
+// register registers the double as a provider, and a set of permissions.
+func (w *world) register(change func(*api.Provider), set string, permissions ...string) {
+	w.t.Helper()
+	p := double.Registered("double", w.provider, "platform")
+	p.RateLimit = api.RateLimit{PerSecond: 1000, Burst: 10}
+	p.CredentialsRef, p.TimeoutSeconds = "secret", 2
+	p.Retry = api.Retry{MaxCalls: 3, BackoffSeconds: 0.05, PollSeconds: 0.1}
+	if change != nil {
+		change(&p)
+	}
+	w.must(adminToken, "POST", "/v1/providers", p, nil)
+	for _, name := range permissions {
+		w.must(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: name, Owner: "team-a"}, Provider: "double",
+			Parameters: map[string]string{"name": name}}, nil)
+	}
+	w.must(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: set, Owner: "team-a"}, Permissions: permissions}, nil)
+}
+
+// pod is the request of pod n.
+func pod(n int, set string) api.ApplicationRequest {
+	return api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: fmt.Sprintf("pod-%d", n), PodUID: fmt.Sprintf("uid-%05d", n),
+		PodIPs: []string{fmt.Sprintf("10.0.%d.%d", n/250, n%250+1)}, ServiceAccount: "default", Set: set}
+}
+
+// ask applies for a pod.
+func (w *world) ask(r api.ApplicationRequest) api.Application {
+	w.t.Helper()
+	var a api.Application
+	w.must(serverToken, "POST", "/v1/applications", r, &a)
+	return a
+}
+
+// until waits for an application to be in a state, by long polls.
+func (w *world) until(id string, state api.State) api.Application {
+	w.t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	var a api.Application
+	for time.Now().Before(deadline) {
+		w.must(serverToken, "GET", fmt.Sprintf("/v1/applications/%s?wait=5s&version=%d", url.PathEscape(id), a.Version), nil, &a)
+		if a.State == state {
+			return a
+		}
+	}
+	w.t.Fatalf("application %s is %s (%s: %s), not %s: %+v", id, a.State, a.Reason, a.Message, state, a.Permissions)
+	return a
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, within time.Duration, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,165 @@
+// Package database starts real databases for tests, from Debian's packages:
+// each on loopback, with data of its own, as a user that is not root, gone
+// after the tests. `make test-unit` installs the packages; a machine without
+// them fails these tests, unless BREAKWATER_SKIP_DATABASES=1 says to skip them.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ready is how long a server may take to start.
+const ready = 60 * time.Second
+
+// server is a database server of this process.
+type server struct {
+	once    sync.Once
+	err     error
+	dir     string
+	port    int
+	command *exec.Cmd
+}
+
+var (
+	mu      sync.Mutex
+	started []*server
+)
+
+// Run runs a package's tests and stops what they started: for TestMain.
+func Run(m *testing.M) {
+	code := m.Run()
+	mu.Lock()
+	for _, s := range started {
+		s.stop()
+	}
+	mu.Unlock()
+	os.Exit(code)
+}
+
+// need fails, or skips when it is told to, where a program is missing.
+func need(t testing.TB, found bool, program, pkg string) {
+	t.Helper()
+	if found {
+		return
+	}
+	if os.Getenv("BREAKWATER_SKIP_DATABASES") == "1" {
+		t.Skipf("%s is missing", program)
+	}
+	t.Fatalf("%s is missing: install Debian's %s (hack/packages.sh does), or set BREAKWATER_SKIP_DATABASES=1", program, pkg)
+}
+
+// prepare makes the server's folder, which belongs to its user.
+func (s *server) prepare(name string, owner *syscall.Credential) error {
+	var err error
+	if s.dir, err = os.MkdirTemp("", "breakwater-"+name+"-"); err != nil {
+		return err
+	}
+	if err := os.Chmod(s.dir, 0o755); err != nil {
+		return err
+	}
+	if owner != nil {
+		return os.Chown(s.dir, int(owner.Uid), int(owner.Gid))
+	}
+	return nil
+}
+
+// start starts the server and waits until it answers.
+func (s *server) start(command *exec.Cmd, answers func() error) error {
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return err
+	}
+	s.command = command
+	mu.Lock()
+	started = append(started, s)
+	mu.Unlock()
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	deadline := time.After(ready)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("%s ended: %w\n%s", command.Path, err, s.log())
+		case <-deadline:
+			return fmt.Errorf("%s does not answer after %s\n%s", command.Path, ready, s.log())
+		case <-tick.C:
+			if answers() == nil {
+				return nil
+			}
+		}
+	}
+}
+
+func (s *server) log() string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+	return string(text)
+}
+
+func (s *server) stop() {
+	if s.command != nil {
+		_ = s.command.Process.Kill()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// as is the user of a name, when we are root; servers refuse to be.
+func as(name string) (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+}
+
+// command ends with this process, however that ends.
+func command(owner *syscall.Credential, dir, program string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(context.Background(), program, args...)
+	c.Dir = dir
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Setpgid: true}
+	return c
+}
+
+// freePort is one that was free a moment ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func output(c *exec.Cmd) error {
+	text, err := c.CombinedOutput()
+	if err != nil {
+		return errors.Join(err, errors.New(string(text)))
+	}
+	return nil
+}

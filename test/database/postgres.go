@@ -1,0 +1,73 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+)
+
+var (
+	postgres  server
+	databases atomic.Int64
+)
+
+// Postgres returns the address of a new, empty database.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	need(t, len(found) > 0, "PostgreSQL", "postgresql")
+	slices.Sort(found)
+	postgres.once.Do(func() { postgres.err = startPostgres(filepath.Dir(found[len(found)-1])) })
+	if postgres.err != nil {
+		t.Fatal(postgres.err)
+	}
+	name := fmt.Sprintf("test%d", databases.Add(1))
+	admin, err := sql.Open("pgx", postgresAddress("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	return postgresAddress(name)
+}
+
+func postgresAddress(name string) string {
+	return fmt.Sprintf("postgres://test:test@127.0.0.1:%d/%s?sslmode=disable", postgres.port, name)
+}
+
+func startPostgres(bin string) error {
+	owner, err := as("postgres")
+	if err != nil {
+		return err
+	}
+	if err := postgres.prepare("postgres", owner); err != nil {
+		return err
+	}
+	if postgres.port, err = freePort(); err != nil {
+		return err
+	}
+	data := filepath.Join(postgres.dir, "data")
+	if err := output(command(owner, postgres.dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")); err != nil {
+		return err
+	}
+	// Nothing of this is to outlive the machine, so nothing waits for the disk.
+	server := command(owner, postgres.dir, filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(postgres.port),
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=300")
+	return postgres.start(server, func() error {
+		db, err := sql.Open("pgx", postgresAddress("postgres"))
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return db.PingContext(context.Background())
+	})
+}
