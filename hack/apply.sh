@@ -37,9 +37,11 @@ apply_settled() {
 }
 
 for dir in "$@"; do
-  echo "==> $dir: CRDs"
-  for crd in "$dir"/*-crd-*.yaml; do kubectl apply -f "$crd"; done
-  kubectl wait --for=condition=Established --timeout=60s $(printf -- '-f %s ' "$dir"/*-crd-*.yaml) >/dev/null
+  if compgen -G "$dir/*-crd-*.yaml" >/dev/null; then
+    echo "==> $dir: CRDs"
+    for crd in "$dir"/*-crd-*.yaml; do kubectl apply -f "$crd"; done
+    kubectl wait --for=condition=Established --timeout=60s $(printf -- '-f %s ' "$dir"/*-crd-*.yaml) >/dev/null
+  fi
   if [[ $dir == config/core && -n ${OVERLAY:-} ]]; then
     echo "==> overlay $OVERLAY: images and the rest"
     kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve --sbom=none -f - >"$manifests"

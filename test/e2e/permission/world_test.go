@@ -1,0 +1,253 @@
+//go:build e2e
+
+package permission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	names "github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/provider"
+)
+
+// namespace is one that a test has for itself.
+type namespace struct {
+	name string
+	kubectl.Kubectl
+}
+
+func newNamespace(t *testing.T, labels map[string]string) *namespace {
+	t.Helper()
+	all := map[string]string{"test.breakwater.dev/e2e": "true"}
+	for key, value := range labels {
+		all[key] = value
+	}
+	made, err := bed.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-permission-", Labels: all,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := bed.kube.CoreV1().Namespaces().Delete(context.Background(), made.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrs.IsNotFound(err) {
+			t.Errorf("delete namespace %s: %v", made.Name, err)
+		}
+	})
+	k, err := kubectl.In(made.Name, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &namespace{made.Name, k}
+}
+
+var enabled = map[string]string{names.Label: names.LabelEnabled}
+
+// run runs kubectl, which has to succeed, and returns what it printed.
+func (n *namespace) run(t *testing.T, args ...string) string {
+	t.Helper()
+	r, err := n.Run(t.Context(), args...)
+	if err != nil || r.Code != 0 {
+		t.Fatalf("the command did not succeed: %v\n%s", err, r)
+	}
+	return r.Stdout
+}
+
+func (n *namespace) apply(t *testing.T, manifest string) kubectl.Result {
+	t.Helper()
+	r, err := n.Feed(t.Context(), manifest, "apply", "-f", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (n *namespace) applied(t *testing.T, manifest string) {
+	t.Helper()
+	if r := n.apply(t, manifest); r.Code != 0 {
+		t.Fatalf("apply:\n%s", r)
+	}
+}
+
+// deployment has the sets on the workload.
+func deployment(name, sets string, replicas int) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s, annotations: {stke.io/permission-set: %[2]q}},
+ spec: {replicas: %[3]d, selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}},
+ spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}}}`, name, sets, replicas)
+}
+
+// podWith has the sets on itself.
+func podWith(name, sets, policy, command string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, annotations: {stke.io/permission-set: %q}},
+ spec: {restartPolicy: %s, terminationGracePeriodSeconds: 1, containers: [{name: app, image: busybox, command: [/bin/sh, -c, %q]}]}}`, name, sets, policy, command)
+}
+
+func (n *namespace) pods(t *testing.T) []corev1.Pod {
+	t.Helper()
+	list, err := bed.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// one waits for the pod of a selector.
+func (n *namespace) one(t *testing.T, app string) *corev1.Pod {
+	t.Helper()
+	var found *corev1.Pod
+	until(t, soon, "there is a pod of "+app, func() error {
+		list, err := bed.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if list.Items[i].DeletionTimestamp == nil {
+				found = &list.Items[i]
+				return nil
+			}
+		}
+		return fmt.Errorf("%d pods", len(list.Items))
+	})
+	return found
+}
+
+func (n *namespace) get(t *testing.T, name string) *corev1.Pod {
+	t.Helper()
+	p, err := bed.kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// untilReason waits until the pod's condition says so, and returns its message.
+func (n *namespace) untilReason(t *testing.T, name, reason string) string {
+	t.Helper()
+	var message string
+	until(t, soon, fmt.Sprintf("condition %s of %s has reason %s", names.ConditionAuthorized, name, reason), func() error {
+		c := names.Condition(n.get(t, name), names.ConditionAuthorized)
+		if c == nil {
+			return fmt.Errorf("there is no condition")
+		}
+		if message = c.Message; c.Reason != reason {
+			return fmt.Errorf("%s: %s", c.Reason, c.Message)
+		}
+		return nil
+	})
+	return message
+}
+
+// untilEvent waits for an Event on the pod.
+func (n *namespace) untilEvent(t *testing.T, pod, reason string) string {
+	t.Helper()
+	var message string
+	until(t, soon, "an Event "+reason+" on "+pod, func() error {
+		list, err := bed.kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + pod})
+		if err != nil {
+			return err
+		}
+		if len(list.Items) == 0 {
+			return fmt.Errorf("there is none")
+		}
+		message = list.Items[0].Message
+		return nil
+	})
+	return message
+}
+
+// gone waits until a pod is not there any more.
+func (n *namespace) gone(t *testing.T, within time.Duration, name string) {
+	t.Helper()
+	until(t, within, "pod "+name+" is gone", func() error {
+		p, err := bed.kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
+		if apierrs.IsNotFound(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		return fmt.Errorf("phase %s, finalizers %v, deletion %v", p.Status.Phase, p.Finalizers, p.DeletionTimestamp)
+	})
+}
+
+func until(t *testing.T, within time.Duration, what string, holds func() error) {
+	t.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, within, true, func(context.Context) (bool, error) {
+		last = holds()
+		return last == nil, nil
+	}); err != nil {
+		t.Fatalf("not within %s: %s; last seen: %v", within, what, last)
+	}
+}
+
+// books are the provider's own.
+func books(t *testing.T) provider.Books {
+	t.Helper()
+	_, raw, err := ask(t.Context(), http.MethodGet, bed.double+"/books", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b provider.Books
+	if err := json.Unmarshal(raw, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// held says what the provider has for a pod.
+func held(t *testing.T, p *corev1.Pod) []provider.Entry {
+	t.Helper()
+	var all []provider.Entry
+	for _, e := range books(t).Held {
+		if e.Pod == string(p.UID) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func faults(t *testing.T, f provider.Faults) {
+	t.Helper()
+	set := func(ctx context.Context, f provider.Faults) {
+		if status, raw, err := ask(ctx, http.MethodPut, bed.double+"/faults", "", f); err != nil || status >= http.StatusBadRequest {
+			t.Errorf("faults: %d %s %v", status, raw, err)
+		}
+	}
+	set(t.Context(), f)
+	t.Cleanup(func() { set(context.Background(), provider.Faults{}) })
+}
+
+// applications are those of a pod at the centre.
+func applications(t *testing.T, p *corev1.Pod) []api.Application {
+	t.Helper()
+	query := url.Values{"podUID": {string(p.UID)}, "cluster": {"default"}}
+	status, raw, err := ask(t.Context(), http.MethodGet, bed.centre+"/v1/applications?"+query.Encode(), bed.token, nil)
+	var list api.ApplicationList
+	if err != nil || status != http.StatusOK || json.Unmarshal(raw, &list) != nil {
+		t.Fatalf("list applications: %d %s %v", status, raw, err)
+	}
+	return list.Items
+}
+
+// reset closes a breaker as an admin of the cluster does.
+func reset(t *testing.T, p *corev1.Pod, token string) (int, string) {
+	t.Helper()
+	status, raw, err := ask(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", bed.server, p.Namespace, p.Name), token, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, strings.TrimSpace(string(raw))
+}
