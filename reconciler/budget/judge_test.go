@@ -79,21 +79,23 @@ func TestAChargeExpiresOnlyAfterItsTime(t *testing.T) {
 	}
 }
 
-func TestABudgetIsLookedAtTenTimesASecond(t *testing.T) {
+func TestABudgetIsLookedAtTenTimesASecondAndLessInAStorm(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
 	p, key := newPace(c), types.NamespacedName{Namespace: "ns", Name: "web"}
-	if p.wait(key) != 0 {
+	if p.wait(key, storm) != 0 {
 		t.Error("the first look waits")
 	}
 	p.looked(key)
-	if got := p.wait(key); got != interval {
-		t.Errorf("waits %s", got)
+	for charges, want := range map[int]time.Duration{0: interval, storm - 1: interval, storm: stormInterval} {
+		if got := p.wait(key, charges); got != want {
+			t.Errorf("with %d charges it waits %s, want %s", charges, got, want)
+		}
 	}
-	if p.wait(types.NamespacedName{Name: "other"}) != 0 {
+	if p.wait(types.NamespacedName{Name: "other"}, 0) != 0 {
 		t.Error("another budget waits too")
 	}
 	c.SetTime(c.Now().Add(interval))
-	if p.wait(key) != 0 {
+	if p.wait(key, 0) != 0 {
 		t.Error("still waits")
 	}
 }

@@ -8,8 +8,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// interval is the least time between two looks at a budget.
-const interval = 100 * time.Millisecond
+// interval is the least time between two looks at a budget. While many of its
+// pods are charged the webhooks write to it at every moment, and a write of ours
+// costs each of them a conflict: it is stormInterval then. What it delays is that
+// a slot that became free is seen, and that entries leave the status.
+const (
+	interval      = 100 * time.Millisecond
+	stormInterval = 400 * time.Millisecond
+	// storm is from how many charges on there are many.
+	storm = 5
+)
 
 // pace keeps the looks at each budget apart: a thousand pods that go at once are
 // ten writes a second.
@@ -24,11 +32,16 @@ func newPace(c clock.PassiveClock) *pace {
 	return &pace{clock: c, last: map[types.NamespacedName]time.Time{}}
 }
 
-// wait returns how long to wait until the next look; 0 if it may be now.
-func (p *pace) wait(key types.NamespacedName) time.Duration {
+// wait returns how long to wait until the next look at a budget with so many
+// charges; 0 if it may be now.
+func (p *pace) wait(key types.NamespacedName, charges int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(p.last[key].Add(interval).Sub(p.clock.Now()), 0)
+	apart := interval
+	if charges >= storm {
+		apart = stormInterval
+	}
+	return max(p.last[key].Add(apart).Sub(p.clock.Now()), 0)
 }
 
 // looked notes a look.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -52,6 +53,8 @@ type options struct {
 	// Pods are those of a release, IdlePods those of the idle part.
 	Pods     int `envconfig:"BENCH_PODS" default:"1000"`
 	IdlePods int `envconfig:"BENCH_IDLE_PODS" default:"10000"`
+	// Deletions are the pods of a run of the protection part.
+	Deletions int `envconfig:"BENCH_DELETIONS" default:"400"`
 	// Limit bounds each of the two parts.
 	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"20m"`
 }
@@ -59,10 +62,13 @@ type options struct {
 // bed is the cluster on which is measured.
 type bed struct {
 	options
+	config *rest.Config
 	kube   kubernetes.Interface
 	change versioned.Interface
 	judge  *judge.Judge
 	log    func(string, ...any)
+	// made counts the runs that made pods of their own.
+	made int
 }
 
 // newBed connects and tidies up, now and after the test, which an interrupt
@@ -79,6 +85,7 @@ func newBed(t *testing.T) (*bed, context.Context) {
 		t.Fatal(err)
 	}
 	config.QPS, config.Burst = 200, 400
+	b.config = config
 	b.kube, b.change = kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, b.Limit)

@@ -13,8 +13,9 @@ const head = "# Performance\n\nWritten by `make bench`; what is measured is in t
 
 // Sections of the document. Each is kept until it is measured again.
 const (
-	sectionReleases = "A release"
-	sectionIdle     = "Idle"
+	sectionReleases   = "A release"
+	sectionIdle       = "Idle"
+	sectionProtection = "Deletions"
 )
 
 // replaceSection returns the document with a section made anew; others stay.
@@ -27,7 +28,7 @@ func replaceSection(document, title, body string) string {
 	sections[title] = strings.TrimSpace(body)
 	var out strings.Builder
 	out.WriteString(head)
-	for _, name := range []string{sectionReleases, sectionIdle} {
+	for _, name := range []string{sectionReleases, sectionIdle, sectionProtection} {
 		if text, ok := sections[name]; ok {
 			fmt.Fprintf(&out, "\n## %s\n\n%s\n", name, text)
 		}

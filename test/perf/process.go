@@ -103,3 +103,48 @@ func spent(before, after map[string]usage) map[string]time.Duration {
 	}
 	return out
 }
+
+// acceptedBy returns how many TCP connections were accepted in a pod since it
+// began: its network namespace counts them.
+func acceptedBy(uid string) (int, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range dirs {
+		groups, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+		if err != nil {
+			continue // it has ended
+		}
+		found := podUID.FindSubmatch(groups)
+		if found == nil || strings.ReplaceAll(string(found[1]), "_", "-") != uid {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, "net/snmp"))
+		if err != nil {
+			return 0, err
+		}
+		return passiveOpens(string(raw))
+	}
+	return 0, fmt.Errorf("pod %s has no process", uid)
+}
+
+// passiveOpens reads a counter of /proc/net/snmp: a line of names, and one of values.
+func passiveOpens(snmp string) (int, error) {
+	var names []string
+	for line := range strings.Lines(snmp) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0 || fields[0] != "Tcp:":
+		case names == nil:
+			names = fields
+		default:
+			for i, name := range names {
+				if name == "PassiveOpens" && i < len(fields) {
+					return strconv.Atoi(fields[i])
+				}
+			}
+		}
+	}
+	return 0, fmt.Errorf("no PassiveOpens in %q", snmp)
+}

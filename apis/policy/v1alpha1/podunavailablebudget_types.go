@@ -145,11 +145,13 @@ type PodUnavailableBudgetStatus struct {
 	// DeletedPods are pods whose deletion or eviction was let through and that
 	// are not yet seen to terminate: UID to resourceVersion.
 	// +optional
+	// +mapType=atomic
 	DeletedPods map[types.UID]string `json:"deletedPods,omitempty"`
 	// UnavailablePods are pods whose change in place was let through and that
 	// are not yet seen to be unavailable: name to resourceVersion and, after a
 	// slash, UID.
 	// +optional
+	// +mapType=atomic
 	UnavailablePods map[string]string `json:"unavailablePods,omitempty"`
 	// UnavailableAllowed is how many more available pods may become unavailable now.
 	UnavailableAllowed int32 `json:"unavailableAllowed"`

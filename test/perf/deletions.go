@@ -1,0 +1,65 @@
+package perf
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// deletions are how requests to delete pods were answered.
+type deletions struct {
+	mu sync.Mutex
+	// Took is from the first request to the last answer.
+	Took time.Duration
+	// Latencies are those of the answers that were understood.
+	Latencies []time.Duration
+	// Passed and Refused are answers, Broken those of 500 and above, Others what
+	// came instead of an answer.
+	Passed, Refused, Broken, Others int
+	// Last is the last error that is none of a refusal.
+	Last error
+}
+
+func (d *deletions) count(err error, latency time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var status apierrs.APIStatus
+	answered := errors.As(err, &status)
+	switch {
+	case err == nil:
+		d.Passed++
+	case answered && status.Status().Code == http.StatusForbidden:
+		d.Refused++
+	case answered && status.Status().Code >= http.StatusInternalServerError:
+		d.Broken, d.Last = d.Broken+1, err
+		return
+	default:
+		d.Others, d.Last = d.Others+1, err
+		return
+	}
+	d.Latencies = append(d.Latencies, latency)
+}
+
+// rate is how many passed a second.
+func (d *deletions) rate() float64 { return float64(d.Passed) / d.Took.Seconds() }
+
+// quantile returns the latency that this share of the answers stayed within.
+func (d *deletions) quantile(share float64) time.Duration {
+	if len(d.Latencies) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(d.Latencies))
+	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+}
+
+// middle returns the run whose rate is in the middle.
+func middle(runs []*deletions) *deletions {
+	sorted := slices.Clone(runs)
+	slices.SortFunc(sorted, func(a, b *deletions) int { return cmp.Compare(a.rate(), b.rate()) })
+	return sorted[len(sorted)/2]
+}

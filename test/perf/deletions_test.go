@@ -1,0 +1,193 @@
+//go:build bench
+
+package perf
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+// deleters returns that many clients, each with a connection of its own, of a
+// user who may delete pods and is no master: masters are exempt from the API
+// server's priority and fairness.
+func (b *bed) deleters(ctx context.Context, namespace string, many int) ([]kubernetes.Interface, error) {
+	const user = "deleter"
+	if _, err := b.kube.CoreV1().ServiceAccounts(namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: user}}, metav1.CreateOptions{}); err != nil && !apierrs.IsAlreadyExists(err) {
+		return nil, err
+	}
+	if _, err := b.kube.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "delete"}}},
+	}, metav1.CreateOptions{}); err != nil && !apierrs.IsAlreadyExists(err) {
+		return nil, err
+	}
+	if _, err := b.kube.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: user, Namespace: namespace}},
+	}, metav1.CreateOptions{}); err != nil && !apierrs.IsAlreadyExists(err) {
+		return nil, err
+	}
+	token, err := b.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, user,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	clients := make([]kubernetes.Interface, many)
+	for i := range clients {
+		config := rest.AnonymousClientConfig(b.config)
+		config.BearerToken, config.QPS = token.Status.Token, -1
+		config.WarningHandler = rest.NoWarnings{}
+		// A dialer of its own keeps a client from sharing another's connection.
+		config.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+		if clients[i], err = kubernetes.NewForConfig(config); err != nil {
+			return nil, err
+		}
+	}
+	return clients, b.warm(ctx, namespace, clients)
+}
+
+// warm opens every client's connection; the first ones may be refused until
+// the API server knows the user's role.
+func (b *bed) warm(ctx context.Context, namespace string, clients []kubernetes.Interface) error {
+	errs := make([]error, len(clients))
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		wg.Go(func() {
+			errs[i] = b.await(ctx, "the deleting user is known", func(ctx context.Context) (bool, error) {
+				_, err := c.CoreV1().Pods(namespace).Get(ctx, "none", metav1.GetOptions{})
+				return apierrs.IsNotFound(err), nil
+			})
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pods makes simulated pods that nobody replaces, and waits until they are Ready.
+// No two have one name: a simulated kubelet may be late with the removal of an
+// earlier one.
+func (b *bed) pods(ctx context.Context, namespace string, many int) ([]string, error) {
+	b.made++
+	names := make([]string, many)
+	errs := make(chan error, many)
+	slots := make(chan struct{}, 20)
+	for i := range many {
+		names[i] = fmt.Sprintf("web-%d-%04d", b.made, i)
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			_, err := b.kube.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: names[i], Labels: map[string]string{"app": name}},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{"type": "kwok"},
+					Tolerations:  []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},
+					Containers:   []corev1.Container{{Name: "sleep", Image: "busybox"}},
+				},
+			}, metav1.CreateOptions{})
+			errs <- err
+		}()
+	}
+	for range many {
+		if err := <-errs; err != nil {
+			return nil, err
+		}
+	}
+	return names, b.await(ctx, "the pods are Ready", func(ctx context.Context) (bool, error) {
+		list, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return false, err
+		}
+		ready := 0
+		for i := range list.Items {
+			for _, c := range list.Items[i].Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+					ready++
+				}
+			}
+		}
+		return ready == many, nil
+	})
+}
+
+// emptied deletes the pods that are left and waits until all are gone.
+func (b *bed) emptied(ctx context.Context, namespace string) error {
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	return b.await(ctx, "the pods are gone", func(ctx context.Context) (bool, error) {
+		if err := b.kube.CoreV1().Pods(namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
+			return false, err
+		}
+		list, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0, err
+	})
+}
+
+// closed deletes the pods, each client one after the other.
+func closed(ctx context.Context, clients []kubernetes.Interface, namespace string, names []string) *deletions {
+	jobs := make(chan string, len(names))
+	for _, n := range names {
+		jobs <- n
+	}
+	close(jobs)
+	d := &deletions{}
+	var wg sync.WaitGroup
+	began := time.Now()
+	for _, c := range clients {
+		wg.Go(func() {
+			for n := range jobs {
+				at := time.Now()
+				d.count(c.CoreV1().Pods(namespace).Delete(ctx, n, metav1.DeleteOptions{}), time.Since(at))
+			}
+		})
+	}
+	wg.Wait()
+	d.Took = time.Since(began)
+	return d
+}
+
+// open deletes the pods at a rate a second that does not wait for answers; what
+// a request waited for a free client counts as its latency.
+func open(ctx context.Context, clients []kubernetes.Interface, namespace string, names []string, rate int) *deletions {
+	type job struct {
+		name string
+		due  time.Time
+	}
+	jobs := make(chan job, len(names))
+	d := &deletions{}
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() {
+			for j := range jobs {
+				d.count(c.CoreV1().Pods(namespace).Delete(ctx, j.name, metav1.DeleteOptions{}), time.Since(j.due))
+			}
+		})
+	}
+	began := time.Now()
+	for i, n := range names {
+		due := began.Add(time.Duration(i) * time.Second / time.Duration(rate))
+		time.Sleep(time.Until(due)) // the pace is the measurement
+		jobs <- job{n, due}
+	}
+	close(jobs)
+	wg.Wait()
+	d.Took = time.Since(began)
+	return d
+}

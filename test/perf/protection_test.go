@@ -1,0 +1,225 @@
+//go:build bench
+
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	policy "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// protectionRounds is how often the runs that are compared are repeated, one
+// kind after the other, so that what the machine does meanwhile meets all.
+const protectionRounds = 3
+
+// settled is how long a charge may stay when nothing comes of it: the API
+// server's request timeout, and the time to see it.
+const settled = 2 * time.Minute
+
+// deleting is a namespace in which pods are deleted.
+type deleting struct {
+	*bed
+	namespace string
+	clients   []kubernetes.Interface
+}
+
+// TestProtection measures what a budget costs whom it guards, and whom not.
+func TestProtection(t *testing.T) {
+	b, ctx := newBed(t)
+	m := protection{Machine: machine(), Pods: b.Deletions}
+	beds := map[string]deleting{}
+	for _, n := range []string{"bench-open", "bench-budget"} {
+		if err := b.namespace(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+		clients, err := b.deleters(ctx, n, crowdPods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		beds[n] = deleting{b, n, clients}
+	}
+	unguarded, guarded := beds["bench-open"], beds["bench-budget"]
+	if err := guarded.budget(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	first, err := auditSize(b.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range protectionRounds {
+		m.Bare = append(m.Bare, bareRun(t, unguarded, 20, 0))
+		m.Unguarded = append(m.Unguarded, unguarded.run(t, m.Pods, 20, 0))
+		m.Guarded = append(m.Guarded, guarded.run(t, m.Pods, 20, 0))
+	}
+	m.Writes20 = guarded.statusWrites(t, first)
+	m.BareOpen, m.GuardedOpen = bareRun(t, unguarded, 100, openRate), guarded.run(t, m.Pods, 100, openRate)
+	m.Bare100 = bareRun(t, unguarded, 100, 0)
+	second, err := auditSize(b.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := b.accepted(t)
+	m.Guarded100 = guarded.run(t, m.Pods, 100, 0)
+	m.Handshakes, m.Writes100 = b.accepted(t)-before, guarded.statusWrites(t, second)
+
+	if err := guarded.budget(ctx, roomPods-roomAllowed); err != nil {
+		t.Fatal(err)
+	}
+	m.Room = guarded.some(t, roomPods, roomAllowed, 20)
+	if err := guarded.budget(ctx, crowdPods-crowdAllowed); err != nil {
+		t.Fatal(err)
+	}
+	m.Crowd = guarded.some(t, crowdPods, crowdPods, crowdPods)
+	m.Left = guarded.charges(t)
+	b.keep(t, sectionProtection, m.markdown())
+}
+
+// bareRun is a run while nothing of Breakwater is registered at the API server.
+func bareRun(t *testing.T, d deleting, clients, rate int) (out *deletions) {
+	t.Helper()
+	if err := d.without(t.Context(), func() { out = d.run(t, d.Deletions, clients, rate) }); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// run makes pods and deletes them all; none is to be refused.
+func (d deleting) run(t *testing.T, pods, clients, rate int) *deletions {
+	t.Helper()
+	out := d.deleteSome(t, pods, pods, clients, rate)
+	if out.Passed != pods {
+		t.Fatalf("of %d in %s %d passed, %d were refused, %d broke, %d others; last: %v",
+			pods, d.namespace, out.Passed, out.Refused, out.Broken, out.Others, out.Last)
+	}
+	t.Logf("%s, %d clients: %.0f deletes/s, p99 %s", d.namespace, clients, out.rate(), out.quantile(0.99).Round(time.Millisecond))
+	return out
+}
+
+// some makes pods and deletes a part of them.
+func (d deleting) some(t *testing.T, pods, deleted, clients int) *deletions {
+	t.Helper()
+	out := d.deleteSome(t, pods, deleted, clients, 0)
+	t.Logf("%d of %d, %d clients: %d passed, %d refused, %d broke, %d others, %v", deleted, pods, clients, out.Passed, out.Refused, out.Broken, out.Others, out.Last)
+	return out
+}
+
+func (d deleting) deleteSome(t *testing.T, pods, deleted, clients, rate int) *deletions {
+	t.Helper()
+	ctx := t.Context()
+	names, err := d.pods(ctx, d.namespace, pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.synced(ctx, pods); err != nil {
+		t.Fatal(err)
+	}
+	if rate > 0 {
+		defer func() { _ = d.emptied(ctx, d.namespace) }()
+		return open(ctx, d.clients[:clients], d.namespace, names[:deleted], rate)
+	}
+	out := closed(ctx, d.clients[:clients], d.namespace, names[:deleted])
+	if deleted < pods || out.Refused > 0 {
+		return out // who measures the charges empties
+	}
+	if err := d.emptied(ctx, d.namespace); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// budget makes the budget anew, over no pods.
+func (d deleting) budget(ctx context.Context, minAvailable int) error {
+	all := d.change.PolicyV1alpha1().PodUnavailableBudgets(d.namespace)
+	if err := errors.Join(all.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), d.emptied(ctx, d.namespace)); err != nil {
+		return err
+	}
+	least := intstr.FromInt32(int32(minAvailable))
+	_, err := all.Create(ctx, &policy.PodUnavailableBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: policy.PodUnavailableBudgetSpec{
+			Selector: &policy.PodSelector{MatchLabels: map[string]string{"app": name}}, MinAvailable: &least,
+		},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// synced waits until the budgets of the namespace, if any, guard and count the pods.
+func (d deleting) synced(ctx context.Context, pods int) error {
+	return d.await(ctx, "the budget of "+d.namespace+" guards", func(ctx context.Context) (bool, error) {
+		list, err := d.change.PolicyV1alpha1().PodUnavailableBudgets(d.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if !p.Status.GetCondition(policy.BudgetGuarding).IsTrue() || int(p.Status.CurrentAvailable) != pods || len(p.Status.DeletedPods) > 0 {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+// charges returns how many charges are left when everything is over.
+func (d deleting) charges(t *testing.T) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), settled)
+	defer cancel()
+	left := 0
+	err := d.await(ctx, "no charge is left", func(ctx context.Context) (bool, error) {
+		p, err := d.change.PolicyV1alpha1().PodUnavailableBudgets(d.namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		left = len(p.Status.DeletedPods) + len(p.Status.UnavailablePods)
+		return left == 0, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// statusWrites are those of the webhook to the budget.
+func (d deleting) statusWrites(t *testing.T, since int64) (n writes) {
+	t.Helper()
+	made, err := countWrites(d.AuditLog, since, account, d.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c, w := range made {
+		if c.Binary == "protection-webhook" {
+			n = n.plus(w)
+		}
+	}
+	return n
+}
+
+// accepted returns how many connections the webhooks of protection have
+// accepted since they began.
+func (b *bed) accepted(t *testing.T) int {
+	t.Helper()
+	pods, err := b.kube.CoreV1().Pods(v1alpha1.SystemNamespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=protection-webhook"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for i := range pods.Items {
+		n, err := acceptedBy(string(pods.Items[i].UID))
+		if err != nil {
+			t.Fatal(fmt.Errorf("count the connections of %s: %w", pods.Items[i].Name, err))
+		}
+		sum += n
+	}
+	return sum
+}
