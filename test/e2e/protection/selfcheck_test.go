@@ -4,6 +4,7 @@ package protection
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func TestTheSelfCheckShowsACABundleThatIsBrokenAndItHeals(t *testing.T) {
 			`jsonpath={.webhooks[?(@.name=="vpodbudget.kb.io")].clientConfig.caBundle}`)
 	}
 	good := bundle()
-	other := n.run(t, "get", "configmap", "kube-root-ca.crt", "-o", `go-template={{index .data "ca.crt" | base64encode}}`)
+	other := base64.StdEncoding.EncodeToString([]byte(n.run(t, "get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`)))
 
 	n.run(t, "patch", "clusterrole", webhookRole, "--type=json", "-p", remove)
 	restored := false
