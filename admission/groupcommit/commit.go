@@ -13,10 +13,11 @@ import (
 // commit is one group on its way.
 type commit[O metav1.Object, R, A any] struct {
 	*Committer[O, R, A]
-	key     types.NamespacedName
-	lane    *lane[O, R, A]
-	group   []*call[R, A]
-	outcome Outcome
+	key  types.NamespacedName
+	lane *lane[O, R, A]
+	// group are those whose answer is still open, all those who were ever in it.
+	group, all []*call[R, A]
+	outcome    Outcome
 
 	// state is what the group is decided on; known says that there is one, and
 	// live that it was read for this group.
@@ -25,7 +26,7 @@ type commit[O metav1.Object, R, A any] struct {
 }
 
 func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.NamespacedName, l *lane[O, R, A], group []*call[R, A]) *commit[O, R, A] {
-	m := &commit[O, R, A]{Committer: c, key: key, lane: l, group: group, outcome: Outcome{Size: len(group)}}
+	m := &commit[O, R, A]{Committer: c, key: key, lane: l, group: group, all: group, outcome: Outcome{Size: len(group)}}
 	m.state, m.known = c.store.Cached(key)
 	if l.written && (!m.known || older(m.state, l.last)) {
 		m.state, m.known = l.last, true
@@ -41,7 +42,19 @@ func (m *commit[O, R, A]) run() {
 		if len(m.group) == 0 || m.attempt() {
 			return
 		}
+		m.join()
 	}
+}
+
+// join takes in who came during an attempt that has to be repeated: they would
+// only wait for the next group.
+func (m *commit[O, R, A]) join() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.group = append(m.group, m.lane.waiting...)
+	m.all = append(m.all, m.lane.waiting...)
+	m.outcome.Size += len(m.lane.waiting)
+	m.lane.waiting = nil
 }
 
 // attempt says whether the group was answered.
@@ -71,12 +84,20 @@ func (m *commit[O, R, A]) attempt() bool {
 		m.answer(decision.Answers)
 		return true
 	}
+	tried := m.state
 	m.known, m.live = false, false
-	if apierrs.IsConflict(err) {
-		m.outcome.Conflicts++
-		return false
+	if !apierrs.IsConflict(err) {
+		return m.failed(ctx, err)
 	}
-	return m.failed(ctx, err)
+	m.outcome.Conflicts++
+	if m.outcome.Conflicts == 1 {
+		// Mostly the watch has told by now what the write came too late for; if
+		// it is not the newest either, the next one is read live.
+		if cached, ok := m.store.Cached(m.key); ok && older(tried, cached) {
+			m.state, m.known = cached, true
+		}
+	}
+	return false
 }
 
 // read reads the object live; it answers the group only when that cannot be.

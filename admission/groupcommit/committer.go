@@ -96,8 +96,9 @@ func (c *Committer[O, R, A]) run(key types.NamespacedName, l *lane[O, R, A]) {
 		if group == nil {
 			return
 		}
-		newCommit(c, key, l, group).run()
-		for _, waits := range group {
+		m := newCommit(c, key, l, group)
+		m.run()
+		for _, waits := range m.all {
 			close(waits.done)
 		}
 	}

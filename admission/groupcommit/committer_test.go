@@ -76,7 +76,16 @@ type replica struct {
 	cached *corev1.ConfigMap
 }
 
+// follow has the watch tell it what there is now.
+func (r *replica) follow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cached = r.object
+}
+
 func (r *replica) Cached(types.NamespacedName) (*corev1.ConfigMap, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.cached, r.cached != nil
 }
 
@@ -196,6 +205,34 @@ func TestConflictsRefuseNothing(t *testing.T) {
 		}
 		if w.swaps > 30 {
 			t.Errorf("300 requests took %d writes", w.swaps)
+		}
+	})
+}
+
+// A write that came too late is repeated on what the watch has told meanwhile,
+// and takes those along who came during it.
+func TestAConflictCostsOneMoreWriteForAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(10)
+		r := &replica{world: w, cached: w.object}
+		c := New[*corev1.ConfigMap, string, bool](r, letIn, Options{})
+		w.write(nil)
+		var wg sync.WaitGroup
+		ask := func(who string) {
+			wg.Go(func() {
+				if in, err := c.Do(within(t, time.Second), key, who); !in || err != nil {
+					t.Error(in, err)
+				}
+			})
+		}
+		ask("first")
+		time.Sleep(w.delay / 2) // its write is on the way
+		ask("second")
+		synctest.Wait()
+		r.follow()
+		wg.Wait()
+		if w.swaps != 2 || w.reads != 0 {
+			t.Errorf("%d writes and %d reads, want the one that came too late and one for both", w.swaps, w.reads)
 		}
 	})
 }
