@@ -9,10 +9,12 @@ import (
 )
 
 // head begins the document.
-const head = "# Performance\n\nWritten by `make bench`; what is measured is in test/perf.\n"
+const head = "# Performance\n\nWritten by `make bench`, but for the notes; what is measured is in test/perf.\n"
 
 // Sections of the document. Each is kept until it is measured again.
 const (
+	// sectionNotes is written by hand.
+	sectionNotes      = "Against the targets"
 	sectionReleases   = "A release"
 	sectionIdle       = "Idle"
 	sectionProtection = "Deletions"
@@ -28,7 +30,7 @@ func replaceSection(document, title, body string) string {
 	sections[title] = strings.TrimSpace(body)
 	var out strings.Builder
 	out.WriteString(head)
-	for _, name := range []string{sectionReleases, sectionIdle, sectionProtection} {
+	for _, name := range []string{sectionNotes, sectionReleases, sectionIdle, sectionProtection} {
 		if text, ok := sections[name]; ok {
 			fmt.Fprintf(&out, "\n## %s\n\n%s\n", name, text)
 		}
