@@ -74,6 +74,20 @@ func TestNoFalseRefusalAndNoneTooMany(t *testing.T) {
 	untilAllowed(t, c, n.name, 0)
 }
 
+// A crowd that comes at once is answered, each of it, and as the budget says.
+func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
+	n, c := newNamespace(t), connect(t)
+	bare(t, c, n.name, 600)
+	n.apply(t, budgetOf("minAvailable: 300"))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	untilAllowed(t, c, n.name, 300)
+	s := storm(t, c, n.name, living(t, c, n.name), 600)
+	if s.passed != 300 || s.refused != 300 {
+		t.Errorf("%d passed, %d refused, %d without an answer of the webhook, others %v", s.passed, s.refused, s.outages, s.others)
+	}
+	untilAllowed(t, c, n.name, 0)
+}
+
 // Replicas of the webhook are killed in the middle of it: never over the budget,
 // and when the dust has settled no charge is left behind.
 func TestAStormWithKilledWebhooksStaysWithinTheBudget(t *testing.T) {
