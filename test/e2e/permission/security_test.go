@@ -1,0 +1,127 @@
+//go:build e2e
+
+package permission
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	names "github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/test/provider"
+)
+
+// authorize asks as an init container does, from the node.
+func authorize(t *testing.T, token string, sets ...string) (int, initaction.Answer) {
+	t.Helper()
+	status, raw, err := ask(t.Context(), http.MethodPost, bed.server+initaction.AuthorizePath, token, initaction.Request{Sets: sets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer initaction.Answer
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		t.Fatalf("%d %s: %v", status, raw, err)
+	}
+	return status, answer
+}
+
+func boundTo(p *corev1.Pod) *authenticationv1.BoundObjectReference {
+	return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+}
+
+// The server believes the token and the API server, never the request.
+func TestWhoMayNotIsRefused(t *testing.T) {
+	n := newNamespace(t, enabled)
+	faults(t, provider.Faults{DecideAfter: 3_600_000})
+	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
+	p := n.get(t, "web")
+	n.untilReason(t, "web", names.ReasonApplying)
+	token := func(bound *authenticationv1.BoundObjectReference, audience string) string {
+		token, err := tokenOf(t.Context(), n.name, "default", bound, audience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	stolen := token(boundTo(p), initaction.Audience)
+	n.applied(t, podWith("gone", "web", "Always", "sleep 1000"))
+	ghost := n.get(t, "gone")
+	dead := token(boundTo(ghost), initaction.Audience)
+	n.run(t, "delete", "pod", "gone", "--timeout=60s")
+	calls := len(applications(t, p))
+	for name, tc := range map[string]struct {
+		token  string
+		sets   []string
+		status int
+		reason string
+	}{
+		"no token":                                {"", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+		"no token of this cluster":                {"made-up", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+		"a token for the API server":              {token(boundTo(p), ""), []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+		"a token of no pod":                       {token(nil, initaction.Audience), []string{"web"}, http.StatusForbidden, "NotAPod"},
+		"the pod's token, used elsewhere":         {stolen, []string{"web"}, http.StatusForbidden, "ForeignAddress"},
+		"the pod's token, for another set":        {stolen, []string{"wrong"}, http.StatusForbidden, "OtherSets"},
+		"the token of a pod that is gone already": {dead, []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, answer := authorize(t, tc.token, tc.sets...)
+			if status != tc.status || answer.Reason != tc.reason || answer.State == initaction.Granted {
+				t.Errorf("%d %+v, want %d %s", status, answer, tc.status, tc.reason)
+			}
+		})
+	}
+	if got := len(applications(t, p)); got != calls {
+		t.Errorf("%d applications more", got-calls)
+	}
+}
+
+// Neither forging the label nor taking it off is possible, and a container of
+// that name that somebody else wrote becomes ours.
+func TestTheMarkOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
+	n := newNamespace(t, enabled)
+	r := n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: forged, labels: {stke.io/permission: required}},
+ spec: {containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
+	if r.Code == 0 || !strings.Contains(r.Stderr, "put on pods by Breakwater") {
+		t.Errorf("a forged label:\n%s", r)
+	}
+	n.applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
+ spec: {terminationGracePeriodSeconds: 1, initContainers: [{name: user, image: busybox, command: ["true"]}, {name: init-action-client, image: busybox, command: ["true"]}],
+ containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
+	p := n.get(t, "web")
+	if c := p.Spec.InitContainers; len(c) != 2 || c[0].Name != initaction.Container || len(c[0].Command) > 0 || c[1].Name != "user" {
+		t.Errorf("init containers %+v", p.Spec.InitContainers)
+	}
+	for _, change := range []string{names.Label + "-", names.Label + "=no"} {
+		r, err := n.Run(t.Context(), "label", "pod", "web", "--overwrite", change)
+		if err != nil || r.Code == 0 || !strings.Contains(r.Stderr, "cannot be changed") {
+			t.Errorf("label %s: %v\n%s", change, err, r)
+		}
+	}
+	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+	if len(held(t, p)) != 1 {
+		t.Errorf("held %v", held(t, p))
+	}
+}
+
+// Sets that do not exist are refused where they are written down, and a pod with
+// the network of its node gets nothing that is meant for pods.
+func TestWhatCannotBeIsRefusedWhereItIsWrittenDown(t *testing.T) {
+	n := newNamespace(t, enabled)
+	if r := n.apply(t, deployment("unknown", "there-is-none", 1)); r.Code == 0 || !strings.Contains(r.Stderr, "there is no permission set there-is-none") {
+		t.Errorf("an unknown set:\n%s", r)
+	}
+	r, err := n.Run(t.Context(), "annotate", "namespace", n.name, names.SetAnnotation+"=there-is-none")
+	if err != nil || r.Code == 0 {
+		t.Errorf("an unknown set on a namespace: %v\n%s", err, r)
+	}
+	r = n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: node, annotations: {stke.io/permission-set: web}},
+ spec: {hostNetwork: true, containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
+	if r.Code == 0 || !strings.Contains(r.Stderr, "hostNetwork") {
+		t.Errorf("hostNetwork:\n%s", r)
+	}
+}
