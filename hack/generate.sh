@@ -64,4 +64,5 @@ done
 rmdir client/.crd
 
 go run ./events/generate
+go run ./permission/centre/rest/generate
 hack/kustomization.sh

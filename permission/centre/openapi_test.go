@@ -1,10 +1,99 @@
 package centre
 
 import (
+	"bytes"
+	"io"
 	"net/http"
+	"os"
+	"sync"
 	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
 )
 
-func validateRequest(testing.TB, *http.Request) {}
+// specification is the document that is in docs.
+var specification = sync.OnceValues(func() (routers.Router, error) {
+	text, err := os.ReadFile("../../docs/permission-openapi.json")
+	if err != nil {
+		return nil, err
+	}
+	document, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		return nil, err
+	}
+	return legacy.NewRouter(document)
+})
 
-func validateAnswer(testing.TB, *http.Request, *http.Response, []byte) {}
+// validate holds a request and its answer against the document: every test of
+// this package does.
+func validate(t testing.TB, r *http.Request, sent []byte, answer *http.Response, got []byte) {
+	t.Helper()
+	router, err := specification()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := r.Clone(t.Context())
+	request.Body = io.NopCloser(bytes.NewReader(sent))
+	if len(sent) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	route, parameters, err := router.FindRoute(request)
+	if err != nil {
+		t.Fatalf("%s %s is not in the document: %v", r.Method, r.URL.Path, err)
+	}
+	input := &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, ExcludeReadOnlyValidations: true, IncludeResponseStatus: true}}
+	if answer.StatusCode < 300 {
+		// What is refused may well be against the document.
+		if err := openapi3filter.ValidateRequest(t.Context(), input); err != nil {
+			t.Errorf("the request is against the document: %v", err)
+		}
+	}
+	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{RequestValidationInput: input,
+		Status: answer.StatusCode, Header: answer.Header, Body: io.NopCloser(bytes.NewReader(got)), Options: input.Options})
+	if err != nil {
+		t.Errorf("the answer is against the document: %v", err)
+	}
+}
+
+func TestTheDocumentIsServedAndEveryRouteIsInIt(t *testing.T) {
+	w := start(t, "sqlite:"+t.TempDir()+"/centre.db")
+	response, err := http.Get(w.url + "/v1/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := served.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	kept, err := os.ReadFile("../../docs/permission-openapi.json")
+	if err != nil || !bytes.Equal(text, kept) {
+		t.Errorf("docs has another document than is served (%v): make generate", err)
+	}
+	documented := map[string]bool{}
+	for path, item := range served.Paths.Map() {
+		for method := range item.Operations() {
+			documented[method+" "+path] = true
+		}
+	}
+	for _, route := range w.centre.server.Routes() {
+		if route != "GET /v1/openapi.json" && !documented[route] {
+			t.Errorf("%s is not in the document", route)
+		}
+		delete(documented, route)
+	}
+	for route := range documented {
+		t.Errorf("%s is in the document only", route)
+	}
+}

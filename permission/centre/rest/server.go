@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -43,7 +44,28 @@ type Server struct {
 }
 
 // Handler routes requests.
-func (s *Server) Handler() http.Handler {
+func (s *Server) Handler() http.Handler { return s.router() }
+
+// Routes are methods and paths, as an OpenAPI document writes them.
+func (s *Server) Routes() []string {
+	var routes []string
+	for _, r := range s.router().Routes() {
+		if r.Method == echo.RouteNotFound {
+			continue
+		}
+		var path []string
+		for segment := range strings.SplitSeq(r.Path, "/") {
+			if name, ok := strings.CutPrefix(segment, ":"); ok {
+				segment = "{" + name + "}"
+			}
+			path = append(path, segment)
+		}
+		routes = append(routes, r.Method+" "+strings.Join(path, "/"))
+	}
+	return routes
+}
+
+func (s *Server) router() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.answerError
