@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,8 +21,6 @@ import (
 	"github.com/breakwater-dev/breakwater/test/database"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
-
-func TestMain(m *testing.M) { database.Run(m) }
 
 // Tokens of the suite's users.
 const (
@@ -250,4 +249,10 @@ func eventually(t *testing.T, within time.Duration, what string, condition func(
 		}
 		<-tick.C
 	}
+}
+
+func sortEntries(entries []double.Entry) {
+	slices.SortFunc(entries, func(a, b double.Entry) int {
+		return slices.Compare([]string{a.IP, a.Permission, a.Pod}, []string{b.IP, b.Permission, b.Pod})
+	})
 }

@@ -1,0 +1,212 @@
+package centre
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/permission/centre/work"
+	"github.com/breakwater-dev/breakwater/test/database"
+	double "github.com/breakwater-dev/breakwater/test/provider"
+)
+
+// child tells this binary to be a permission centre.
+const child = "BREAKWATER_TEST_CENTRE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(child) == "" {
+		database.Run(m)
+	}
+	config, err := ReadConfig()
+	if err == nil {
+		var c *Centre
+		if c, err = New(context.Background(), config, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))); err == nil {
+			err = c.Run(context.Background())
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// process is a centre that can be killed.
+type process struct {
+	t       *testing.T
+	env     []string
+	admin   string
+	command *exec.Cmd
+}
+
+func newProcess(t *testing.T, c Config, port int) *process {
+	admin := freePort(t)
+	return &process{t: t, admin: fmt.Sprintf("http://127.0.0.1:%d", admin), env: append(os.Environ(), child+"=1", "STORE="+c.Store,
+		fmt.Sprintf("LISTEN=127.0.0.1:%d", port), fmt.Sprintf("ADMIN_LISTEN=127.0.0.1:%d", admin), "CREDENTIALS_DIR="+c.CredentialsDir,
+		"ACCESS_FILE="+c.AccessFile, "TOKENS_FILE="+c.TokensFile, "PROVIDER_HOSTS=127.0.0.1", "PROVIDER_NETWORKS=127.0.0.0/8", "PATIENCE=3s")}
+}
+
+// start starts it and waits until it is ready.
+func (p *process) start() {
+	p.t.Helper()
+	p.command = exec.Command(os.Args[0])
+	p.command.Env, p.command.Stderr = p.env, &prefixed{p.t}
+	if err := p.command.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	eventually(p.t, 30*time.Second, "the centre is ready", func() bool {
+		r, err := http.Get(p.admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	})
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.command.Process.Kill()
+	_ = p.command.Wait()
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// stubborn asks until it is answered, as the init-action-server does.
+func stubborn(t *testing.T, method, url string, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for range 600 {
+		r, err := http.NewRequest(method, url, strings.NewReader(string(text)))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Authorization", "Bearer "+serverToken)
+		response, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode < 300 {
+				return
+			}
+		}
+		time.Sleep(50 * time.Millisecond) // between two tries of a client, not a wait for a condition
+	}
+	t.Errorf("%s %s was never answered", method, url)
+}
+
+// Some answers of the provider are lost on the way, some pods go while they
+// are being granted, and the centre dies again and again.
+func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
+	const pods, kills = 200, 8
+	each(t, func(t *testing.T, address string) {
+		books := double.New(time.Now)
+		books.SetFaults(double.Faults{Lose: 0.05, Delay: 10})
+		provider := httptest.NewUnstartedServer(books)
+		provider.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+		provider.Start()
+		t.Cleanup(provider.Close)
+		port := freePort(t)
+		p := newProcess(t, setting(t, address), port)
+		p.start()
+		t.Cleanup(p.kill)
+		w := &world{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", port), double: books, provider: provider.URL}
+		w.register(func(p *api.Provider) {
+			p.RateLimit, p.TimeoutSeconds = api.RateLimit{PerSecond: 60, Burst: 1}, 1
+			p.Retry = api.Retry{MaxCalls: 20, BackoffSeconds: 0.1}
+		}, "web", "db")
+
+		s, err := store.Open(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+
+		var clients sync.WaitGroup
+		var asked atomic.Int64
+		gate := make(chan struct{}, 40)
+		for n := range pods {
+			clients.Go(func() {
+				gate <- struct{}{}
+				defer func() { <-gate }()
+				stubborn(t, "POST", w.url+"/v1/applications", pod(n, "web"))
+				asked.Add(1)
+				if n%6 == 0 || n%6 == 3 {
+					if n%6 == 3 {
+						// These are granted by then, some of them.
+						eventually(t, 60*time.Second, "half are granted", func() bool { return books.Books().Granted >= pods/3 })
+					}
+					stubborn(t, "POST", w.url+"/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: pod(n, "web").PodUID})
+				}
+			})
+		}
+		for range kills {
+			// A random moment of the work, not of the start.
+			calls := books.Books().Calls + rand.IntN(25) + 1
+			eventually(t, 60*time.Second, "work goes on", func() bool { return books.Books().Calls >= calls || asked.Load() == pods && idle(t, s, pods) })
+			p.kill()
+			p.start()
+		}
+		clients.Wait()
+		eventually(t, 60*time.Second, "all is settled", func() bool { return idle(t, s, pods) })
+		p.kill()
+
+		var want []double.Entry
+		states := map[api.State]int{}
+		for n := range pods {
+			a, err := s.View(t.Context()).Application(work.ID(pod(n, "web")))
+			if err != nil {
+				t.Fatalf("pod %d: %v", n, err)
+			}
+			states[a.State]++
+			if a.State == api.Granted {
+				want = append(want, double.Entry{IP: a.Request.PodIPs[0], Permission: "db", Pod: a.Request.PodUID})
+			}
+		}
+		b := books.Books()
+		sortEntries(want)
+		if diff := cmp.Diff(want, b.Held); diff != "" {
+			t.Errorf("the books differ from what is Granted:\n%s", diff)
+		}
+		if states[api.Granted] != pods-(pods+2)/3 || states[api.Revoked] != (pods+2)/3 {
+			t.Errorf("states: %v", states)
+		}
+		if b.Doubles != 0 {
+			t.Errorf("%d grants were doubled", b.Doubles)
+		}
+		if b.Busiest > 61 {
+			t.Errorf("%d calls in the busiest second; 60 and a burst of 1 are allowed", b.Busiest)
+		}
+		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, busiest second %d", b.Calls, b.Repeats, b.Granted, b.Revoked, b.Busiest)
+	})
+}
+
+// idle says whether all applications have come to rest.
+func idle(t *testing.T, s *store.Store, all int) bool {
+	states, err := s.View(t.Context()).CountStates()
+	return err == nil && states[api.Granted]+states[api.Revoked] == all
+}
