@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -256,3 +257,5 @@ func sortEntries(entries []double.Entry) {
 		return slices.Compare([]string{a.IP, a.Permission, a.Pod}, []string{b.IP, b.Permission, b.Pod})
 	})
 }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

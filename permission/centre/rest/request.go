@@ -73,7 +73,9 @@ func decode(c echo.Context, to any) error {
 	case errors.As(err, &routing):
 		return routing
 	case errors.As(err, &wrong):
-		return bad(wrong.Field, fmt.Sprintf("is %s; must be %s", wrong.Value, wrong.Type))
+		// Go's names of embedded structs are nobody's business.
+		field := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "Meta."), "ApplicationRequest.")
+		return bad(field, fmt.Sprintf("is %s; must be %s", wrong.Value, wrong.Type))
 	case errors.Is(err, io.EOF):
 		return bad("body", "is empty; must be JSON")
 	case strings.HasPrefix(err.Error(), "json: unknown field "):

@@ -103,7 +103,7 @@ func (op operation) describe(s *schemas) object {
 		}
 	}
 	for _, name := range op.query {
-		parameters = append(parameters, object{"name": name, "in": "query", "description": queries[name], "schema": object{"type": "string"}})
+		parameters = append(parameters, object{"name": name, "in": "query", "description": queries[name], "allowEmptyValue": true, "schema": object{"type": "string"}})
 	}
 	if op.ifMatch {
 		// Not required, so that leaving it out is answered by 428 and not by a client.

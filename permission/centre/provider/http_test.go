@@ -1,0 +1,224 @@
+package provider
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+const secret = "bearer-that-nobody-sees"
+
+// caller makes a caller of a provider that is the given handler.
+func caller(t *testing.T, handler http.HandlerFunc, change func(*api.Provider)) Caller {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	p := api.Provider{Meta: api.Meta{Name: "p"}, Type: api.ProviderHTTP, Endpoint: server.URL, CredentialsRef: "secret", TimeoutSeconds: 1, CanRevoke: true,
+		HTTP: &api.HTTPCalls{Grant: api.HTTPCall{Path: "/grants"}, Revoke: &api.HTTPCall{Method: "DELETE", Path: "/grants"}}}
+	if change != nil {
+		change(&p)
+	}
+	return build(t, p, []string{"127.0.0.0/8"})
+}
+
+func build(t *testing.T, p api.Provider, networks []string) Caller {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	egress, err := NewEgress([]string{"127.0.0.1", "localhost", "*.example.com"}, networks, []string{"127.0.0.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAnAnswerTellsDeniedFromFailed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		call   api.HTTPCall
+		op     Op
+		status int
+		body   string
+		header string // Retry-After
+		want   Result
+	}{
+		"2xx is granted":                         {status: 201, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"4xx is denied":                          {status: 403, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 403)", Sent: true}},
+		"5xx failed":                             {status: 503, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 503, which says neither yes nor no", Sent: true}},
+		"408 failed":                             {status: 408, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 408, which says neither yes nor no", Sent: true}},
+		"401 is the centre's trouble":            {status: 401, want: Result{Outcome: Failed, Reason: ReasonCredentials, Message: "the provider refuses the centre's credentials (HTTP 401)", Sent: true}},
+		"429 asks to wait":                       {status: 429, header: "7", want: Result{Outcome: Failed, Reason: ReasonThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: 7 * time.Second, Sent: true}},
+		"it cannot ask for more than an hour":    {status: 429, header: "999999999", want: Result{Outcome: Failed, Reason: ReasonThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: time.Hour, Sent: true}},
+		"nor for less than nothing":              {status: 429, header: "-5", want: Result{Outcome: Failed, Reason: ReasonThrottled, Message: "the provider asks for fewer calls (HTTP 429)", Sent: true}},
+		"a condition says what granted is":       {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":0}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"what it does not hold for failed":       {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":5}`, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 200, which says neither yes nor no", Sent: true}},
+		"a condition says what denied is":        {call: api.HTTPCall{Granted: "body.code == 0", Denied: "body.code == 5", Message: "body.why"}, status: 200, body: `{"code":5,"why":"no such module\nat all"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 200): no such module at all", Sent: true}},
+		"a condition over a body that is absent": {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 200, which says neither yes nor no", Sent: true}},
+		"404 of a revocation is done":            {op: Revoke, status: 404, want: Result{Outcome: Done, Reason: ReasonRevoked, Sent: true}},
+		"a message is cut":                       {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"` + strings.Repeat("x", 500) + `"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 400): " + strings.Repeat("x", 200) + "…", Sent: true}},
+		"a credential is not told":               {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"token ` + secret + ` is old"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 400): token … is old", Sent: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := caller(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer "+secret || r.Header.Get("Idempotency-Key") != "key-1" {
+					t.Errorf("headers: %v", r.Header)
+				}
+				if tc.header != "" {
+					w.Header().Set("Retry-After", tc.header)
+				}
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, tc.body)
+			}, func(p *api.Provider) {
+				call := tc.call
+				call.Path = "/grants"
+				p.HTTP.Grant = call
+			})
+			op := tc.op
+			if op == "" {
+				op = Grant
+			}
+			got := c.Call(t.Context(), Call{Op: op, Key: "key-1", IPs: []string{"10.0.0.1"}})
+			if len(got.Kept) == 0 {
+				got.Kept = nil
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParametersStayWhereTheirTemplatePutsThem(t *testing.T) {
+	var path, query, header string
+	var body map[string]any
+	c := caller(t, func(w http.ResponseWriter, r *http.Request) {
+		path, query, header = r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("X-Pod")
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		_, _ = io.WriteString(w, `{"ticket":{"id":17}}`)
+	}, func(p *api.Provider) {
+		p.HTTP.Grant = api.HTTPCall{Path: "/m/${parameters.module}/x?q=${parameters.module}", Headers: map[string]string{"X-Pod": "${pod.name}"},
+			Body: map[string]any{"ips": "${ips}", "text": "module ${parameters.module}!", "list": []any{"${ip}", 7.0}, "map": "${{'a': key}}"},
+			Keep: map[string]string{"id": "body.ticket.id"}}
+	})
+	evil := `../admin?x=1#"},"admin":true`
+	got := c.Call(t.Context(), Call{Op: Grant, Key: "k", IPs: []string{"10.0.0.1", "fd00::1"}, Parameters: map[string]string{"module": evil},
+		Pod: api.ApplicationRequest{Pod: "p\r\nX-Evil: 1"}})
+	if got.Outcome != Done || got.Kept["id"] != 17.0 {
+		t.Fatalf("%+v", got)
+	}
+	if want := "/m/" + strings.ReplaceAll(url.QueryEscape(evil), "+", "%20") + "/x"; path != want {
+		t.Errorf("path %s, want %s", path, want)
+	}
+	if values, _ := url.ParseQuery(query); values.Get("q") != evil || len(values) != 1 {
+		t.Errorf("query %s", query)
+	}
+	if strings.ContainsAny(header, "\r\n") {
+		t.Errorf("header %q", header)
+	}
+	want := map[string]any{"ips": []any{"10.0.0.1", "fd00::1"}, "text": "module " + evil + "!", "list": []any{"10.0.0.1", 7.0}, "map": map[string]any{"a": "k"}}
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnExpressionCannotRunForLong(t *testing.T) {
+	numbers := "[1,2,3,4,5,6,7,8,9,10]"
+	long := numbers + ".all(a, " + numbers + ".all(b, " + numbers + ".all(c, " + numbers + ".all(d, " + numbers + ".all(e, " + numbers + ".all(f, a+b+c+d+e+f > 0))))))"
+	c := caller(t, func(http.ResponseWriter, *http.Request) {}, func(p *api.Provider) { p.HTTP.Grant.Granted = long })
+	began := time.Now()
+	if r := c.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed {
+		t.Errorf("%+v", r)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestAProviderThatHangsOrIsGoneFailed(t *testing.T) {
+	hung := make(chan struct{})
+	t.Cleanup(func() { close(hung) })
+	c := caller(t, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hung:
+		case <-r.Context().Done():
+		}
+	}, nil)
+	if r := c.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonTimeout || !r.Sent {
+		t.Errorf("hangs: %+v", r)
+	}
+	gone := build(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://127.0.0.1:1", TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, []string{"127.0.0.0/8"})
+	if r := gone.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonUnreachable || r.Sent {
+		t.Errorf("gone: %+v", r)
+	}
+}
+
+// The name is allowed; where it leads, or what it answers, is not.
+func TestAProvidersURLReachesOnlyWhatIsAllowed(t *testing.T) {
+	reached := false
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	t.Cleanup(inner.Close)
+	at, err := url.Parse(inner.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := build(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://localhost:" + at.Port(), TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, nil)
+	if r := byName.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonRefusedHost || reached {
+		t.Errorf("a name that leads to loopback: %+v, reached %v", r, reached)
+	}
+	redirecting := caller(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, inner.URL, http.StatusTemporaryRedirect)
+	}, nil)
+	if r := redirecting.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonRefusedHost || reached {
+		t.Errorf("a redirect: %+v, reached %v", r, reached)
+	}
+}
+
+func TestHostsAndAddressesAreAllowedByList(t *testing.T) {
+	e, err := NewEgress([]string{"db.corp", "*.example.com", "api.corp:8443", "10.1.2.3"}, nil, []string{"10.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]bool{
+		"db.corp:443": true, "DB.corp.:443": true, "x.example.com:80": true, "a.b.example.com:80": true, "example.com:80": false, "evilexample.com:80": false,
+		"api.corp:8443": true, "api.corp:443": false, "10.1.2.3:1": true, "10.1.2.4:1": false, "db.corp.evil.com:443": false, "169.254.169.254:80": false,
+	} {
+		name, port, _ := strings.Cut(host, ":")
+		if got := e.CheckHost(name, port) == nil; got != want {
+			t.Errorf("%s: %v", host, got)
+		}
+	}
+	some, err := NewEgress(nil, []string{"10.9.0.0/16", "127.0.0.0/8"}, []string{"10.9.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		egress  *Egress
+		address string
+		want    bool
+	}{
+		{e, "10.5.5.5", true}, {e, "8.8.8.8", true}, {e, "127.0.0.1", false}, {e, "169.254.169.254", false}, {e, "::1", false}, {e, "::ffff:127.0.0.1", false},
+		{e, "0.0.0.0", false}, {e, "224.0.0.1", false}, {e, "fe80::1", false}, {e, "10.0.0.1", false}, {e, "::ffff:10.0.0.1", false},
+		{some, "10.9.3.4", true}, {some, "10.8.3.4", false}, {some, "127.0.0.1", true}, {some, "10.9.0.1", false},
+	} {
+		if got := tc.egress.CheckAddress(netip.MustParseAddr(tc.address)) == nil; got != tc.want {
+			t.Errorf("%s: %v", tc.address, got)
+		}
+	}
+}
