@@ -1,5 +1,7 @@
 // The permission centre keeps what may be granted to pods, has it granted by
 // providers, and takes it back. README.md beside this file lists what it needs.
+// With the word export it writes all that its store keeps to standard output,
+// with import it reads that into a new store from standard input.
 package main
 
 import (
@@ -26,6 +28,14 @@ func run(ctx context.Context, args []string) error {
 	config, err := centre.ReadConfig()
 	if err != nil {
 		return err
+	}
+	switch {
+	case len(args) == 1 && args[0] == "export":
+		return centre.Export(ctx, config, os.Stdout)
+	case len(args) == 1 && args[0] == "import":
+		return centre.Import(ctx, config, os.Stdin)
+	case len(args) > 0:
+		return fmt.Errorf("%q is neither export nor import; without a word it serves", args)
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: config.LogLevel}))
 	c, err := centre.New(ctx, config, log)
