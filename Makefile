@@ -31,7 +31,7 @@ kubeconfig: cluster ## Print the path of a kubeconfig for the embedded cluster.
 	@$(CLUSTER) kubeconfig
 
 apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; OVERLAY=kafka, strict, ...).
-	@OVERLAY=$(OVERLAY) hack/apply.sh config/core config/protection
+	@OVERLAY=$(OVERLAY) hack/apply.sh config/core config/protection config/permission
 
 install: apply
 	@hack/wait-ready.sh

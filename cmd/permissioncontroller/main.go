@@ -22,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/outbox"
 	"github.com/breakwater-dev/breakwater/reconciler/permission"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 // component names the process in logs, metrics, Leases and its logging config.
@@ -35,7 +36,7 @@ func main() {
 	out := &outbox.Outbox{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
-	sharedmain.MainWithConfig(signals.NewContext(), component, config, out.With(newController))
+	sharedmain.MainWithConfig(signals.NewContext(), component, config, out.With(newController), selfcheck.NewController(guards))
 	out.Drain()
 }
 

@@ -5,6 +5,7 @@ package permission
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,28 +14,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	names "github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/test/e2e/victim"
 )
 
-// withoutCentre runs do while the permission centre is down. Its books stay:
-// the process is stopped, its pod is not deleted.
-func withoutCentre(t *testing.T, n *namespace, do func()) {
+// withoutCentre runs do while the permission centre gives no answer. Its books stay.
+func withoutCentre(t *testing.T, do func()) {
 	t.Helper()
-	// Nothing reaches it: its Service has no endpoints.
-	n.run(t, "-n", system, "patch", "service", "permission-centre", "--type=merge", "-p", `{"spec":{"selector":{"app.kubernetes.io/component":"nobody"}}}`)
-	restored := false
-	restore := func() {
-		if restored {
-			return
-		}
-		restored = true
-		r, err := n.Run(context.Background(), "-n", system, "patch", "service", "permission-centre", "--type=merge", "-p", `{"spec":{"selector":{"app.kubernetes.io/component":"permission-centre"}}}`)
-		if err != nil || r.Code != 0 {
-			t.Errorf("restore: %v %s", err, r)
-		}
+	pods, err := victim.Component("permission-centre").Pods(t.Context(), bed.kube)
+	if err != nil || len(pods) != 1 {
+		t.Fatalf("%d pods of the centre: %v", len(pods), err)
 	}
-	t.Cleanup(restore)
+	resume, err := victim.Pause(&pods[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := sync.OnceValue(resume)
+	t.Cleanup(func() {
+		if err := again(); err != nil {
+			t.Error(err)
+		}
+	})
 	do()
-	restore()
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The centre is down: a namespace that is deleted, and a pod that is deleted by
@@ -46,7 +49,7 @@ func TestPodsGoWithinTheirDeadlineWhileTheCentreIsDownAndTheLeakIsHealed(t *test
 	forced.applied(t, podWith("web", "web", "Always", "sleep 1000"))
 	forced.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	pods := append(n.pods(t), *forced.get(t, "web"))
-	withoutCentre(t, n, func() {
+	withoutCentre(t, func() {
 		began := time.Now()
 		if err := bed.kube.CoreV1().Namespaces().Delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

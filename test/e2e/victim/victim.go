@@ -95,6 +95,27 @@ func Kill(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (how 
 	return "deleted", Delete(ctx, kube, pod)
 }
 
+// Pause stops every process of a pod until resume is called: whoever asks it
+// waits. It needs the embedded cluster.
+func Pause(pod *corev1.Pod) (resume func() error, err error) {
+	pids, err := processes(pod)
+	if err != nil {
+		return nil, err
+	}
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("pod %s has no processes on this machine", pod.Name)
+	}
+	signal := func(s syscall.Signal) error {
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("signal process %d of pod %s: %w", pid, pod.Name, err)
+			}
+		}
+		return nil
+	}
+	return func() error { return signal(syscall.SIGCONT) }, signal(syscall.SIGSTOP)
+}
+
 // Delete deletes a pod without a grace period. One that is gone is no error.
 func Delete(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) error {
 	err := kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+
+	admissionpermission "github.com/breakwater-dev/breakwater/admission/permission"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+)
+
+// label is the name of the policy that keeps the label of pods as it is, and of
+// its binding.
+const label = "breakwater-permission-label"
+
+// guards is what config/permission installs and what has to stay as it is.
+func guards(ctx context.Context) selfcheck.Plan { return planOf(namespaceinformer.Get(ctx).Lister()) }
+
+func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
+	return selfcheck.Plan{
+		Service: admissionpermission.ServiceName,
+		Guards: []selfcheck.Guard{
+			{Configuration: admissionpermission.Configuration, Mutating: true, Webhook: admissionpermission.PodWebhook,
+				Namespaces: func() ([]*corev1.Namespace, error) { return enabled(namespaces) }},
+			// It only tells early what the pod tells later.
+			{Configuration: admissionpermission.Configuration, Webhook: admissionpermission.SetWebhook, Ignores: true},
+		},
+		Policies: []string{label}, Bindings: []string{label},
+	}
+}
+
+// enabled are the namespaces whose pods may need permissions.
+func enabled(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
+	found, err := namespaces.List(labels.SelectorFromSet(labels.Set{permission.Label: permission.LabelEnabled}))
+	var able []*corev1.Namespace
+	for _, n := range found {
+		if n.DeletionTimestamp == nil && !v1alpha1.NeverGuarded(n.Name) {
+			able = append(able, n)
+		}
+	}
+	return able, err
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/apis/permission"
+)
+
+const manifests = "../../config/permission/"
+
+func namespace(name, label string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{permission.Label: label}}}
+}
+
+func TestEveryGuardOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, n := range []*corev1.Namespace{namespace("shop", "enabled"), namespace("other", "no"), namespace("kube-system", "enabled")} {
+		if err := index.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan := planOf(corelisters.NewNamespaceLister(index))
+	want := map[string]bool{}
+	for _, w := range admissiontest.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0].Webhooks {
+		want["mutating "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
+	}
+	for _, w := range admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0].Webhooks {
+		want["validating "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
+	}
+	got := map[string]bool{}
+	for _, g := range plan.Guards {
+		sort := "validating "
+		if g.Mutating {
+			sort = "mutating "
+		}
+		got[sort+g.Webhook] = g.Ignores
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-installed +looked after):\n%s", diff)
+	}
+	asked, err := plan.Guards[0].Namespaces()
+	if err != nil || len(asked) != 1 || asked[0].Name != "shop" {
+		t.Errorf("asked in %v, %v", asked, err)
+	}
+}
+
+func TestTheControllerMayReadItsGuardsAndHasItsLeases(t *testing.T) {
+	named := map[string][]string{}
+	for _, role := range admissiontest.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				named[resource] = append(named[resource], rule.ResourceNames...)
+			}
+		}
+	}
+	for resource, want := range map[string][]string{
+		"mutatingwebhookconfigurations":     {"breakwater-permission"},
+		"validatingwebhookconfigurations":   {"breakwater-permission"},
+		"validatingadmissionpolicies":       {label},
+		"validatingadmissionpolicybindings": {label},
+		"leases":                            {"permission-controller.permission.00-of-01", "permission-controller.selfcheck.00-of-01"},
+	} {
+		if diff := cmp.Diff(want, named[resource]); diff != "" {
+			t.Errorf("%s (-needed +named):\n%s", resource, diff)
+		}
+	}
+}
