@@ -9,21 +9,21 @@ import "time"
 type State string
 
 const (
-	// Requested: stored and queued; no provider was called yet.
+	// Requested is stored and queued; no provider was called yet.
 	Requested State = "Requested"
-	// Applying: a provider was asked and has not decided.
+	// Applying is what a provider was asked for and has not decided.
 	Applying State = "Applying"
-	// Granted: every permission was granted.
+	// Granted is when every permission was granted.
 	Granted State = "Granted"
-	// Denied: the provider refused the parameters; asking again changes nothing.
+	// Denied is when the provider refused the parameters; asking again changes nothing.
 	Denied State = "Denied"
-	// Failed: the provider or the network failed; asking again may help.
+	// Failed is when the provider or the network failed; asking again may help.
 	Failed State = "Failed"
-	// Revoking: what was granted is being taken back.
+	// Revoking is while what was granted is being taken back.
 	Revoking State = "Revoking"
-	// Revoked: nothing that was granted is left.
+	// Revoked is when nothing that was granted is left.
 	Revoked State = "Revoked"
-	// Leaked: something that was granted could not be taken back. The centre
+	// Leaked is when something that was granted could not be taken back. The centre
 	// goes on trying where the provider can revoke.
 	Leaked State = "Leaked"
 )

@@ -4,11 +4,11 @@ package api
 type ProviderType string
 
 const (
-	// ProviderHTTP: a templated request, judged by CEL expressions.
+	// ProviderHTTP takes a templated request, judged by CEL expressions.
 	ProviderHTTP ProviderType = "http"
-	// ProviderMySQL: MySQL or MariaDB, by CREATE USER, GRANT and DROP USER.
+	// ProviderMySQL is MySQL or MariaDB, by CREATE USER, GRANT and DROP USER.
 	ProviderMySQL ProviderType = "mysql"
-	// ProviderCMDB: an HTTP provider whose requests have defaults: PUT and
+	// ProviderCMDB is an HTTP provider whose requests have defaults: PUT and
 	// DELETE of /v1/records/{ip}.
 	ProviderCMDB ProviderType = "cmdb"
 )

@@ -119,11 +119,11 @@ func authentication(ctx context.Context, config Config) (access.Roles, []access.
 // Run serves until ctx ends, and then lets what is under way end.
 func (c *Centre) Run(ctx context.Context) error {
 	defer c.store.Close()
-	listener, err := net.Listen("tcp", c.config.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.config.Listen)
 	if err != nil {
 		return fmt.Errorf("LISTEN: %w", err)
 	}
-	admin, err := net.Listen("tcp", c.config.AdminListen)
+	admin, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.config.AdminListen)
 	if err != nil {
 		return fmt.Errorf("ADMIN_LISTEN: %w", err)
 	}

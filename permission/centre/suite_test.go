@@ -164,7 +164,7 @@ func (w *world) do(token, method, path string, body, out any, header ...string) 
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		w.t.Fatal(err)

@@ -81,7 +81,7 @@ func (s *server) start(command *exec.Cmd, answers func() error) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		return err
@@ -148,11 +148,11 @@ func command(owner *syscall.Credential, dir, program string, args ...string) *ex
 
 // freePort is one that was free a moment ago.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 

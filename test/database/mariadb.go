@@ -63,7 +63,7 @@ func execute(address string, statements ...string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	for _, s := range statements {
 		if _, err := db.ExecContext(context.Background(), s); err != nil {
 			return err

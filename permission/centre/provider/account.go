@@ -117,8 +117,11 @@ func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 	}
 	for _, id := range sessions {
 		var answer *mysql.MySQLError
-		if _, err := conn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id)); err != nil &&
-			!(errors.As(err, &answer) && answer.Number == errNoSuchThread) {
+		_, err := conn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id))
+		if errors.As(err, &answer) && answer.Number == errNoSuchThread {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -131,7 +134,7 @@ func (a account) sessions(ctx context.Context, conn *sql.Conn, ip string) ([]int
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	var ids []int64
 	for rows.Next() {
 		var id int64

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrNotAllowed: the centre is not configured to call that host or address.
+// ErrNotAllowed says that the centre is not configured to call that host or address.
 var ErrNotAllowed = errors.New("not allowed")
 
 // Egress is where the centre may connect to. A provider's endpoint is what its

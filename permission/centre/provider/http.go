@@ -119,7 +119,7 @@ func (c *httpCaller) Call(ctx context.Context, call Call) Result {
 	if err != nil {
 		return failedCall(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	if err != nil {
 		return failedCall(err)

@@ -130,7 +130,7 @@ func (c *mysqlCaller) Call(ctx context.Context, call Call) Result {
 	if err != nil {
 		return failedStatement(err, false)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	for _, ip := range call.IPs {
 		if call.Op == Revoke {
 			err = account.revoke(ctx, conn, ip)

@@ -112,7 +112,7 @@ func TestAClientFromTheGrantedAddressConnectsAndOneFromAnotherDoesNot(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer session.Close()
+	defer func() { _ = session.Close() }()
 	call.Op = Revoke
 	for range 2 {
 		if r := caller.Call(t.Context(), call); r.Outcome != Done {
@@ -138,7 +138,7 @@ func TestRevokingOneAddressLeavesTheSessionsOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	defer func() { _ = other.Close() }()
 	call.Op, call.IPs = Revoke, []string{"127.0.0.4"}
 	if r := caller.Call(t.Context(), call); r.Outcome != Done {
 		t.Fatalf("revoke: %+v", r)

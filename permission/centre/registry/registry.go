@@ -13,12 +13,12 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Referenced: the object cannot go because others need it.
+// Referenced says that the object cannot go because others need it.
 type Referenced struct{ Message string }
 
 func (r Referenced) Error() string { return r.Message }
 
-// Taken: there is an object of that name.
+// Taken says that there is an object of that name.
 type Taken struct{ Message string }
 
 func (t Taken) Error() string { return t.Message }

@@ -70,12 +70,12 @@ func (s *Server) list(c echo.Context) error {
 		}
 	}
 	u := user(c)
-	if clusters := s.Roles.ClustersOf(u); !s.Roles.Admin(u) && !(f.Cluster != "" && slices.Contains(clusters, f.Cluster)) {
-		if len(clusters) == 1 && f.Cluster == "" {
-			f.Cluster = clusters[0]
-		} else {
-			f.Owners = u.Names()
-		}
+	switch clusters := s.Roles.ClustersOf(u); {
+	case s.Roles.Admin(u), f.Cluster != "" && slices.Contains(clusters, f.Cluster):
+	case len(clusters) == 1 && f.Cluster == "":
+		f.Cluster = clusters[0]
+	default:
+		f.Owners = u.Names()
 	}
 	apps, err := s.Store.View(c.Request().Context()).Applications(f, p)
 	if err != nil {

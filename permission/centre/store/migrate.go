@@ -28,7 +28,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("connect to migrate: %w", err)
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
 			return fmt.Errorf("lock to migrate: %w", err)
 		}

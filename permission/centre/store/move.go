@@ -59,7 +59,7 @@ func exportTable(ctx context.Context, tx *sql.Tx, table string, e *json.Encoder)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrChanged: the row is not of the version that was expected.
+// ErrChanged says that the row is not of the version that was expected.
 var ErrChanged = errors.New("changed meanwhile")
 
 // Kind of a registered object.

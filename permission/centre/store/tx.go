@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrNotFound: no such row.
+// ErrNotFound says that there is no such row.
 var ErrNotFound = errors.New("not found")
 
 // querier is a transaction, or the database for reading.
@@ -73,7 +73,7 @@ func (v View) each(scan func(*sql.Rows) error, statement string, args ...any) er
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err

@@ -216,12 +216,12 @@ func allowed(patterns []api.PodPattern, r api.ApplicationRequest) bool {
 	})
 }
 
-// NotAllowed: the pod may not have the set.
+// NotAllowed says that the pod may not have the set.
 type NotAllowed struct{ Message string }
 
 func (n NotAllowed) Error() string { return n.Message }
 
-// NoSet: the set, or something that it needs, is not registered.
+// NoSet says that the set, or something that it needs, is not registered.
 type NoSet struct{ Message string }
 
 func (n NoSet) Error() string { return n.Message }

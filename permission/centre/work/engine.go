@@ -76,7 +76,7 @@ type Engine struct {
 	Stopping <-chan struct{}
 }
 
-// ErrGoing: the application is being revoked, or was.
+// ErrGoing says that the application is being revoked, or was.
 var ErrGoing = errors.New("the pod is going")
 
 // Refusal is a request that cannot be, and which field is wrong.

@@ -8,6 +8,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
+// recoverEvery is how soon what a worker left behind is found.
+const recoverEvery = time.Second
+
 // Recover gives a new job to what dead workers left behind, and returns how
 // much that was. A lease is waited for always: the dead worker's call may still
 // be on its way.
@@ -46,18 +49,20 @@ func (e *Engine) RunRecovery(ctx context.Context) error {
 		patience = 0
 	}
 	for {
-		n, err := e.Recover(ctx, patience)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			e.Log.Error("recover what was left behind", "error", err)
-		case n > 0:
-			e.Log.Info("recovered what was left behind", "grants", n)
-		}
+		e.recoverOnce(ctx, patience)
 		patience = e.Patience
-		if e.sleep(ctx, e.Clock.Now().Add(time.Second)) != nil {
-			return nil
+		if e.sleep(ctx, e.Clock.Now().Add(recoverEvery)) != nil {
+			return nil //nolint:nilerr // it ends because it is told to
 		}
+	}
+}
+
+func (e *Engine) recoverOnce(ctx context.Context, patience time.Duration) {
+	n, err := e.Recover(ctx, patience)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		e.Log.Error("recover what was left behind", "error", err)
+	case n > 0:
+		e.Log.Info("recovered what was left behind", "grants", n)
 	}
 }
