@@ -31,8 +31,8 @@ type Injection struct {
 	Deadline time.Duration
 }
 
-// operation is one of a JSON patch (RFC 6902).
-type operation struct {
+// Operation is one of a JSON patch (RFC 6902).
+type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
@@ -42,28 +42,28 @@ type operation struct {
 // with the token; the label; the annotation with the sets. All else stays as it
 // is, also what our types do not know. It returns nothing for a pod that has all
 // of it.
-func (i Injection) Patch(p *corev1.Pod) []operation {
-	var ops []operation
+func (i Injection) Patch(p *corev1.Pod) []Operation {
+	var ops []Operation
 	ops = append(ops, i.container(p)...)
 	ops = append(ops, i.volume(p)...)
 	ops = append(ops, key("/metadata/labels", p.Labels, permission.Label, permission.LabelRequired)...)
 	return append(ops, key("/metadata/annotations", p.Annotations, permission.SetAnnotation, strings.Join(i.Sets, ","))...)
 }
 
-func (i Injection) container(p *corev1.Pod) []operation {
+func (i Injection) container(p *corev1.Pod) []Operation {
 	want := i.build(p.Spec.RestartPolicy)
 	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == initaction.Container })
 	switch {
 	case at == 0 && equality.Semantic.DeepEqual(p.Spec.InitContainers[0], want):
 		return nil
 	case at == 0:
-		return []operation{{"replace", "/spec/initContainers/0", want}}
+		return []Operation{{"replace", "/spec/initContainers/0", want}}
 	case at > 0:
-		return []operation{{Op: "remove", Path: "/spec/initContainers/" + itoa(at)}, {"add", "/spec/initContainers/0", want}}
+		return []Operation{{Op: "remove", Path: "/spec/initContainers/" + itoa(at)}, {"add", "/spec/initContainers/0", want}}
 	case len(p.Spec.InitContainers) == 0:
-		return []operation{{"add", "/spec/initContainers", []corev1.Container{want}}}
+		return []Operation{{"add", "/spec/initContainers", []corev1.Container{want}}}
 	}
-	return []operation{{"add", "/spec/initContainers/0", want}}
+	return []Operation{{"add", "/spec/initContainers/0", want}}
 }
 
 // build returns the container. All that the API server would fill in stands
@@ -99,7 +99,7 @@ func (i Injection) build(policy corev1.RestartPolicy) corev1.Container {
 
 // volume has a token that is worth nothing elsewhere: its audience is the
 // server, and it ends with the pod.
-func (Injection) volume(p *corev1.Pod) []operation {
+func (Injection) volume(p *corev1.Pod) []Operation {
 	want := corev1.Volume{Name: permission.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
@@ -111,9 +111,9 @@ func (Injection) volume(p *corev1.Pod) []operation {
 	case at >= 0 && equality.Semantic.DeepEqual(p.Spec.Volumes[at], want):
 		return nil
 	case at >= 0:
-		return []operation{{"replace", "/spec/volumes/" + itoa(at), want}}
+		return []Operation{{"replace", "/spec/volumes/" + itoa(at), want}}
 	case len(p.Spec.Volumes) == 0:
-		return []operation{{"add", "/spec/volumes", []corev1.Volume{want}}}
+		return []Operation{{"add", "/spec/volumes", []corev1.Volume{want}}}
 	}
-	return []operation{{"add", "/spec/volumes/-", want}}
+	return []Operation{{"add", "/spec/volumes/-", want}}
 }

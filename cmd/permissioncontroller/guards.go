@@ -8,27 +8,32 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
-	admissionpermission "github.com/breakwater-dev/breakwater/admission/permission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
-// label is the name of the policy that keeps the label of pods as it is, and of
-// its binding.
-const label = "breakwater-permission-label"
+const (
+	// configuration and service are the webhook's. (Its package is not imported:
+	// the informers that it registers would be this process's too.)
+	configuration = "breakwater-permission"
+	service       = "permission-webhook"
+	// label is the name of the policy that keeps the label of pods as it is, and of
+	// its binding.
+	label = "breakwater-permission-label"
+)
 
 // guards is what config/permission installs and what has to stay as it is.
 func guards(ctx context.Context) selfcheck.Plan { return planOf(namespaceinformer.Get(ctx).Lister()) }
 
 func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	return selfcheck.Plan{
-		Service: admissionpermission.ServiceName,
+		Service: service,
 		Guards: []selfcheck.Guard{
-			{Configuration: admissionpermission.Configuration, Mutating: true, Webhook: admissionpermission.PodWebhook,
+			{Configuration: configuration, Mutating: true, Webhook: "mpodpermission.kb.io",
 				Namespaces: func() ([]*corev1.Namespace, error) { return enabled(namespaces) }},
 			// It only tells early what the pod tells later.
-			{Configuration: admissionpermission.Configuration, Webhook: admissionpermission.SetWebhook, Ignores: true},
+			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
 		},
 		Policies: []string{label}, Bindings: []string{label},
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	admissionpermission "github.com/breakwater-dev/breakwater/admission/permission"
 	"github.com/breakwater-dev/breakwater/apis/permission"
 )
 
@@ -29,6 +32,9 @@ func TestEveryGuardOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 		}
 	}
 	plan := planOf(corelisters.NewNamespaceLister(index))
+	if plan.Service != admissionpermission.ServiceName || plan.Guards[0].Configuration != admissionpermission.Configuration {
+		t.Errorf("looks after %+v", plan)
+	}
 	want := map[string]bool{}
 	for _, w := range admissiontest.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0].Webhooks {
 		want["mutating "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
@@ -71,6 +77,18 @@ func TestTheControllerMayReadItsGuardsAndHasItsLeases(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, named[resource]); diff != "" {
 			t.Errorf("%s (-needed +named):\n%s", resource, diff)
+		}
+	}
+}
+
+func TestTheProcessHasNoInformersOfTheWebhook(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range strings.FieldsSeq(string(out)) {
+		if strings.HasSuffix(path, "breakwater/admission/permission") {
+			t.Errorf("it imports %s, and so watches what its RBAC does not let it", path)
 		}
 	}
 }

@@ -116,8 +116,7 @@ func TestItEndsUndecidedOnlyAfterTheRoundAndNeverWithRestartPolicyNever(t *testi
 		"with Never the next round follows inside the client": {true, ExitDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var w *world
-			w = newWorld(t, func(call int64, rw http.ResponseWriter) {
+			w := newWorld(t, func(call int64, rw http.ResponseWriter) {
 				if call <= 3 {
 					answers(Failed)(call, rw)
 					return

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	nodeinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/node"
@@ -92,7 +91,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 func newRecord(ctx context.Context, kube kubernetes.Interface) Record {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(v1alpha1.SystemNamespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = breaker.Label + "=true" }))
-	var lister corelisters.ConfigMapLister = factory.Core().V1().ConfigMaps().Lister()
+	lister := factory.Core().V1().ConfigMaps().Lister()
 	factory.Start(ctx.Done())
 	return breaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, breaker.DefaultPolicy, groupcommit.Options{})
 }

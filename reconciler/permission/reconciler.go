@@ -123,15 +123,18 @@ func (r *Reconciler) protect(ctx context.Context, at types.NamespacedName, p *co
 func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *corev1.Pod, d Decision) error {
 	s := r.settings()
 	seen, again := r.tries.next(at, p.UID, r.clock.Now())
-	all, err := r.centre.Revoke(ctx, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
-	proof := Proof{Err: err, Applications: all}
-	settlement := Settle(proof, d.Ended, seen, r.clock.Now(), s.RevokeDeadline)
+	deadline := Deadline(d.Ended, seen, s.RevokeDeadline)
+	// A centre that hangs must not hold the pod for longer.
+	asking, cancel := context.WithTimeout(ctx, max(deadline.Sub(r.clock.Now()), time.Second))
+	all, err := r.centre.Revoke(asking, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
+	cancel()
+	settlement := Settle(Proof{Err: err, Applications: all}, r.clock.Now(), deadline)
 	switch settlement.Fate {
 	case Retry:
 		if err != nil {
 			logging.FromContext(ctx).Warnw("permissions could not be revoked yet", "pod", at.String(), "error", err)
 		}
-		return controller.NewRequeueAfter(again)
+		return controller.NewRequeueAfter(min(again, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case Release, GiveUp:
 	}
 	// What is told is told before the pod can go, and again after a crash: the

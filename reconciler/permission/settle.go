@@ -40,10 +40,22 @@ type Settlement struct {
 	Open []api.Application
 }
 
-// Settle says what becomes of the finalizer of a pod that has ended. The
-// deadline counts from when the pod ended, but not from before this process
-// looked for the first time: each pod is tried for a moment at least.
-func Settle(p Proof, ended, seen, now time.Time, patience time.Duration) Settlement {
+// Deadline is when a pod that has ended is let go. It counts from when the pod
+// ended, but not from before this process looked for the first time: each pod is
+// tried for a moment at least.
+func Deadline(ended, seen time.Time, patience time.Duration) time.Time {
+	if ended.IsZero() || ended.After(seen) {
+		ended = seen
+	}
+	deadline := ended.Add(patience)
+	if least := seen.Add(min(moment, patience)); deadline.Before(least) {
+		deadline = least
+	}
+	return deadline
+}
+
+// Settle says what becomes of the finalizer of a pod that has ended.
+func Settle(p Proof, now, deadline time.Time) Settlement {
 	var s Settlement
 	for _, app := range p.Applications {
 		switch app.State {
@@ -54,13 +66,6 @@ func Settle(p Proof, ended, seen, now time.Time, patience time.Duration) Settlem
 		default:
 			s.Open = append(s.Open, app)
 		}
-	}
-	if ended.IsZero() || ended.After(seen) {
-		ended = seen
-	}
-	deadline := ended.Add(patience)
-	if least := seen.Add(min(moment, patience)); deadline.Before(least) {
-		deadline = least
 	}
 	switch {
 	case p.Err == nil && len(s.Open) == 0:

@@ -41,7 +41,7 @@ func TestTheFinalizerGoesOnProofOrWhenTheDeadlineIsOver(t *testing.T) {
 		"a clock that is ahead":            {down, time.Hour, 0, 5 * time.Minute, GiveUp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Settle(tc.proof, zero.Add(tc.ended), zero.Add(tc.seen), zero.Add(tc.after), 5*time.Minute)
+			got := Settle(tc.proof, zero.Add(tc.after), Deadline(zero.Add(tc.ended), zero.Add(tc.seen), 5*time.Minute))
 			if got.Fate != tc.want {
 				t.Errorf("%s, want %s", got.Fate, tc.want)
 			}
