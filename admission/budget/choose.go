@@ -34,7 +34,7 @@ func (a *asking) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBudget,
 		counts := budget.Available(p)
 		costs = costs || counts
 		charge.Pods = append(charge.Pods, budget.Pod{
-			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Counts: counts,
+			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Generation: p.Generation, Counts: counts,
 		})
 	}
 	if len(charge.Pods) == 0 || !costs {

@@ -26,10 +26,12 @@ func trimPod(obj any) (any, error) {
 	if value, ok := p.Annotations[v1alpha1.NoProtectAnnotation]; ok {
 		trimmed.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: value}
 	}
-	trimmed.Status.Phase = p.Status.Phase
+	trimmed.Generation = p.Generation
+	trimmed.Status.Phase, trimmed.Status.ObservedGeneration = p.Status.Phase, p.Status.ObservedGeneration
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			trimmed.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status}}
+		switch c.Type {
+		case corev1.PodReady, corev1.PodResizePending, corev1.PodResizeInProgress:
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
 		}
 	}
 	return trimmed, nil

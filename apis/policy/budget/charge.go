@@ -2,7 +2,6 @@ package budget
 
 import (
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,6 +13,8 @@ type Pod struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
+	// Generation is that of its spec.
+	Generation int64
 	// Counts: the pod is available, so the request costs one.
 	Counts bool
 }
@@ -102,9 +103,10 @@ func (l *ledger) decide(c Charge) Verdict {
 		v.Unsynced = true
 		return v
 	}
-	var fresh []Pod
+	var fresh, held []Pod
 	for _, p := range c.Pods {
 		if l.holds(c.Operation, p) {
+			held = append(held, p)
 			continue
 		}
 		fresh = append(fresh, p)
@@ -119,6 +121,9 @@ func (l *ledger) decide(c Charge) Verdict {
 	}
 	if v.Passes = enough; !enough || c.Try {
 		return v
+	}
+	for _, p := range held {
+		l.prolong(c.Operation, p)
 	}
 	for _, p := range fresh {
 		if p.Counts {
@@ -164,7 +169,27 @@ func (l *ledger) take(op v1alpha1.PodOperation, p Pod) {
 		l.deleted[p.UID] = p.ResourceVersion
 		return
 	}
-	l.unavailable[p.Name] = Entry{p.ResourceVersion, p.UID}.String()
+	l.unavailable[p.Name] = entryOf(op, p).String()
+}
+
+func entryOf(op v1alpha1.PodOperation, p Pod) Entry {
+	e := Entry{ResourceVersion: p.ResourceVersion, UID: p.UID}
+	if op == v1alpha1.OperationResize {
+		e.Resizes = p.Generation
+	}
+	return e
+}
+
+// prolong has the charge of a resize last for as long as what goes on by it too:
+// a later resize, or a change whose end is seen otherwise.
+func (l *ledger) prolong(op v1alpha1.PodOperation, p Pod) {
+	if removes(op) {
+		return
+	}
+	now, next := ParseEntry(l.unavailable[p.Name]), entryOf(op, p)
+	if now.Resizes != 0 && (next.Resizes == 0 || next.Resizes > now.Resizes) {
+		l.unavailable[p.Name], l.changed = next.String(), true
+	}
 }
 
 // holds says whether the pod is charged for this operation.
@@ -190,19 +215,4 @@ func removes(op v1alpha1.PodOperation) bool {
 func (l *ledger) numbers() Numbers {
 	s := l.budget.Status
 	return Numbers{Total: s.TotalReplicas, Desired: s.DesiredAvailable, Current: s.CurrentAvailable, Allowed: l.allowed}
-}
-
-// Entry is a value of status.unavailablePods, written `<resourceVersion>/<uid>`:
-// the next pod of a StatefulSet has the name of the last.
-type Entry struct {
-	ResourceVersion string
-	UID             types.UID
-}
-
-func (e Entry) String() string { return e.ResourceVersion + "/" + string(e.UID) }
-
-// ParseEntry reads one; a bare resourceVersion is nobody's.
-func ParseEntry(s string) Entry {
-	rv, uid, _ := strings.Cut(s, "/")
-	return Entry{rv, types.UID(uid)}
 }

@@ -113,6 +113,46 @@ func same[K ~string](t *testing.T, what string, got map[K]string, names []string
 	}
 }
 
+// What goes on by the charge of a resize must not lose it when the resize is done.
+func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
+	at := func(op v1alpha1.PodOperation, generation int64) Charge {
+		c := charge(op, "a")
+		c.Pods[0].Generation = generation
+		return c
+	}
+	const resize = v1alpha1.OperationResize
+	for _, tc := range []struct {
+		name  string
+		group []Charge
+		want  string
+	}{
+		{"a resize", []Charge{at(resize, 3)}, "5/uid-a/3"},
+		{"asked again", []Charge{at(resize, 3), at(resize, 3)}, "5/uid-a/3"},
+		{"a later resize", []Charge{at(resize, 3), at(resize, 4)}, "5/uid-a/4"},
+		{"an earlier one that comes later", []Charge{at(resize, 4), at(resize, 3)}, "5/uid-a/4"},
+		{"another image too", []Charge{at(resize, 3), at(update, 4)}, "5/uid-a"},
+		{"another image first", []Charge{at(update, 3), at(resize, 4)}, "5/uid-a"},
+		{"a dry run of another image", []Charge{at(resize, 3), try(at(update, 4))}, "5/uid-a/3"},
+		{"deleted too", []Charge{at(resize, 3), at(del, 4)}, "5/uid-a/3"},
+	} {
+		next, verdicts := Settle(budgetWith(1), tc.group)
+		if got := next.Status.UnavailablePods["a"]; got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+		if next.Status.UnavailableAllowed != 0 || !verdicts[len(verdicts)-1].Passes {
+			t.Errorf("%s: %+v", tc.name, verdicts)
+		}
+	}
+	for _, text := range []string{"5/uid-a/3", "5/uid-a"} {
+		if got := ParseEntry(text).String(); got != text {
+			t.Errorf("%q reads as %q", text, got)
+		}
+	}
+	if e := ParseEntry("5"); e.UID != "" || e.Resizes != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // Who did not charge a pod must not give its charge back: another request goes on
 // by it.
 func TestOnlyWhoChargesAPodTookIt(t *testing.T) {

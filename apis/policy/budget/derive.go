@@ -130,10 +130,27 @@ func fateOfChanged(p *corev1.Pod, name string, e Entry, seen Seen) fate {
 		return kept
 	case !Counts(p) && p.ResourceVersion != e.ResourceVersion && Since(p.ResourceVersion, e.ResourceVersion):
 		return settled
+	case resized(p, e):
+		return settled
 	case expired:
 		return returned
 	}
 	return kept
+}
+
+// resized says whether the pod is seen to be resized, and serves: its kubelet has
+// seen a spec that is newer than that which was to be resized, and has nothing
+// left to do. (A kubelet that does not say what it has seen leaves it open.)
+func resized(p *corev1.Pod, e Entry) bool {
+	if e.Resizes == 0 || p.Generation <= e.Resizes || p.Status.ObservedGeneration < p.Generation {
+		return false
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
+			return false
+		}
+	}
+	return true
 }
 
 // DeletedKey and ChangedKey name a charge, so that its time can be remembered.

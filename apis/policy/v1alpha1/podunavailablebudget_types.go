@@ -149,7 +149,7 @@ type PodUnavailableBudgetStatus struct {
 	DeletedPods map[types.UID]string `json:"deletedPods,omitempty"`
 	// UnavailablePods are pods whose change in place was let through and that
 	// are not yet seen to be unavailable: name to resourceVersion and, after a
-	// slash, UID.
+	// slash, UID; of a resize the generation before it, too.
 	// +optional
 	// +mapType=atomic
 	UnavailablePods map[string]string `json:"unavailablePods,omitempty"`

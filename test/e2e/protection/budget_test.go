@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
 const deletionRefused = "is refused by PodUnavailableBudget web"
@@ -101,6 +103,16 @@ func TestAResizeIsJudged(t *testing.T) {
 		}
 		return nil
 	})
+	// Nothing restarts, and the kubelet says when it is done: long before a charge expires.
+	untilBudget(t, connect(t), n.name, 30*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
+		if len(b.Status.UnavailablePods) > 0 || b.Status.UnavailableAllowed != 1 {
+			return fmt.Errorf("charged %v, %d allowed", b.Status.UnavailablePods, b.Status.UnavailableAllowed)
+		}
+		return nil
+	})
+	if got := n.run(t, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].resources.requests.cpu} {.status.containerStatuses[0].restartCount}"); got != "20m 0" {
+		t.Errorf("it is %q", got)
+	}
 }
 
 func TestARolloutGoesThroughUnderABudget(t *testing.T) {

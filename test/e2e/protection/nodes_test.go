@@ -38,7 +38,7 @@ func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []strin
 // onNodes is a Deployment on those nodes; each pod takes a CPU.
 func (n *namespace) onNodes(name string, replicas int, priority string) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: %[2]d, selector: {matchLabels: {app: %[1]s}},
- template: {metadata: {labels: {app: %[1]s}}, spec: {nodeSelector: {e2e: %[3]s}, tolerations: [{operator: Exists}], terminationGracePeriodSeconds: 0, priorityClassName: "%[4]s",
+ template: {metadata: {labels: {app: %[1]s}}, spec: {nodeSelector: {e2e: %[3]s}, tolerations: [{key: e2e, operator: Exists}], terminationGracePeriodSeconds: 0, priorityClassName: "%[4]s",
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: %[1]s}}}],
   containers: [{name: sleep, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}`, name, replicas, n.name, priority)
 }

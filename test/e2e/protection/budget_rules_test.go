@@ -1,0 +1,118 @@
+//go:build e2e
+
+package protection
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// target is a workload web of a kind, of such pods.
+func target(apiVersion, kind, spec, pod string) string {
+	selector := "selector: {matchLabels: {app: web}}, "
+	if kind == "Job" {
+		selector = ""
+	}
+	return fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: web}, spec: {%s%s, template: {metadata: {labels: {app: web}}, spec: %s}}}`,
+		apiVersion, kind, selector, spec, pod)
+}
+
+// A pod is one of its target by the chain of its owners, whatever kind that begins with.
+func TestATargetIsOfAnyKindThatOwnsPods(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ apiVersion, kind, spec, pod string }{
+		{"apps/v1", "StatefulSet", "replicas: 2, serviceName: web", simulated},
+		{"apps/v1", "ReplicaSet", "replicas: 2", simulated},
+		{"apps/v1", "DaemonSet", "minReadySeconds: 0", simulated},
+		{"batch/v1", "Job", "parallelism: 2, completions: 2", endless}, // simulated pods of one would complete,
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.apply(t, target(tc.apiVersion, tc.kind, tc.spec, tc.pod))
+			n.until(t, "a pod is Ready", func() error {
+				if got := n.run(t, "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`); !strings.Contains(got, "True") || strings.Contains(got, "False") {
+					return fmt.Errorf("they are %q", got)
+				}
+				return nil
+			})
+			n.apply(t, fmt.Sprintf(`{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {targetRef: {apiVersion: %s, kind: %s, name: web}, maxUnavailable: 0}}`, tc.apiVersion, tc.kind))
+			n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+			n.refused(t, deletionRefused, "delete", "pod", n.names(t)[0])
+			n.run(t, "delete", strings.ToLower(tc.kind), "web", "--timeout=60s") // the topmost is no disruption
+		})
+	}
+}
+
+// endless is a pod's spec for the real node, which does not complete.
+const endless = `{terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`
+
+func TestARestartByOpenKruiseIsJudged(t *testing.T) {
+	n := newNamespace(t)
+	n.crd(t, "ContainerRecreateRequest", "containerrecreaterequests", "v1alpha1")
+	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 0"))
+	request := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: again}, spec: {podName: %s}}`, n.names(t)[0])
+	n.until(t, "the webhook is asked about the new kind", func() error {
+		if r := n.feed(t, request, "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	if r := n.feed(t, request, "create", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) {
+		t.Errorf("%s", r)
+	}
+}
+
+// A budget that nobody has computed yet lets nothing through, and says when to ask again.
+func TestABudgetThatIsNotComputedYetLetsNothingThrough(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(t, webWith(3, "{}"))
+	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	controller := append(append([]string{}, system...), "scale", "deployment", "protection-controller")
+	n.cleanup(t, append(append([]string{}, system...), "rollout", "status", "deployment", "protection-controller", "--timeout=60s")...)
+	n.cleanup(t, append(controller, "--replicas=2")...)
+	n.run(t, append(controller, "--replicas=0")...)
+	n.run(t, append(system, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component=protection-controller", "--timeout=60s")...)
+	n.apply(t, budgetOf("maxUnavailable: 3"))
+	n.until(t, "the webhook knows the budget", func() error {
+		r := n.try(t, "delete", "pod", n.names(t)[0], "--dry-run=server")
+		if r.Code == 0 || !strings.Contains(r.Stderr, "is not computed yet for its generation 1") || !strings.Contains(r.Stderr, "TooManyRequests") && !strings.Contains(r.Stderr, "too many requests") && !strings.Contains(r.Stderr, "denied the request") {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	n.run(t, append(controller, "--replicas=2")...)
+	n.until(t, "the budget is computed", func() error {
+		if r := n.try(t, "delete", "pod", n.names(t)[0], "--wait=false"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}
+
+// What a PodDisruptionBudget will refuse is not charged.
+func TestAnEvictionThatKubernetesRefusesCostsNothing(t *testing.T) {
+	t.Parallel()
+	n, c := newNamespace(t), connect(t)
+	n.guarded(t, webWith(3, "{}"), budgetOf("maxUnavailable: 1"))
+	n.apply(t, `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}}`)
+	n.until(t, "the PodDisruptionBudget is computed", func() error {
+		if got := n.run(t, "get", "pdb", "web", "-o", "jsonpath={.status.currentHealthy} {.status.disruptionsAllowed}"); got != "3 0" {
+			return fmt.Errorf("it says %q", got)
+		}
+		return nil
+	})
+	for _, name := range n.names(t) {
+		r := n.feed(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
+			"create", "--raw", n.path("pods")+"/"+name+"/eviction", "-f", "-")
+		if r.Code == 0 || !strings.Contains(r.Stderr, "would violate") {
+			t.Errorf("%s", r)
+		}
+	}
+	b := untilAllowed(t, c, n.name, 1) // fails where a charge is left
+	if b.Status.CurrentAvailable != 3 {
+		t.Errorf("%d are available", b.Status.CurrentAvailable)
+	}
+}
