@@ -3,6 +3,7 @@ package centre
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/test/database"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -151,6 +153,40 @@ func TestWhatAProviderDecidesLaterIsPolledFor(t *testing.T) {
 		w.until(a.ID, api.Revoked)
 		if b := w.double.Books(); len(b.Held) != 0 || b.Doubles != 0 {
 			t.Errorf("books: %+v", b)
+		}
+	})
+}
+
+// It is long enough for the queue to put the job away and fetch it again.
+func TestAProviderThatAsksToWaitIsCalledWhenItSaid(t *testing.T) {
+	t.Run("on", func(t *testing.T) {
+		for name, store := range map[string]func() string{
+			"sqlite":   func() string { return "sqlite:" + filepath.Join(t.TempDir(), "centre.db") },
+			"postgres": func() string { return database.Postgres(t) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := start(t, store())
+				w.double.SetFaults(double.Faults{Status: http.StatusTooManyRequests, RetryAfter: 8})
+				w.register(nil, "web", "db", "cache")
+				a := w.ask(pod(1, "web"))
+				eventually(t, 10*time.Second, "it says when it is tried again", func() bool {
+					w.must(serverToken, "GET", "/v1/applications/"+a.ID, nil, &a)
+					return a.Permissions[0].NextTry != nil
+				})
+				p := a.Permissions[0]
+				if wait := p.NextTry.Sub(p.Since); wait < 8*time.Second || wait > 9*time.Second || p.Reason != "ProviderThrottled" || a.State != api.Applying {
+					t.Errorf("it waits for %s: %s %+v", wait, a.State, p)
+				}
+				if other := a.Permissions[1]; other.State != api.Requested {
+					t.Errorf("the next permission is %s", other.State)
+				}
+				w.double.SetFaults(double.Faults{})
+				granted := w.until(a.ID, api.Granted)
+				if granted.Permissions[0].Since.Before(*p.NextTry) || granted.Permissions[0].Calls != 2 {
+					t.Errorf("granted at %s, next try was at %s: %+v", granted.Permissions[0].Since, p.NextTry, granted.Permissions[0])
+				}
+			})
 		}
 	})
 }

@@ -59,7 +59,10 @@ func Decide(in Input) Decision {
 	case in.OtherGoing && !in.NodeScoped:
 		// Granted now, it would be taken away again.
 		return Decision{Wait: true, Reason: ReasonWaits, Message: "the same permission is being taken back from the pod that had this address before"}
+	case in.State == api.Requested:
+		return Decision{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling, Message: "the provider is being called"}
 	default:
+		// What the call before said stays until this one says something.
 		return Decision{Call: provider.Grant, State: api.Applying}
 	}
 }

@@ -22,15 +22,15 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		in   Input
 		want want
 	}{
-		"what is asked for is granted":                        {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying}},
+		"what is asked for is granted":                        {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
 		"a call of unknown end is repeated":                   {Input{State: api.Applying, Touched: true}, want{Call: provider.Grant, State: api.Applying}},
 		"what the provider decides later is polled":           {Input{State: api.Applying, Touched: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
 		"what is granted needs nothing":                       {Input{State: api.Granted, Touched: true}, want{}},
 		"what is denied needs nothing":                        {Input{State: api.Denied}, want{}},
 		"what failed needs nothing":                           {Input{State: api.Failed, Touched: true}, want{}},
 		"a grant waits for another pod's revocation":          {Input{State: api.Requested, OtherGoing: true}, want{Wait: true, Reason: ReasonWaits}},
-		"a node's grant does not":                             {Input{State: api.Requested, OtherGoing: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying}},
-		"a leak of another pod does not hold a grant up":      {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying}},
+		"a node's grant does not":                             {Input{State: api.Requested, OtherGoing: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
+		"a leak of another pod does not hold a grant up":      {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
 		"what was never called is revoked at once":            {Input{State: api.Requested, Going: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
 		"what was denied is revoked at once":                  {Input{State: api.Denied, Going: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
 		"what was granted is taken back":                      {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
