@@ -120,3 +120,40 @@ func TestWhatIsRememberedDoesNotCountLive(t *testing.T) {
 		t.Error("it is gone")
 	}
 }
+
+func TestTheNearestAnnotationAboveAPodCounts(t *testing.T) {
+	annotated := func(value string) func(*metav1.PartialObjectMetadata) {
+		return func(o *metav1.PartialObjectMetadata) { o.Annotations = map[string]string{"key": value} }
+	}
+	rs := func(change func(*metav1.PartialObjectMetadata)) runtime.Object {
+		return object("apps/v1", "ReplicaSet", "web-1", func(o *metav1.PartialObjectMetadata) {
+			o.OwnerReferences = refTo("apps/v1", "Deployment", "web")
+			if change != nil {
+				change(o)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		want    string
+		ok      bool
+	}{
+		"on the Deployment": {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", annotated("a"))}, "a", true},
+		"nearer":            {[]runtime.Object{rs(annotated("b")), object("apps/v1", "Deployment", "web", annotated("a"))}, "b", true},
+		"empty, nearer":     {[]runtime.Object{rs(annotated("")), object("apps/v1", "Deployment", "web", annotated("a"))}, "", true},
+		"nowhere":           {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", nil)}, "", false},
+		"nobody is there":   {nil, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := metadatafake.NewTestScheme()
+			if err := metav1.AddMetaToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			f := New(metadatafake.NewSimpleMetadataClient(scheme, tc.objects...), newMapper())
+			got, ok, err := f.Annotation(t.Context(), "ns", refTo("apps/v1", "ReplicaSet", "web-1"), "key")
+			if err != nil || got != tc.want || ok != tc.ok {
+				t.Errorf("%q %v %v, want %q %v", got, ok, err, tc.want, tc.ok)
+			}
+		})
+	}
+}

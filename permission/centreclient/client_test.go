@@ -1,0 +1,86 @@
+package centreclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+func newClient(t *testing.T, serve http.HandlerFunc) *Client {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	return New(Options{URL: func() string { return server.URL + "/" }, TokenFile: file})
+}
+
+func TestAllPagesAreRead(t *testing.T) {
+	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" || r.URL.Query().Get("podUID") != "uid" || r.URL.Query().Get("cluster") != "shop" {
+			t.Errorf("%s %s", r.URL, r.Header)
+		}
+		list := api.ApplicationList{Items: []api.Application{{ID: "a"}}, Continue: "more"}
+		if r.URL.Query().Get("continue") == "more" {
+			list = api.ApplicationList{Items: []api.Application{{ID: "b"}}}
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	})
+	all, err := c.OfPod(t.Context(), "shop", "uid")
+	if err != nil || len(all) != 2 || all[1].ID != "b" {
+		t.Errorf("%+v %v", all, err)
+	}
+}
+
+func TestWhatTheCentreRefusesIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status   int
+		body     string
+		invalid  bool
+		conflict bool
+		later    time.Duration
+		words    string
+	}{
+		"no such set":      {http.StatusNotFound, `{"reason":"NotFound","message":"there is no permission set web","field":"set"}`, true, false, 0, "there is no permission set web"},
+		"a wrong request":  {http.StatusBadRequest, `{"reason":"BadRequest","message":"no"}`, true, false, 0, "BadRequest: no"},
+		"the pod is going": {http.StatusConflict, `{"reason":"Conflict","message":"it is Revoking"}`, false, true, 0, "Revoking"},
+		"too many":         {http.StatusTooManyRequests, `{}`, false, false, 7 * time.Second, "429"},
+		"a proxy's page":   {http.StatusBadGateway, `<html>`, false, false, 0, "502"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "7")
+				w.WriteHeader(tc.status)
+				_, _ = fmt.Fprint(w, tc.body)
+			})
+			_, err := c.Apply(t.Context(), api.ApplicationRequest{})
+			if err == nil || IsInvalid(err) != tc.invalid || IsConflict(err) != tc.conflict || Later(err) != tc.later || !strings.Contains(err.Error(), tc.words) {
+				t.Errorf("%v: invalid %v, conflict %v, later %s", err, IsInvalid(err), IsConflict(err), Later(err))
+			}
+		})
+	}
+}
+
+// Errors end on pods, where their users read them.
+func TestAnErrorNamesNeitherAddressNorToken(t *testing.T) {
+	c := newClient(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, err := c.Set(t.Context(), "web")
+	if err == nil || strings.Contains(err.Error(), "http://") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+	var status *StatusError
+	if errors.As(err, &status) {
+		t.Errorf("%v is an answer", err)
+	}
+}
