@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/generate"
 )
 
-// ReasonConfigInvalid: the ConfigMap of the default does not read.
+// ReasonConfigInvalid says that the ConfigMap of the default does not read.
 const ReasonConfigInvalid = "ConfigInvalid"
 
 // defaults is what counts where nobody says a value. One that does not read does

@@ -131,7 +131,7 @@ func TestWithoutABrokerRefusalsAreAsEver(t *testing.T) {
 	broker := func(ctx context.Context, name string) error {
 		r, err := n.Run(ctx, append(system, "patch", "configmap", "config-broker", "--type=merge", "-p", `{"data":{"name":"`+name+`"}}`)...)
 		if err != nil || r.Code != 0 {
-			return fmt.Errorf("%v %s", err, r)
+			return fmt.Errorf("%s: %w", r, err)
 		}
 		return nil
 	}

@@ -40,7 +40,7 @@ func (n *namespace) untilGuard(t *testing.T, c clients, reason, want string) {
 	t.Helper()
 	n.until(t, fmt.Sprintf("the metric of %s is %s", reason, want), func() error {
 		if got, err := guardOpen(t.Context(), c.kube, reason); err != nil || got != want {
-			return fmt.Errorf("it is %q: %v", got, err)
+			return fmt.Errorf("it is %q: %w", got, err)
 		}
 		return nil
 	})
