@@ -10,7 +10,7 @@ import (
 )
 
 func TestTwoReplicasShareTheQueueAndTheLimit(t *testing.T) {
-	const pods, limit = 300, 100
+	const pods, limit = 300 / slower, 100 / slower
 	address := database.Postgres(t)
 	w := start(t, address)
 	one, stopOne := w.centre, w.stop
@@ -29,9 +29,9 @@ func TestTwoReplicasShareTheQueueAndTheLimit(t *testing.T) {
 		return states[api.Granted]
 	}
 	// One is stopped while both are at work; the other does the rest.
-	eventually(t, 30*time.Second, "half are granted", func() bool { return granted() >= pods/2 })
+	eventually(t, 3*time.Minute, "half are granted", func() bool { return granted() >= pods/2 })
 	stopOne()
-	eventually(t, 60*time.Second, "all are granted", func() bool { return granted() == pods })
+	eventually(t, 3*time.Minute, "all are granted", func() bool { return granted() == pods })
 	if a, b := calls(t, one), calls(t, two); a < pods/10 || b < pods/10 || a+b != pods {
 		t.Errorf("the replicas made %d and %d calls", a, b)
 	}

@@ -236,7 +236,7 @@ func (w *world) ask(r api.ApplicationRequest) api.Application {
 // until waits for an application to be in a state, by long polls.
 func (w *world) until(id string, state api.State) api.Application {
 	w.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	var a api.Application
 	for time.Now().Before(deadline) {
 		w.must(serverToken, "GET", fmt.Sprintf("/v1/applications/%s?wait=5s&version=%d", url.PathEscape(id), a.Version), nil, &a)

@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 )
 
-// most bounds how many changes are committed together.
-const most = 64
+// Bounds of what is committed together: how many changes, and for how long
+// others, the queue among them, wait for the writer.
+const (
+	most    = 64
+	longest = 50 * time.Millisecond
+)
 
 // group commits what waits for SQLite's only writer together: the disk is
 // waited for once. Each change has a savepoint, and is undone alone.
@@ -40,12 +45,7 @@ func (g *group) write(ctx context.Context, s *Store, f func(Tx) error) error {
 	default:
 	}
 	for {
-		g.mu.Lock()
-		n := min(len(g.waiting), most)
-		batch := g.waiting[:n:n]
-		g.waiting = g.waiting[n:]
-		g.mu.Unlock()
-		s.commit(batch)
+		s.commit(ctx, g)
 		select {
 		case <-c.done:
 			g.turn.Unlock()
@@ -55,11 +55,22 @@ func (g *group) write(ctx context.Context, s *Store, f func(Tx) error) error {
 	}
 }
 
+// next takes the change that waits for longest; nil when none does.
+func (g *group) next() *change {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) == 0 {
+		return nil
+	}
+	c := g.waiting[0]
+	g.waiting = g.waiting[1:]
+	return c
+}
+
 // commit does a group of changes in one transaction.
-func (s *Store) commit(batch []*change) {
+func (s *Store) commit(ctx context.Context, g *group) {
 	// No change's end may interrupt a statement: SQLite would undo the others too.
-	ctx := context.WithoutCancel(batch[0].ctx)
-	err := s.commitAll(ctx, batch)
+	batch, err := s.commitAll(context.WithoutCancel(ctx), g)
 	for _, c := range batch {
 		if err != nil {
 			c.err = err
@@ -68,31 +79,40 @@ func (s *Store) commit(batch []*change) {
 	}
 }
 
-func (s *Store) commitAll(ctx context.Context, batch []*change) error {
+// commitAll returns the changes that it took on; an error is all of theirs.
+func (s *Store) commitAll(ctx context.Context, g *group) (batch []*change, err error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("begin: %w", err)
+		if c := g.next(); c != nil {
+			batch = append(batch, c)
+		}
+		return batch, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	for _, c := range batch {
+	for began := time.Now(); len(batch) < most && time.Since(began) < longest; {
+		c := g.next()
+		if c == nil {
+			break
+		}
+		batch = append(batch, c)
 		if c.err = c.ctx.Err(); c.err != nil {
 			continue
 		}
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT change"); err != nil {
-			return fmt.Errorf("begin: %w", err)
+			return batch, fmt.Errorf("begin: %w", err)
 		}
 		c.err = c.f(Tx{View: View{q: tx, dialect: s.dialect, ctx: context.WithoutCancel(c.ctx)}, SQL: tx})
 		if c.err != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO change"); err != nil {
-				return fmt.Errorf("undo: %w", err)
+				return batch, fmt.Errorf("undo: %w", err)
 			}
 		}
 		if _, err := tx.ExecContext(ctx, "RELEASE change"); err != nil {
-			return fmt.Errorf("undo: %w", err)
+			return batch, fmt.Errorf("undo: %w", err)
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit: %w", err)
+		return batch, fmt.Errorf("commit: %w", err)
 	}
-	return nil
+	return batch, nil
 }

@@ -24,6 +24,9 @@ const (
 	// others wait for a worker that died.
 	callWithin = 2 * time.Second
 	afterCall  = 3 * time.Second
+	// writeWithin is for how long a call's result is tried to be written: it
+	// counts for as long as nobody else took the step over.
+	writeWithin = 30 * time.Second
 	// shortWait is between two looks at what another pod's grant waits for.
 	shortWait = time.Second
 )
@@ -224,7 +227,7 @@ func (e *Engine) call(ctx context.Context, p api.Provider, c claimed) provider.R
 // finish writes a call's result and what follows from it.
 func (e *Engine) finish(ctx context.Context, job queue.Job, c claimed, r provider.Result) error {
 	// The result of a call that was made is written even while we stop.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCall)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 	defer cancel()
 	_, _, err := e.change(ctx, job.Application, "", func(t *txn) error {
 		before := t.grants[job.Ordinal]
@@ -260,7 +263,7 @@ func (t *txn) end(before, g store.Grant) error {
 
 // giveBack ends a claimed step whose call was not made; it is due again after wait.
 func (e *Engine) giveBack(ctx context.Context, job queue.Job, c claimed, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCall)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 	defer cancel()
 	_, _, err := e.change(ctx, job.Application, "", func(t *txn) error {
 		before := t.grants[job.Ordinal]

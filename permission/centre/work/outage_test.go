@@ -154,7 +154,7 @@ func TestAProviderThatIsDownForAnHourIsCalledNoMoreThanTheBackoffSays(t *testing
 		case a.State == api.Granted:
 			delete(asks, first)
 		case asked == work.AskedSame:
-			asks[first] = clock.Now().Add(5 * time.Second) // A poll.
+			asks[first] = clock.Now().Add(30 * time.Second) // A poll.
 		default:
 			requests++
 			failures[first]++

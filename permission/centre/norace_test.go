@@ -1,0 +1,5 @@
+//go:build !race
+
+package centre
+
+const slower = 1
