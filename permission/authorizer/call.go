@@ -168,6 +168,9 @@ func (c *call) step(ctx context.Context, d Decision) (*initaction.Answer, error)
 		if until.IsZero() || until.Sub(c.Clock.Now()) > look {
 			until = c.Clock.Now().Add(look)
 		}
+		// Whoever owns a permission may have mended it and reset the application at
+		// the centre, of which the record knows nothing.
+		c.facts.Known = c.facts.Known && d.Reason != permission.ReasonBreakerDenied
 		return nil, c.wait(ctx, until)
 	}
 	return nil, fmt.Errorf("no such step: %q", d.Action)

@@ -152,6 +152,22 @@ func TestDeniedThreeTimesIsAskedForThreeTimesUntilItIsReset(t *testing.T) {
 	}
 }
 
+// The owner mends the permission and resets the application at the centre: the
+// pod that waits hears of it, although nobody reset its breaker.
+func TestAnApplicationThatIsResetAtTheCentreIsHeardOf(t *testing.T) {
+	w := newWorld(t, podOf(nil))
+	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
+	for range 3 {
+		w.ask("pod", orders)
+	}
+	answers := w.started(t.Context())
+	w.until(permission.ReasonBreakerDenied)
+	w.centre.set(api.Granted)
+	if a := answerOf(t, answers); a.State != initaction.Granted || w.centre.attempts() != 3 {
+		t.Errorf("%+v after %d applications", a, w.centre.attempts())
+	}
+}
+
 func TestAnUnknownSetIsADenial(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return "", unknownSet() }
