@@ -104,7 +104,8 @@ func TestAThousandPodsAtOnceAreAllGrantedAndNeverAboveTheLimit(t *testing.T) {
 		if least := time.Duration(pods-burst) * time.Second / limit; took < least {
 			t.Errorf("took %s; the limit alone takes %s", took, least)
 		}
-		if late := w.displaced(); late > pods/4 {
+		// Fifty ask and thirty-two are called at once: so many change places anyway.
+		if late := w.displaced(); late > 150+pods/10 {
 			t.Errorf("one in twenty was overtaken by %d others or more", late)
 		}
 	})

@@ -35,6 +35,11 @@ const (
 	// for: such a job is handed out at once and puts itself off.
 	soon = 6 * time.Second
 
+	// What was due before has had its turn and could not use it: it goes first.
+	overdue = 100 * time.Millisecond
+	first   = 1
+	inTurn  = 2
+
 	// jobTimeout is longer than any job: a wait for the provider's pace, its
 	// timeout, two transactions.
 	jobTimeout = 2 * time.Minute
@@ -119,9 +124,12 @@ func wrap(err error) error {
 
 // Enqueue adds a job in the transaction, for when it is due, and returns its number.
 func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, provider string, job Job, due time.Time) (int64, error) {
-	opts := &river.InsertOpts{Queue: name(provider)}
-	if due.Sub(q.now()) > soon {
+	opts := &river.InsertOpts{Queue: name(provider), Priority: inTurn}
+	switch wait := due.Sub(q.now()); {
+	case wait > soon:
 		opts.ScheduledAt = due
+	case wait < -overdue:
+		opts.Priority = first
 	}
 	inserted, err := q.insert.InsertTx(ctx, tx, job, opts)
 	if err != nil {

@@ -137,6 +137,8 @@ type claimed struct {
 	call   provider.Call
 	lease  string
 	callBy time.Time
+	// due is when it was due: its place, when the call is not made.
+	due    time.Time
 	before bool
 	retry  api.Retry
 }
@@ -182,7 +184,7 @@ func (e *Engine) claim(ctx context.Context, job queue.Job, p api.Provider) (clai
 				g.CallKey = fmt.Sprintf("%s-%d-%d", g.Application, g.Ordinal, g.Keys)
 			}
 			callBy := t.now.Add(claimAhead + callWithin)
-			c = claimed{lease: leaseName(), before: g.Touched, retry: p.Retry, callBy: callBy,
+			c = claimed{lease: leaseName(), before: g.Touched, retry: p.Retry, callBy: callBy, due: before.Due,
 				call: provider.Call{Op: d.Call, Key: g.CallKey, Application: g.Application, Pod: t.app.Request,
 					IPs: addresses(t.app.Request, p), Parameters: g.Parameters, Kept: g.Kept}}
 			if d.Call == provider.Revoke {
@@ -271,8 +273,9 @@ func (e *Engine) giveBack(ctx context.Context, job queue.Job, c claimed, wait ti
 			return errStale
 		}
 		g := before
-		g.Touched, g.Due = c.before, t.now.Add(wait)
+		g.Touched, g.Due = c.before, c.due
 		if wait > 0 {
+			g.Due = t.now.Add(wait)
 			g.NextTry = g.Due
 		}
 		return t.end(before, g)

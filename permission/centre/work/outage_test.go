@@ -106,7 +106,7 @@ func register(t *testing.T, s *store.Store, p api.Provider) {
 // The asking side is the init-action-server's breaker: three tries at once,
 // then one for each interval of its backoff, 2 min doubled up to an hour.
 func TestAProviderThatIsDownForAnHourIsCalledNoMoreThanTheBackoffSays(t *testing.T) {
-	const pods, maxCalls = 20, 5
+	const pods, maxCalls = 10, 5
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "centre.db"))
 	if err != nil {
 		t.Fatal(err)
