@@ -82,6 +82,7 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 			Name: "rs", Namespace: "default", UID: "r", Labels: map[string]string{"app": "sleep"},
 			Annotations: map[string]string{
 				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3",
+				"of-somebody": "else",
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager"}},
 		},
@@ -94,7 +95,9 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 	want := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "rs", Namespace: "default", UID: "r", Labels: map[string]string{"app": "sleep"},
-			Annotations: map[string]string{v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2"},
+			Annotations: map[string]string{
+				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3",
+			},
 		},
 		Spec:   appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](3)},
 		Status: appsv1.ReplicaSetStatus{ReadyReplicas: 2},

@@ -25,6 +25,7 @@ import (
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 
+	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
@@ -89,11 +90,34 @@ func (f *Finder) ofReplicaSet(namespace string, ref *metav1.OwnerReference) (v1a
 		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
 	}
 	owner := metav1.GetControllerOfNoCopy(rs)
-	release, known := v1alpha1.ReleaseOf(rs.Annotations)
-	if owner == nil || !known {
+	if owner == nil {
 		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
 	}
-	return refOf(owner), release, true
+	siblings, err := Owned[*appsv1.ReplicaSet](f.replicaSets, owner.UID)
+	if err != nil {
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // the index is there: see New
+	}
+	release, known := carries(rs, siblings)
+	return refOf(owner), release, known
+}
+
+// carries returns the release of a ReplicaSet; all are those of its workload. A
+// template that was applied while the webhook was away gives its ReplicaSet the
+// release of the template before it, until the workload is stamped: of two with
+// one release only the first to have it is believed.
+func carries(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
+	release, known := v1alpha1.ReleaseOf(rs.Annotations)
+	if !known {
+		return v1alpha1.Release{}, false
+	}
+	number := history.Number(rs)
+	for _, o := range all {
+		of, known := v1alpha1.ReleaseOf(o.Annotations)
+		if known && of == release && history.Number(o) < number {
+			return v1alpha1.Release{}, false
+		}
+	}
+	return release, true
 }
 
 // Pods returns the pods of a release of a workload, by revision and name.
@@ -122,7 +146,7 @@ func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Releas
 	}
 	var out []*corev1.Pod
 	for _, rs := range sets {
-		if of, known := v1alpha1.ReleaseOf(rs.Annotations); !known || of != release {
+		if of, known := carries(rs, sets); !known || of != release {
 			continue
 		}
 		pods, err := Owned[*corev1.Pod](f.pods, rs.UID)

@@ -3,6 +3,7 @@ package revision
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
+	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
@@ -219,6 +221,67 @@ func TestThePodsOfAReplicaSet(t *testing.T) {
 	if pods, err := f.Pods(w, want); err != nil || len(pods) != 1 {
 		t.Errorf("%d pods, %v", len(pods), err)
 	}
+}
+
+// A template that is applied while the webhook is away makes a ReplicaSet, or
+// takes an old one, that is given the release of the template before it.
+func TestOfTwoReplicaSetsWithOneReleaseTheFirstIsBelieved(t *testing.T) {
+	ctx, _ := rtesting.SetupFakeContext(t)
+	f, err := New(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, number, attempt int) {
+		t.Helper()
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(name),
+			Annotations: map[string]string{
+				v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: strconv.Itoa(attempt), history.NumberAnnotation: strconv.Itoa(number),
+			},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
+		}}
+		if err := f.replicaSets.Update(set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(set string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: set + "-a",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set, UID: types.UID(set), Controller: ptr.To(true)}}}}
+	}
+	w := kindstest.Workload(t, workload.Deployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "d"}})
+	expect := func(known map[string]bool, released ...string) {
+		t.Helper()
+		for set, want := range known {
+			if _, _, got := f.Of(of(set)); got != want {
+				t.Errorf("the release of a pod of %s is known: %t, want %t", set, got, want)
+			}
+		}
+		pods, err := f.Pods(w, v1alpha1.Release{Version: "v", Attempt: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range pods {
+			got = append(got, p.Name)
+		}
+		if diff := cmp.Diff(released, got); diff != "" {
+			t.Error("pods of the release (-want +got):", diff)
+		}
+	}
+	for _, set := range []string{"old", "new"} {
+		if err := f.pods.Add(of(set)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("old", 4, 2)
+	put("new", 5, 2)
+	expect(map[string]bool{"old": true, "new": false}, "old-a")
+	// It is stamped.
+	put("new", 5, 3)
+	expect(map[string]bool{"old": true, "new": true}, "old-a")
+	// The way back, unstamped: the old one is the latest now.
+	put("old", 6, 3)
+	expect(map[string]bool{"old": false, "new": true})
 }
 
 func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {

@@ -14,8 +14,18 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
-// numberAnnotation is where a Deployment's controller numbers ReplicaSets.
-const numberAnnotation = "deployment.kubernetes.io/revision"
+// NumberAnnotation is where a Deployment's controller numbers ReplicaSets.
+const NumberAnnotation = "deployment.kubernetes.io/revision"
+
+// Number is that of a ReplicaSet among those of its Deployment, the latest has
+// the highest; 0 when it has none yet.
+func Number(set metav1.Object) int64 {
+	n, err := strconv.ParseInt(set.GetAnnotations()[NumberAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
 
 // Template is a pod template as the workload's own controller keeps it: in a
 // ReplicaSet or a ControllerRevision.
@@ -44,11 +54,7 @@ func OfReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Te
 			return nil, fmt.Errorf("read the template of ReplicaSet %s: %w", set.GetName(), err)
 		}
 		unstructured.RemoveNestedField(content, "metadata", "labels", appsv1.DefaultDeploymentUniqueLabelKey)
-		number, err := strconv.ParseInt(set.GetAnnotations()[numberAnnotation], 10, 64)
-		if err != nil {
-			number = 0 // its controller has not numbered it yet
-		}
-		t, err := templateOf(set, number, content, w.Kind)
+		t, err := templateOf(set, Number(set), content, w.Kind)
 		if err != nil {
 			return nil, err
 		}

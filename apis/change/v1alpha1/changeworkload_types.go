@@ -94,15 +94,15 @@ const (
 type ChangeWorkloadStatus struct {
 	duckv1.Status `json:",inline"`
 
-	// DefensePreparingPods are pods that are not before the judge yet; at most 100.
+	// DefensePreparingPods are pods that are not before the judge yet; at most 25, counts has all.
 	// +optional
 	// +listType=atomic
 	DefensePreparingPods []PodSummary `json:"defensePreparingPods,omitempty"`
-	// DefenseCheckingPods are pods before the judge; at most 100.
+	// DefenseCheckingPods are pods before the judge; at most 25, counts has all.
 	// +optional
 	// +listType=atomic
 	DefenseCheckingPods []PodSummary `json:"defenseCheckingPods,omitempty"`
-	// DefenseCheckPassPods are pods that passed; at most 100.
+	// DefenseCheckPassPods are pods that passed; at most 25, counts has all.
 	// +optional
 	// +listType=atomic
 	DefenseCheckPassPods []PodSummary `json:"defenseCheckPassPods,omitempty"`
