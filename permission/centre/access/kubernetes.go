@@ -4,18 +4,19 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"sync"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
 
-// reviewed is how long an answer about a token is believed.
 const (
-	reviewed    = time.Minute
+	// reviewed is how long an answer about a token is believed.
+	reviewed = time.Minute
+	// maxReviewed is how many answers are kept, the last used ones.
 	maxReviewed = 10_000
 )
 
@@ -23,31 +24,26 @@ const (
 type Kubernetes struct {
 	client   kubernetes.Interface
 	audience string
-	clock    clock.PassiveClock
-
-	mu    sync.Mutex
-	known map[[sha256.Size]byte]review
+	// known has reviews by the hash of the token.
+	known *cache.LRUExpireCache
 }
 
 type review struct {
-	user  User
-	ok    bool
-	until time.Time
+	user User
+	ok   bool
 }
 
 // NewKubernetes asks with a client for tokens of an audience.
 func NewKubernetes(client kubernetes.Interface, audience string, c clock.PassiveClock) *Kubernetes {
-	return &Kubernetes{client: client, audience: audience, clock: c, known: map[[sha256.Size]byte]review{}}
+	return &Kubernetes{client: client, audience: audience, known: cache.NewLRUExpireCacheWithClock(maxReviewed, c)}
 }
 
 // Authenticate reviews the token, or remembers that it did a moment ago.
 func (k *Kubernetes) Authenticate(ctx context.Context, token string) (User, bool, error) {
-	key, now := sha256.Sum256([]byte(token)), k.clock.Now()
-	k.mu.Lock()
-	known, found := k.known[key]
-	k.mu.Unlock()
-	if found && now.Before(known.until) {
-		return known.user, known.ok, nil
+	key := sha256.Sum256([]byte(token))
+	if known, ok := k.known.Get(key); ok {
+		r := known.(review)
+		return r.user, r.ok, nil
 	}
 	answer, err := k.client.AuthenticationV1().TokenReviews().Create(ctx, &authentication.TokenReview{
 		Spec: authentication.TokenReviewSpec{Token: token, Audiences: []string{k.audience}},
@@ -55,18 +51,13 @@ func (k *Kubernetes) Authenticate(ctx context.Context, token string) (User, bool
 	if err != nil {
 		return User{}, false, fmt.Errorf("review the token: %w", err)
 	}
-	r := review{until: now.Add(reviewed)}
+	var r review
 	for _, a := range answer.Status.Audiences {
 		r.ok = r.ok || a == k.audience && answer.Status.Authenticated
 	}
 	if r.ok {
 		r.user = User{Name: answer.Status.User.Username, Groups: answer.Status.User.Groups}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.known) >= maxReviewed {
-		clear(k.known)
-	}
-	k.known[key] = r
+	k.known.Add(key, r, reviewed)
 	return r.user, r.ok, nil
 }
