@@ -12,7 +12,6 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/events"
 )
@@ -39,15 +38,9 @@ func New(sender Sender, c clock.PassiveClock) *Teller { return &Teller{sender: s
 // Tell tells of a refusal, unless its guard has refused before in this slot. The
 // slot is filled in.
 func (t *Teller) Tell(ctx context.Context, d events.DeletionDenied) {
-	if t == nil || !t.first(&d) {
-		return
+	if t != nil && t.first(&d) {
+		events.Tell(ctx, t.sender, d)
 	}
-	e, err := events.New(d)
-	if err != nil {
-		logging.FromContext(ctx).Errorw("deletion.denied is not sent", "error", err)
-		return
-	}
-	t.sender.Send(ctx, e)
 }
 
 func (t *Teller) first(d *events.DeletionDenied) bool {

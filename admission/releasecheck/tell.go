@@ -10,7 +10,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -89,7 +88,7 @@ func (c *Check) tell(ctx context.Context, req *admissionv1.AdmissionRequest, cha
 	if r.Allowed {
 		return
 	}
-	e, err := events.New(events.ReleaseDenied{
+	events.Tell(ctx, c.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  q.Namespace,
 		Workload:   events.Workload{APIVersion: q.APIVersion, Kind: q.Kind, Name: q.Name},
@@ -97,11 +96,6 @@ func (c *Check) tell(ctx context.Context, req *admissionv1.AdmissionRequest, cha
 		Reason:     r.Reason,
 		Message:    text,
 	})
-	if err != nil {
-		logging.FromContext(ctx).Errorw("release.denied is not sent", "error", err)
-		return
-	}
-	c.Sender.Send(ctx, e)
 }
 
 // refusal is the status that the API server passes on. Neither its code nor

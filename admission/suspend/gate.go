@@ -109,7 +109,7 @@ func lookUp(ctx context.Context, in Input, c admission.Change, history History) 
 func (g Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
 	g.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
 		fmt.Sprintf("update by %s: %s", c.User.Username, d.Message))
-	e, err := events.New(events.ReleaseDenied{
+	events.Tell(ctx, g.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  c.Old.Namespace,
 		Workload:   events.Workload{APIVersion: c.Old.Kind.GroupVersion().String(), Kind: c.Old.Kind.Kind, Name: c.Old.Name},
@@ -117,11 +117,6 @@ func (g Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c adm
 		Reason:     d.Reason,
 		Message:    d.Message,
 	})
-	if err != nil {
-		logging.FromContext(ctx).Errorw("release.denied is not sent", "error", err)
-		return
-	}
-	g.Sender.Send(ctx, e)
 }
 
 // reference is what an Event is about. It is built here because an object from

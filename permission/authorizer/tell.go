@@ -102,7 +102,7 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 	if app.State == api.Requested || app.State == api.Applying {
 		t.Recorder.Eventf(t.pod, corev1.EventTypeNormal, permission.ReasonRequested, "asked for permission set %s for %s, attempt %d",
 			app.Set, strings.Join(app.PodIPs, ", "), app.Attempt)
-		t.send(ctx, t.data(events.PermissionRequested, app))
+		events.Tell(ctx, t.Events, events.PermissionOf(events.PermissionRequested, t.pod, app))
 	}
 	if len(app.Leaked) > 0 && !t.leaked {
 		t.leaked = true
@@ -114,9 +114,9 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 }
 
 func (t *teller) denied(ctx context.Context, app api.Application) {
-	d := t.data(events.PermissionDenied, app)
+	d := events.PermissionOf(events.PermissionDenied, t.pod, app)
 	d.Reason, d.Message = permission.ReasonDenied, describe(app)
-	t.send(ctx, d)
+	events.Tell(ctx, t.Events, d)
 }
 
 // failed tells of an attempt that was not granted, and of the breaker if it
@@ -141,7 +141,7 @@ func (t *teller) failed(ctx context.Context, reason, message string, d breaker.D
 	}
 	t.Recorder.Event(t.pod, corev1.EventTypeWarning, why, strings.TrimPrefix(outlook, "; "))
 	t.metrics.breaker(ctx, why)
-	t.send(ctx, t.breaking(events.BreakerOpened, d.Entry, why, message))
+	events.Tell(ctx, t.Events, t.breaking(events.BreakerOpened, d.Entry, why, message))
 }
 
 // closed tells that a breaker which had been open is not any more.
@@ -158,7 +158,7 @@ func (t *teller) closed(ctx context.Context, before breaker.Entry, user string) 
 	t.metrics.breaker(ctx, permission.ReasonBreakerClosed)
 	d := t.breaking(events.BreakerClosed, before, permission.ReasonBreakerClosed, message)
 	d.User = user
-	t.send(ctx, d)
+	events.Tell(ctx, t.Events, d)
 }
 
 func (t *teller) granted(ctx context.Context, f Facts, took time.Duration) string {
@@ -168,7 +168,7 @@ func (t *teller) granted(ctx context.Context, f Facts, took time.Duration) strin
 		t.condition(ctx, corev1.ConditionTrue, permission.ReasonGranted, message)
 		t.Recorder.Event(t.pod, corev1.EventTypeNormal, permission.ReasonGranted, message)
 		for _, set := range f.Sets {
-			t.send(ctx, t.data(events.PermissionGranted, f.Applications[set]))
+			events.Tell(ctx, t.Events, events.PermissionOf(events.PermissionGranted, t.pod, f.Applications[set]))
 		}
 	}
 	return message
@@ -181,21 +181,7 @@ func plural(sets []string) string {
 	return "permission sets " + strings.Join(sets, ", ")
 }
 
-func (t *teller) data(verb events.PermissionVerb, app api.Application) events.Permission {
-	return events.Permission{Verb: verb, Namespace: t.pod.Namespace, Pod: t.pod.Name, PodUID: t.pod.UID, IPs: app.PodIPs,
-		Set: app.Set, Application: app.ID, Attempt: int64(app.Attempt)}
-}
-
 func (t *teller) breaking(verb events.BreakerVerb, e breaker.Entry, reason, message string) events.Breaker {
 	return events.Breaker{Verb: verb, Namespace: t.pod.Namespace, Pod: t.pod.Name, PodUID: t.pod.UID, AtUnix: e.LastRequestFailTime.Unix(),
 		Denied: int64(e.Denied), Failed: int64(e.Failed), Reason: reason, Message: message}
-}
-
-func (t *teller) send(ctx context.Context, d events.Data) {
-	e, err := events.New(d)
-	if err != nil {
-		logging.FromContext(ctx).Errorw("an event is not valid", "error", err)
-		return
-	}
-	t.Events.Send(ctx, e)
 }

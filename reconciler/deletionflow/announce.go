@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 
-	"knative.dev/pkg/logging"
-
 	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
@@ -14,15 +12,9 @@ import (
 // announce tells programs that the breaker opened or closed, once it is written.
 // That of a flow control which never opened is not news.
 func (r *Reconciler) announce(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, s flow.State) {
-	if isOpen(before) == isOpen(after) {
-		return
+	if isOpen(before) != isOpen(after) {
+		events.Tell(ctx, r.sender, eventOf(after, s))
 	}
-	e, err := events.New(eventOf(after, s))
-	if err != nil {
-		logging.FromContext(ctx).Errorw("deletionflow event is not sent", "error", err)
-		return
-	}
-	r.sender.Send(ctx, e)
 }
 
 func eventOf(f *v1alpha1.PodDeletionFlowControl, s flow.State) events.DeletionFlow {

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/events"
@@ -54,7 +53,7 @@ const (
 func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err error) {
 	for _, app := range s.Revoked {
 		t.revoked.Add(ctx, 1)
-		t.send(ctx, dataOf(events.PermissionRevoked, p, app))
+		events.Tell(ctx, t.sender, events.PermissionOf(events.PermissionRevoked, p, app))
 	}
 	if n := len(s.Revoked); n > 0 {
 		t.recorder.Eventf(p, corev1.EventTypeNormal, permission.ReasonRevoked, "%s taken back from %s", sets(s.Revoked), strings.Join(permission.IPs(p), ", "))
@@ -80,23 +79,9 @@ func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err e
 func (t *teller) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
 	t.leaked.Add(ctx, 1, metric.WithAttributes(attribute.String("why", why)))
 	t.recorder.Event(p, corev1.EventTypeWarning, permission.ReasonLeaked, message)
-	d := dataOf(events.PermissionLeaked, p, app)
+	d := events.PermissionOf(events.PermissionLeaked, p, app)
 	d.Reason, d.Message = permission.ReasonLeaked, message
-	t.send(ctx, d)
-}
-
-func dataOf(verb events.PermissionVerb, p *corev1.Pod, app api.Application) events.Permission {
-	return events.Permission{Verb: verb, Namespace: p.Namespace, Pod: p.Name, PodUID: p.UID, IPs: app.PodIPs,
-		Set: app.Set, Application: app.ID, Attempt: int64(app.Attempt)}
-}
-
-func (t *teller) send(ctx context.Context, d events.Data) {
-	e, err := events.New(d)
-	if err != nil {
-		logging.FromContext(ctx).Errorw("an event is not valid", "error", err)
-		return
-	}
-	t.sender.Send(ctx, e)
+	events.Tell(ctx, t.sender, d)
 }
 
 // messageOf names the permissions that are left, and whom to ask.
