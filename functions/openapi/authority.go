@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/breakwater-dev/breakwater/apis/auth"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
@@ -22,9 +22,8 @@ const verbRollback = "rollback"
 // authenticate returns whom the API server knows by the request's bearer token.
 func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error) {
 	var nobody authenticationv1.UserInfo
-	scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+	token := auth.Bearer(c.Request())
+	if token == "" {
 		return nobody, problemf(http.StatusUnauthorized,
 			"send a Kubernetes token: header Authorization: Bearer $(kubectl create token <service account>)")
 	}
@@ -41,19 +40,11 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 
 // may asks the API server whether the user may do it.
 func (s *service) may(ctx context.Context, user authenticationv1.UserInfo, do authorizationv1.ResourceAttributes) (bool, error) {
-	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
-	for key, value := range user.Extra {
-		extra[key] = authorizationv1.ExtraValue(value)
-	}
-	review, err := s.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra, ResourceAttributes: &do,
-		},
-	}, metav1.CreateOptions{})
+	review, err := auth.May(ctx, s.Kube.AuthorizationV1(), user, do)
 	if err != nil {
 		return false, fmt.Errorf("review the access of %s: %w", user.Username, err)
 	}
-	return review.Status.Allowed, nil
+	return review.Allowed, nil
 }
 
 // mayList returns a problem unless the user may list the workloads.

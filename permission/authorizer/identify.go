@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/breakwater-dev/breakwater/apis/auth"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
 )
 
@@ -46,9 +47,8 @@ func (s *server) identify(c echo.Context) (caller, error) {
 // one for the API server.
 func (s *server) review(c echo.Context, audience string) (authenticationv1.UserInfo, error) {
 	var nobody authenticationv1.UserInfo
-	scheme, token, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+	token := auth.Bearer(c.Request())
+	if token == "" {
 		return nobody, problemf(http.StatusUnauthorized, "Unauthorized", "send a token: header Authorization: Bearer ...")
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}

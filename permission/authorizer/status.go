@@ -11,6 +11,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/breakwater-dev/breakwater/apis/auth"
 	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
@@ -88,18 +89,13 @@ func (s *server) may(c echo.Context, verb string) (*corev1.Pod, authenticationv1
 		return nil, user, err
 	}
 	ctx, namespace, name := c.Request().Context(), c.Param("namespace"), c.Param("name")
-	extra := map[string]authorizationv1.ExtraValue{}
-	for key, values := range user.Extra {
-		extra[key] = authorizationv1.ExtraValue(values)
-	}
-	review, err := s.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Name: name, Verb: verb, Resource: resource, Subresource: subresource}},
-	}, metav1.CreateOptions{})
+	review, err := auth.May(ctx, s.Kube.AuthorizationV1(), user, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Name: name, Verb: verb, Resource: resource, Subresource: subresource,
+	})
 	if err != nil {
 		return nil, user, err
 	}
-	if !review.Status.Allowed {
+	if !review.Allowed {
 		return nil, user, problemf(http.StatusForbidden, "Forbidden", "%s may not %s %s/%s in namespace %s: ask for a role with that verb",
 			user.Username, verb, resource, subresource, namespace)
 	}

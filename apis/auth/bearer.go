@@ -1,0 +1,17 @@
+// Package auth reads who sends a request, and asks the API server what they may
+// do.
+package auth
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Bearer returns the request's bearer token; empty for none.
+func Bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}

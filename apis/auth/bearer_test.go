@@ -1,0 +1,22 @@
+package auth
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestWhichHeadersHaveABearerToken(t *testing.T) {
+	for header, want := range map[string]string{
+		"Bearer secret":   "secret",
+		"bearer  secret ": "secret",
+		"Bearer":          "",
+		"Bearer ":         "",
+		"Basic secret":    "",
+		"secret":          "",
+		"":                "",
+	} {
+		if got := Bearer(&http.Request{Header: http.Header{"Authorization": {header}}}); got != want {
+			t.Errorf("%q has %q, want %q", header, got, want)
+		}
+	}
+}
