@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
-	"knative.dev/pkg/system"
+
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 )
 
 // WatchConfigured returns a function that says whether a server is configured
@@ -29,14 +29,6 @@ func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func())
 			changed()
 		}
 	}
-	if d, ok := cmw.(configmap.DefaultingWatcher); ok {
-		// The ConfigMap need not be there: a process that dies for want of it
-		// would judge nothing at all.
-		d.WatchWithDefault(corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName, Namespace: system.Namespace()},
-		}, observe)
-	} else {
-		cmw.Watch(ConfigMapName, observe)
-	}
+	configmaps.Follow(cmw, ConfigMapName, observe)
 	return configured.Load
 }

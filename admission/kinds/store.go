@@ -7,12 +7,11 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/configmap"
 
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 )
 
 // State is which kinds are in force, and why.
@@ -61,14 +60,7 @@ func NewStore(cmw configmap.Watcher, meter metric.Meter, remembered func() strin
 	if err != nil {
 		return nil, fmt.Errorf("create gauge: %w", err)
 	}
-	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
-		// A missing ConfigMap names no kinds.
-		w.WatchWithDefault(corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName},
-		}, s.observe)
-	} else {
-		cmw.Watch(workload.ConfigMapName, s.observe)
-	}
+	configmaps.Follow(cmw, workload.ConfigMapName, s.observe)
 	return s, nil
 }
 

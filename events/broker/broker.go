@@ -29,6 +29,7 @@ import (
 	"knative.dev/pkg/tracker"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 	"github.com/breakwater-dev/breakwater/events"
 )
 
@@ -54,7 +55,7 @@ func NewSender(ctx context.Context, cmw configmap.Watcher, o events.Options) (*e
 	f.addresses = resolver.NewURIResolverFromTracker(ctx,
 		tracker.New(func(types.NamespacedName) { target.Poke() }, lease))
 
-	follow(cmw, func(cm *corev1.ConfigMap) {
+	configmaps.Follow(cmw, ConfigName, func(cm *corev1.ConfigMap) {
 		if err := f.refer(cm); err != nil {
 			logging.FromContext(ctx).Errorw("The reference to the Broker was left as it was", "error", err)
 		}
@@ -63,16 +64,7 @@ func NewSender(ctx context.Context, cmw configmap.Watcher, o events.Options) (*e
 	return events.NewSender(target, o)
 }
 
-func follow(cmw configmap.Watcher, changed configmap.Observer) {
-	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
-		w.WatchWithDefault(*parent(), changed)
-		return
-	}
-	cmw.Watch(ConfigName, changed)
-}
-
-// parent is the ConfigMap as the tracker knows it, and what it is while it
-// does not exist.
+// parent is the ConfigMap as the tracker knows it.
 func parent() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.SystemNamespace,

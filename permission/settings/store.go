@@ -8,7 +8,7 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 	"github.com/breakwater-dev/breakwater/apis/permission"
 )
 
@@ -43,12 +43,5 @@ func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 
 // Follow has the store follow ConfigMap config-permission, which need not exist.
 func (s *Store) Follow(ctx context.Context, cmw configmap.Watcher) {
-	changed := func(cm *corev1.ConfigMap) { s.Update(ctx, cm) }
-	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
-		var none corev1.ConfigMap
-		none.Namespace, none.Name = v1alpha1.SystemNamespace, permission.ConfigName
-		w.WatchWithDefault(none, changed)
-		return
-	}
-	cmw.Watch(permission.ConfigName, changed)
+	configmaps.Follow(cmw, permission.ConfigName, func(cm *corev1.ConfigMap) { s.Update(ctx, cm) })
 }

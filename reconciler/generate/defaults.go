@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"knative.dev/pkg/configmap"
 
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 	"github.com/breakwater-dev/breakwater/apis/policy/generate"
 )
 
@@ -36,13 +36,7 @@ func (d *defaults) get() generate.Limits {
 
 // follow follows the ConfigMap, which need not exist.
 func (d *defaults) follow(cmw configmap.Watcher) {
-	if w, ok := cmw.(configmap.DefaultingWatcher); ok {
-		w.WatchWithDefault(corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: generate.ConfigName, Namespace: changev1alpha1.SystemNamespace},
-		}, d.observe)
-		return
-	}
-	cmw.Watch(generate.ConfigName, d.observe)
+	configmaps.Follow(cmw, generate.ConfigName, d.observe)
 }
 
 func (d *defaults) observe(cm *corev1.ConfigMap) {

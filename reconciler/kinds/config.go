@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/configmap"
-	"knative.dev/pkg/system"
 
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 )
 
 // Reasons of Events on config-workloads.
@@ -29,14 +29,7 @@ const (
 // Follow has the watch follow config-workloads. Without one, or until one that
 // reads is there, the built-in kinds are watched.
 func (w *Watch) Follow(cmw configmap.Watcher) {
-	if d, ok := cmw.(configmap.DefaultingWatcher); ok {
-		// A missing ConfigMap must not keep the controller from starting.
-		d.WatchWithDefault(corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName, Namespace: system.Namespace()},
-		}, w.observe)
-		return
-	}
-	cmw.Watch(workload.ConfigMapName, w.observe)
+	configmaps.Follow(cmw, workload.ConfigMapName, w.observe)
 }
 
 func (w *Watch) observe(cm *corev1.ConfigMap) {

@@ -16,6 +16,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 )
 
 // recordName is the ConfigMap that says which default objects have been
@@ -31,13 +32,8 @@ type record struct {
 // watchRecord returns a record that follows the ConfigMap.
 func watchRecord(cmw configmap.Watcher, kube kubernetes.Interface) *record {
 	r := &record{kube: kube}
-	none := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: recordName}}
-	r.observe(&none)
-	if d, ok := cmw.(configmap.DefaultingWatcher); ok {
-		d.WatchWithDefault(none, r.observe)
-	} else {
-		cmw.Watch(recordName, r.observe)
-	}
+	r.observe(&corev1.ConfigMap{})
+	configmaps.Follow(cmw, recordName, r.observe)
 	return r
 }
 

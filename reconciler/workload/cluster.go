@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"knative.dev/pkg/configmap"
-	"knative.dev/pkg/system"
 
 	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/configmaps"
 )
 
 // clusterNameKey is the key of the cluster's name in config-altershield.
@@ -27,14 +27,7 @@ type cluster struct {
 func watchCluster(cmw configmap.Watcher, namespaces corelisters.NamespaceLister) *cluster {
 	c := &cluster{namespaces: namespaces}
 	c.observe(&corev1.ConfigMap{})
-	if d, ok := cmw.(configmap.DefaultingWatcher); ok {
-		// A missing ConfigMap must not keep the controller from starting.
-		d.WatchWithDefault(corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: altershield.ConfigMapName, Namespace: system.Namespace()},
-		}, c.observe)
-	} else {
-		cmw.Watch(altershield.ConfigMapName, c.observe)
-	}
+	configmaps.Follow(cmw, altershield.ConfigMapName, c.observe)
 	return c
 }
 
