@@ -31,9 +31,10 @@ const (
 // ApplicationRequest asks for a permission set for one pod: the body of
 // POST /v1/applications. Cluster, PodUID, PodIPs and Set identify the
 // application. Asking again while it is Requested, Applying or Granted answers
-// with the same one (200); after Denied or Failed it begins a new attempt
-// (202); a new one answers 201. While it is Revoking, Revoked or Leaked the
-// answer is 409: this pod is going.
+// with the same one (200); after Denied, Failed, Revoked or Leaked it begins a
+// new attempt (202): whoever asks says that the pod lives and has these
+// addresses, be it again. A new one answers 201. While something is being taken
+// back the answer is 409: ask again when that is done.
 type ApplicationRequest struct {
 	Cluster   string   `json:"cluster"`
 	Namespace string   `json:"namespace"`
@@ -57,9 +58,10 @@ type Application struct {
 	// holds a credential or a provider's raw answer.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Attempt counts from 1; a new attempt follows Denied or Failed.
+	// Attempt counts from 1; a new attempt follows Denied, Failed, Revoked or Leaked.
 	Attempt int `json:"attempt"`
-	// Permissions are those of the set when it was asked for, in its order.
+	// Permissions are those of the set when it was asked for, in its order; those
+	// of now in an attempt that follows Revoked.
 	Permissions []ApplicationPermission `json:"permissions"`
 	// Leaked are grants to the same addresses that other pods left behind:
 	// whoever asks now holds them too.

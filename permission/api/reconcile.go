@@ -17,7 +17,7 @@ import "time"
 // applications for other addresses than IPs are revoked, those for exactly
 // IPs are kept. A pod without IPs keeps all.
 type PodReport struct {
-	// Observed is when the pods were listed. An application that was made
+	// Observed is when the pods were listed. An application whose attempt began
 	// after Observed - 2 min is left alone; a report whose Observed is older
 	// than 1 h, or in the future, is refused (400).
 	Observed time.Time `json:"observed"`

@@ -88,7 +88,7 @@ func (c *call) run(ctx context.Context) initaction.Answer {
 // restarted is no failure. While the breaker is open nothing counts anyway, and
 // what is on its way is looked for now and then.
 func (c *call) tolerate(ctx context.Context, d Decision, err error) bool {
-	if !asksCentre(d.Action) || isDenied(err) || centreclient.IsConflict(err) {
+	if !asksCentre(d.Action) || isDenied(err) {
 		return false
 	}
 	c.facts.Known, c.facts.Admitted = false, false
@@ -99,7 +99,9 @@ func (c *call) tolerate(ctx context.Context, d Decision, err error) bool {
 		}
 		pause = time.Duration(float64(missPause<<c.misses) * (0.5 + c.Random()))
 	}
-	c.tell.unreachable(ctx, sentence(err))
+	if !centreclient.IsConflict(err) { // it is still taken back; the next look tells so
+		c.tell.unreachable(ctx, sentence(err))
+	}
 	_ = c.wait(ctx, c.Clock.Now().Add(pause)) // run looks whether it is over
 	return true
 }

@@ -94,7 +94,8 @@ func Decide(f Facts) Decision {
 			granted++
 		case ok && failedState(app.State) && f.Breaker.Entry.Settled[app.ID] < app.Attempt:
 			return Decision{Action: Settle, Set: set, Reason: reasonOf(app.State)}
-		case ok && (app.State == api.Requested || app.State == api.Applying):
+		case ok && (app.State == api.Requested || app.State == api.Applying || app.State == api.Revoking):
+			// What a former sandbox had at this address is taken back first.
 			poll = first(poll, set)
 		default:
 			ask = first(ask, set)

@@ -82,6 +82,10 @@ func TestDecide(t *testing.T) {
 			Decision{Poll, "b", time.Time{}, permission.ReasonApplying}},
 		"another replica tries": {[]func(*Facts){apps(api.Failed, api.Failed), settledBoth, open(breaker.Busy)},
 			Decision{Hold, "", soon, permission.ReasonRequested}},
+		"what is being taken back is waited for": {[]func(*Facts){registered, apps(api.Revoking, api.Granted)},
+			Decision{Poll, "a", time.Time{}, permission.ReasonRevoking}},
+		"what is leaked is asked for again": {[]func(*Facts){registered, apps(api.Granted, api.Leaked), admitted},
+			Decision{Ask, "b", time.Time{}, permission.ReasonRequested}},
 		"what was revoked is asked for again": {[]func(*Facts){registered, apps(api.Revoked, api.Granted), admitted},
 			Decision{Ask, "a", time.Time{}, permission.ReasonRequested}},
 	} {

@@ -248,6 +248,40 @@ func TestANewSandboxTakesBackWhatTheFormerHadAndAsksAnew(t *testing.T) {
 	}
 }
 
+// The address goes from one to another and back: what the first sandbox had is
+// taken back, and the pod is granted it anew.
+func TestAnAddressThatComesBackToItsPodIsAskedForAgain(t *testing.T) {
+	here := api.ApplicationRequest{Cluster: "default", PodUID: "uid", PodIPs: []string{"127.0.0.1"}, Set: "orders"}
+	there := here
+	there.PodIPs = []string{"10.0.0.7"}
+	const id = "uid.127.0.0.1.orders"
+	for name, state := range map[string]api.State{"taken back": api.Revoked, "being taken back": api.Revoking, "leaked": api.Leaked} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, podOf(nil))
+			w.centre.apps[id] = &api.Application{ID: id, ApplicationRequest: here, State: state, Attempt: 1, Version: 7,
+				Permissions: []api.ApplicationPermission{{Permission: "orders-db", State: state}}}
+			w.centre.apps["there"] = &api.Application{ID: "there", ApplicationRequest: there, State: api.Granted, Attempt: 1,
+				Permissions: []api.ApplicationPermission{{Permission: "orders-db", State: api.Granted}}}
+			answers := w.started(t.Context())
+			if state == api.Revoking {
+				if c := w.until(permission.ReasonRevoking); c.Status != corev1.ConditionFalse || w.centre.attempts() != 0 {
+					t.Errorf("%+v after %d attempts", c, w.centre.attempts())
+				}
+				w.centre.mu.Lock()
+				w.centre.apps[id].State = api.Revoked
+				w.centre.apps[id].Version++
+				w.centre.mu.Unlock()
+			}
+			if a := answerOf(t, answers); a.State != initaction.Granted {
+				t.Fatalf("%+v", a)
+			}
+			if app := w.centre.apps[id]; app.Attempt != 2 || w.centre.attempts() != 1 || len(w.centre.revoked) != 1 {
+				t.Errorf("%+v, asked %d times, revoked %+v", app, w.centre.attempts(), w.centre.revoked)
+			}
+		})
+	}
+}
+
 func TestAPodThatIsDeletedMeanwhileGetsNothing(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Failed, nil }

@@ -104,7 +104,9 @@ func (c *centre) Apply(_ context.Context, r api.ApplicationRequest) (api.Applica
 	a := c.apps[id]
 	if a == nil {
 		a = &api.Application{ID: id, ApplicationRequest: r}
-	} else if a.State != api.Denied && a.State != api.Failed {
+	} else if a.State == api.Revoking {
+		return *a, &centreclient.StatusError{Status: http.StatusConflict, Detail: api.Error{Reason: "Conflict", Message: "it is being taken back"}}
+	} else if a.State == api.Requested || a.State == api.Applying || a.State == api.Granted {
 		return *a, nil
 	}
 	state, err := c.verdict(r, a.Attempt+1)

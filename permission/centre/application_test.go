@@ -44,8 +44,8 @@ func TestAnApplicationIsGrantedInOrderAndTakenBack(t *testing.T) {
 		if status, _ := w.do(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil); status != http.StatusOK {
 			t.Errorf("revoke again: %d", status)
 		}
-		if status, problem := w.do(serverToken, "POST", "/v1/applications", pod(1, "web"), nil); status != http.StatusConflict {
-			t.Errorf("asked for when it is gone: %d %+v", status, problem)
+		if status, problem := w.do(ownerToken, "POST", "/v1/applications/"+a.ID+"/reset", nil, nil); status != http.StatusConflict {
+			t.Errorf("reset when it is gone: %d %+v", status, problem)
 		}
 		b := w.double.Books()
 		if len(b.Held) != 0 || b.Granted != 2 || b.Revoked != 2 || b.Doubles != 0 {
@@ -321,7 +321,7 @@ func (w *world) displaced() int {
 // age makes all applications older.
 func (w *world) age(by time.Duration) {
 	w.t.Helper()
-	if _, err := w.centre.store.Writer().ExecContext(w.t.Context(), fmt.Sprintf("UPDATE applications SET created = created - %d", by.Microseconds())); err != nil {
+	if _, err := w.centre.store.Writer().ExecContext(w.t.Context(), fmt.Sprintf("UPDATE applications SET created = created - %[1]d, asked = asked - %[1]d", by.Microseconds())); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -31,7 +31,7 @@ func (e *StatusError) Error() string {
 // IsNotFound says that there is no such object.
 func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
-// IsConflict says that the pod is going, as far as the centre knows.
+// IsConflict says that what was granted before is still being taken back.
 func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
 
 // IsInvalid says that asking again as it is changes nothing: what was asked for

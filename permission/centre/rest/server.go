@@ -149,7 +149,7 @@ func describe(err error) (int, api.Error) {
 	case errors.As(err, &taken):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: taken.Error(), Field: "name"}
 	case errors.Is(err, work.ErrGoing):
-		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "the application is revoked, or is being revoked: its pod is going"}
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "what was granted is being taken back, or was: ask for it when that is done, if the pod lives"}
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: "there is no such object"}
 	case errors.Is(err, store.ErrChanged):

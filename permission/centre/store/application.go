@@ -19,7 +19,9 @@ type Application struct {
 	// Going: it is to be revoked, or was.
 	Going            bool
 	Created, Updated time.Time
-	Version          int64
+	// Asked is when its last attempt began, if that is not its first.
+	Asked   time.Time
+	Version int64
 }
 
 // Filter of a list of applications; what is empty does not matter.
@@ -32,7 +34,7 @@ type Filter struct {
 	Owners []string
 }
 
-const applicationColumns = "id, request, state, reason, message, attempt, going, created, updated, version"
+const applicationColumns = "id, request, state, reason, message, attempt, going, created, updated, asked, version"
 
 // Application finds one.
 func (v View) Application(id string) (Application, error) {
@@ -88,8 +90,8 @@ func (t Tx) CreateApplication(a Application) (bool, error) {
 
 // UpdateApplication writes what may change.
 func (t Tx) UpdateApplication(a Application) error {
-	return oneRow(t.exec("UPDATE applications SET state = ?, reason = ?, message = ?, attempt = ?, going = ?, updated = ?, version = ? WHERE id = ?",
-		a.State, a.Reason, a.Message, a.Attempt, flag(a.Going), micros(a.Updated), a.Version, a.ID))
+	return oneRow(t.exec("UPDATE applications SET state = ?, reason = ?, message = ?, attempt = ?, going = ?, updated = ?, asked = ?, version = ? WHERE id = ?",
+		a.State, a.Reason, a.Message, a.Attempt, flag(a.Going), micros(a.Updated), micros(a.Asked), a.Version, a.ID))
 }
 
 // Applications lists a page, by id.
@@ -162,11 +164,11 @@ func scanApplication(scan func(...any) error) (Application, error) {
 	var a Application
 	var request string
 	var going int
-	var created, updated int64
-	if err := scan(&a.ID, &request, &a.State, &a.Reason, &a.Message, &a.Attempt, &going, &created, &updated, &a.Version); err != nil {
+	var created, updated, asked int64
+	if err := scan(&a.ID, &request, &a.State, &a.Reason, &a.Message, &a.Attempt, &going, &created, &updated, &asked, &a.Version); err != nil {
 		return a, notFound(err)
 	}
-	a.Going, a.Created, a.Updated = going != 0, fromMicros(created), fromMicros(updated)
+	a.Going, a.Created, a.Updated, a.Asked = going != 0, fromMicros(created), fromMicros(updated), fromMicros(asked)
 	return a, json.Unmarshal([]byte(request), &a.Request)
 }
 

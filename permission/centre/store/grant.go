@@ -140,6 +140,16 @@ func (t Tx) OthersAt(g Grant, podUID string, ips []string) (Others, error) {
 	return o, err
 }
 
+// DeleteGrants removes all grants of an application.
+func (t Tx) DeleteGrants(application string) error {
+	for _, table := range []string{"grant_ips", "grants"} {
+		if _, err := t.exec("DELETE FROM "+table+" WHERE application = ?", application); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PutGrantIPs says what addresses a grant is for.
 func (t Tx) PutGrantIPs(g Grant, ips []string) error {
 	for _, ip := range ips {

@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
-	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
@@ -23,7 +21,7 @@ type Asked string
 // What an application that was asked for is.
 const (
 	AskedNew   Asked = "new"
-	AskedAgain Asked = "again" // a new attempt after Denied or Failed
+	AskedAgain Asked = "again" // a new attempt
 	AskedSame  Asked = "same"
 )
 
@@ -46,7 +44,7 @@ func (e *Engine) Ask(ctx context.Context, r api.ApplicationRequest, who string) 
 	r.PodIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs)))
 	id, asked := ID(r), AskedSame
 	if _, err := e.Store.View(ctx).Application(id); err == nil {
-		return e.askAgain(ctx, id, who)
+		return e.askAgain(ctx, id, who, true)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return store.Application{}, nil, asked, err
 	}
@@ -65,15 +63,6 @@ func (e *Engine) Ask(ctx context.Context, r api.ApplicationRequest, who string) 
 			return err
 		}
 		asked = AskedNew
-		for i, m := range members {
-			g := store.Grant{Application: id, Ordinal: i, State: api.Requested, Reason: ReasonRequested, Since: now}
-			if err := tx.PutGrant(m.begin(g)); err != nil {
-				return err
-			}
-			if err := tx.PutGrantIPs(g, addresses(r, m.provider)); err != nil {
-				return err
-			}
-		}
 		if err := tx.AddHistory(id, api.HistoryEntry{Time: now, To: api.Requested, Attempt: 1, Reason: ReasonRequested, Who: who}); err != nil {
 			return err
 		}
@@ -82,7 +71,7 @@ func (e *Engine) Ask(ctx context.Context, r api.ApplicationRequest, who string) 
 		if t.app, err = tx.LockApplication(id); err != nil {
 			return err
 		}
-		if t.grants, err = tx.Grants(id); err != nil {
+		if err := t.fill(members, store.Grant{}); err != nil {
 			return err
 		}
 		if err := t.advance(); err != nil {
@@ -98,25 +87,27 @@ func (e *Engine) Ask(ctx context.Context, r api.ApplicationRequest, who string) 
 		e.reportReuse(ctx, r)
 		return e.load(ctx, id, asked)
 	}
-	return e.askAgain(ctx, id, who)
+	return e.askAgain(ctx, id, who, true)
 }
 
-// askAgain is for an application that there is: Denied and Failed begin anew.
-func (e *Engine) askAgain(ctx context.Context, id, who string) (store.Application, []store.Grant, Asked, error) {
+// askAgain is for an application that there is; lives says that its pod does.
+func (e *Engine) askAgain(ctx context.Context, id, who string, lives bool) (store.Application, []store.Grant, Asked, error) {
 	asked := AskedSame
 	app, grants, err := e.change(ctx, id, who, func(t *txn) error {
-		if t.app.Going {
-			return ErrGoing
-		}
-		if t.app.State != api.Denied && t.app.State != api.Failed {
+		attempt := Again(t.app.State, busy(t.grants), lives)
+		switch attempt {
+		case AttemptSame:
 			return errNothing
+		case AttemptRefused:
+			return ErrGoing
+		case AttemptRest, AttemptAll, AttemptAnew:
 		}
 		members, err := e.members(t.View, t.app.Request)
 		if err != nil {
 			return err
 		}
 		asked = AskedAgain
-		return t.again(members)
+		return t.again(attempt, members)
 	})
 	if errors.Is(err, errNothing) || errors.Is(err, ErrGoing) {
 		app, grants, _, loadErr := e.load(ctx, id, AskedSame)
@@ -133,43 +124,6 @@ func onlyGoing(err error) error {
 		return err
 	}
 	return nil
-}
-
-// again begins a new attempt: what is granted stays, the rest is asked for.
-func (t *txn) again(members []member) error {
-	t.app.Attempt++
-	byName := map[string]member{}
-	for _, m := range members {
-		byName[m.permission.Name] = m
-	}
-	for _, before := range t.grants {
-		if before.State == api.Granted {
-			continue
-		}
-		g := before
-		// What may have been granted is asked for again as it was.
-		if m, ok := byName[g.Permission]; ok && !g.Touched {
-			g = m.begin(g)
-		}
-		g.State, g.Reason, g.Message, g.Since = api.Requested, ReasonRequested, "", t.now
-		g.Calls, g.Failures = 0, 0
-		if err := t.put(before, g); err != nil {
-			return err
-		}
-	}
-	return t.advance()
-}
-
-// begin takes over what the permission says now.
-func (m member) begin(g store.Grant) store.Grant {
-	if !maps.Equal(g.Parameters, m.permission.Parameters) || g.Provider != m.provider.Name {
-		// Another request must not have the key of the one before.
-		g.CallKey = ""
-		g.Keys++
-	}
-	g.Permission, g.Provider, g.Owner, g.Parameters = m.permission.Name, m.provider.Name, m.permission.Owner, m.permission.Parameters
-	g.Subject = provider.Subject(m.provider, m.permission)
-	return g
 }
 
 // members reads a set with all that belongs to it, for a pod that may have it.

@@ -76,7 +76,8 @@ type Engine struct {
 	Stopping <-chan struct{}
 }
 
-// ErrGoing says that the application is being revoked, or was.
+// ErrGoing says that the application is being revoked, or was and whoever asks
+// does not say that its pod lives.
 var ErrGoing = errors.New("the pod is going")
 
 // Refusal is a request that cannot be, and which field is wrong.

@@ -51,7 +51,7 @@ func CheckReport(r api.PodReport, now time.Time) error {
 // Gone says whether an application's pod, or its addresses, are not among
 // those that live.
 func Gone(a store.Application, living map[string][]string, observed time.Time) bool {
-	if a.Created.After(observed.Add(-reportGrace)) {
+	if began := observed.Add(-reportGrace); a.Created.After(began) || a.Asked.After(began) {
 		return false
 	}
 	ips, lives := living[a.Request.PodUID]

@@ -57,5 +57,5 @@ func (e *Engine) RevokePod(ctx context.Context, cluster, podUID string, keep []s
 
 // Reset begins a new attempt of what was denied or failed.
 func (e *Engine) Reset(ctx context.Context, id, who string) (store.Application, []store.Grant, Asked, error) {
-	return e.askAgain(ctx, id, who)
+	return e.askAgain(ctx, id, who, false)
 }
