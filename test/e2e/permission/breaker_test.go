@@ -15,12 +15,13 @@ import (
 	names "github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
 	"github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // entry is what the record has for a pod.
 func entry(t *testing.T, p *corev1.Pod) (string, bool) {
 	t.Helper()
-	cm, err := bed.kube.CoreV1().ConfigMaps(system).Get(t.Context(), names.BreakerName, metav1.GetOptions{})
+	cm, err := bed.Kube.CoreV1().ConfigMaps(setup.System).Get(t.Context(), names.BreakerName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestDeniedIsAskedForThreeTimesThenNotUntilItIsReset(t *testing.T) {
 	n.applied(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	p := n.get(t, "wrong")
 	message := n.untilReason(t, "wrong", names.ReasonBreakerDenied)
-	for _, words := range []string{"denied 3 times: not asked for again until somebody resets it", "there is no such module", "ask " + owner} {
+	for _, words := range []string{"denied 3 times: not asked for again until somebody resets it", "there is no such module", "ask " + setup.Owner} {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q is not in %q", words, message)
 		}
@@ -57,7 +58,7 @@ func TestDeniedIsAskedForThreeTimesThenNotUntilItIsReset(t *testing.T) {
 		t.Errorf("the record has %q", raw)
 	}
 	n.run(t, "create", "serviceaccount", "nobody")
-	nobody, err := tokenOf(t.Context(), n.name, "nobody", nil, "")
+	nobody, err := bed.TokenOf(t.Context(), n.name, "nobody", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestDeniedIsAskedForThreeTimesThenNotUntilItIsReset(t *testing.T) {
 	}
 	n.run(t, "create", "serviceaccount", "editor")
 	n.run(t, "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+n.name+":editor")
-	editor, err := tokenOf(t.Context(), n.name, "editor", nil, "")
+	editor, err := bed.TokenOf(t.Context(), n.name, "editor", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

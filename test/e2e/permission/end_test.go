@@ -20,7 +20,7 @@ import (
 // withoutCentre runs do while the permission centre gives no answer. Its books stay.
 func withoutCentre(t *testing.T, do func()) {
 	t.Helper()
-	pods, err := victim.Component("permission-centre").Pods(t.Context(), bed.kube)
+	pods, err := victim.Component("permission-centre").Pods(t.Context(), bed.Kube)
 	if err != nil || len(pods) != 1 {
 		t.Fatalf("%d pods of the centre: %v", len(pods), err)
 	}
@@ -51,12 +51,12 @@ func TestPodsGoWithinTheirDeadlineWhileTheCentreIsDownAndTheLeakIsHealed(t *test
 	pods := append(n.pods(t), *forced.get(t, "web"))
 	withoutCentre(t, func() {
 		began := time.Now()
-		if err := bed.kube.CoreV1().Namespaces().Delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
+		if err := bed.Kube.CoreV1().Namespaces().Delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		forced.run(t, "delete", "pod", "web", "--force", "--grace-period=0", "--wait=false")
 		until(t, soon, "the namespace is gone", func() error {
-			_, err := bed.kube.CoreV1().Namespaces().Get(t.Context(), n.name, metav1.GetOptions{})
+			_, err := bed.Kube.CoreV1().Namespaces().Get(t.Context(), n.name, metav1.GetOptions{})
 			if apierrs.IsNotFound(err) {
 				return nil
 			}
@@ -92,11 +92,11 @@ func TestAPodOfANodeThatIsGoneIsRevoked(t *testing.T) {
 	n := newNamespace(t, enabled)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "lost-", Labels: map[string]string{"test.breakwater.dev/lost": n.name}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "test.breakwater.dev/lost", Effect: corev1.TaintEffectNoSchedule}}}}
-	node, err := bed.kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	node, err := bed.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = bed.kube.CoreV1().Nodes().Delete(context.Background(), node.Name, metav1.DeleteOptions{}) })
+	t.Cleanup(func() { _ = bed.Kube.CoreV1().Nodes().Delete(context.Background(), node.Name, metav1.DeleteOptions{}) })
 	n.applied(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
  spec: {nodeName: %s, terminationGracePeriodSeconds: 1, tolerations: [{operator: Exists}], containers: [{name: app, image: busybox}]}}`, node.Name))
 	until(t, soon, "it has the finalizer", func() error {
@@ -106,7 +106,7 @@ func TestAPodOfANodeThatIsGoneIsRevoked(t *testing.T) {
 		return nil
 	})
 	n.run(t, "delete", "pod", "web", "--wait=false")
-	if err := bed.kube.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}); err != nil {
+	if err := bed.Kube.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	n.gone(t, 2*time.Minute, "web")
@@ -121,7 +121,7 @@ func TestAPodThatDrainsKeepsItsPermissionUntilItHasEnded(t *testing.T) {
 	p := n.get(t, "slow")
 	n.run(t, "delete", "pod", "slow", "--wait=false")
 	for until := time.Now().Add(8 * time.Second); time.Now().Before(until); {
-		if _, err := bed.kube.CoreV1().Pods(n.name).Get(t.Context(), "slow", metav1.GetOptions{}); err != nil || len(held(t, p)) != 1 {
+		if _, err := bed.Kube.CoreV1().Pods(n.name).Get(t.Context(), "slow", metav1.GetOptions{}); err != nil || len(held(t, p)) != 1 {
 			t.Fatalf("while it drains: held %v, %v", held(t, p), err)
 		}
 		time.Sleep(250 * time.Millisecond)

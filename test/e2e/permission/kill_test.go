@@ -39,11 +39,11 @@ func killing(ctx context.Context, t *testing.T, seed uint64) (died <-chan struct
 				return
 			case <-time.After(time.Duration(500+random.IntN(2500)) * time.Millisecond):
 			}
-			pods, err := victim.Component(part).Pods(ctx, bed.kube)
+			pods, err := victim.Component(part).Pods(ctx, bed.Kube)
 			if err != nil || len(pods) == 0 {
 				continue
 			}
-			how, err := victim.Kill(ctx, bed.kube, &pods[random.IntN(len(pods))])
+			how, err := victim.Kill(ctx, bed.Kube, &pods[random.IntN(len(pods))])
 			t.Logf("%s: %s %v", part, how, err)
 		}
 	}()

@@ -15,14 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
-const (
-	system = "altershieldoperator-system"
-	// soon is how long something may take that takes a moment.
-	soon = 90 * time.Second
-)
+// soon is how long something may take that takes a moment.
+const soon = 90 * time.Second
 
 // hurried are deadlines and intervals that a test can wait for.
 const hurried = `{"data":{"revoke-deadline":"20s","sweep-interval":"10s","backoff-duration":"6s","backoff-jitter":"0","backoff-cap":"1m"}}`
@@ -45,14 +42,5 @@ func TestMain(m *testing.M) {
 }
 
 func configure(ctx context.Context, patch string) error {
-	return command(ctx, "-n", system, "patch", "configmap", "config-permission", "--type=merge", "-p", patch)
-}
-
-// command runs kubectl, which has to succeed.
-func command(ctx context.Context, args ...string) error {
-	r, err := kubectl.Kubectl{}.Run(ctx, args...)
-	if err == nil && r.Code != 0 {
-		err = fmt.Errorf("%s", r)
-	}
-	return err
+	return setup.Kubectl(ctx, "-n", setup.System, "patch", "configmap", "config-permission", "--type=merge", "-p", patch)
 }

@@ -14,12 +14,13 @@ import (
 	names "github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
 	"github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // authorize asks as an init container does, from the node.
 func authorize(t *testing.T, token string, sets ...string) (int, initaction.Answer) {
 	t.Helper()
-	status, raw, err := ask(t.Context(), http.MethodPost, bed.server+initaction.AuthorizePath, token, initaction.Request{Sets: sets})
+	status, raw, err := setup.Ask(t.Context(), http.MethodPost, bed.Server+initaction.AuthorizePath, token, initaction.Request{Sets: sets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 	p := n.get(t, "web")
 	n.untilReason(t, "web", names.ReasonApplying)
 	token := func(bound *authenticationv1.BoundObjectReference, audience string) string {
-		token, err := tokenOf(t.Context(), n.name, "default", bound, audience)
+		token, err := bed.TokenOf(t.Context(), n.name, "default", bound, audience)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	names "github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
 	"github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // An annotated Deployment: its pod waits, is granted, starts, is deleted, and
@@ -27,7 +28,7 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItGoes(t *testing.T) {
 		t.Fatalf("it was not injected: %+v", p.Spec.InitContainers)
 	}
 	message := n.untilReason(t, p.Name, names.ReasonApplying)
-	for _, words := range []string{"permission orders-db is Applying since", "ask " + owner} {
+	for _, words := range []string{"permission orders-db is Applying since", "ask " + setup.Owner} {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q is not in %q", words, message)
 		}
@@ -107,7 +108,7 @@ func TestSetsOfTheNamespaceCount(t *testing.T) {
 		t.Errorf("held %v", held(t, p))
 	}
 	var zero int64
-	if err := bed.kube.CoreV1().Pods(n.name).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+	if err := bed.Kube.CoreV1().Pods(n.name).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
 		t.Fatal(err)
 	}
 	n.gone(t, time.Minute, "web") // by force: the kubelet stops it all the same

@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // namespace is one that a test has for itself.
@@ -35,14 +36,14 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 	for key, value := range labels {
 		all[key] = value
 	}
-	made, err := bed.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	made, err := bed.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "e2e-permission-", Labels: all,
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := bed.kube.CoreV1().Namespaces().Delete(context.Background(), made.Name, metav1.DeleteOptions{})
+		err := bed.Kube.CoreV1().Namespaces().Delete(context.Background(), made.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrs.IsNotFound(err) {
 			t.Errorf("delete namespace %s: %v", made.Name, err)
 		}
@@ -97,7 +98,7 @@ func podWith(name, sets, policy, command string) string {
 
 func (n *namespace) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
-	list, err := bed.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
+	list, err := bed.Kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func (n *namespace) one(t *testing.T, app string) *corev1.Pod {
 	t.Helper()
 	var found *corev1.Pod
 	until(t, soon, "there is a pod of "+app, func() error {
-		list, err := bed.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+		list, err := bed.Kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ func (n *namespace) one(t *testing.T, app string) *corev1.Pod {
 
 func (n *namespace) get(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
-	p, err := bed.kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
+	p, err := bed.Kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func (n *namespace) untilEvent(t *testing.T, pod, reason string) string {
 	t.Helper()
 	var message string
 	until(t, soon, "an Event "+reason+" on "+pod, func() error {
-		list, err := bed.kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + pod})
+		list, err := bed.Kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + pod})
 		if err != nil {
 			return err
 		}
@@ -172,7 +173,7 @@ func (n *namespace) untilEvent(t *testing.T, pod, reason string) string {
 func (n *namespace) gone(t *testing.T, within time.Duration, name string) {
 	t.Helper()
 	until(t, within, "pod "+name+" is gone", func() error {
-		p, err := bed.kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
+		p, err := bed.Kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
 		if apierrs.IsNotFound(err) {
 			return nil
 		} else if err != nil {
@@ -196,7 +197,7 @@ func until(t *testing.T, within time.Duration, what string, holds func() error) 
 // books are the provider's own.
 func books(t *testing.T) provider.Books {
 	t.Helper()
-	_, raw, err := ask(t.Context(), http.MethodGet, bed.double+"/books", "", nil)
+	_, raw, err := setup.Ask(t.Context(), http.MethodGet, bed.Double+"/books", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func held(t *testing.T, p *corev1.Pod) []provider.Entry {
 func faults(t *testing.T, f provider.Faults) {
 	t.Helper()
 	set := func(ctx context.Context, f provider.Faults) {
-		if status, raw, err := ask(ctx, http.MethodPut, bed.double+"/faults", "", f); err != nil || status >= http.StatusBadRequest {
+		if status, raw, err := setup.Ask(ctx, http.MethodPut, bed.Double+"/faults", "", f); err != nil || status >= http.StatusBadRequest {
 			t.Errorf("faults: %d %s %v", status, raw, err)
 		}
 	}
@@ -234,7 +235,7 @@ func faults(t *testing.T, f provider.Faults) {
 func applications(t *testing.T, p *corev1.Pod) []api.Application {
 	t.Helper()
 	query := url.Values{"podUID": {string(p.UID)}, "cluster": {"default"}}
-	status, raw, err := ask(t.Context(), http.MethodGet, bed.centre+"/v1/applications?"+query.Encode(), bed.token, nil)
+	status, raw, err := setup.Ask(t.Context(), http.MethodGet, bed.Centre+"/v1/applications?"+query.Encode(), bed.Token, nil)
 	var list api.ApplicationList
 	if err != nil || status != http.StatusOK || json.Unmarshal(raw, &list) != nil {
 		t.Fatalf("list applications: %d %s %v", status, raw, err)
@@ -245,7 +246,7 @@ func applications(t *testing.T, p *corev1.Pod) []api.Application {
 // reset closes a breaker as an admin of the cluster does.
 func reset(t *testing.T, p *corev1.Pod, token string) (int, string) {
 	t.Helper()
-	status, raw, err := ask(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", bed.server, p.Namespace, p.Name), token, nil)
+	status, raw, err := setup.Ask(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", bed.Server, p.Namespace, p.Name), token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

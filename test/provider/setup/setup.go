@@ -1,0 +1,108 @@
+// Package setup brings the provider's double into a cluster with the permission
+// centre installed, lets the centre call it, and registers what tests, the bench
+// and the demo ask for. The process must reach the cluster's Services.
+package setup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/provider"
+)
+
+const (
+	// System is where Breakwater is, Namespace where the double is.
+	System    = "altershieldoperator-system"
+	Namespace = "permission-provider"
+	// Host is the double's, as the centre calls it.
+	Host = "provider." + Namespace + ".svc.cluster.local"
+	// Owner is whom a user is told to ask.
+	Owner = "team-db"
+)
+
+// Cluster has the double, and the centre that may call it.
+type Cluster struct {
+	Kube kubernetes.Interface
+	// Centre, Server and Double are base URLs.
+	Centre, Server, Double string
+	// Token is one of an admin of the centre.
+	Token string
+}
+
+// Install builds and installs the double and restarts the centre, which may
+// call it then. root is the top of the repository; out gets what the commands say.
+func Install(ctx context.Context, kube kubernetes.Interface, root string, out io.Writer) (*Cluster, error) {
+	ko := exec.CommandContext(ctx, "ko", "apply", "--sbom=none", "-Rf", "test/provider/config")
+	ko.Dir, ko.Env = root, append(os.Environ(), "KO_CONFIG_PATH="+filepath.Join(root, "ko.yaml"))
+	ko.Stdout, ko.Stderr = out, out
+	if err := ko.Run(); err != nil {
+		return nil, fmt.Errorf("ko apply: %w", err)
+	}
+	for _, args := range [][]string{
+		{"-n", System, "patch", "configmap", "permission-centre", "--type=merge", "-p", `{"data":{"provider-hosts":"` + Host + `"}}`},
+		{"-n", System, "rollout", "restart", "deployment", "permission-centre"},
+		{"-n", System, "rollout", "status", "deployment", "permission-centre", "--timeout=120s"},
+		{"-n", Namespace, "rollout", "status", "deployment", "provider", "--timeout=120s"},
+	} {
+		if err := Kubectl(ctx, args...); err != nil {
+			return nil, err
+		}
+	}
+	c := &Cluster{Kube: kube}
+	for _, s := range []struct {
+		namespace, name string
+		to              *string
+	}{{System, "permission-centre", &c.Centre}, {System, "init-action-server", &c.Server}, {Namespace, "provider", &c.Double}} {
+		service, err := kube.CoreV1().Services(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		*s.to = "http://" + service.Spec.ClusterIP
+	}
+	var err error
+	if c.Token, err = c.TokenOf(ctx, System, "permission-centre-admin", nil, "permission-centre"); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Kubectl runs kubectl, which has to succeed.
+func Kubectl(ctx context.Context, args ...string) error {
+	r, err := kubectl.Kubectl{}.Run(ctx, args...)
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("%s", r)
+	}
+	return err
+}
+
+// TokenOf returns a token of an account, bound to a pod if one is given.
+func (c *Cluster) TokenOf(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference, audience string) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600)), BoundObjectRef: bound}}
+	if audience != "" {
+		request.Spec.Audiences = []string{audience}
+	}
+	t, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return t.Status.Token, nil
+}
+
+// Provider is the double as it is registered here.
+func Provider() api.Provider {
+	p := provider.Registered("double", "http://"+Host, Owner)
+	p.RateLimit = api.RateLimit{PerSecond: 200, Burst: 50}
+	p.Retry = api.Retry{MaxCalls: 2, BackoffSeconds: 0.2, PollSeconds: 0.2}
+	return p
+}
