@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/permission"
@@ -51,7 +50,7 @@ func (i Injection) Patch(p *corev1.Pod) []Operation {
 }
 
 func (i Injection) container(p *corev1.Pod) []Operation {
-	want := i.build(p.Spec.RestartPolicy)
+	want := i.build(p.Spec.RestartPolicy, p.Spec.Containers)
 	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == initaction.Container })
 	switch {
 	case at == 0 && equality.Semantic.DeepEqual(p.Spec.InitContainers[0], want):
@@ -68,13 +67,10 @@ func (i Injection) container(p *corev1.Pod) []Operation {
 
 // build returns the container. All that the API server would fill in stands
 // here: what comes back is then what was sent.
-func (i Injection) build(policy corev1.RestartPolicy) corev1.Container {
+func (i Injection) build(policy corev1.RestartPolicy, apps []corev1.Container) corev1.Container {
 	if policy == "" {
 		policy = corev1.RestartPolicyAlways
 	}
-	// Limits are the requests, so that a pod of QoS Guaranteed stays one; what app
-	// containers need is more, so nothing is added to what the pod needs.
-	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	return corev1.Container{
 		Name: initaction.Container, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
@@ -84,7 +80,7 @@ func (i Injection) build(policy corev1.RestartPolicy) corev1.Container {
 			{Name: initaction.EnvDeadline, Value: i.Deadline.String()},
 			{Name: initaction.EnvRestartPolicy, Value: string(policy)},
 		},
-		Resources:                corev1.ResourceRequirements{Requests: small, Limits: small.DeepCopy()},
+		Resources:                resources(apps),
 		VolumeMounts:             []corev1.VolumeMount{{Name: permission.TokenVolume, MountPath: permission.TokenMountPath, ReadOnly: true}},
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,

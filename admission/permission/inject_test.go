@@ -58,13 +58,15 @@ func patched(t *testing.T, p *corev1.Pod, ops any) *corev1.Pod {
 func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	for name, change := range map[string]func(*corev1.Pod){
-		"a plain pod":                      nil,
-		"a pod without labels":             func(p *corev1.Pod) { p.Labels = nil },
-		"a pod with annotations":           func(p *corev1.Pod) { p.Annotations = map[string]string{permission.SetAnnotation: "web, audit"} },
-		"a pod with init containers":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}} },
-		"a pod with a sidecar":             func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
-		"a pod with volumes":               func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
-		"a pod that another came first of": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, whole.build("Always")} },
+		"a plain pod":                nil,
+		"a pod without labels":       func(p *corev1.Pod) { p.Labels = nil },
+		"a pod with annotations":     func(p *corev1.Pod) { p.Annotations = map[string]string{permission.SetAnnotation: "web, audit"} },
+		"a pod with init containers": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}} },
+		"a pod with a sidecar":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
+		"a pod with volumes":         func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
+		"a pod that another came first of": func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, whole.build("Always", nil)}
+		},
 		"a pod with a forged container": func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: initaction.Container, Image: "true", Command: []string{"true"}}}
 		},
@@ -74,7 +76,7 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := pod(change)
 			got := patched(t, p, whole.Patch(p))
-			if diff := cmp.Diff(whole.build("Always"), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
+			if diff := cmp.Diff(whole.build("Always", nil), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
 				t.Error(diff)
 			}
 			var users []string
@@ -106,13 +108,13 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
 func TestTheContainerIsRestrictedAndHasResources(t *testing.T) {
-	c := whole.build(corev1.RestartPolicyNever)
+	c := whole.build(corev1.RestartPolicyNever, nil)
 	s := c.SecurityContext
 	if !*s.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", s)
 	}
-	if c.Resources.Requests.Cpu().Cmp(*c.Resources.Limits.Cpu()) != 0 || c.Resources.Limits.Memory().IsZero() {
-		t.Errorf("a Guaranteed pod would not stay one: %+v", c.Resources)
+	if c.Resources.Requests.Cpu().IsZero() || c.Resources.Limits.Memory().IsZero() {
+		t.Errorf("%+v", c.Resources)
 	}
 	env := map[string]string{}
 	for _, e := range c.Env {

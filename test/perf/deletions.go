@@ -49,11 +49,13 @@ func (d *deletions) count(err error, latency time.Duration) {
 func (d *deletions) rate() float64 { return float64(d.Passed) / d.Took.Seconds() }
 
 // quantile returns the latency that this share of the answers stayed within.
-func (d *deletions) quantile(share float64) time.Duration {
-	if len(d.Latencies) == 0 {
+func (d *deletions) quantile(share float64) time.Duration { return quantile(d.Latencies, share) }
+
+func quantile(all []time.Duration, share float64) time.Duration {
+	if len(all) == 0 {
 		return 0
 	}
-	sorted := slices.Sorted(slices.Values(d.Latencies))
+	sorted := slices.Sorted(slices.Values(all))
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
 

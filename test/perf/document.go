@@ -18,6 +18,7 @@ const (
 	sectionReleases   = "A release"
 	sectionIdle       = "Idle"
 	sectionProtection = "Deletions"
+	sectionPermission = "Permissions before a pod starts"
 )
 
 // replaceSection returns the document with a section made anew; others stay.
@@ -30,7 +31,7 @@ func replaceSection(document, title, body string) string {
 	sections[title] = strings.TrimSpace(body)
 	var out strings.Builder
 	out.WriteString(head)
-	for _, name := range []string{sectionNotes, sectionReleases, sectionIdle, sectionProtection} {
+	for _, name := range []string{sectionNotes, sectionReleases, sectionIdle, sectionProtection, sectionPermission} {
 		if text, ok := sections[name]; ok {
 			fmt.Fprintf(&out, "\n## %s\n\n%s\n", name, text)
 		}

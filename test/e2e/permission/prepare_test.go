@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,12 +26,8 @@ func prepare(ctx context.Context) error {
 	}
 	config.QPS, config.Burst = -1, 0
 	config.WarningHandler = rest.NoWarnings{}
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		return err
-	}
 	var said bytes.Buffer // of interest only when it goes wrong
-	if bed, err = setup.Install(ctx, kubernetes.NewForConfigOrDie(config), root, &said); err != nil {
+	if bed, err = setup.Install(ctx, kubernetes.NewForConfigOrDie(config), "../../..", &said); err != nil {
 		return fmt.Errorf("%w: %s", err, said.String())
 	}
 	if err := configure(ctx, hurried); err != nil {

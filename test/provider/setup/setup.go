@@ -43,6 +43,10 @@ type Cluster struct {
 // Install builds and installs the double and restarts the centre, which may
 // call it then. root is the top of the repository; out gets what the commands say.
 func Install(ctx context.Context, kube kubernetes.Interface, root string, out io.Writer) (*Cluster, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
 	ko := exec.CommandContext(ctx, "ko", "apply", "--sbom=none", "-Rf", "test/provider/config")
 	ko.Dir, ko.Env = root, append(os.Environ(), "KO_CONFIG_PATH="+filepath.Join(root, "ko.yaml"))
 	ko.Stdout, ko.Stderr = out, out
@@ -70,7 +74,6 @@ func Install(ctx context.Context, kube kubernetes.Interface, root string, out io
 		}
 		*s.to = "http://" + service.Spec.ClusterIP
 	}
-	var err error
 	if c.Token, err = c.TokenOf(ctx, System, "permission-centre-admin", nil, "permission-centre"); err != nil {
 		return nil, err
 	}
