@@ -149,4 +149,7 @@ type RevokeRequest struct {
 	Cluster string   `json:"cluster"`
 	PodUID  string   `json:"podUID"`
 	KeepIPs []string `json:"keepIPs,omitempty"`
+	// LetGo: the pod did not wait any longer. What is not taken back by now is
+	// Leaked until it is.
+	LetGo bool `json:"letGo,omitempty"`
 }

@@ -41,6 +41,8 @@ var leads = types.NamespacedName{Namespace: "chores", Name: "chores"}
 // run does what is due until ctx ends.
 func (c *chores) run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		// Whoever leads: it is this process that let them go.
+		c.letGo.tell(ctx, c.centre)
 		if !c.IsLeaderFor(leads) {
 			c.swept, c.looked = time.Time{}, time.Time{}
 			return

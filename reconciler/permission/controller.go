@@ -68,7 +68,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 	must(err)
 	r := &Reconciler{
 		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaceinformer.Get(ctx).Lister(), centre: centre,
-		settings: store.Get, clock: wakeup.Clock(ctx), recorder: told, tell: tell, tries: newTries(), open: newFound(), leaks: newLeaks(told),
+		settings: store.Get, clock: wakeup.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
 	}
 	r.wants = wants.Finder{Owners: owners, Namespaces: r.namespaces}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
@@ -121,6 +121,11 @@ func measure(meter metric.Meter, r *Reconciler) error {
 	if err := gauge("leaked.addresses", "Addresses for which grants of pods that are gone still hold", func(o metric.Int64Observer) {
 		addresses, _ := r.leaks.counts()
 		o.Observe(addresses)
+	}); err != nil {
+		return err
+	}
+	if err := gauge("leaked.untold", "Pods that were let go before their permissions were taken back, and of which the permission centre has not heard", func(o metric.Int64Observer) {
+		o.Observe(r.letGo.count())
 	}); err != nil {
 		return err
 	}

@@ -56,6 +56,8 @@ type Reconciler struct {
 	tell       *teller
 	// tries knows for which pods it was tried to revoke, and how often.
 	tries *tries
+	// letGo are pods that did not wait, of which the centre is to hear.
+	letGo *letGo
 	wants wants.Finder
 	// open are pods that should have been injected and were not, leaks the
 	// addresses for which an old grant holds.
@@ -135,7 +137,9 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 			logging.FromContext(ctx).Warnw("permissions could not be revoked yet", "pod", at.String(), "error", err)
 		}
 		return controller.NewRequeueAfter(min(again, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
-	case Release, GiveUp:
+	case GiveUp:
+		r.letGo.add(s.Cluster, p.UID)
+	case Release:
 	}
 	// What is told is told before the pod can go, and again after a crash: the
 	// events have the same id.

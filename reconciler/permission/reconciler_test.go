@@ -78,7 +78,7 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 	}
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
-		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, tell: tell, tries: newTries(), open: newFound(), leaks: newLeaks(w.told),
+		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(w.told),
 	}
 	w.wants = wants.Finder{Owners: nobody{}, Namespaces: w.namespaces}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
@@ -173,6 +173,14 @@ func TestAPodIsReleasedAtTheDeadlineAndTheLeakIsTold(t *testing.T) {
 			}
 			if len(w.sent.types) != 1 || !strings.Contains(w.sent.types[0], "permission.leaked") {
 				t.Errorf("sent %v", w.sent.types)
+			}
+			// What the centre calls leaked itself is in its books already.
+			want := int64(1)
+			if proof.Err == nil && proof.Applications[0].State == api.Leaked {
+				want = 0
+			}
+			if got := w.letGo.count(); got != want {
+				t.Errorf("the centre is to hear of %d pods, want %d", got, want)
 			}
 		})
 	}

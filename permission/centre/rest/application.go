@@ -183,7 +183,7 @@ func (s *Server) revokePod(c echo.Context) error {
 	if err := s.Roles.MaySpeakFor(user(c), r.Cluster); err != nil {
 		return err
 	}
-	ids, err := s.Engine.RevokePod(c.Request().Context(), r.Cluster, r.PodUID, r.KeepIPs, who(c))
+	ids, err := s.Engine.RevokePod(c.Request().Context(), r, who(c))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ const (
 	ReasonCannotRevoke = "ProviderCannotRevoke"
 	ReasonNotRevoked   = "CannotBeTakenBack"
 	ReasonHeldByOther  = "HeldByAnotherPod"
+	ReasonLetGo        = "PodLetGo"
 	ReasonShared       = "HeldByAnotherPodOfTheNode"
 	ReasonWaits        = "WaitsForRevocation"
 	ReasonGaveUp       = "NoDecisionInTime"

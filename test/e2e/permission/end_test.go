@@ -74,8 +74,8 @@ func TestPodsGoWithinTheirDeadlineWhileTheCentreIsDownAndTheLeakIsHealed(t *test
 			}
 		}
 	})
-	// The report of living pods tells the centre what to take back.
-	until(t, 5*time.Minute, "what leaked is taken back", func() error {
+	// The controller tells the centre, which takes it back.
+	until(t, soon, "what leaked is taken back", func() error {
 		left := 0
 		for i := range pods {
 			left += len(held(t, &pods[i]))
