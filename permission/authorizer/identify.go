@@ -2,9 +2,11 @@ package authorizer
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -21,6 +23,8 @@ const (
 	extraPodUID  = "authentication.kubernetes.io/pod-uid"
 	accountStart = "system:serviceaccount:"
 )
+
+var errUnknownToken = problemf(http.StatusUnauthorized, "Unauthorized", "the token is not known to this cluster, is not for this server, or has expired")
 
 // caller is the pod that asks, as its token says.
 type caller struct {
@@ -43,6 +47,13 @@ func (s *server) identify(c echo.Context) (caller, error) {
 	return caller{types.NamespacedName{Namespace: namespace, Name: name[0]}, types.UID(uid[0])}, nil
 }
 
+// A token that was refused is refused for so long without another review, and so
+// many are remembered. What is known is never remembered: its pod may be gone.
+const (
+	refusedFor = 5 * time.Second
+	maxRefused = 10_000
+)
+
 // review asks the API server whose token it is. Without an audience it has to be
 // one for the API server.
 func (s *server) review(c echo.Context, audience string) (authenticationv1.UserInfo, error) {
@@ -50,6 +61,10 @@ func (s *server) review(c echo.Context, audience string) (authenticationv1.UserI
 	token := auth.Bearer(c.Request())
 	if token == "" {
 		return nobody, problemf(http.StatusUnauthorized, "Unauthorized", "send a token: header Authorization: Bearer ...")
+	}
+	seen := sha256.Sum256([]byte(audience + " " + token))
+	if _, found := s.refused.Get(seen); found {
+		return nobody, errUnknownToken
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if audience != "" {
@@ -62,7 +77,8 @@ func (s *server) review(c echo.Context, audience string) (authenticationv1.UserI
 		return nobody, fmt.Errorf("review a token: %w", err)
 	}
 	if !review.Status.Authenticated || review.Status.User.Username == "" {
-		return nobody, problemf(http.StatusUnauthorized, "Unauthorized", "the token is not known to this cluster, is not for this server, or has expired")
+		s.refused.Add(seen, true, refusedFor)
+		return nobody, errUnknownToken
 	}
 	if audience != "" && len(review.Status.Audiences) == 0 {
 		// An authenticator that knows nothing of audiences did not check it.

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -21,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/refusals"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
@@ -77,6 +79,8 @@ type server struct {
 	Options
 	nodes   *nodes
 	metrics *metrics
+	// refused are tokens that the API server refused a moment ago.
+	refused *utilcache.LRUExpireCache
 }
 
 // New returns the handler of the routes.
@@ -85,10 +89,11 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: m}
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: m, refused: utilcache.NewLRUExpireCacheWithClock(maxRefused, o.Clock)}
 	e := echo.New()
 	e.HTTPErrorHandler = s.answerError
-	e.Use(middleware.Recover(), middleware.BodyLimit(maxBody))
+	limit := refusals.New(func() float64 { return o.Settings().Refusals }, o.Clock)
+	e.Use(limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.POST(initaction.AuthorizePath, s.authorize)
 	short := middleware.ContextTimeout(shortTimeout)
 	e.GET("/v1/pods/:namespace/:name", s.status, short)

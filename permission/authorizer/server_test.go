@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -74,6 +75,37 @@ func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T)
 	// The same pod again, as after a restart of the container: nothing is asked for.
 	if _, answer := w.ask("pod", orders); answer.State != initaction.Granted || w.centre.attempts() != 1 {
 		t.Errorf("%+v after %d attempts", answer, w.centre.attempts())
+	}
+}
+
+// Each refusal costs the API server a review: the same token is not reviewed
+// again for a moment, and an address that goes on with others is not heard.
+func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
+	w := newWorld(t, podOf(nil))
+	w.settings.Refusals = 40
+	reviews := func() (n int) {
+		for _, a := range w.kube.Actions() {
+			if a.GetResource().Resource == "tokenreviews" {
+				n++
+			}
+		}
+		return n
+	}
+	for range 10 {
+		if status, _ := w.ask("made-up", orders); status != http.StatusUnauthorized {
+			t.Fatalf("a token that nobody knows: %d", status)
+		}
+	}
+	// A second is a millisecond here.
+	if n := reviews(); n == 10 {
+		t.Errorf("%d reviews of one token", n)
+	}
+	last := 0
+	for n := 0; n < 500 && last != http.StatusTooManyRequests; n++ {
+		last, _ = w.ask(fmt.Sprintf("made-up-%d", n), orders)
+	}
+	if before := reviews(); last != http.StatusTooManyRequests {
+		t.Errorf("%d after %d reviews", last, before)
 	}
 }
 

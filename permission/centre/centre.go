@@ -22,6 +22,7 @@ import (
 	api "github.com/breakwater-dev/breakwater/permission/centre/rest"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 	"github.com/breakwater-dev/breakwater/permission/centre/work"
+	"github.com/breakwater-dev/breakwater/permission/refusals"
 )
 
 // Centre is a replica.
@@ -63,7 +64,8 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	c.engine.Queue = c.queue
 	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, CanRevoke: c.engine.RetryLeaks, Serve: c.queue.Serve}
 	c.server = &api.Server{Store: s, Registry: reg, Engine: c.engine, Hub: c.hub, Authenticators: authenticators, Roles: roles,
-		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping}
+		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
+		Refusals: refusals.New(func() float64 { return config.RefusalsPerMinute }, now)}
 	return c, nil
 }
 

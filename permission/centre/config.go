@@ -34,6 +34,9 @@ type Config struct {
 	// are where they may lead (CIDR).
 	ProviderHosts    []string `envconfig:"PROVIDER_HOSTS"`
 	ProviderNetworks []string `envconfig:"PROVIDER_NETWORKS"`
+	// RefusalsPerMinute are those that an address may have before it is not heard
+	// for a while; 0 is any number.
+	RefusalsPerMinute float64 `envconfig:"REFUSALS_PER_MINUTE" default:"60"`
 	// Workers is how many calls to one provider may be under way, for each replica.
 	Workers int `envconfig:"WORKERS" default:"32"`
 	// Patience is after how long a job that a dead replica had begun, before it
@@ -61,6 +64,9 @@ func ReadConfig() (Config, error) {
 			return c, fmt.Errorf("STORE_FILE: %w", err)
 		}
 		c.Store = strings.TrimSpace(string(text))
+	}
+	if !(c.RefusalsPerMinute >= 0 && c.RefusalsPerMinute <= 100_000) {
+		return c, fmt.Errorf("REFUSALS_PER_MINUTE must be from 0 to 100000")
 	}
 	if c.Workers < 1 || c.Patience <= 0 || c.Drain <= 0 {
 		return c, fmt.Errorf("WORKERS, PATIENCE and DRAIN must be above 0")

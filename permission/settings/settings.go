@@ -22,6 +22,7 @@ const (
 	KeyCluster         = "cluster"
 	KeyCentreURL       = "centre-url"
 	KeyCentreRate      = "centre-calls-per-second"
+	KeyRefusals        = "refusals-per-minute"
 	KeyServerURL       = "server-url"
 	KeyClientDeadline  = "client-deadline"
 	KeyThreshold       = "breaker-threshold"
@@ -45,6 +46,9 @@ type Settings struct {
 	// CentreRate is how many calls a second all replicas of the server together
 	// make to the centre.
 	CentreRate float64
+	// Refusals are how often a minute an address may be refused by the server
+	// before it is not heard for a while.
+	Refusals float64
 	// ServerURL is where init containers find the server.
 	ServerURL string
 	// ClientDeadline is how long a round of an init container lasts.
@@ -66,6 +70,7 @@ func Default() Settings {
 		Cluster:        "default",
 		CentreURL:      "http://permission-centre.altershieldoperator-system.svc.cluster.local",
 		CentreRate:     200,
+		Refusals:       60,
 		ServerURL:      "http://init-action-server.altershieldoperator-system.svc.cluster.local",
 		ClientDeadline: 10 * time.Minute,
 		Breaker:        breaker.DefaultPolicy(),
@@ -84,6 +89,7 @@ func Parse(data map[string]string) (Settings, error) {
 	}
 	r.url(KeyCentreURL, &s.CentreURL, false)
 	r.float(KeyCentreRate, &s.CentreRate, 0.1, 100_000)
+	r.float(KeyRefusals, &s.Refusals, 1, 100_000)
 	r.url(KeyServerURL, &s.ServerURL, false)
 	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)
 	r.int(KeyThreshold, &s.Breaker.Threshold, 1, 100)

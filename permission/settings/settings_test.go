@@ -36,6 +36,8 @@ func TestEachSettingIsReadAndAMistakeNamesItsKey(t *testing.T) {
 		"rate":                        {KeyCentreRate, "0.5", false, func(s Settings) bool { return s.CentreRate == 0.5 }},
 		"rate of nothing":             {KeyCentreRate, "0", true, nil},
 		"rate that is no number":      {KeyCentreRate, "NaN", true, nil},
+		"refusals":                    {KeyRefusals, "6", false, func(s Settings) bool { return s.Refusals == 6 }},
+		"no refusals":                 {KeyRefusals, "0", true, nil},
 		"deadline":                    {KeyClientDeadline, "90s", false, func(s Settings) bool { return s.ClientDeadline == 90*time.Second }},
 		"deadline that is too long":   {KeyClientDeadline, "11m", true, nil},
 		"threshold":                   {KeyThreshold, "5", false, func(s Settings) bool { return s.Breaker.Threshold == 5 }},

@@ -18,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 	"github.com/breakwater-dev/breakwater/permission/centre/work"
+	"github.com/breakwater-dev/breakwater/permission/refusals"
 )
 
 const (
@@ -41,6 +42,8 @@ type Server struct {
 	Observe func(method, route string, status int, took time.Duration)
 	// Stopping is closed when long polls are to end.
 	Stopping <-chan struct{}
+	// Refusals bounds what each address may be refused.
+	Refusals *refusals.Limit
 }
 
 // Handler routes requests.
@@ -69,7 +72,7 @@ func (s *Server) router() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.answerError
-	e.Use(s.observe, middleware.Recover(), middleware.BodyLimit(maxBody))
+	e.Use(s.observe, s.Refusals.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.GET("/v1/openapi.json", openAPI)
 	v1 := e.Group("/v1", s.authenticate)
 
@@ -169,6 +172,8 @@ func word(status int) string {
 		return "NotFound"
 	case http.StatusMethodNotAllowed:
 		return "MethodNotAllowed"
+	case http.StatusTooManyRequests:
+		return "TooManyRequests"
 	case http.StatusRequestEntityTooLarge:
 		return "TooLarge"
 	default:
