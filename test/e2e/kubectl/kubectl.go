@@ -55,6 +55,14 @@ func In(namespace, dir string) (Kubectl, error) {
 	return Kubectl{kubeconfig: path}, nil
 }
 
+// Config is the path of the kubeconfig that commands use.
+func (k Kubectl) Config() string {
+	if k.kubeconfig == "" {
+		return os.Getenv("KUBECONFIG")
+	}
+	return k.kubeconfig
+}
+
 // Run runs a command. The error says that kubectl could not be run at all; an
 // exit code other than 0 is no error.
 func (k Kubectl) Run(ctx context.Context, args ...string) (Result, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -18,15 +19,17 @@ type Object struct {
 	Body any
 }
 
-// Web are set "web", which is granted, and set "wrong", which is denied.
+// Web are set "web", which is granted, and sets "wrong" and "typo", which are denied.
 func Web() []Object {
 	meta := func(name string) api.Meta { return api.Meta{Name: name, Owner: Owner} }
 	return []Object{
 		{"providers", Provider()},
 		{"permissions", api.Permission{Meta: meta("orders-db"), Provider: "double", Parameters: map[string]string{"name": "orders-db"}}},
 		{"permissions", api.Permission{Meta: meta("no-such-table"), Provider: "double", Parameters: map[string]string{"name": "no-such-table", "wrong": "true"}}},
+		{"permissions", api.Permission{Meta: meta("typo-db"), Provider: "double", Parameters: map[string]string{"name": "typo-db", "wrong": "true"}}},
 		{"permissionsets", api.PermissionSet{Meta: meta("web"), Permissions: []string{"orders-db"}}},
 		{"permissionsets", api.PermissionSet{Meta: meta("wrong"), Permissions: []string{"no-such-table"}}},
+		{"permissionsets", api.PermissionSet{Meta: meta("typo"), Permissions: []string{"typo-db"}}},
 	}
 }
 
@@ -41,12 +44,32 @@ func (c *Cluster) Register(ctx context.Context, objects ...Object) error {
 	return nil
 }
 
+// Replace registers an object in the place of the one of that name.
+func (c *Cluster) Replace(ctx context.Context, o Object, name string) error {
+	url := c.Centre + "/v1/" + o.Kind + "/" + name
+	status, raw, err := Ask(ctx, http.MethodGet, url, c.Token, nil)
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("read %s: %d %s: %w", name, status, raw, err)
+	}
+	var is struct {
+		Version int64 `json:"version"`
+	}
+	if err := json.Unmarshal(raw, &is); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	status, raw, err = Ask(ctx, http.MethodPut, url, c.Token, o.Body, "If-Match", strconv.Quote(strconv.FormatInt(is.Version, 10)))
+	if err != nil || status != http.StatusOK {
+		return fmt.Errorf("replace %s: %d %s: %w", name, status, raw, err)
+	}
+	return nil
+}
+
 // Ask sends a request; a connection that is refused is tried again for a while:
 // the Service learns of a pod a moment after the Deployment does.
-func Ask(ctx context.Context, method, url, token string, body any) (int, []byte, error) {
+func Ask(ctx context.Context, method, url, token string, body any, header ...string) (int, []byte, error) {
 	var last error
 	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
-		status, raw, err := askOnce(ctx, method, url, token, body)
+		status, raw, err := askOnce(ctx, method, url, token, body, header)
 		if err == nil {
 			return status, raw, nil
 		}
@@ -60,7 +83,7 @@ func Ask(ctx context.Context, method, url, token string, body any) (int, []byte,
 	return 0, nil, last
 }
 
-func askOnce(ctx context.Context, method, url, token string, body any) (int, []byte, error) {
+func askOnce(ctx context.Context, method, url, token string, body any, header []string) (int, []byte, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
@@ -72,6 +95,9 @@ func askOnce(ctx context.Context, method, url, token string, body any) (int, []b
 	req.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
