@@ -8,10 +8,8 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -31,6 +29,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
+	"github.com/breakwater-dev/breakwater/events/recorder"
 )
 
 // The names of what the manifests make, in SystemNamespace.
@@ -44,8 +43,6 @@ const (
 )
 
 const (
-	// agentName is the source of our Kubernetes Events.
-	agentName = "breakwater"
 	meterName = "github.com/breakwater-dev/breakwater/admission/protection"
 	// queueName is part of the name of the Lease, which RBAC names.
 	queueName = "bookkeeper"
@@ -118,9 +115,7 @@ func follow(ctx context.Context, impl *controller.Impl) error {
 	return nil
 }
 
-// newRecorder returns a recorder that never makes an admission request wait.
+// newRecorder returns one for Events on our own objects.
 func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
-	b := record.NewBroadcaster(record.WithContext(ctx))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: agentName})
+	return recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events/recorder"
 )
 
 // The names of our MutatingWebhookConfigurations and of our
@@ -87,7 +89,7 @@ func newBookkeeper(ctx context.Context) (*books, func(controller.Reconciler) *co
 		Validating: validating.Lister(),
 		Secrets:    secrets.Lister(),
 		Namespaces: kube.CoreV1().Namespaces(),
-		Recorder:   newRecorder(ctx, kube),
+		Recorder:   recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater),
 	}}
 	return b, func(r controller.Reconciler) *controller.Impl {
 		impl := controller.NewContext(ctx, r, controller.ControllerOptions{

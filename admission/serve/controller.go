@@ -7,10 +7,6 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -40,11 +36,7 @@ const (
 	SecretName = "webhook-certs"
 )
 
-const (
-	// agentName is the source of our Kubernetes Events.
-	agentName = "breakwater"
-	meterName = "github.com/breakwater-dev/breakwater/admission"
-)
+const meterName = "github.com/breakwater-dev/breakwater/admission"
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
@@ -96,12 +88,4 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() kinds.State
 			Recorder: recorder, Sender: sender,
 		},
 	}.find)
-}
-
-// newRecorder returns a recorder that never makes an admission request wait:
-// Events are written in the background, and what comes too often is merged.
-func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
-	b := record.NewBroadcaster(record.WithContext(ctx))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: agentName})
 }

@@ -11,17 +11,15 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events/recorder"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/permission/authorizer"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
@@ -72,7 +70,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 			func() breaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
 		Steps:  []authorizer.Step{authorizer.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
 		Clock:  clock.RealClock{},
-		Random: rand.Float64, Recorder: newRecorder(ctx, kube), Events: sender,
+		Random: rand.Float64, Recorder: recorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
 		Meter: otel.Meter("github.com/breakwater-dev/breakwater/permission/authorizer"), Draining: ctx.Done(),
 	})
 	refresh := func(ctx context.Context) error {
@@ -99,10 +97,4 @@ func client(config *rest.Config) (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	return kube, nil
-}
-
-func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
-	b := record.NewBroadcaster(record.WithContext(ctx))
-	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return b.NewRecorder(scheme.Scheme, corev1.EventSource{Component: name})
 }

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
@@ -21,7 +22,7 @@ import (
 
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
-	"github.com/breakwater-dev/breakwater/reconciler/recorder"
+	"github.com/breakwater-dev/breakwater/events/recorder"
 )
 
 // queueName is part of the name of the Lease, which RBAC names.
@@ -34,7 +35,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	others := &foreign{
 		client: dynamicclient.Get(ctx), served: discovered(kube.Discovery()), logger: logger, watched: map[string]*watched{},
 	}
-	cluster := &defaults{recorder: recorder.New(ctx, kube), logger: logger}
+	cluster := &defaults{recorder: recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater), logger: logger}
 	r := &Reconciler{
 		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister(), others},
 		namespaces: namespaceinformer.Get(ctx).Lister(),

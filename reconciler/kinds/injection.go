@@ -8,23 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/injection/clients/dynamicclient"
 	"knative.dev/pkg/logging"
-	"knative.dev/pkg/system"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/events/recorder"
 )
 
-const (
-	// agentName is the source of our Kubernetes Events.
-	agentName = "breakwater"
-	meterName = "github.com/breakwater-dev/breakwater/reconciler/kinds"
-)
+const meterName = "github.com/breakwater-dev/breakwater/reconciler/kinds"
 
 // As all informers of Knative do: one a process, started and waited for by
 // sharedmain, found in the context by whoever needs it.
@@ -86,15 +81,10 @@ func newWatch(ctx context.Context) *Watch {
 
 // teller writes Events on config-workloads.
 func teller(ctx context.Context) func(reason, message string) {
-	recorder := controller.GetEventRecorder(ctx)
-	if recorder == nil {
-		broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-		broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kubeclient.Get(ctx).CoreV1().Events("")})
-		recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: agentName})
-	}
+	told := recorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, recorder.Breakwater)
 	return func(reason, message string) {
-		recorder.Event(&corev1.ObjectReference{
-			APIVersion: "v1", Kind: "ConfigMap", Namespace: system.Namespace(), Name: workload.ConfigMapName,
+		told.Event(&corev1.ObjectReference{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName,
 		}, corev1.EventTypeWarning, reason, message)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	nodeinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/node"
@@ -25,11 +26,11 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/recorder"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 	"github.com/breakwater-dev/breakwater/permission/wants"
-	"github.com/breakwater-dev/breakwater/reconciler/recorder"
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
@@ -63,7 +64,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 	store.Follow(ctx, cmw)
 	kube := kubeclient.Get(ctx)
 	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Limit: rate.NewLimiter(calls, calls)})
-	told := recorder.New(ctx, kube)
+	told := recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater)
 	tell, err := newTeller(told, sender, otel.Meter(meterName))
 	must(err)
 	r := &Reconciler{

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/configmap"
@@ -16,7 +17,7 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/reconciler/recorder"
+	"github.com/breakwater-dev/breakwater/events/recorder"
 )
 
 const (
@@ -38,7 +39,7 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 				},
 			},
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
-			presented: presented, recorder: recorder.New(ctx, kube), clock: clock.RealClock{},
+			presented: presented, recorder: recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater), clock: clock.RealClock{},
 		}
 		if err := measure(otel.Meter(meterName), r.now); err != nil {
 			logger.Panicw("wire the self-check", "error", err)
