@@ -19,6 +19,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events/broker"
 	"github.com/breakwater-dev/breakwater/events/recorder"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/permission/authorizer"
@@ -54,7 +55,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		return functions.Parts{}, err
 	}
 	share = authorizer.NewShare(watch.Settings.Get)
-	sender, follow, err := newSender(ctx, clients)
+	sender, follow, err := broker.NewLoneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
 		return functions.Parts{}, err
 	}
