@@ -40,12 +40,5 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 
 // optedIn are the namespaces whose releases are judged.
 func optedIn(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
-	all, err := namespaces.List(labels.SelectorFromSet(labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}))
-	var judged []*corev1.Namespace
-	for _, n := range all {
-		if n.DeletionTimestamp == nil && !v1alpha1.NeverGuarded(n.Name) {
-			judged = append(judged, n)
-		}
-	}
-	return judged, err
+	return selfcheck.Guardable(namespaces, labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 }

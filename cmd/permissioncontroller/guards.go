@@ -8,7 +8,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
@@ -31,22 +30,12 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 		Service: service,
 		Guards: []selfcheck.Guard{
 			{Configuration: configuration, Mutating: true, Webhook: "mpodpermission.kb.io",
-				Namespaces: func() ([]*corev1.Namespace, error) { return enabled(namespaces) }},
+				Namespaces: func() ([]*corev1.Namespace, error) {
+					return selfcheck.Guardable(namespaces, labels.Set{permission.Label: permission.LabelEnabled})
+				}},
 			// It only tells early what the pod tells later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
 		},
 		Policies: []string{label}, Bindings: []string{label},
 	}
-}
-
-// enabled are the namespaces whose pods may need permissions.
-func enabled(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
-	found, err := namespaces.List(labels.SelectorFromSet(labels.Set{permission.Label: permission.LabelEnabled}))
-	var able []*corev1.Namespace
-	for _, n := range found {
-		if n.DeletionTimestamp == nil && !v1alpha1.NeverGuarded(n.Name) {
-			able = append(able, n)
-		}
-	}
-	return able, err
 }

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
-	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
@@ -43,7 +42,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 					all, err := flows.List(labels.Everything())
 					return len(all) > 0, err
 				},
-				Namespaces: func() ([]*corev1.Namespace, error) { return all(namespaces) },
+				Namespaces: func() ([]*corev1.Namespace, error) { return selfcheck.Guardable(namespaces, nil) },
 			},
 		},
 		Policies: []string{
@@ -66,29 +65,6 @@ func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnav
 	for _, b := range found {
 		names.Insert(b.Namespace)
 	}
-	var guarded []*corev1.Namespace
-	for _, name := range sets.List(names) {
-		n, err := namespaces.Get(name)
-		if errors.IsNotFound(err) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		if n.DeletionTimestamp == nil && !changev1alpha1.NeverGuarded(name) {
-			guarded = append(guarded, n)
-		}
-	}
-	return guarded, nil
-}
-
-// all are the namespaces whose pods can be guarded.
-func all(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
-	found, err := namespaces.List(labels.Everything())
-	var able []*corev1.Namespace
-	for _, n := range found {
-		if n.DeletionTimestamp == nil && !changev1alpha1.NeverGuarded(n.Name) {
-			able = append(able, n)
-		}
-	}
-	return able, err
+	all, err := selfcheck.Guardable(namespaces, nil)
+	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool { return !names.Has(n.Name) }), err
 }
