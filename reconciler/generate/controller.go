@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
@@ -23,6 +24,7 @@ import (
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/events/recorder"
+	"github.com/breakwater-dev/breakwater/reconciler/served"
 )
 
 // queueName is part of the name of the Lease, which RBAC names.
@@ -33,7 +35,11 @@ const queueName = "generate"
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 	logger, kube := logging.FromContext(ctx), kubeclient.Get(ctx)
 	others := &foreign{
-		client: dynamicclient.Get(ctx), served: discovered(kube.Discovery()), logger: logger, watched: map[string]*watched{},
+		client: dynamicclient.Get(ctx), logger: logger, watched: map[string]*watched{},
+		served: func(resource schema.GroupVersionResource) (bool, error) {
+			kind, err := served.Kind(kube.Discovery(), resource)
+			return kind != "", err
+		},
 	}
 	cluster := &defaults{recorder: recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater), logger: logger}
 	r := &Reconciler{

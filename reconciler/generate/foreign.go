@@ -2,18 +2,14 @@ package generate
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -144,18 +140,5 @@ func (f *foreign) all(namespace string, tell func(types.NamespacedName)) {
 				tell(keyOf(w.kind, w.GetNamespace(), w.GetName()))
 			}
 		}
-	}
-}
-
-// discovered asks the API server whether it has a kind.
-func discovered(client discovery.DiscoveryInterface) func(schema.GroupVersionResource) (bool, error) {
-	return func(gvr schema.GroupVersionResource) (bool, error) {
-		list, err := client.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
-		if apierrs.IsNotFound(err) {
-			return false, nil
-		} else if err != nil {
-			return false, err
-		}
-		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource && r.Namespaced }), nil
 	}
 }

@@ -2,13 +2,10 @@ package kinds
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/configmap"
 
@@ -62,20 +59,5 @@ func (w *Watch) onError(k workload.Kind) cache.WatchErrorHandlerWithContext {
 			w.logger.Errorw("a kind of workload cannot be watched", "kind", k.String(), "error", err)
 			w.tell(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/workloads.md")
 		})
-	}
-}
-
-// discovered asks the API server whether it has a kind.
-func discovered(client discovery.DiscoveryInterface) func(workload.Kind) (bool, error) {
-	return func(k workload.Kind) (bool, error) {
-		list, err := client.ServerResourcesForGroupVersion(k.GroupVersion().String())
-		if apierrs.IsNotFound(err) {
-			return false, nil
-		} else if err != nil {
-			return false, err
-		}
-		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
-			return r.Name == k.Resource && r.Kind == k.Kind && r.Namespaced
-		}), nil
 	}
 }

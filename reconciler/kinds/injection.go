@@ -17,6 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/events/recorder"
+	"github.com/breakwater-dev/breakwater/reconciler/served"
 )
 
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/kinds"
@@ -60,8 +61,11 @@ func newWatch(ctx context.Context) *Watch {
 		metric.WithDescription("Versions of config-workloads that do not read"))
 	must(err)
 	w := &Watch{
-		client:   dynamicclient.Get(ctx),
-		served:   discovered(kubeclient.Get(ctx).Discovery()),
+		client: dynamicclient.Get(ctx),
+		served: func(k workload.Kind) (bool, error) {
+			kind, err := served.Kind(kubeclient.Get(ctx).Discovery(), k.GroupVersionResource())
+			return kind == k.Kind, err
+		},
 		resync:   controller.GetResyncPeriod(ctx),
 		look:     look,
 		logger:   logger,
