@@ -2,6 +2,7 @@ package permission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -10,7 +11,6 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
@@ -47,11 +47,7 @@ const (
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
 )
 
-const (
-	meterName = "github.com/breakwater-dev/breakwater/admission/permission"
-	// queueName is part of the name of the Lease, which RBAC names.
-	queueName = "bookkeeper"
-)
+const meterName = "github.com/breakwater-dev/breakwater/admission/permission"
 
 // keys are what the bookkeeper looks after.
 var keys = []types.NamespacedName{bookkeeper.MutatingKey(Configuration), bookkeeper.ValidatingKey(Configuration)}
@@ -72,11 +68,7 @@ func NewController(ready *process.Readiness) injection.ControllerConstructor {
 			return handler, ok
 		})
 		must(err)
-		books := newBookkeeper(ctx)
-		ready.Watch(books.Secrets, books.Secret)
-		impl := controller.NewContext(ctx, process.Server{Reconciler: books, Mux: mux, Ending: ctx.Done()}, controller.ControllerOptions{
-			WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
-		})
+		impl := process.NewController(ctx, ready, newBookkeeper(ctx), mux)
 		must(follow(ctx, impl))
 		return impl
 	}
@@ -107,15 +99,8 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &bookkeeper.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
-			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-				for _, key := range keys {
-					enqueue(b, key)
-				}
-				return nil
-			},
-		},
-		Service: options.ServiceName, Secret: options.SecretName, Static: Configuration,
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: bookkeeper.Promote(keys...)},
+		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Mutating:   mutatinginformer.Get(ctx).Lister(),
 		Validating: validatinginformer.Get(ctx).Lister(),
@@ -124,19 +109,10 @@ func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
 }
 
 func follow(ctx context.Context, impl *controller.Impl) error {
-	all := controller.HandleAll(func(any) {
-		for _, key := range keys {
-			impl.EnqueueKey(key)
-		}
-	})
-	for informer, filter := range map[cache.SharedIndexInformer]func(any) bool{
-		secretinformer.Get(ctx).Informer():     controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName),
-		mutatinginformer.Get(ctx).Informer():   controller.FilterWithName(Configuration),
-		validatinginformer.Get(ctx).Informer(): controller.FilterWithName(Configuration),
-	} {
-		if _, err := informer.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: filter, Handler: all}); err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-	}
-	return nil
+	return errors.Join(
+		bookkeeper.Follow(impl, secretinformer.Get(ctx).Informer(),
+			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), keys...),
+		bookkeeper.Follow(impl, mutatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+		bookkeeper.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+	)
 }

@@ -4,10 +4,24 @@ import (
 	"context"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
 )
+
+// QueueName is part of the name of the Lease, which RBAC names.
+const QueueName = "bookkeeper"
+
+// NewController returns the controller of what the process serves and keeps books
+// of. ready follows its certificate.
+func NewController(ctx context.Context, ready *Readiness, books *bookkeeper.Reconciler, mux *admission.Mux) *controller.Impl {
+	ready.Watch(books.Secrets, books.Secret)
+	return controller.NewContext(ctx, Server{Reconciler: books, Mux: mux, Ending: ctx.Done()}, controller.ControllerOptions{
+		WorkQueueName: QueueName, Logger: logging.FromContext(ctx).Named(QueueName),
+	})
+}
 
 // Server is the admission controller and the reconciler of its configurations
 // in one, as sharedmain wants it.

@@ -5,12 +5,10 @@ package protection
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"go.opentelemetry.io/otel"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -42,11 +40,7 @@ const (
 	Configuration = "breakwater-protection"
 )
 
-const (
-	meterName = "github.com/breakwater-dev/breakwater/admission/protection"
-	// queueName is part of the name of the Lease, which RBAC names.
-	queueName = "bookkeeper"
-)
+const meterName = "github.com/breakwater-dev/breakwater/admission/protection"
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
@@ -56,11 +50,7 @@ func NewController(ready *process.Readiness) injection.ControllerConstructor {
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
 		}
-		books := newBookkeeper(ctx)
-		ready.Watch(books.Secrets, books.Secret)
-		impl := controller.NewContext(ctx, process.Server{Reconciler: books, Mux: mux, Ending: ctx.Done()}, controller.ControllerOptions{
-			WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
-		})
+		impl := process.NewController(ctx, ready, newBookkeeper(ctx), mux)
 		if err := follow(ctx, impl); err != nil {
 			logging.FromContext(ctx).Panicw("follow the certificate", "error", err)
 		}
@@ -89,13 +79,8 @@ var key = bookkeeper.ValidatingKey(Configuration)
 func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &bookkeeper.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
-			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-				enqueue(b, key)
-				return nil
-			},
-		},
-		Service: options.ServiceName, Secret: options.SecretName, Static: Configuration,
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: bookkeeper.Promote(key)},
+		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Validating: validatinginformer.Get(ctx).Lister(),
 		Secrets:    secretinformer.Get(ctx).Lister(),
@@ -103,16 +88,10 @@ func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
 }
 
 func follow(ctx context.Context, impl *controller.Impl) error {
-	handler := controller.HandleAll(func(any) { impl.EnqueueKey(key) })
-	for informer, filter := range map[cache.SharedIndexInformer]func(any) bool{
-		secretinformer.Get(ctx).Informer():     controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName),
-		validatinginformer.Get(ctx).Informer(): controller.FilterWithName(Configuration),
-	} {
-		if _, err := informer.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: filter, Handler: handler}); err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-	}
-	return nil
+	return errors.Join(
+		bookkeeper.Follow(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
+		bookkeeper.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
+	)
 }
 
 // newRecorder returns one for Events on our own objects.

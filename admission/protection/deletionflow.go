@@ -2,14 +2,13 @@ package protection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -22,6 +21,7 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
+	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -88,12 +88,8 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 // control while there is one.
 func NewEntry(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	entry := &deletionflow.Entry{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
-			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-				enqueue(b, deletionflow.Key)
-				return nil
-			},
-		},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: bookkeeper.Promote(deletionflow.Key)},
+
 		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
 		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
 		Flows: flowinformer.Get(ctx).Lister(), Secret: SecretName,
@@ -101,18 +97,13 @@ func NewEntry(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	impl := controller.NewContext(ctx, entry, controller.ControllerOptions{
 		WorkQueueName: entryQueue, Logger: logging.FromContext(ctx).Named(entryQueue),
 	})
-	all := func(any) bool { return true }
-	for informer, filter := range map[cache.SharedIndexInformer]func(any) bool{
-		secretinformer.Get(ctx).Informer():     controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName),
-		validatinginformer.Get(ctx).Informer(): controller.FilterWithName(deletionflow.Configuration),
-		flowinformer.Get(ctx).Informer():       all,
-	} {
-		handler := cache.FilteringResourceEventHandler{
-			FilterFunc: filter, Handler: controller.HandleAll(func(any) { impl.EnqueueKey(deletionflow.Key) }),
-		}
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			logging.FromContext(ctx).Panicw("watch what the webhooks of deletion flow control follow from", "error", err)
-		}
+	if err := errors.Join(
+		bookkeeper.Follow(impl, secretinformer.Get(ctx).Informer(),
+			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), deletionflow.Key),
+		bookkeeper.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
+		bookkeeper.Follow(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
+	); err != nil {
+		logging.FromContext(ctx).Panicw("watch what the webhooks of deletion flow control follow from", "error", err)
 	}
 	return impl
 }

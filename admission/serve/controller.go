@@ -42,7 +42,7 @@ const meterName = "github.com/breakwater-dev/breakwater/admission"
 // webhook.Options. It panics on what no retry can mend.
 func NewController(ready *process.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-		books, queue := newBookkeeper(ctx)
+		books := newBookkeeper(ctx)
 		known, err := kinds.NewStore(cmw, otel.Meter(meterName), books.remembered, books.wake)
 		if err != nil {
 			logging.FromContext(ctx).Panicw("follow the kinds of workloads", "error", err)
@@ -52,8 +52,11 @@ func NewController(ready *process.Readiness) injection.ControllerConstructor {
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
 		}
-		ready.Watch(books.Secrets, books.Secret)
-		return queue(process.Server{Reconciler: books.Reconciler, Mux: mux, Ending: ctx.Done()})
+		impl := process.NewController(ctx, ready, books.Reconciler, mux)
+		if err := books.follow(ctx, impl); err != nil {
+			logging.FromContext(ctx).Panicw("follow the certificate", "error", err)
+		}
+		return impl
 	}
 }
 

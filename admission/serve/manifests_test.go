@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/kinds"
 	"github.com/breakwater-dev/breakwater/admission/opsconfig"
+	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/admission/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/admission/version"
@@ -157,7 +158,7 @@ func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
 		"mutatingwebhookconfigurations":   {Configuration, Generated},
 		"validatingwebhookconfigurations": {Configuration, Generated},
 		"secrets":                         {SecretName},
-		"leases":                          {"webhook." + queueName + ".01-of-02"},
+		"leases":                          {"webhook." + process.QueueName + ".01-of-02"},
 		"namespaces":                      nil,
 		"subjectaccessreviews":            nil,
 	} {
