@@ -57,6 +57,13 @@ type Guard struct {
 
 var _ admission.Handler = Guard{}
 
+// Charges says whether a request may come to charge a budget: one that could is
+// there. Each replica answers for itself what it knows of a budget.
+func (g Guard) Charges(req *admissionv1.AdmissionRequest) bool {
+	budgets, err := g.Budgets.PodUnavailableBudgets(req.Namespace).List(labels.Everything())
+	return err == nil && len(budgets) > 0 && !isProbe(req)
+}
+
 // Admit implements admission.Handler.
 func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	if isProbe(req) {

@@ -48,6 +48,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 		return nil, err
 	}
 	guard.Denials, flows.Denials = denials, denials
+	budgets := atHome(ctx, guard)
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 
@@ -56,9 +57,9 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 		// refusals, of which a recorder drops what comes too often.
 		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},
 
-		budget.PodWebhook:     guard,
-		budget.OwnerWebhook:   guard,
-		budget.RestartWebhook: guard,
+		budget.PodWebhook:     budgets,
+		budget.OwnerWebhook:   budgets,
+		budget.RestartWebhook: budgets,
 		budget.ObjectWebhook:  budget.Object{Namespaces: kubeclient.Get(ctx).CoreV1().Namespaces()},
 	}, nil
 }

@@ -43,6 +43,9 @@ func TestOneSlotLetsExactlyOneOfAHundredThrough(t *testing.T) {
 	n.apply(t, budgetOf(fmt.Sprintf("minAvailable: %d", total-1)))
 	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
 	for round := range times {
+		if round == times/2 {
+			decideWhereAsked(t, n)
+		}
 		setMinAvailable(t, c, n.name, total-round-1)
 		untilAllowed(t, c, n.name, 1)
 		before := living(t, c, n.name)
@@ -54,6 +57,26 @@ func TestOneSlotLetsExactlyOneOfAHundredThrough(t *testing.T) {
 			t.Fatalf("round %d: %d passed, %d refused, %d unanswered, others %v", round, s.passed, s.refused, s.outages, s.others)
 		}
 	}
+}
+
+// decideWhereAsked has both replicas decide about one budget until the test
+// ends, and does not have one hand its requests on to the other.
+func decideWhereAsked(t *testing.T, n *namespace) {
+	t.Helper()
+	set := func(value string) {
+		t.Helper()
+		for _, args := range [][]string{
+			{"set", "env", "deployment/protection-webhook", "FORWARD_TO_HOME=" + value},
+			{"rollout", "status", "deployment/protection-webhook", "--timeout=120s"},
+		} {
+			ctx := context.WithoutCancel(t.Context()) // a test that ends puts it back
+			if r, err := n.Run(ctx, append(args, "--namespace", systemNamespace)...); err != nil || r.Code != 0 {
+				t.Errorf("%v\n%s", err, r)
+			}
+		}
+	}
+	set("false")
+	t.Cleanup(func() { set("true") })
 }
 
 // Of 400 pods 300 may go; nobody is refused while there is room, and nobody let

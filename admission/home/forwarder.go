@@ -1,0 +1,113 @@
+package home
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/admission"
+)
+
+const (
+	// DecisionForwarded is how an answer is counted that the home gave; there it
+	// is counted as what it is.
+	DecisionForwarded = "Forwarded"
+	// header marks a request that was handed on: it is decided where it arrives.
+	header = "Breakwater-Forwarded"
+	// patience is how long the home is waited for at most. A request that it does
+	// not answer has to be decided here in the rest of its time.
+	patience = 2 * time.Second
+	// largest is how many bytes of an answer are read.
+	largest = 1 << 20
+)
+
+// Peers knows the replicas.
+type Peers interface {
+	// Home returns the replica that decides about a namespace, or nil if that is
+	// this one, or not known.
+	Home(namespace string) Peer
+}
+
+// Peer is another replica.
+type Peer interface {
+	// Do sends a request to it.
+	Do(*http.Request) (*http.Response, error)
+}
+
+// Forwarder hands requests on to their home.
+type Forwarder struct {
+	// Next decides what is not handed on, and what the home does not answer.
+	Next admission.Handler
+	// Concerns says whether a request is one for the home.
+	Concerns func(*admissionv1.AdmissionRequest) bool
+	Peers    Peers
+}
+
+var _ admission.Handler = Forwarder{}
+
+// Admit implements admission.Handler.
+func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	asked := apis.GetHTTPRequest(ctx)
+	if asked == nil || asked.Header.Get(header) != "" || !f.Concerns(req) {
+		return f.Next.Admit(ctx, req)
+	}
+	peer := f.Peers.Home(req.Namespace)
+	if peer == nil {
+		return f.Next.Admit(ctx, req)
+	}
+	response, err := ask(ctx, peer, asked.URL.Path, req)
+	if err != nil {
+		logging.FromContext(ctx).Debugw("the home of the namespace did not answer, so it is decided here", "namespace", req.Namespace, "error", err)
+		return f.Next.Admit(ctx, req)
+	}
+	return admission.Answer{Decision: DecisionForwarded, Response: response}
+}
+
+// ask asks a peer what we were asked, and leaves enough time to decide it here.
+func ask(ctx context.Context, peer Peer, path string, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	ctx, cancel := admission.WithDeadline(ctx)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	wait := min(time.Until(deadline)/2, patience)
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
+	if err != nil {
+		return nil, fmt.Errorf("write the review: %w", err)
+	}
+	out, err := http.NewRequestWithContext(ctx, http.MethodPost, path+"?timeout="+wait.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("ask the home: %w", err)
+	}
+	out.Header.Set("Content-Type", "application/json")
+	out.Header.Set(header, "true")
+	res, err := peer.Do(out)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, largest))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the home answered %s", res.Status)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(raw, &review); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if review.Response == nil || review.Response.UID != req.UID {
+		return nil, errors.New("the home answered something else")
+	}
+	return review.Response, nil
+}
