@@ -15,7 +15,7 @@ const (
 
 	// sparePeriod and spareBurst bound the writes of states on the way in this
 	// process; noRoom is when one for which there is no room is tried again.
-	sparePeriod = time.Second
+	sparePeriod = 5 * time.Second
 	spareBurst  = 50
 	noRoom      = 5 * time.Second
 
