@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Simulated nodes beside the real one.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-e2e test-chaos chaos bench generate verify lint cluster modules
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-e2e test-chaos chaos bench generate verify lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -37,7 +37,7 @@ install: apply
 	@hack/wait-ready.sh
 
 test: ## Lint, verify, unit, end-to-end and chaos tests, with a summary.
-	@hack/test.sh lint verify test-unit test-cluster test-e2e test-chaos
+	@hack/test.sh lint verify test-unit test-cluster test-alone test-e2e test-chaos
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
@@ -48,6 +48,9 @@ test-unit: ## Unit tests, with the race detector.
 
 test-cluster: ## Prove on a second cluster that down leaves nothing and up survives a kill.
 	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 15m -count 1 .
+
+test-alone: cluster modules ## Prove on a second cluster, without Knative, that protection and permission work alone.
+	@CLUSTER=$(CLUSTER) hack/alone.sh
 
 # One package after the other: a test of protection takes webhooks down that the
 # others need.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -73,4 +74,27 @@ func checkGraph(tasks []task) error {
 		seen[t.name] = true
 	}
 	return nil
+}
+
+// without leaves out the named tasks; who needs one of them needs what that one needs.
+func without(tasks []task, names ...string) []task {
+	var out []task
+	left := map[string][]string{}
+	for _, t := range tasks {
+		var needs []string
+		for _, n := range t.needs {
+			if instead, gone := left[n]; gone {
+				needs = append(needs, instead...)
+			} else {
+				needs = append(needs, n)
+			}
+		}
+		t.needs = needs
+		if slices.Contains(names, t.name) {
+			left[t.name] = needs
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
 }

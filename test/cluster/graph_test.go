@@ -22,6 +22,21 @@ func TestBringUpNeedsOnlyWhatIsListedBefore(t *testing.T) {
 	}
 }
 
+func TestWithoutKnativeNothingWaitsForIt(t *testing.T) {
+	all := testCluster(t).bringUp(1)
+	rest := without(all, ofKnative...)
+	if err := checkGraph(rest); err != nil {
+		t.Error(err)
+	}
+	if len(rest) != len(all)-len(ofKnative) {
+		t.Errorf("%d of %d tasks are left", len(rest), len(all))
+	}
+	got := without([]task{{name: "a"}, {name: "b", needs: []string{"a"}}, {name: "c", needs: []string{"b"}}}, "b")
+	if len(got) != 2 || !slices.Equal(got[1].needs, []string{"a"}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestBringUpTouchesTheHostOnlyAfterItWasMarked(t *testing.T) {
 	tasks := testCluster(t).bringUp(1)
 	needs := map[string][]string{}

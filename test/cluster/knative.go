@@ -199,6 +199,11 @@ kind: InMemoryChannel
 metadata: {name: breakwater-probe, namespace: default}
 `
 
+func (c *cluster) hasKnative() bool {
+	_, err := os.Stat(c.withoutKnative())
+	return err != nil
+}
+
 func (c *cluster) deploymentsReady(ctx context.Context) error {
 	var late []string
 	for _, ns := range []string{"knative-eventing", "knative-serving"} {

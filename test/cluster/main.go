@@ -21,7 +21,8 @@ const goarch = runtime.GOARCH
 
 const usage = `usage: go -C test/cluster run . <command>
 
-  up [--nodes N]            bring the cluster up, with N simulated nodes (10)
+  up [--nodes N]            bring the cluster up, with N simulated nodes (10); also
+     [--without-knative]    Kubernetes alone, and no ingress
   down [--cache]            end it and leave nothing behind but the cache; or not even that
   status                    what runs, and where everything is; fails when it is not up
   kubeconfig [user]         path of a kubeconfig that works from here (users: admin, load)
@@ -86,10 +87,11 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 	case "up":
 		flags := flag.NewFlagSet("up", flag.ContinueOnError)
 		nodes := flags.Int("nodes", 10, "number of simulated nodes")
+		bare := flags.Bool("without-knative", false, "Kubernetes alone")
 		if err := flags.Parse(rest); err != nil {
 			return err
 		}
-		return c.locked(func() error { return c.up(ctx, *nodes) })
+		return c.locked(func() error { return c.up(ctx, *nodes, *bare) })
 	case "down":
 		flags := flag.NewFlagSet("down", flag.ContinueOnError)
 		cache := flags.Bool("cache", false, "remove the cache too")

@@ -34,7 +34,8 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 			line("health", "%v", err)
 			problems = append(problems, err)
 		} else {
-			line("health", "API server, node %s and Knative are ready", c.nodeName())
+			parts := map[bool]string{true: "API server, node %s and Knative are ready", false: "API server and node %s are ready; without Knative"}
+			line("health", parts[c.hasKnative()], c.nodeName())
 		}
 		if simulated, err := c.simulatedNodes(ctx); err == nil {
 			line("nodes", "1 real, %d simulated", len(simulated))

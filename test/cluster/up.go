@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// up brings the cluster up, or shows that it is up.
-func (c *cluster) up(ctx context.Context, nodes int) error {
+// up brings the cluster up, or shows that it is up: one without Knative stays so until it
+// is brought down.
+func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error {
 	if _, err := c.version(kubernetes); err != nil {
 		return err
 	}
@@ -29,7 +30,14 @@ func (c *cluster) up(ctx context.Context, nodes int) error {
 	if err := os.MkdirAll(c.in("log"), 0o755); err != nil {
 		return err
 	}
-	if err := runGraph(ctx, c.progress, c.bringUp(nodes)); err != nil {
+	tasks := c.bringUp(nodes)
+	if withoutKnative {
+		tasks = without(tasks, ofKnative...)
+		if err := writeFile(c.withoutKnative(), nil, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := runGraph(ctx, c.progress, tasks); err != nil {
 		return fmt.Errorf("%w\nlogs: %s; \"up\" starts anew, \"down\" removes what is there", err, c.in("log"))
 	}
 	data, err := json.Marshal(map[string]any{"since": c.now().UTC().Format(time.RFC3339)})
@@ -42,6 +50,9 @@ func (c *cluster) up(ctx context.Context, nodes int) error {
 	c.say("up: export KUBECONFIG=%s", c.adminKubeconfig())
 	return nil
 }
+
+// ofKnative are the tasks that only Knative needs.
+var ofKnative = []string{"Knative images", "Knative manifests", "build traefik", "ingress", "Knative Ready"}
 
 // bringUp is the order of things. Builds are heavy: they take turns, in the order in which
 // the rest needs them, while what is built already starts.
@@ -151,6 +162,9 @@ func (c *cluster) healthy(ctx context.Context) error {
 	}
 	if !n.ready() {
 		return fmt.Errorf("node is not Ready: %s", n.message())
+	}
+	if !c.hasKnative() {
+		return nil
 	}
 	return c.deploymentsReady(ctx)
 }

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Installs config/protection and config/permission on a Kubernetes without
+# Knative and without config/core, and runs the tests of what they promise there.
+# The cluster lives beside that of `make up`, and is gone afterwards.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${CLUSTER:?the program of the embedded cluster}"
+export BREAKWATER_NAME=bwalone BREAKWATER_STATE=/var/lib/breakwater-alone
+ns=altershieldoperator-system
+trap '"$CLUSTER" down' EXIT
+"$CLUSTER" up --without-knative --nodes 4
+"$CLUSTER" exec -- hack/apply.sh config/protection config/permission
+"$CLUSTER" exec -- kubectl -n "$ns" wait --timeout=180s --for=condition=Available deployment --all
+run() { "$CLUSTER" exec -- hack/gotest.sh "alone-$1" -tags e2e -timeout 10m -count 1 -run "$3" "$2"; }
+run protection ./test/e2e/protection \
+  'TestADeletionBeyondTheBudgetIsRefused|TestAProtectedWorkloadIsNotDeletedWhileItHasPods|TestExactlyAsManyPodsGoAsTheLimitSays|TestGeneratedBudgetsFollowTheirWorkload|TestADrainWaitsAndCompletes'
+run permission ./test/e2e/permission 'TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItGoes'
