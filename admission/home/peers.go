@@ -50,7 +50,7 @@ type Replicas struct {
 	client *http.Client
 	mu     sync.Mutex
 	// breakers are those of the peers that were asked, by their address.
-	breakers map[string]*gobreaker.CircuitBreaker[*http.Response]
+	breakers map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
 var _ Peers = (*Replicas)(nil)
@@ -59,7 +59,7 @@ var _ Peers = (*Replicas)(nil)
 func NewReplicas(self, serverName string, slices discoverylisters.EndpointSliceLister, certificate func() (*corev1.Secret, error)) *Replicas {
 	r := &Replicas{
 		Self: self, ServerName: serverName, Slices: slices, Certificate: certificate,
-		breakers: map[string]*gobreaker.CircuitBreaker[*http.Response]{},
+		breakers: map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]{},
 	}
 	r.client = &http.Client{Transport: &http.Transport{
 		DialTLSContext: r.dial, MaxIdleConnsPerHost: connections, IdleConnTimeout: time.Minute, DisableCompression: true,
@@ -106,7 +106,7 @@ func portOf(s *discoveryv1.EndpointSlice) string {
 }
 
 // breaker returns that of an address, and forgets those of peers that are gone.
-func (r *Replicas) breaker(ready map[string]string, address string) *gobreaker.CircuitBreaker[*http.Response] {
+func (r *Replicas) breaker(ready map[string]string, address string) *gobreaker.TwoStepCircuitBreaker[struct{}] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found, ok := r.breakers[address]; ok {
@@ -121,7 +121,7 @@ func (r *Replicas) breaker(ready map[string]string, address string) *gobreaker.C
 			delete(r.breakers, a)
 		}
 	}
-	r.breakers[address] = gobreaker.NewCircuitBreaker[*http.Response](gobreaker.Settings{
+	r.breakers[address] = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: address, Timeout: rest,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= misses },
 		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, context.Canceled) }, // the API server has gone
@@ -151,11 +151,17 @@ func (r *Replicas) dial(ctx context.Context, network, address string) (net.Conn,
 type peer struct {
 	client  *http.Client
 	address string
-	breaker *gobreaker.CircuitBreaker[*http.Response]
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
 // Do implements Peer.
 func (p peer) Do(req *http.Request) (*http.Response, error) {
 	req.URL.Scheme, req.URL.Host = "https", p.address
-	return p.breaker.Execute(func() (*http.Response, error) { return p.client.Do(req) })
+	done, err := p.breaker.Allow()
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.client.Do(req)
+	done(err)
+	return res, err
 }

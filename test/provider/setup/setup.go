@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// System is where Breakwater is, Namespace where the double is.
-	System    = "altershieldoperator-system"
+	// System is where Breakwater is.
+	System = "altershieldoperator-system"
+	// Namespace is where the double is.
 	Namespace = "permission-provider"
 	// Host is the double's, as the centre calls it.
 	Host = "provider." + Namespace + ".svc.cluster.local"
