@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,8 +19,10 @@ import (
 )
 
 // protectionRounds is how often the runs that are compared are repeated, one
-// kind after the other, so that what the machine does meanwhile meets all.
-const protectionRounds = 3
+// kind after the other and every second time the other way round, so that what
+// the machine does meanwhile meets all, and what a run leaves to do does not
+// always meet the same one.
+const protectionRounds = 5
 
 // settled is how long a charge may stay when nothing comes of it: the API
 // server's request timeout, and the time to see it.
@@ -55,10 +58,16 @@ func TestProtection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	compared := []func(){
+		func() { m.Bare = append(m.Bare, bareRun(t, unguarded, 20, 0)) },
+		func() { m.Unguarded = append(m.Unguarded, unguarded.run(t, m.Pods, 20, 0)) },
+		func() { m.Guarded = append(m.Guarded, guarded.run(t, m.Pods, 20, 0)) },
+	}
 	for range protectionRounds {
-		m.Bare = append(m.Bare, bareRun(t, unguarded, 20, 0))
-		m.Unguarded = append(m.Unguarded, unguarded.run(t, m.Pods, 20, 0))
-		m.Guarded = append(m.Guarded, guarded.run(t, m.Pods, 20, 0))
+		for _, run := range compared {
+			run()
+		}
+		slices.Reverse(compared)
 	}
 	m.Writes20 = guarded.statusWrites(t, first)
 	m.BareOpen, m.GuardedOpen = bareRun(t, unguarded, 100, openRate), guarded.run(t, m.Pods, 100, openRate)
