@@ -121,57 +121,41 @@ func (h Handler) refuse(ctx context.Context, req *admissionv1.AdmissionRequest, 
 
 // pods counts the active pods of a namespace.
 func (h Handler) pods(ctx context.Context, namespace string) (count, error) {
-	c := count{one: "pod", many: "pods"}
-	err := paged(func(o metav1.ListOptions) (string, error) {
-		list, err := h.Core.Pods(namespace).List(ctx, o)
-		if err != nil {
-			return "", fmt.Errorf("list pods: %w", err)
-		}
-		for i := range list.Items {
-			if active(&list.Items[i]) {
-				c.n++
-			}
-		}
-		return list.Continue, nil
-	}, &c)
-	return c, err
+	return tally(ctx, count{one: "pod", many: "pods"}, h.Core.Pods(namespace).List,
+		func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
 }
 
 // claims counts the bound PersistentVolumeClaims of a namespace.
 func (h Handler) claims(ctx context.Context, namespace string) (count, error) {
-	c := count{one: "bound PersistentVolumeClaim", many: "bound PersistentVolumeClaims"}
-	err := paged(func(o metav1.ListOptions) (string, error) {
-		list, err := h.Core.PersistentVolumeClaims(namespace).List(ctx, o)
+	return tally(ctx, count{one: "bound PersistentVolumeClaim", many: "bound PersistentVolumeClaims"}, h.Core.PersistentVolumeClaims(namespace).List,
+		func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }, bound)
+}
+
+// tally adds to a count what counts of a list. It reads page after page until
+// there are no more, or until there were enough to say "more than"; where none of
+// many counted, it reads on.
+func tally[L metav1.ListInterface, T any](ctx context.Context, c count, list func(context.Context, metav1.ListOptions) (L, error),
+	items func(L) []T, counts func(*T) bool) (count, error) {
+	options := metav1.ListOptions{Limit: page}
+	for n := 1; ; n++ {
+		read, err := list(ctx, options)
 		if err != nil {
-			return "", fmt.Errorf("list PersistentVolumeClaims: %w", err)
+			return c, fmt.Errorf("list %s: %w", c.many, err)
 		}
-		for i := range list.Items {
-			if bound(&list.Items[i]) {
+		all := items(read)
+		for i := range all {
+			if counts(&all[i]) {
 				c.n++
 			}
 		}
-		return list.Continue, nil
-	}, &c)
-	return c, err
-}
-
-// paged reads pages until there are no more, or until there were enough to say
-// "more than"; where none of many counted, it reads on.
-func paged(read func(metav1.ListOptions) (next string, err error), c *count) error {
-	options := metav1.ListOptions{Limit: page}
-	for n := 1; ; n++ {
-		next, err := read(options)
-		if err != nil {
-			return err
-		}
-		if next == "" {
-			return nil
+		options.Continue = read.GetContinue()
+		if options.Continue == "" {
+			return c, nil
 		}
 		if n >= pages && c.n > 0 {
 			c.more = true
-			return nil
+			return c, nil
 		}
-		options.Continue = next
 	}
 }
 

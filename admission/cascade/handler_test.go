@@ -1,6 +1,7 @@
 package cascade
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -194,12 +195,11 @@ func TestTheVersionThatIsListed(t *testing.T) {
 
 func TestWhatIsCountedIsBounded(t *testing.T) {
 	reads := 0
-	c := count{one: "pod", many: "pods"}
-	err := paged(func(o metav1.ListOptions) (string, error) {
+	list := func(_ context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
 		reads++
-		c.n += o.Limit
-		return "more", nil
-	}, &c)
+		return &corev1.PodList{ListMeta: metav1.ListMeta{Continue: "more"}, Items: make([]corev1.Pod, o.Limit)}, nil
+	}
+	c, err := tally(t.Context(), count{one: "pod", many: "pods"}, list, func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
 	if err != nil || reads != pages || words(c) != "more than 2000 pods" {
 		t.Errorf("%d reads: %q, %v", reads, words(c), err)
 	}
