@@ -25,6 +25,18 @@ func rounds(t *testing.T, few int) int {
 	return few
 }
 
+// bareGuarded makes simulated pods that nobody replaces, of which some have to be
+// available, and waits until the others may go.
+func bareGuarded(t *testing.T, total, available int) (*namespace, clients) {
+	t.Helper()
+	n, c := newNamespace(t), connect(t)
+	bare(t, c, n.name, total)
+	n.apply(t, budgetOf(fmt.Sprintf("minAvailable: %d", available)))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	untilAllowed(t, c, n.name, int32(total-available))
+	return n, c
+}
+
 func setMinAvailable(t *testing.T, c clients, namespace string, n int) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"minAvailable":%d}}`, n)
@@ -36,12 +48,9 @@ func setMinAvailable(t *testing.T, c clients, namespace string, n int) {
 // One slot, a hundred deletions at once, two replicas of the webhook: exactly
 // one passes, each time. Nobody replaces the pods, so nothing gives a slot back.
 func TestOneSlotLetsExactlyOneOfAHundredThrough(t *testing.T) {
-	n, c := newNamespace(t), connect(t)
 	times := rounds(t, 20)
 	total := 100 + times
-	bare(t, c, n.name, total)
-	n.apply(t, budgetOf(fmt.Sprintf("minAvailable: %d", total-1)))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n, c := bareGuarded(t, total, total-1)
 	for round := range times {
 		if round == times/2 {
 			decideWhereAsked(t, n)
@@ -82,11 +91,7 @@ func decideWhereAsked(t *testing.T, n *namespace) {
 // Of 400 pods 300 may go; nobody is refused while there is room, and nobody let
 // through when there is none.
 func TestNoFalseRefusalAndNoneTooMany(t *testing.T) {
-	n, c := newNamespace(t), connect(t)
-	bare(t, c, n.name, 400)
-	n.apply(t, budgetOf("minAvailable: 100"))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
-	untilAllowed(t, c, n.name, 300)
+	n, c := bareGuarded(t, 400, 100)
 	s := storm(t, c, n.name, living(t, c, n.name)[:300], 20)
 	if s.passed != 300 {
 		t.Errorf("%d of 300 passed, %d refused, %d unanswered, others %v: %v", s.passed, s.refused, s.outages, s.others, s.refusal)
@@ -99,11 +104,7 @@ func TestNoFalseRefusalAndNoneTooMany(t *testing.T) {
 
 // A crowd that comes at once is answered, each of it, and as the budget says.
 func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
-	n, c := newNamespace(t), connect(t)
-	bare(t, c, n.name, 600)
-	n.apply(t, budgetOf("minAvailable: 300"))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
-	untilAllowed(t, c, n.name, 300)
+	n, c := bareGuarded(t, 600, 300)
 	s := storm(t, c, n.name, living(t, c, n.name), 600)
 	if s.passed != 300 || s.refused != 300 {
 		t.Errorf("%d passed, %d refused, %d without an answer of the webhook, others %v", s.passed, s.refused, s.outages, s.others)
@@ -114,11 +115,7 @@ func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
 // Replicas of the webhook are killed in the middle of it: never over the budget,
 // and when the dust has settled no charge is left behind.
 func TestAStormWithKilledWebhooksStaysWithinTheBudget(t *testing.T) {
-	n, c := newNamespace(t), connect(t)
-	bare(t, c, n.name, 300)
-	n.apply(t, budgetOf("minAvailable: 200"))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
-	untilAllowed(t, c, n.name, 100)
+	n, c := bareGuarded(t, 300, 200)
 	killed := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { killed <- killWebhooks(ctx, c) }()
