@@ -1,7 +1,8 @@
-// Command demo tells the story of a guarded release on a cluster that has
-// Breakwater installed, as `make demo` brings it up. It shows every command
-// that it runs and what came back, and ends with exit code 0 only if
-// everything came as it says. Run it from the top of the repository.
+// Command demo tells the story of a guarded release, and of a pod that waits
+// for its permissions, on a cluster that has Breakwater installed, as `make
+// demo` brings it up. It shows every command that it runs and what came back,
+// and ends with exit code 0 only if everything came as it says. Run it from the
+// top of the repository.
 //
 // It may be interrupted at any point, and begins anew each time.
 package main

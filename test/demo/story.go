@@ -39,7 +39,7 @@ type story struct {
 func (s *story) tell(ctx context.Context) error {
 	began := time.Now()
 	for _, chapter := range []func(context.Context) error{
-		s.whatIsThere, s.theJudge, s.theNamespace, s.aGoodRelease, s.aBadRelease, s.aRefusal, s.aRepair, s.toZeroAgain,
+		s.whatIsThere, s.theJudge, s.theNamespace, s.aGoodRelease, s.aBadRelease, s.aRefusal, s.aRepair, s.toZeroAgain, s.permissions,
 	} {
 		if err := chapter(ctx); err != nil {
 			return err
@@ -116,13 +116,14 @@ func (s *story) all(ctx context.Context, commands ...[]string) error {
 // whereToLook ends the story.
 func (s *story) whereToLook(took time.Duration) error {
 	s.title("Where to look next")
-	s.say(fmt.Sprintf("Everything came as it was told, in %s. The cluster stays up, and so does the\n"+
-		"namespace %s. No server is configured any more.", took.Round(time.Second), demo))
+	s.say(fmt.Sprintf("Everything came as it was told, in %s. The cluster stays up, and so do the\n"+
+		"namespaces %s and %s. No server is configured any more.", took.Round(time.Second), demo, shops))
 	for _, line := range []string{
 		"export KUBECONFIG=" + os.Getenv("KUBECONFIG"),
 		"kubectl -n " + demo + " get changeworkloads,changepods",
 		"kubectl -n " + demo + " get changeworkloads -o yaml",
 		"kubectl -n " + demo + " get events --sort-by=.lastTimestamp",
+		"kubectl -n " + shops + " get events --sort-by=.lastTimestamp",
 		"kubectl -n " + system + " get pods,ksvc,broker,trigger",
 		"kubectl -n " + system + " get opsconfiginfo -o wide",
 		"kubectl get eventtypes -A",

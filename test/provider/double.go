@@ -61,6 +61,17 @@ type Books struct {
 	Busiest int `json:"busiest"`
 }
 
+// Of are the grants of a pod.
+func (b Books) Of(pod string) []Entry {
+	var all []Entry
+	for _, e := range b.Held {
+		if e.Pod == pod {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // Double is an http.Handler.
 type Double struct {
 	mux *http.ServeMux

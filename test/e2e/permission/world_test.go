@@ -197,12 +197,8 @@ func until(t *testing.T, within time.Duration, what string, holds func() error) 
 // books are the provider's own.
 func books(t *testing.T) provider.Books {
 	t.Helper()
-	_, raw, err := setup.Ask(t.Context(), http.MethodGet, bed.Double+"/books", "", nil)
+	b, err := bed.Books(t.Context())
 	if err != nil {
-		t.Fatal(err)
-	}
-	var b provider.Books
-	if err := json.Unmarshal(raw, &b); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -211,20 +207,14 @@ func books(t *testing.T) provider.Books {
 // held says what the provider has for a pod.
 func held(t *testing.T, p *corev1.Pod) []provider.Entry {
 	t.Helper()
-	var all []provider.Entry
-	for _, e := range books(t).Held {
-		if e.Pod == string(p.UID) {
-			all = append(all, e)
-		}
-	}
-	return all
+	return books(t).Of(string(p.UID))
 }
 
 func faults(t *testing.T, f provider.Faults) {
 	t.Helper()
 	set := func(ctx context.Context, f provider.Faults) {
-		if status, raw, err := setup.Ask(ctx, http.MethodPut, bed.Double+"/faults", "", f); err != nil || status >= http.StatusBadRequest {
-			t.Errorf("faults: %d %s %v", status, raw, err)
+		if err := bed.Faults(ctx, f); err != nil {
+			t.Error(err)
 		}
 	}
 	set(t.Context(), f)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/test/provider"
 )
 
 // Object is what is registered at the centre: /v1/Kind.
@@ -62,6 +63,25 @@ func (c *Cluster) Replace(ctx context.Context, o Object, name string) error {
 		return fmt.Errorf("replace %s: %d %s: %w", name, status, raw, err)
 	}
 	return nil
+}
+
+// Faults sets those of the double.
+func (c *Cluster) Faults(ctx context.Context, f provider.Faults) error {
+	status, raw, err := Ask(ctx, http.MethodPut, c.Double+"/faults", "", f)
+	if err != nil || status >= http.StatusBadRequest {
+		return fmt.Errorf("faults: %d %s: %w", status, raw, err)
+	}
+	return nil
+}
+
+// Books are those of the double.
+func (c *Cluster) Books(ctx context.Context) (provider.Books, error) {
+	var b provider.Books
+	_, raw, err := Ask(ctx, http.MethodGet, c.Double+"/books", "", nil)
+	if err != nil {
+		return b, err
+	}
+	return b, json.Unmarshal(raw, &b)
 }
 
 // Ask sends a request; a connection that is refused is tried again for a while:
