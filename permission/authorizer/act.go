@@ -57,13 +57,13 @@ func (c *call) register(ctx context.Context) error {
 
 // request is the pod as the API server has it.
 func (c *call) request(ctx context.Context, set string) (api.ApplicationRequest, error) {
-	ips, err := c.nodes.addresses(ctx, c.pod.Spec.NodeName)
+	on, err := c.nodes.get(ctx, c.pod.Spec.NodeName)
 	if err != nil {
 		return api.ApplicationRequest{}, err
 	}
 	return api.ApplicationRequest{
 		Cluster: c.Settings().Cluster, Namespace: c.pod.Namespace, Pod: c.pod.Name, PodUID: string(c.pod.UID),
-		PodIPs: c.facts.IPs, Node: c.pod.Spec.NodeName, NodeIPs: ips, HostNetwork: c.pod.Spec.HostNetwork,
+		PodIPs: c.facts.IPs, Node: c.pod.Spec.NodeName, NodeIPs: on.addresses, HostNetwork: c.pod.Spec.HostNetwork,
 		ServiceAccount: c.pod.Spec.ServiceAccountName, Set: set,
 	}, nil
 }

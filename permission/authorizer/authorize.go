@@ -75,7 +75,9 @@ func (s *server) admit(ctx context.Context, remote string, who caller, sets []st
 		if pod, err = s.live(ctx, who); err != nil {
 			return nil, err
 		}
-		if !has(permission.IPs(pod), host) {
+		if from, err := s.from(ctx, pod); err != nil {
+			return nil, err
+		} else if !has(from, host) {
 			return nil, problemf(http.StatusForbidden, "ForeignAddress", "the request does not come from an address of pod %s", who)
 		}
 	}
@@ -83,6 +85,17 @@ func (s *server) admit(ctx context.Context, remote string, who caller, sets []st
 		return nil, problemf(http.StatusConflict, permission.ReasonTerminating, "pod %s is going", who)
 	}
 	return pod, nil
+}
+
+// from are the addresses that a pod's requests come from: its own, and for one
+// with its node's network those of the node among its pods.
+func (s *server) from(ctx context.Context, pod *corev1.Pod) ([]string, error) {
+	ips := permission.IPs(pod)
+	if !pod.Spec.HostNetwork {
+		return ips, nil
+	}
+	on, err := s.nodes.get(ctx, pod.Spec.NodeName)
+	return slices.Concat(ips, on.addresses, on.gateways), err
 }
 
 // withAddress waits until the API server knows an address of the pod.

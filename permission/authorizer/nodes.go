@@ -3,6 +3,7 @@ package authorizer
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,32 +16,47 @@ import (
 // remembered is how long a node's addresses count as read.
 const remembered = 5 * time.Minute
 
-// nodes knows the addresses of nodes, for providers that grant to nodes.
+// nodes knows the addresses of nodes: for providers that grant to nodes, and for
+// pods that have their node's network.
 type nodes struct {
 	kube  kubernetes.Interface
 	known *utilcache.Expiring
+}
+
+// node is what is known of one.
+type node struct {
+	// addresses are its own.
+	addresses []string
+	// gateways are the first addresses of the networks of its pods: its own in
+	// these, by which its processes reach its pods where a bridge joins them.
+	gateways []string
 }
 
 func newNodes(kube kubernetes.Interface, c clock.Clock) *nodes {
 	return &nodes{kube, utilcache.NewExpiringWithClock(c)}
 }
 
-func (n *nodes) addresses(ctx context.Context, name string) ([]string, error) {
-	if ips, ok := n.known.Get(name); ok {
-		return ips.([]string), nil
+func (n *nodes) get(ctx context.Context, name string) (node, error) {
+	if one, ok := n.known.Get(name); ok {
+		return one.(node), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	node, err := n.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	object, err := n.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("read node %s: %w", name, err)
+		return node{}, fmt.Errorf("read node %s: %w", name, err)
 	}
-	var ips []string
-	for _, a := range node.Status.Addresses {
+	var one node
+	for _, a := range object.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
-			ips = append(ips, a.Address)
+			one.addresses = append(one.addresses, a.Address)
 		}
 	}
-	n.known.Set(name, ips, remembered)
-	return ips, nil
+	for _, cidr := range object.Spec.PodCIDRs {
+		if network, err := netip.ParsePrefix(cidr); err == nil {
+			one.gateways = append(one.gateways, network.Masked().Addr().Next().String())
+		}
+	}
+	n.known.Set(name, one, remembered)
+	return one, nil
 }

@@ -109,6 +109,20 @@ func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
 	}
 }
 
+// A process with its node's network reaches pods of the node by the bridge: its
+// address there is the first of their network.
+func TestAPodWithItsNodesNetworkAsksFromItsNode(t *testing.T) {
+	elsewhere := func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "192.0.2.1" }
+	w := newWorld(t, podOf(func(p *corev1.Pod) { elsewhere(p); p.Spec.HostNetwork = true }))
+	if status, a := w.ask("pod", orders); a.State != initaction.Granted {
+		t.Errorf("with the node's network: %d %+v", status, a)
+	}
+	w = newWorld(t, podOf(elsewhere))
+	if status, a := w.ask("pod", orders); status != http.StatusForbidden || a.Reason != "ForeignAddress" {
+		t.Errorf("without: %d %+v", status, a)
+	}
+}
+
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)

@@ -248,7 +248,7 @@ func bound(pod, uid string) authenticationv1.UserInfo {
 
 func newWorld(t *testing.T, pod *corev1.Pod, steps ...Step) *world {
 	t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00::/64", "127.0.0.0/24"}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
 	c := hurried{began: time.Now()}
 	w := &world{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: breaker.First, ResourceVersion: "1"}}),
 		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), records: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
