@@ -28,6 +28,7 @@ type server struct {
 	once    sync.Once
 	err     error
 	dir     string
+	host    string
 	port    int
 	command *exec.Cmd
 }
@@ -40,12 +41,17 @@ var (
 // Run runs a package's tests and stops what they started: for TestMain.
 func Run(m *testing.M) {
 	code := m.Run()
+	Stop()
+	os.Exit(code)
+}
+
+// Stop stops what was started, for a TestMain that has more to tidy up.
+func Stop() {
 	mu.Lock()
+	defer mu.Unlock()
 	for _, s := range started {
 		s.stop()
 	}
-	mu.Unlock()
-	os.Exit(code)
 }
 
 // need fails, or skips when it is told to, where a program is missing.

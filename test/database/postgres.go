@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,10 +23,17 @@ var (
 // Postgres returns the address of a new, empty database.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	return PostgresAt(t, "127.0.0.1")
+}
+
+// PostgresAt is Postgres for whoever reaches an address of this machine: pods of
+// the embedded cluster reach their node's. The first of a process decides.
+func PostgresAt(t testing.TB, host string) string {
+	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	need(t, len(found) > 0, "PostgreSQL", "postgresql")
 	slices.Sort(found)
-	postgres.once.Do(func() { postgres.err = startPostgres(filepath.Dir(found[len(found)-1])) })
+	postgres.once.Do(func() { postgres.err = startPostgres(filepath.Dir(found[len(found)-1]), host) })
 	if postgres.err != nil {
 		t.Fatal(postgres.err)
 	}
@@ -41,10 +50,11 @@ func Postgres(t testing.TB) string {
 }
 
 func postgresAddress(name string) string {
-	return fmt.Sprintf("postgres://test:test@127.0.0.1:%d/%s?sslmode=disable", postgres.port, name)
+	return fmt.Sprintf("postgres://test:test@%s/%s?sslmode=disable", net.JoinHostPort(postgres.host, strconv.Itoa(postgres.port)), name)
 }
 
-func startPostgres(bin string) error {
+func startPostgres(bin, host string) error {
+	postgres.host = host
 	owner, err := as("postgres")
 	if err != nil {
 		return err
@@ -59,9 +69,13 @@ func startPostgres(bin string) error {
 	if err := output(command(owner, postgres.dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")); err != nil {
 		return err
 	}
+	// Whoever reaches the address that it listens at: loopback, or a node's.
+	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte("host all all all trust\n"), 0o600); err != nil {
+		return err
+	}
 	// Nothing of this is to outlive the machine, so nothing waits for the disk.
 	server := command(owner, postgres.dir, filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(postgres.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=300")
+		"-c", "listen_addresses="+host, "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=300")
 	return postgres.start(server, func() error {
 		db, err := sql.Open("pgx", postgresAddress("postgres"))
 		if err != nil {

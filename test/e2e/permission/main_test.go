@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/test/database"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 	} else {
 		code = m.Run()
 	}
+	database.Stop()
 	if err := configure(context.Background(), usual); err != nil {
 		fmt.Fprintln(os.Stderr, "restore:", err)
 		code = 1

@@ -95,6 +95,22 @@ func Kill(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (how 
 	return "deleted", Delete(ctx, kube, pod)
 }
 
+// KillSandbox kills what holds a pod's network: the kubelet makes a new one,
+// with another address, and starts all its containers anew. It needs the
+// embedded cluster.
+func KillSandbox(pod *corev1.Pod) error {
+	pids, err := find(func(groups string) bool {
+		return strings.Contains(groups, string(pod.UID)) && !inContainerOf(pod, groups)
+	})
+	if err != nil {
+		return err
+	}
+	if len(pids) != 1 {
+		return fmt.Errorf("pod %s has %d processes beside its containers' on this machine", pod.Name, len(pids))
+	}
+	return syscall.Kill(pids[0], syscall.SIGKILL)
+}
+
 // Pause stops every process of a pod until resume is called: whoever asks it
 // waits. It needs the embedded cluster.
 func Pause(pod *corev1.Pod) (resume func() error, err error) {
@@ -128,6 +144,11 @@ func Delete(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) err
 // processes finds the processes of a pod's containers on this machine: those
 // in a control group that has the id of one of them.
 func processes(pod *corev1.Pod) ([]int, error) {
+	return find(func(groups string) bool { return inContainerOf(pod, groups) })
+}
+
+// find finds the processes of this machine by their control groups.
+func find(matches func(groups string) bool) ([]int, error) {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		return nil, err
@@ -138,7 +159,7 @@ func processes(pod *corev1.Pod) ([]int, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		if !inContainerOf(pod, string(raw)) {
+		if !matches(string(raw)) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))

@@ -24,7 +24,7 @@ import (
 const (
 	// System is where Breakwater is.
 	System = "altershieldoperator-system"
-	// Namespace is where the double is.
+	// Namespace is that of the double.
 	Namespace = "permission-provider"
 	// Host is the double's, as the centre calls it.
 	Host = "provider." + Namespace + ".svc.cluster.local"
