@@ -78,21 +78,32 @@ func (p Part) Pods(ctx context.Context, kube kubernetes.Interface) ([]corev1.Pod
 //
 // On the embedded cluster, whose processes are this machine's, each process of
 // the pod gets SIGKILL. Elsewhere the pod is deleted without a grace period,
-// which is nearly as rude: it gets SIGTERM and a second.
+// which is nearly as rude: it gets SIGTERM and a second. So is one without a
+// process, which waits to be started again.
 func Kill(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (how string, err error) {
-	pids, err := processes(pod)
+	killed, err := KillProcesses(pod)
 	if err != nil {
 		return "", err
 	}
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return "", fmt.Errorf("kill process %d of pod %s: %w", pid, pod.Name, err)
-		}
-	}
-	if len(pids) > 0 {
-		return fmt.Sprintf("SIGKILL to %d processes", len(pids)), nil
+	if killed > 0 {
+		return fmt.Sprintf("SIGKILL to %d processes", killed), nil
 	}
 	return "deleted", Delete(ctx, kube, pod)
+}
+
+// KillProcesses sends SIGKILL to each process of a pod and returns how many it
+// had; what the pod has on its disk stays. It needs the embedded cluster.
+func KillProcesses(pod *corev1.Pod) (int, error) {
+	pids, err := processes(pod)
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return 0, fmt.Errorf("kill process %d of pod %s: %w", pid, pod.Name, err)
+		}
+	}
+	return len(pids), nil
 }
 
 // KillSandbox kills what holds a pod's network: the kubelet makes a new one,
