@@ -51,8 +51,11 @@ func aForgedVerdict(t *testing.T, e *environment) {
 	if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusUnauthorized {
 		t.Errorf("the callback was answered %d, want 401", sent.Status)
 	}
+	// The answer to the finish is written a while later: then nobody has anything
+	// to write but what the callback brings.
 	p := n.awaitBatch(t, soon, "web", 1, "waits for its POST verdict", func(p *v1alpha1.ChangePod) bool {
-		return p.Status.Phase == v1alpha1.PodPostSubmitted
+		sub := p.Status.SubmissionOf(v1alpha1.StagePost)
+		return p.Status.Phase == v1alpha1.PodPostSubmitted && sub != nil && sub.AnsweredTime != nil
 	})
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
