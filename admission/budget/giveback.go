@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/admission/home"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -41,8 +42,13 @@ func (a *asking) repeats(key types.NamespacedName, b *v1alpha1.PodUnavailableBud
 	return false
 }
 
-// giveBack gives back what was charged for a request that comes to nothing.
+// giveBack gives back what was charged for a request that comes to nothing. The
+// replica that handed a request on decides it itself when it has waited for long
+// enough, and may go on by what was charged here: that is left to the controller.
 func (a *asking) giveBack(ctx context.Context) {
+	if ctx.Err() != nil && home.Forwarded(ctx) {
+		return
+	}
 	for _, t := range a.charged {
 		a.Recent.remove(t.key, t.charge)
 		a.leave(ctx, t)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/admission/home"
 	"github.com/breakwater-dev/breakwater/admission/owners"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -280,27 +281,44 @@ func (w *world) untilGivenBack(t *testing.T, name string, allowed int32) {
 }
 
 // The API server asks with a timeout; when it is over nobody hears the answer.
+// Another replica that asked decides by itself then.
 func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
-	for refuses, kept := range map[bool]int{true: 0, false: 1} {
-		w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-		w.guard.Refuses = func() bool { return refuses }
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		w.guard.Recorder = w.events
-		// The asker goes away between the commit and the answer.
-		ask := asking{Guard: w.guard, asker: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
-		if refusal := ask.one(ctx, newBudget("web", 1, nil)); refusal != nil {
-			t.Fatal(refusal.Response.Result.Message)
-		}
-		cancel()
-		if a := ask.all(ctx, nil); a.Response.Allowed == refuses {
-			t.Errorf("refuses %v: %+v", refuses, a)
-		}
-		if kept == 0 {
-			w.untilGivenBack(t, "web", 1)
-		} else if got := w.budget(t, "web").Status; len(got.DeletedPods) != 1 {
-			t.Errorf("given back though it passes: %+v", got)
-		}
+	for name, tc := range map[string]struct {
+		refuses, forwarded bool
+		kept               int
+	}{
+		"refused for us":                    {true, false, 0},
+		"let through for us":                {false, false, 1},
+		"decided by who handed it on to us": {true, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			w.guard.Refuses = func() bool { return tc.refuses }
+			asked := &http.Request{URL: &url.URL{}, Header: http.Header{}}
+			if tc.forwarded {
+				home.Forward(asked)
+			}
+			ctx, cancel := context.WithCancel(apis.WithHTTPRequest(t.Context(), asked))
+			defer cancel()
+			w.guard.Recorder = w.events
+			// The asker goes away between the commit and the answer.
+			ask := asking{Guard: w.guard, asker: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
+			if refusal := ask.one(ctx, newBudget("web", 1, nil)); refusal != nil {
+				t.Fatal(refusal.Response.Result.Message)
+			}
+			cancel()
+			if a := ask.all(ctx, nil); a.Response.Allowed == tc.refuses {
+				t.Errorf("answered %+v", a)
+			}
+			if tc.kept == 0 {
+				w.untilGivenBack(t, "web", 1)
+				return
+			}
+			w.settled(t)
+			if got := w.budget(t, "web").Status; len(got.DeletedPods) != tc.kept {
+				t.Errorf("given back though somebody may go on by it: %+v", got)
+			}
+		})
 	}
 }
 

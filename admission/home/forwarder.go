@@ -57,7 +57,7 @@ var _ admission.Handler = Forwarder{}
 // Admit implements admission.Handler.
 func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	asked := apis.GetHTTPRequest(ctx)
-	if asked == nil || asked.Header.Get(header) != "" || !f.Concerns(req) {
+	if asked == nil || Forwarded(ctx) || !f.Concerns(req) {
 		return f.Next.Admit(ctx, req)
 	}
 	peer := f.Peers.Home(req.Namespace)
@@ -71,6 +71,16 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	return admission.Answer{Decision: DecisionForwarded, Response: response}
 }
+
+// Forwarded says whether a request was handed on by another replica. When that
+// has waited for long enough it decides the request itself.
+func Forwarded(ctx context.Context) bool {
+	asked := apis.GetHTTPRequest(ctx)
+	return asked != nil && asked.Header.Get(header) != ""
+}
+
+// Forward marks a request as handed on.
+func Forward(r *http.Request) { r.Header.Set(header, "true") }
 
 // ask asks a peer what we were asked, and leaves enough time to decide it here.
 func ask(ctx context.Context, peer Peer, path string, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
@@ -89,7 +99,7 @@ func ask(ctx context.Context, peer Peer, path string, req *admissionv1.Admission
 		return nil, fmt.Errorf("ask the home: %w", err)
 	}
 	out.Header.Set("Content-Type", "application/json")
-	out.Header.Set(header, "true")
+	Forward(out)
 	res, err := peer.Do(out)
 	if err != nil {
 		return nil, err

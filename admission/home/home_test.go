@@ -110,7 +110,7 @@ func TestWhoDecides(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := &http.Request{URL: &url.URL{Path: path, RawQuery: "timeout=5s"}, Header: http.Header{}}
 				if tc.forwarded {
-					asked.Header.Set(header, "true")
+					Forward(asked)
 				}
 				f := Forwarder{
 					Next: here{}, Concerns: func(*admissionv1.AdmissionRequest) bool { return tc.concerns }, Peers: peers{tc.peer},
