@@ -60,6 +60,9 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if asked == nil || Forwarded(ctx) || !f.Concerns(req) {
 		return f.Next.Admit(ctx, req)
 	}
+	// From here: what the home was waited for is not there to decide in.
+	ctx, cancel := admission.WithDeadline(ctx)
+	defer cancel()
 	peer := f.Peers.Home(req.Namespace)
 	if peer == nil {
 		return f.Next.Admit(ctx, req)
@@ -82,14 +85,13 @@ func Forwarded(ctx context.Context) bool {
 // Forward marks a request as handed on.
 func Forward(r *http.Request) { r.Header.Set(header, "true") }
 
-// ask asks a peer what we were asked, and leaves enough time to decide it here.
+// ask asks a peer what we were asked, and leaves enough time to decide it here:
+// ctx ends when the answer has to be given.
 func ask(ctx context.Context, peer Peer, path string, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	ctx, cancel := admission.WithDeadline(ctx)
-	defer cancel()
 	deadline, _ := ctx.Deadline()
 	wait := min(time.Until(deadline)/2, patience)
-	ctx, stop := context.WithTimeout(ctx, wait)
-	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
 	if err != nil {
 		return nil, fmt.Errorf("write the review: %w", err)

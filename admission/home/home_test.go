@@ -33,10 +33,13 @@ const (
 	local  = "Local"
 )
 
-// here answers as what is decided in this process.
-type here struct{}
+// here answers as what is decided in this process, and notes until when it may.
+type here struct{ until *time.Time }
 
-func (here) Admit(context.Context, *admissionv1.AdmissionRequest) admission.Answer {
+func (h here) Admit(ctx context.Context, _ *admissionv1.AdmissionRequest) admission.Answer {
+	ctx, cancel := admission.WithDeadline(ctx)
+	defer cancel()
+	*h.until, _ = ctx.Deadline()
 	return admission.Allow(local)
 }
 
@@ -112,10 +115,10 @@ func TestWhoDecides(t *testing.T) {
 				if tc.forwarded {
 					Forward(asked)
 				}
+				began, until := time.Now(), time.Time{}
 				f := Forwarder{
-					Next: here{}, Concerns: func(*admissionv1.AdmissionRequest) bool { return tc.concerns }, Peers: peers{tc.peer},
+					Next: here{&until}, Concerns: func(*admissionv1.AdmissionRequest) bool { return tc.concerns }, Peers: peers{tc.peer},
 				}
-				began := time.Now()
 				got := f.Admit(apis.WithHTTPRequest(t.Context(), asked), &admissionv1.AdmissionRequest{UID: "r", Name: "web-1", Namespace: "shop"})
 				if got.Decision != tc.want {
 					t.Errorf("got %s, want %s", got.Decision, tc.want)
@@ -125,6 +128,10 @@ func TestWhoDecides(t *testing.T) {
 				}
 				if took := time.Since(began); took > patience {
 					t.Errorf("it took %s", took)
+				}
+				// The API server waits for 5 s, whoever was asked meanwhile.
+				if tc.want == local && !until.Equal(began.Add(5*time.Second)) {
+					t.Errorf("it is decided until %s after it was asked", until.Sub(began))
 				}
 			})
 		})
