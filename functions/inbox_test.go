@@ -61,6 +61,35 @@ func TestAFullInboxKeepsWhatItHas(t *testing.T) {
 	}
 }
 
+func TestAFailTakesThePlaceOfAPassInAFullInbox(t *testing.T) {
+	passes := letter("pass")
+	passes.Verdict = "pass"
+	c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
+		w.Status.Inbox = append(w.Status.Inbox, letter("first"), passes)
+		for i := range functions.MaxInbox - 2 {
+			w.Status.Inbox = append(w.Status.Inbox, letter(fmt.Sprint(i)))
+		}
+	}))
+	put := func(v v1alpha1.InboxVerdict) error {
+		return functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", v)
+	}
+	another := passes
+	another.ID = "another"
+	if err := put(another); !errors.Is(err, functions.ErrInboxFull) {
+		t.Errorf("a pass took the place of another: %v", err)
+	}
+	if err := put(letter("fail")); err != nil {
+		t.Error(err)
+	}
+	inbox := c.ChangeWorkload(ft.Release).Status.Inbox
+	if len(inbox) != functions.MaxInbox || inbox[0].ID != "first" || inbox[1].ID != "0" || inbox[functions.MaxInbox-1].ID != "fail" {
+		t.Errorf("inbox is %+v", inbox)
+	}
+	if err := put(letter("one more")); !errors.Is(err, functions.ErrInboxFull) {
+		t.Errorf("a fail took the place of a fail: %v", err)
+	}
+}
+
 func TestALaterReleaseOfTheNameGetsNothing(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	err := functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "earlier", letter("a"))

@@ -296,7 +296,7 @@ func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
 			w.guard.Refuses = func() bool { return tc.refuses }
 			asked := &http.Request{URL: &url.URL{}, Header: http.Header{}}
 			if tc.forwarded {
-				home.Forward(asked)
+				home.Forward(asked.Header)
 			}
 			ctx, cancel := context.WithCancel(apis.WithHTTPRequest(t.Context(), asked))
 			defer cancel()

@@ -1,12 +1,7 @@
 package home
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -15,6 +10,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/replicas"
 )
 
 const (
@@ -26,8 +22,6 @@ const (
 	// patience is how long the home is waited for at most. A request that it does
 	// not answer has to be decided here in the rest of its time.
 	patience = 2 * time.Second
-	// largest is how many bytes of an answer are read.
-	largest = 1 << 20
 )
 
 // Peers knows the replicas.
@@ -37,11 +31,8 @@ type Peers interface {
 	Home(namespace string) Peer
 }
 
-// Peer is another replica.
-type Peer interface {
-	// Do sends a request to it.
-	Do(*http.Request) (*http.Response, error)
-}
+// Peer sends requests to another replica.
+type Peer = replicas.Doer
 
 // Forwarder hands requests on to their home.
 type Forwarder struct {
@@ -83,7 +74,7 @@ func Forwarded(ctx context.Context) bool {
 }
 
 // Forward marks a request as handed on.
-func Forward(r *http.Request) { r.Header.Set(header, "true") }
+func Forward(h http.Header) { h.Set(header, "true") }
 
 // ask asks a peer what we were asked, and leaves enough time to decide it here:
 // ctx ends when the answer has to be given.
@@ -92,34 +83,7 @@ func ask(ctx context.Context, peer Peer, path string, req *admissionv1.Admission
 	wait := min(time.Until(deadline)/2, patience)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
-	if err != nil {
-		return nil, fmt.Errorf("write the review: %w", err)
-	}
-	out, err := http.NewRequestWithContext(ctx, http.MethodPost, path+"?timeout="+wait.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("ask the home: %w", err)
-	}
-	out.Header.Set("Content-Type", "application/json")
-	Forward(out)
-	res, err := peer.Do(out)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, largest))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the home answered %s", res.Status)
-	}
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(raw, &review); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	if review.Response == nil || review.Response.UID != req.UID {
-		return nil, errors.New("the home answered something else")
-	}
-	return review.Response, nil
+	marked := http.Header{}
+	Forward(marked)
+	return replicas.Ask(ctx, peer, path+"?timeout="+wait.String(), marked, req)
 }

@@ -25,6 +25,7 @@ import (
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/replicas"
 )
 
 const (
@@ -113,7 +114,7 @@ func TestWhoDecides(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := &http.Request{URL: &url.URL{Path: path, RawQuery: "timeout=5s"}, Header: http.Header{}}
 				if tc.forwarded {
-					Forward(asked)
+					Forward(asked.Header)
 				}
 				began, until := time.Now(), time.Time{}
 				f := Forwarder{
@@ -161,7 +162,7 @@ func (b *bed) are(t *testing.T, port int, ready map[string]bool) {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "webhook-1"},
-		Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](1)}, {Name: ptr.To(portName), Port: ptr.To(int32(port))}},
+		Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](1)}, {Name: ptr.To(replicas.Port), Port: ptr.To(int32(port))}},
 	}
 	for name, is := range ready {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{

@@ -8,24 +8,21 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/hash"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
+
+	"github.com/breakwater-dev/breakwater/apis/replicas"
 )
 
 const (
-	// portName is that of the Service's port that the API server asks.
-	portName = "https-webhook"
 	// dialing is how long a connection may take: a peer is a pod next door.
 	dialing = 300 * time.Millisecond
 	// connections is how many to a peer are kept: one for each request that is on
@@ -85,24 +82,12 @@ func (r *Replicas) ready() map[string]string {
 		return nil // a store in memory has no error to give
 	}
 	out := map[string]string{}
-	for _, s := range slices {
-		port := portOf(s)
-		for _, e := range s.Endpoints {
-			if port != "" && ptr.Deref(e.Conditions.Ready, true) && e.TargetRef != nil && len(e.Addresses) > 0 {
-				out[e.TargetRef.Name] = net.JoinHostPort(e.Addresses[0], port)
-			}
+	for _, ready := range replicas.Ready(slices...) {
+		if ready.Name != "" {
+			out[ready.Name] = ready.Address
 		}
 	}
 	return out
-}
-
-func portOf(s *discoveryv1.EndpointSlice) string {
-	for _, p := range s.Ports {
-		if ptr.Deref(p.Name, "") == portName && p.Port != nil {
-			return strconv.Itoa(int(*p.Port))
-		}
-	}
-	return ""
 }
 
 // breaker returns that of an address, and forgets those of peers that are gone.

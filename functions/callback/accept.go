@@ -28,6 +28,9 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 		return lost, err
 	}
 	what, batch := decide(in)
+	if what == keep {
+		what, batch, in = r.awaitNode(ctx, v, in)
+	}
 	switch what {
 	case deliver:
 		data := r.data(v, in.workload)
@@ -60,22 +63,69 @@ func (r *receiver) gather(ctx context.Context, v verdict, config altershield.Con
 	if what, _ := decide(in); in.workload == nil || what == deliverOrder || v.check == altershield.CheckOrder {
 		return in, nil
 	}
-	byNode := metav1.ListOptions{FieldSelector: nodeField + "=" + fields.EscapeValue(v.said.NodeID)}
+	if in.batches, err = r.batchesOf(ctx, in.workload, byNode(v.said.NodeID)); err != nil {
+		return input{}, err
+	}
+	if what, _ := decide(in); what == deliver {
+		return in, nil
+	}
 	byRelease := metav1.ListOptions{LabelSelector: labels.Set{
 		v1alpha1.VersionKey: in.workload.Labels[v1alpha1.VersionKey],
 	}.String()}
-	for _, options := range []metav1.ListOptions{byNode, byRelease} {
-		batches, err := api.ChangePods(in.workload.Namespace).List(ctx, options)
-		if err != nil {
-			return input{}, fmt.Errorf("find the node: %w", err)
-		}
-		in.batches = of(in.workload, batches.Items)
-		if what, _ := decide(in); what == deliver {
-			break
-		}
-	}
-	return in, nil
+	in.batches, err = r.batchesOf(ctx, in.workload, byRelease)
+	return in, err
 }
+
+func byNode(node string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: nodeField + "=" + fields.EscapeValue(node)}
+}
+
+// batchesOf lists batches of a release.
+func (r *receiver) batchesOf(ctx context.Context, w *v1alpha1.ChangeWorkload, options metav1.ListOptions) ([]v1alpha1.ChangePod, error) {
+	batches, err := r.Change.AppV1alpha1().ChangePods(w.Namespace).List(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("find the node: %w", err)
+	}
+	return of(w, batches.Items), nil
+}
+
+// awaitNode waits for the node of an early verdict: that of a check which the
+// server has over before it answers the start. The answer is written in
+// milliseconds, as a rule, and then the verdict goes to where all go. Its sender
+// waits meanwhile.
+func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (outcome, *v1alpha1.ChangePod, input) {
+	ctx, cancel := context.WithTimeout(ctx, r.StoreTimeout/earlyShare)
+	defer cancel()
+	var batch *v1alpha1.ChangePod
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval = firstLook
+	what, err := backoff.Retry(ctx, func() (outcome, error) {
+		in := early
+		var err error
+		if in.workload, err = r.Change.AppV1alpha1().ChangeWorkloads(early.workload.Namespace).Get(ctx, early.workload.Name, metav1.GetOptions{}); err != nil {
+			return keep, err
+		}
+		if in.workload.UID != early.workload.UID {
+			return keep, backoff.Permanent(errUnknownNode)
+		}
+		if in.batches, err = r.batchesOf(ctx, in.workload, byNode(v.said.NodeID)); err != nil {
+			return keep, err
+		}
+		what, found := decide(in)
+		if what != deliver && what != deliverOrder {
+			return keep, errUnknownNode
+		}
+		batch = found
+		return what, nil
+	}, backoff.WithBackOff(pause))
+	if err != nil {
+		return keep, nil, early
+	}
+	return what, batch, early
+}
+
+// errUnknownNode says that no start was answered with the node so far.
+var errUnknownNode = errors.New("the node is not known yet")
 
 // of returns the batches that belong to the release.
 func of(w *v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []v1alpha1.ChangePod {

@@ -35,6 +35,10 @@ const (
 	// storeTimeout bounds all of it. The server hangs up after 6 s and ignores
 	// the answer, but the verdict is worth trying on.
 	storeTimeout = 25 * time.Second
+	// earlyShare is the part of it (2.5 s) that a verdict may wait for its node,
+	// and firstLook when that is looked for again at first.
+	earlyShare = 10
+	firstLook  = 50 * time.Millisecond
 )
 
 // Deliverer hands an event to the Broker and returns nil when that has accepted

@@ -217,6 +217,45 @@ func TestAnEarlyVerdictWaitsForItsNode(t *testing.T) {
 	}
 }
 
+// The answer of the start is written while its verdict waits.
+func TestAnEarlyVerdictGoesToTheBrokerAsSoonAsItsNodeIsKnown(t *testing.T) {
+	starting := func(w *v1alpha1.ChangeWorkload) {
+		w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, IntentTime: metav1.NewMicroTime(ft.Now()), Attempts: 1}}
+	}
+	for name, tc := range map[string]struct {
+		said    string
+		release *v1alpha1.ChangeWorkload
+		write   func(h *house)
+		want    string
+	}{
+		"of a batch": {
+			said("n"), ft.NewRelease(),
+			func(h *house) { h.Write(ft.NewBatch(1, []string{"a"}, ft.Started("n", 0))) },
+			events.TypeChangePodVerdict,
+		},
+		"of the order": {
+			ofOrder("o"), ft.NewRelease(starting), func(h *house) { h.Write(ft.NewRelease(orderNode("o"))) }, events.TypeOrderVerdict,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := configured(t, tc.release, ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
+			looks := 0
+			h.Change.PrependReactor("get", "changeworkloads", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if looks++; looks == 2 {
+					tc.write(h)
+				}
+				return false, nil, nil
+			})
+			h.patience(t, time.Minute)
+			expect(t, h.post(tc.said), http.StatusOK)
+			sent := h.broker.Delivered()
+			if len(sent) != 1 || sent[0].Type() != tc.want || len(h.inbox()) != 0 {
+				t.Errorf("after %d looks %v was sent, and the inbox has %v", looks, sent, h.inbox())
+			}
+		})
+	}
+}
+
 func TestWhatNobodyKnowsIsAnsweredAlikeAndChangesNothing(t *testing.T) {
 	for name, h := range map[string]*house{
 		"an unknown order": configured(t),

@@ -1,14 +1,12 @@
 package budget
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/replicas"
 )
 
 // patience is how long a replica may take to answer a probe.
@@ -46,8 +45,6 @@ func newCaller(bundle []byte, path string) (*caller, error) {
 	}}}, nil
 }
 
-func address(host, port string) string { return net.JoinHostPort(host, port) }
-
 // ask sends the request that the API server would send for a dry run.
 func (c *caller) ask(ctx context.Context, at string, b *v1alpha1.PodUnavailableBudget, probe string) (budget.Heard, error) {
 	asked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -59,40 +56,16 @@ func (c *caller) ask(ctx context.Context, at string, b *v1alpha1.PodUnavailableB
 		return budget.Heard{}, fmt.Errorf("encode the probe: %w", err)
 	}
 	gvr := v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets")
-	review, err := json.Marshal(&admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
-		Request: &admissionv1.AdmissionRequest{
-			UID: types.UID(probe), Operation: admissionv1.Update, Namespace: b.Namespace, Name: b.Name, DryRun: ptr.To(true),
-			Kind:     metav1.GroupVersionKind{Group: gvr.Group, Version: gvr.Version, Kind: "PodUnavailableBudget"},
-			Resource: metav1.GroupVersionResource{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource},
-			Object:   runtime.RawExtension{Raw: object},
-		},
+	answer, err := replicas.Ask(ctx, c.client, "https://"+at+c.path, nil, &admissionv1.AdmissionRequest{
+		UID: types.UID(probe), Operation: admissionv1.Update, Namespace: b.Namespace, Name: b.Name, DryRun: ptr.To(true),
+		Kind:     metav1.GroupVersionKind{Group: gvr.Group, Version: gvr.Version, Kind: "PodUnavailableBudget"},
+		Resource: metav1.GroupVersionResource{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource},
+		Object:   runtime.RawExtension{Raw: object},
 	})
 	if err != nil {
-		return budget.Heard{}, fmt.Errorf("encode the probe: %w", err)
-	}
-	return c.send(ctx, at, review)
-}
-
-func (c *caller) send(ctx context.Context, at string, review []byte) (budget.Heard, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+at+c.path, bytes.NewReader(review))
-	if err != nil {
 		return budget.Heard{}, fmt.Errorf("probe %s: %w", at, err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := c.client.Do(req)
-	if err != nil {
-		return budget.Heard{}, fmt.Errorf("probe %s: %w", at, err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	var answer admissionv1.AdmissionReview
-	if err := json.NewDecoder(http.MaxBytesReader(nil, res.Body, 1<<20)).Decode(&answer); err != nil {
-		return budget.Heard{}, fmt.Errorf("probe %s: %w", at, err)
-	}
-	if answer.Response == nil {
-		return budget.Heard{}, fmt.Errorf("probe %s: no answer", at)
-	}
-	for _, warning := range answer.Response.Warnings {
+	for _, warning := range answer.Warnings {
 		if heard, ok := budget.ParseHeard(warning); ok {
 			return heard, nil
 		}

@@ -7,18 +7,16 @@ import (
 	"strconv"
 	"sync"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
-	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/replicas"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 )
@@ -26,7 +24,6 @@ import (
 // What the manifests of the webhook say.
 const (
 	webhookService       = "protection-webhook"
-	webhookPort          = "https-webhook"
 	webhookConfiguration = "breakwater-protection"
 )
 
@@ -71,10 +68,16 @@ func (p *prober) HandleWarningHeader(_ int, _, text string) {
 
 // Probe implements Prober.
 func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (heard, all sets.Set[string], err error) {
-	replicas, err := p.replicas(ctx)
-	all = sets.KeySet(replicas)
-	if err != nil || len(all) == 0 {
-		return nil, all, err
+	ready, err := replicas.List(ctx, p.kube.DiscoveryV1(), webhookService)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = sets.New[string]()
+	for _, r := range ready {
+		all.Insert(r.Name)
+	}
+	if all.Delete(""); len(all) == 0 {
+		return nil, all, nil
 	}
 	probe := string(uuid.NewUUID())
 	if heard, err = p.dryRun(ctx, b, probe); err != nil || len(heard) == 0 {
@@ -84,13 +87,13 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (h
 	if err != nil {
 		return nil, all, err
 	}
-	for name, address := range replicas {
-		if heard.Has(name) {
+	for _, r := range ready {
+		if r.Name == "" || heard.Has(r.Name) {
 			continue
 		}
 		// One that cannot be reached was not heard.
-		if answer, err := caller.ask(ctx, address, b, probe); err == nil && answer.Probe == probe && answer.Replica == name {
-			heard.Insert(name)
+		if answer, err := caller.ask(ctx, r.Address, b, probe); err == nil && answer.Probe == probe && answer.Replica == r.Name {
+			heard.Insert(r.Name)
 		}
 	}
 	return heard, all, nil
@@ -109,35 +112,6 @@ func (p *prober) dryRun(ctx context.Context, b *v1alpha1.PodUnavailableBudget, p
 	heard := p.heard[probe]
 	delete(p.heard, probe)
 	return heard, err
-}
-
-// replicas are those that the API server may ask, with their addresses.
-func (p *prober) replicas(ctx context.Context) (map[string]string, error) {
-	slices, err := p.kube.DiscoveryV1().EndpointSlices(changev1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: discoveryv1.LabelServiceName + "=" + webhookService,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the endpoints of the webhook: %w", err)
-	}
-	all := map[string]string{}
-	for _, s := range slices.Items {
-		port := portOf(s)
-		for _, e := range s.Endpoints {
-			if ptr.Deref(e.Conditions.Ready, true) && e.TargetRef != nil && len(e.Addresses) > 0 && port != "" {
-				all[e.TargetRef.Name] = address(e.Addresses[0], port)
-			}
-		}
-	}
-	return all, nil
-}
-
-func portOf(s discoveryv1.EndpointSlice) string {
-	for _, p := range s.Ports {
-		if ptr.Deref(p.Name, "") == webhookPort && p.Port != nil {
-			return strconv.Itoa(int(*p.Port))
-		}
-	}
-	return ""
 }
 
 // caller returns who can ask a replica directly: what the API server trusts.

@@ -12,13 +12,27 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
+// callsWaiting is how many batches of a release may wait for a call to the
+// server. All that become finished at once would be a queue before the server,
+// and the last in it would be out of time before anybody has asked: with 1000
+// pods, one by one, the queue takes minutes. Those that wait for a verdict are
+// not counted: a check may take as long as it wants, and there may be any number.
+const callsWaiting = 50
+
 // batches decides which finished pods go before the judge now: full batches at
 // once, what is left over when the roll-out is complete or when it has waited
-// for WaitThreshold. It also returns when the left over will have waited enough.
+// for WaitThreshold; but never more than can be asked about soon. It also returns
+// when the left over will have waited enough.
 func batches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 	waiting := unclaimed(in)
 	size := int(in.Settings.BatchSize(in.Workload.Replicas))
-	for len(waiting) >= size {
+	for room := roomForCalls(in); len(waiting) > 0; room-- {
+		if room <= 0 {
+			return out, time.Time{} // a batch that is asked about brings us back
+		}
+		if len(waiting) < size {
+			break
+		}
 		out = append(out, summaries(waiting[:size]))
 		waiting = waiting[size:]
 	}
@@ -34,6 +48,36 @@ func batches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 		return append(out, summaries(waiting)), time.Time{}
 	}
 	return out, due
+}
+
+// roomForCalls is how many more batches may begin to wait for a call.
+func roomForCalls(in Input) int {
+	if !in.ServerConfigured {
+		return len(in.Pods) // there are no calls
+	}
+	room := callsWaiting
+	for _, c := range in.ChangePods {
+		if waitsForCall(c) {
+			room--
+		}
+	}
+	return room
+}
+
+// waitsForCall says whether the server is to be asked about a batch. One that it
+// was asked about in vain is no reason to keep others waiting.
+func waitsForCall(c *v1alpha1.ChangePod) bool {
+	if c.Status.Phase == v1alpha1.PodExecuteDone || c.JudgedByPerson() {
+		return false
+	}
+	stage := v1alpha1.StagePre
+	if pre := c.Status.VerdictOf(stage); pre != nil {
+		if stage = v1alpha1.StagePost; pre.Outcome() == v1alpha1.OutcomeFail || c.Status.VerdictOf(stage) != nil {
+			return false
+		}
+	}
+	call := c.Status.SubmissionOf(stage)
+	return call == nil || (stage == v1alpha1.StagePre && call.AnsweredTime == nil && call.Error == nil)
 }
 
 // emptyDeadline is when a release without a finished pod becomes late.

@@ -220,6 +220,54 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 	}
 }
 
+// calling says how far the server was asked about the newest batch.
+func calling(stage v1alpha1.Stage, call v1alpha1.Submission, verdicts ...v1alpha1.StageVerdict) func(*Input) {
+	return func(in *Input) {
+		call.Stage = stage
+		status := &in.ChangePods[len(in.ChangePods)-1].Status
+		status.Submissions, status.Verdicts = []v1alpha1.Submission{call}, verdicts
+	}
+}
+
+func TestNoMoreBatchesAreMadeThanAreAskedAboutSoon(t *testing.T) {
+	answered := &metav1.MicroTime{Time: t0}
+	pass := v1alpha1.StageVerdict{Stage: v1alpha1.StagePre, Verdict: "pass"}
+	for name, tc := range map[string]struct {
+		// first is what became of the first batch; the others wait to be asked about.
+		first func(*Input)
+		want  int
+	}{
+		"all wait":                              {func(*Input) {}, 0},
+		"one is being asked about":              {calling(v1alpha1.StagePre, v1alpha1.Submission{}), 0},
+		"one is before the judge":               {calling(v1alpha1.StagePre, v1alpha1.Submission{AnsweredTime: answered}), 1},
+		"one was asked about in vain":           {calling(v1alpha1.StagePre, v1alpha1.Submission{Error: &v1alpha1.ServerError{Reason: "Unreachable"}}), 1},
+		"one waits for the second stage":        {calling(v1alpha1.StagePre, v1alpha1.Submission{AnsweredTime: answered}, pass), 0},
+		"one is asked about its second stage":   {calling(v1alpha1.StagePost, v1alpha1.Submission{}, pass), 1},
+		"one has failed before its first stage": {calling(v1alpha1.StagePre, v1alpha1.Submission{AnsweredTime: answered}, v1alpha1.StageVerdict{Stage: v1alpha1.StagePre, Verdict: "fail"}), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := release(200, finished(1, 200), withServer, orderOpen, judged(1, ""))
+			tc.first(&in)
+			for n := 2; n <= callsWaiting; n++ {
+				judged(n, "")(&in)
+			}
+			if got := len(Decide(in).Batches); got != tc.want {
+				t.Errorf("%d batches are made, want %d", got, tc.want)
+			}
+		})
+	}
+	if got := len(Decide(release(200, finished(1, 200), withServer, orderOpen)).Batches); got != callsWaiting {
+		t.Errorf("%d batches are made at first, want %d", got, callsWaiting)
+	}
+	if got := len(Decide(release(200, finished(1, 200))).Batches); got != 200 {
+		t.Errorf("%d batches are made where there is no server to wait for, want 200", got)
+	}
+	in := release(200, finished(1, 200), withServer, orderOpen, percent(10))
+	if got := len(Decide(in).Batches); got != 10 {
+		t.Errorf("%d batches of 10 %% are made, want 10", got)
+	}
+}
+
 func TestAStaleViewNeverClaimsAPodTwice(t *testing.T) {
 	// The ChangePod of pod 1 is not in the cache yet: its name is, at the server.
 	in := release(2, finished(1, 1))

@@ -18,6 +18,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/replicas"
 )
 
 const (
@@ -70,10 +71,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 // gather finds out what there is.
 func (r *Reconciler) gather(ctx context.Context) Seen {
 	s := Seen{Now: r.clock.Now(), Service: r.plan.Service, Host: r.plan.Service + "." + v1alpha1.SystemNamespace + ".svc"}
-	addresses, err := ready(ctx, r.endpoints, s.Service)
-	s.Failed, s.Ready = appendError(nil, err), len(addresses)
-	for _, address := range addresses {
-		if c, err := r.presented(ctx, address, s.Host); err == nil {
+	ready, err := replicas.List(ctx, r.endpoints, s.Service)
+	s.Failed, s.Ready = appendError(nil, err), len(ready)
+	for _, replica := range ready {
+		if c, err := r.presented(ctx, replica.Address, s.Host); err == nil {
 			s.Served = append(s.Served, c)
 		}
 	}
