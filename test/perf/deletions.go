@@ -23,6 +23,8 @@ type deletions struct {
 	Passed, Refused, Broken, Others int
 	// Last is the last error that is none of a refusal.
 	Last error
+	// CPU is what each part of the system spent meanwhile.
+	CPU map[string]time.Duration
 }
 
 func (d *deletions) count(err error, latency time.Duration) {

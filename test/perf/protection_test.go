@@ -135,7 +135,16 @@ func (d deleting) deleteSome(t *testing.T, pods, deleted, clients, rate int) *de
 		defer func() { _ = d.emptied(ctx, d.namespace) }()
 		return open(ctx, d.clients[:clients], d.namespace, names[:deleted], rate)
 	}
+	before, err := d.usage(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	out := closed(ctx, d.clients[:clients], d.namespace, names[:deleted])
+	after, err := d.usage(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.CPU = spent(before, after)
 	if deleted < pods || out.Refused > 0 {
 		return out // who measures the charges empties
 	}
