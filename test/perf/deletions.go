@@ -3,8 +3,10 @@ package perf
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +51,15 @@ func (d *deletions) count(err error, latency time.Duration) {
 
 // rate is how many passed a second.
 func (d *deletions) rate() float64 { return float64(d.Passed) / d.Took.Seconds() }
+
+// spentEach says what the parts spent for each that passed, the most first.
+func (d *deletions) spentEach() string {
+	var s strings.Builder
+	for _, part := range parts(d.CPU) {
+		fmt.Fprintf(&s, ", %s %.2f ms", part, d.CPU[part].Seconds()*1000/float64(d.Passed))
+	}
+	return strings.TrimPrefix(s.String(), ",")
+}
 
 // quantile returns the latency that this share of the answers stayed within.
 func (d *deletions) quantile(share float64) time.Duration { return quantile(d.Latencies, share) }

@@ -101,6 +101,10 @@ func (b *bed) pods(ctx context.Context, namespace string, many int) ([]string, e
 					NodeSelector: map[string]string{"type": "kwok"},
 					Tolerations:  []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},
 					Containers:   []corev1.Container{{Name: "sleep", Image: "busybox"}},
+					// The end of a pod is work, too, and comes at any time within its grace
+					// period: with the 30 s that are usual it came after a fast run and in
+					// the middle of a slow one.
+					TerminationGracePeriodSeconds: new(int64(1)),
 				},
 			}, metav1.CreateOptions{})
 			errs <- err

@@ -28,9 +28,10 @@ const protectionRounds = 5
 // server's request timeout, and the time to see it.
 const settled = 2 * time.Minute
 
-// deleting is a namespace in which pods are deleted.
+// deleting is a namespace in which pods are deleted, until ctx ends.
 type deleting struct {
 	*bed
+	ctx       context.Context //nolint:containedctx // a measurement is one call
 	namespace string
 	clients   []kubernetes.Interface
 }
@@ -48,7 +49,7 @@ func TestProtection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		beds[n] = deleting{b, n, clients}
+		beds[n] = deleting{b, ctx, n, clients}
 	}
 	unguarded, guarded := beds["bench-open"], beds["bench-budget"]
 	if err := guarded.budget(ctx, 0); err != nil {
@@ -95,7 +96,7 @@ func TestProtection(t *testing.T) {
 // bareRun is a run while nothing of Breakwater is registered at the API server.
 func bareRun(t *testing.T, d deleting, clients, rate int) (out *deletions) {
 	t.Helper()
-	if err := d.without(t.Context(), func() { out = d.run(t, d.Deletions, clients, rate) }); err != nil {
+	if err := d.without(d.ctx, func() { out = d.run(t, d.Deletions, clients, rate) }); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -109,7 +110,8 @@ func (d deleting) run(t *testing.T, pods, clients, rate int) *deletions {
 		t.Fatalf("of %d in %s %d passed, %d were refused, %d broke, %d others; last: %v",
 			pods, d.namespace, out.Passed, out.Refused, out.Broken, out.Others, out.Last)
 	}
-	t.Logf("%s, %d clients: %.0f deletes/s, p99 %s", d.namespace, clients, out.rate(), out.quantile(0.99).Round(time.Millisecond))
+	t.Logf("%s, %d clients: %.0f deletes/s, p99 %s, CPU a delete%s", d.namespace, clients, out.rate(),
+		out.quantile(0.99).Round(time.Millisecond), out.spentEach())
 	return out
 }
 
@@ -123,7 +125,7 @@ func (d deleting) some(t *testing.T, pods, deleted, clients int) *deletions {
 
 func (d deleting) deleteSome(t *testing.T, pods, deleted, clients, rate int) *deletions {
 	t.Helper()
-	ctx := t.Context()
+	ctx := d.ctx
 	names, err := d.pods(ctx, d.namespace, pods)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +192,7 @@ func (d deleting) synced(ctx context.Context, pods int) error {
 // charges returns how many charges are left when everything is over.
 func (d deleting) charges(t *testing.T) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), settled)
+	ctx, cancel := context.WithTimeout(d.ctx, settled)
 	defer cancel()
 	left := 0
 	err := d.await(ctx, "no charge is left", func(ctx context.Context) (bool, error) {
