@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -37,23 +38,40 @@ func Swap[T Object[T]](ctx context.Context, store Store[T], name string, fields 
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		after := before.DeepCopy()
-		if err := decide(after); err != nil {
-			return err
-		}
-		patch, err := statuspatch.Facts(before, after, fields)
-		if err != nil {
-			return Permanent(err)
-		}
-		stored = before
-		if patch == nil {
-			return nil
-		}
-		stored, err = store.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-		if err != nil {
-			return fmt.Errorf("write the status of %s: %w", name, err)
-		}
-		return nil
+		stored, err = swapOnce(ctx, store, before, fields, decide)
+		return err
 	})
 	return stored, err
+}
+
+// SwapFrom is Swap for an object that the API server has just returned: it
+// decides on that first, and reads only if somebody has written since or the
+// object is gone. It is for a decide that changes the object as it is known,
+// for only a write finds out whether it is still stored like that.
+func SwapFrom[T Object[T]](ctx context.Context, store Store[T], known T, fields []string, decide func(T) error) (T, error) {
+	stored, err := swapOnce(ctx, store, known, fields, decide)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return Swap(ctx, store, known.GetName(), fields, decide)
+	}
+	return stored, err
+}
+
+// swapOnce is one try, on the object as it was before.
+func swapOnce[T Object[T]](ctx context.Context, store Store[T], before T, fields []string, decide func(T) error) (T, error) {
+	after := before.DeepCopy()
+	if err := decide(after); err != nil {
+		return before, err
+	}
+	patch, err := statuspatch.Facts(before, after, fields)
+	if err != nil {
+		return before, Permanent(err)
+	}
+	if patch == nil {
+		return before, nil
+	}
+	stored, err := store.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return before, fmt.Errorf("write the status of %s: %w", before.GetName(), err)
+	}
+	return stored, nil
 }

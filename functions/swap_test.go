@@ -2,10 +2,12 @@ package functions_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -35,6 +37,74 @@ func TestAConflictIsDecidedAgainOnWhatIsThereNow(t *testing.T) {
 	}
 	if got.Status.ChangePodID != "n" || got.Status.Phase != v1alpha1.PodPreWait {
 		t.Errorf("stored is %+v", got.Status)
+	}
+}
+
+func TestWhatWasJustReturnedIsNotReadAgainUnlessSomebodyWrote(t *testing.T) {
+	judge := func(c *ft.Cluster) {
+		batch := c.ChangePod(ft.BatchName(1))
+		ft.Judged(v1alpha1.StagePre, "pass")(batch)
+		c.Write(batch)
+	}
+	for name, tc := range map[string]struct {
+		meanwhile func(c *ft.Cluster)
+		reads     int
+	}{
+		"nobody wrote":                     {func(*ft.Cluster) {}, 0},
+		"somebody wrote since":             {judge, 1},
+		"somebody writes at the same time": {func(c *ft.Cluster) { c.BeforeNextPatch(func() { judge(c) }) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewBatch(1, []string{"a"}))
+			known := c.ChangePod(ft.BatchName(1))
+			tc.meanwhile(c)
+			var saw []*v1alpha1.ChangePod
+			got, err := functions.SwapFrom(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), known,
+				statuspatch.ChangePodSubmit, func(p *v1alpha1.ChangePod) error {
+					saw = append(saw, p)
+					p.Status.ChangePodID = "n"
+					return nil
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := c.Gets("changepods"); n != tc.reads || len(saw) != tc.reads+1 {
+				t.Errorf("%d reads and %d decisions", n, len(saw))
+			}
+			if diff := cmp.Diff(c.ChangePod(ft.BatchName(1)), got); diff != "" {
+				t.Errorf("stored (-) and returned (+):\n%s", diff)
+			}
+			if judged := got.Status.VerdictOf(v1alpha1.StagePre) != nil; got.Status.ChangePodID != "n" || judged != (tc.reads > 0) {
+				t.Errorf("a fact is lost: %+v", got.Status)
+			}
+			if known.Status.ChangePodID != "" || slices.Contains(saw, known) {
+				t.Error("the known object was changed")
+			}
+		})
+	}
+}
+
+func TestWhatWasJustReturnedMayBeGone(t *testing.T) {
+	for name, objects := range map[string][]runtime.Object{
+		"for good":                      {},
+		"and another one has its place": {ft.NewBatch(1, []string{"a"}, func(p *v1alpha1.ChangePod) { p.UID, p.ResourceVersion = "later", "9" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, objects...)
+			outdated := errors.New("outdated")
+			known := ft.NewBatch(1, []string{"a"})
+			_, err := functions.SwapFrom(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), known,
+				statuspatch.ChangePodSubmit, func(p *v1alpha1.ChangePod) error {
+					if p.UID != known.UID {
+						return outdated
+					}
+					p.Status.ChangePodID = "n"
+					return nil
+				})
+			if !apierrors.IsNotFound(err) && !errors.Is(err, outdated) || c.Patches() != 0 {
+				t.Errorf("got %v after %d writes", err, c.Patches())
+			}
+		})
 	}
 }
 

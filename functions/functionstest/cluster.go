@@ -75,6 +75,22 @@ func (c *Cluster) Patches() int {
 	return c.patches
 }
 
+// Gets is how often objects of a kind were read one by one.
+func (c *Cluster) Gets(plural string) int { return c.count("get", plural) }
+
+// Lists is how often objects of a kind were listed.
+func (c *Cluster) Lists(plural string) int { return c.count("list", plural) }
+
+func (c *Cluster) count(verb, plural string) int {
+	n := 0
+	for _, action := range c.Change.Actions() {
+		if action.Matches(verb, plural) {
+			n++
+		}
+	}
+	return n
+}
+
 // Configure writes the configuration of a server that is reached at the URL;
 // without one only the token is there.
 func (c *Cluster) Configure(url, token string) {

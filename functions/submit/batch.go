@@ -120,7 +120,8 @@ func (f *function) retrieve(ctx context.Context, server Server, in Input) (passe
 func (f *function) settle(ctx context.Context, in Input, callErr error, success func(*v1alpha1.ChangePodStatus, int32) bool) error {
 	attempt := in.Pod.Status.SubmissionOf(in.Stage).Attempts
 	pods := f.client.AppV1alpha1().ChangePods(in.Pod.Namespace)
-	_, err := functions.Swap(ctx, pods, in.Pod.Name, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
+	// The intent's write returned the batch, and most often nobody writes while the server answers.
+	_, err := functions.SwapFrom(ctx, pods, in.Pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
 		if pod.UID != in.Pod.UID {
 			return errOutdated
 		}
