@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -23,6 +24,9 @@ const nodeField = "status.changePodId"
 
 // accept makes one verdict durable.
 func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Config) (became, error) {
+	if of, batch := r.recall(ctx, v); batch != nil {
+		return r.deliverTo(ctx, v, of, batch)
+	}
 	in, err := persist(ctx, func() (input, error) { return r.gather(ctx, v, config) })
 	if err != nil {
 		return lost, err
@@ -33,13 +37,12 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 	}
 	switch what {
 	case deliver:
-		data := r.data(v, in.workload)
-		data.Name, data.UID = batch.Name, batch.UID
-		return r.deliver(ctx, data, in.workload)
+		return r.deliverTo(ctx, v, releaseOf(in.workload), batch)
 	case deliverOrder:
-		return r.deliver(ctx, r.orderData(v, in.workload), in.workload)
+		of := releaseOf(in.workload)
+		return r.deliver(ctx, r.orderData(v, of), of)
 	case keep:
-		return r.keepEarly(ctx, v, in.workload)
+		return r.keepEarly(ctx, v, releaseOf(in.workload))
 	default:
 		return dropped, nil
 	}
@@ -58,12 +61,13 @@ func (r *receiver) gather(ctx context.Context, v verdict, config altershield.Con
 	for i := range workloads.Items {
 		if workloads.Items[i].Spec.OrderID == v.said.BizExecOrderID {
 			in.workload = &workloads.Items[i]
+			r.orders.Add(v.said.BizExecOrderID, releaseOf(in.workload))
 		}
 	}
 	if what, _ := decide(in); in.workload == nil || what == deliverOrder || v.check == altershield.CheckOrder {
 		return in, nil
 	}
-	if in.batches, err = r.batchesOf(ctx, in.workload, byNode(v.said.NodeID)); err != nil {
+	if in.batches, err = r.batchesOf(ctx, releaseOf(in.workload), byNode(v.said.NodeID)); err != nil {
 		return input{}, err
 	}
 	if what, _ := decide(in); what == deliver {
@@ -72,7 +76,7 @@ func (r *receiver) gather(ctx context.Context, v verdict, config altershield.Con
 	byRelease := metav1.ListOptions{LabelSelector: labels.Set{
 		v1alpha1.VersionKey: in.workload.Labels[v1alpha1.VersionKey],
 	}.String()}
-	in.batches, err = r.batchesOf(ctx, in.workload, byRelease)
+	in.batches, err = r.batchesOf(ctx, releaseOf(in.workload), byRelease)
 	return in, err
 }
 
@@ -81,12 +85,12 @@ func byNode(node string) metav1.ListOptions {
 }
 
 // batchesOf lists batches of a release.
-func (r *receiver) batchesOf(ctx context.Context, w *v1alpha1.ChangeWorkload, options metav1.ListOptions) ([]v1alpha1.ChangePod, error) {
-	batches, err := r.Change.AppV1alpha1().ChangePods(w.Namespace).List(ctx, options)
+func (r *receiver) batchesOf(ctx context.Context, of release, options metav1.ListOptions) ([]v1alpha1.ChangePod, error) {
+	batches, err := r.Change.AppV1alpha1().ChangePods(of.namespace).List(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("find the node: %w", err)
 	}
-	return of(w, batches.Items), nil
+	return ownedBy(of.uid, batches.Items), nil
 }
 
 // awaitNode waits for the node of an early verdict: that of a check which the
@@ -108,7 +112,7 @@ func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (outco
 		if in.workload.UID != early.workload.UID {
 			return keep, backoff.Permanent(errUnknownNode)
 		}
-		if in.batches, err = r.batchesOf(ctx, in.workload, byNode(v.said.NodeID)); err != nil {
+		if in.batches, err = r.batchesOf(ctx, releaseOf(in.workload), byNode(v.said.NodeID)); err != nil {
 			return keep, err
 		}
 		what, found := decide(in)
@@ -127,12 +131,12 @@ func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (outco
 // errUnknownNode says that no start was answered with the node so far.
 var errUnknownNode = errors.New("the node is not known yet")
 
-// of returns the batches that belong to the release.
-func of(w *v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []v1alpha1.ChangePod {
+// ownedBy returns the batches that belong to the release.
+func ownedBy(uid types.UID, batches []v1alpha1.ChangePod) []v1alpha1.ChangePod {
 	var out []v1alpha1.ChangePod
 	for _, b := range batches {
 		for _, owner := range b.OwnerReferences {
-			if owner.UID == w.UID {
+			if owner.UID == uid {
 				out = append(out, b)
 			}
 		}
@@ -146,9 +150,16 @@ type letter interface {
 	Inbox() v1alpha1.InboxVerdict
 }
 
+// deliverTo delivers a verdict for a batch.
+func (r *receiver) deliverTo(ctx context.Context, v verdict, of release, batch *v1alpha1.ChangePod) (became, error) {
+	data := r.data(v, of)
+	data.Name, data.UID = batch.Name, batch.UID
+	return r.deliver(ctx, data, of)
+}
+
 // deliver hands the verdict to the Broker, or, when that has not accepted it in
 // time, to the inbox. It may then arrive twice, which changes nothing.
-func (r *receiver) deliver(ctx context.Context, data letter, w *v1alpha1.ChangeWorkload) (became, error) {
+func (r *receiver) deliver(ctx context.Context, data letter, of release) (became, error) {
 	e, err := events.New(data)
 	if err != nil {
 		return malformed, errors.Join(errMalformed, err)
@@ -159,26 +170,26 @@ func (r *receiver) deliver(ctx context.Context, data letter, w *v1alpha1.ChangeW
 		return delivered, nil
 	}
 	logging.FromContext(ctx).Warnw("the Broker did not accept a verdict; it goes to the inbox", "id", data.ID(), "error", err)
-	return r.store(ctx, inInbox, data, w)
+	return r.store(ctx, inInbox, data, of)
 }
 
 // keepEarly puts a verdict for a node that is not known yet into the inbox,
 // under an id of its own: whether it is a batch's or the order's is not known.
-func (r *receiver) keepEarly(ctx context.Context, v verdict, w *v1alpha1.ChangeWorkload) (became, error) {
-	data := r.data(v, w)
-	data.Name, data.UID = w.Name, w.UID
-	return r.store(ctx, early, data, w)
+func (r *receiver) keepEarly(ctx context.Context, v verdict, of release) (became, error) {
+	data := r.data(v, of)
+	data.Name, data.UID = of.name, of.uid
+	return r.store(ctx, early, data, of)
 }
 
 // store puts a verdict into the inbox, in the bounds that an event has. A
 // release that is gone needs no verdict.
-func (r *receiver) store(ctx context.Context, as became, data letter, w *v1alpha1.ChangeWorkload) (became, error) {
+func (r *receiver) store(ctx context.Context, as became, data letter, of release) (became, error) {
 	entry, err := entryOf(data)
 	if err != nil {
 		return malformed, errors.Join(errMalformed, err)
 	}
 	_, err = persist(ctx, func() (struct{}, error) {
-		err := functions.PutIntoInbox(ctx, r.Change, w.Namespace, w.Name, w.UID, entry)
+		err := functions.PutIntoInbox(ctx, r.Change, of.namespace, of.name, of.uid, entry)
 		if errors.Is(err, functions.ErrOtherRelease) || apierrors.IsNotFound(err) {
 			err = backoff.Permanent(err)
 		}
@@ -209,18 +220,18 @@ func entryOf(data letter) (v1alpha1.InboxVerdict, error) {
 }
 
 // orderData is the verdict of an order as a whole.
-func (r *receiver) orderData(v verdict, w *v1alpha1.ChangeWorkload) events.OrderVerdict {
+func (r *receiver) orderData(v verdict, of release) events.OrderVerdict {
 	return events.OrderVerdict{
-		Namespace: w.Namespace, Name: w.Name, UID: w.UID, Version: w.Spec.Reversion,
+		Namespace: of.namespace, Name: of.name, UID: of.uid, Version: of.version,
 		BizExecOrderID: v.said.BizExecOrderID, NodeID: v.said.NodeID, Stage: v.said.Stage,
 		Verdict: v.said.Verdict, Unjudged: v.unjudged, Message: v.said.Message, Time: metav1.NewMicroTime(r.Clock.Now()),
 	}
 }
 
 // data is the verdict without the ChangePod.
-func (r *receiver) data(v verdict, w *v1alpha1.ChangeWorkload) events.ChangePodVerdict {
+func (r *receiver) data(v verdict, of release) events.ChangePodVerdict {
 	return events.ChangePodVerdict{
-		Namespace: w.Namespace, ChangeWorkload: w.Name, Version: w.Spec.Reversion,
+		Namespace: of.namespace, ChangeWorkload: of.name, Version: of.version,
 		BizExecOrderID: v.said.BizExecOrderID, NodeID: v.said.NodeID, Stage: v.said.Stage,
 		Verdict: v.said.Verdict, Unjudged: v.unjudged, Message: v.said.Message, PodResults: v.said.PodResults,
 		Time: metav1.NewMicroTime(r.Clock.Now()),

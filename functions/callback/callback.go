@@ -19,6 +19,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/functions"
@@ -62,6 +63,8 @@ type Options struct {
 type receiver struct {
 	Options
 	came metric.Int64Counter
+	// orders are the releases that have them, by order id.
+	orders *lru.Cache
 }
 
 // New returns the handler of the routes.
@@ -74,7 +77,7 @@ func New(o Options) (http.Handler, error) {
 	if o.StoreTimeout == 0 {
 		o.StoreTimeout = storeTimeout
 	}
-	r := &receiver{Options: o, came: came}
+	r := &receiver{Options: o, came: came, orders: lru.New(maxOrders)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {
