@@ -14,6 +14,8 @@ import (
 // about is what an event says, as far as a record needs it.
 type about struct {
 	namespace, changeWorkload string
+	// ofPod says that the event is about a pod of the release.
+	ofPod bool
 	// uid is empty where the event does not know it; then attempt tells the
 	// release from another one of the same name.
 	uid     types.UID
@@ -30,7 +32,7 @@ func parse(e event.Event) (about, error) {
 		d, err := events.ParsePodFinished(e)
 		return about{
 			namespace: d.Namespace, changeWorkload: v1alpha1.ChangeWorkloadName(d.Workload.Name, d.Version),
-			attempt: d.Attempt, what: "pod " + d.Pod + " is ready", id: e.ID(), data: d,
+			ofPod: true, attempt: d.Attempt, what: "pod " + d.Pod + " is ready", id: e.ID(), data: d,
 		}, err
 	}
 	d, err := events.ParseChangeWorkload(e)

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -23,19 +23,19 @@ import (
 )
 
 type function struct {
-	client   versioned.Interface
+	releases *functions.Releases
 	server   *functions.Server
 	reported metric.Int64Counter
 }
 
 // New returns the function.
-func New(client versioned.Interface, server *functions.Server, meter metric.Meter) (functions.Function, error) {
+func New(client versioned.Interface, server *functions.Server, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
 	reported, err := meter.Int64Counter("breakwater.reports",
 		metric.WithDescription("Records sent to the server, by result."))
 	if err != nil {
 		return nil, fmt.Errorf("create metric: %w", err)
 	}
-	return (&function{client: client, server: server, reported: reported}).handle, nil
+	return (&function{releases: functions.NewReleases(client, clock), server: server, reported: reported}).handle, nil
 }
 
 // handle sends one record. A call that fails is counted and the event is
@@ -51,12 +51,12 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if err != nil || server == nil {
 		return err
 	}
-	workload, err := f.client.AppV1alpha1().ChangeWorkloads(about.namespace).Get(ctx, about.changeWorkload, metav1.GetOptions{})
+	workload, err := f.release(ctx, about)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read the release: %w", err)
+		return err
 	}
 	if !about.isAbout(workload) || workload.Spec.Attempt == 0 {
 		return nil
@@ -67,6 +67,18 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	}
 	f.reported.Add(ctx, 1, metric.WithAttributes(attribute.String("result", result(err))))
 	return nil
+}
+
+// release reads what the event is about. Of a pod one needs to know no more than
+// which release it is; a release's own event tells of a change of its state.
+func (f *function) release(ctx context.Context, a about) (*v1alpha1.ChangeWorkload, error) {
+	if a.ofPod {
+		workload, recent, err := f.releases.Recent(ctx, a.namespace, a.changeWorkload)
+		if err != nil || !recent || a.isAbout(workload) {
+			return workload, err
+		}
+	}
+	return f.releases.Live(ctx, a.namespace, a.changeWorkload)
 }
 
 func result(err error) string {

@@ -6,7 +6,9 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
@@ -43,7 +45,7 @@ func eventOf(t *testing.T, d events.Data) event.Event {
 
 func newFunction(t *testing.T, c *ft.Cluster, server *functions.Server) functions.Function {
 	t.Helper()
-	f, err := report.New(c.Change, server, noop.Meter{})
+	f, err := report.New(c.Change, server, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +98,46 @@ func TestWhatIsNotARunningReleaseIsNotReported(t *testing.T) {
 				t.Errorf("calls are %v", got)
 			}
 		})
+	}
+}
+
+func TestPodsOfAReleaseShareAReadAndItsStatesDoNot(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	j := ft.NewJudge(t, c, "")
+	f := newFunction(t, c, j.Server)
+	for _, tc := range []struct {
+		data events.Data
+		gets int
+	}{
+		{finished(1), 1}, {finished(1), 1}, {suspended(), 2}, {suspended(), 3},
+	} {
+		if err := f(t.Context(), eventOf(t, tc.data)); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Gets("changeworkloads"); n != tc.gets {
+			t.Errorf("%d reads after %s, want %d", n, eventOf(t, tc.data).Type(), tc.gets)
+		}
+	}
+}
+
+func TestAPodOfALaterAttemptIsReportedForThat(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	j := ft.NewJudge(t, c, "")
+	f := newFunction(t, c, j.Server)
+	if err := f(t.Context(), eventOf(t, finished(1))); err != nil {
+		t.Fatal(err)
+	}
+	const later = ft.OrderID + "+"
+	c.Write(ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.UID, w.Spec.Attempt, w.Spec.OrderID = "later", 2, later }))
+	second := eventOf(t, finished(2))
+	for _, e := range []event.Event{second, eventOf(t, finished(1))} {
+		if err := f(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	orders := j.Orders()
+	if len(orders) != 2 || orders[1].Order != altershield.EventOrderID(later, second.ID()) {
+		t.Errorf("records are %+v", orders)
 	}
 }
 

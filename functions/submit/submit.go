@@ -18,12 +18,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -57,6 +57,7 @@ type Server interface {
 
 type function struct {
 	client   versioned.Interface
+	releases *functions.Releases
 	server   *functions.Server
 	recorder *verdict.Recorder
 	clock    clock.PassiveClock
@@ -72,7 +73,10 @@ func New(client versioned.Interface, server *functions.Server, recorder *verdict
 	if err != nil {
 		return nil, fmt.Errorf("create metric: %w", err)
 	}
-	f := &function{client: client, server: server, recorder: recorder, clock: clock, decided: decided, answers: lru.New(maxAnswers)}
+	f := &function{
+		client: client, releases: functions.NewReleases(client, clock), server: server, recorder: recorder,
+		clock: clock, decided: decided, answers: lru.New(maxAnswers),
+	}
 	return f.handle, nil
 }
 
@@ -122,7 +126,8 @@ func fate(err error) error {
 	}
 }
 
-// wake decides and acts until there is nothing more to do.
+// wake has the batch, or the order, decided about. Whether a batch still waits
+// is read live; of its release one knows what was read a moment ago.
 func (f *function) wake(ctx context.Context, w wakeUp) error {
 	server, config, configErr := f.server.Client(ctx)
 	var mistake *functions.ConfigError
@@ -136,9 +141,12 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 		f.note(ctx, w, w.stage, Decision{Nothing, "the server was away a moment ago; the reconciler wakes again"})
 		return nil
 	}
-	workload, err := f.client.AppV1alpha1().ChangeWorkloads(w.namespace).Get(ctx, w.workload, metav1.GetOptions{})
+	if mistake == nil && w.pod != "" {
+		return f.wakeBatch(ctx, server, w, config.TotalDeadline)
+	}
+	workload, err := f.releases.Live(ctx, w.namespace, w.workload)
 	if err != nil {
-		return fmt.Errorf("read the release: %w", err)
+		return err
 	}
 	if w.workloadUID != "" && w.workloadUID != workload.UID {
 		return errOutdated
@@ -146,15 +154,29 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 	if mistake != nil {
 		return f.misconfigured(ctx, workload, mistake)
 	}
-	if w.pod == "" {
-		w.workloadUID = workload.UID
-		return f.wakeOrder(ctx, server, w, config.TotalDeadline)
+	w.workloadUID = workload.UID
+	return f.wakeOrder(ctx, server, w, config.TotalDeadline)
+}
+
+// wakeBatch decides and acts for a batch until there is nothing more to do.
+func (f *function) wakeBatch(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
+	workload, recent, err := f.releases.Recent(ctx, w.namespace, w.workload)
+	if err != nil {
+		return err
 	}
-	in := Input{Workload: workload, Stage: w.stage, CallDeadline: config.TotalDeadline}
+	in := Input{Workload: workload, Stage: w.stage, CallDeadline: callDeadline}
 	for range maxSteps {
 		decision, err := f.decide(ctx, w, &in)
 		if err != nil {
 			return err
+		}
+		if recent && !owned(in.Pod, in.Workload) {
+			// Nothing was done: it may be a batch of a release that began since.
+			recent = false
+			if in.Workload, err = f.releases.Live(ctx, w.namespace, w.workload); err != nil {
+				return err
+			}
+			continue
 		}
 		f.note(ctx, w, w.stage, decision)
 		switch decision.Outcome {

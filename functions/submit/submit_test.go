@@ -1,6 +1,7 @@
 package submit_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
@@ -55,9 +57,12 @@ func wakeUp(t *testing.T, d events.Data) event.Event {
 	return e
 }
 
-func ready(t *testing.T, stage v1alpha1.Stage) event.Event {
+func ready(t *testing.T, stage v1alpha1.Stage) event.Event { return readyOf(t, 1, stage) }
+
+// readyOf wakes for the nth batch, from 1.
+func readyOf(t *testing.T, n int, stage v1alpha1.Stage) event.Event {
 	return wakeUp(t, events.ChangePodReady{
-		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", ChangeWorkload: ft.Release,
+		Namespace: ft.Namespace, Name: ft.BatchName(n), UID: types.UID(fmt.Sprintf("batch-%d", n)), ChangeWorkload: ft.Release,
 		Version: ft.Version, Attempt: 1, Stage: stage,
 	})
 }

@@ -1,0 +1,121 @@
+package submit_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+)
+
+// known is a function that has started the first batch of a release, and so
+// knows that.
+func known(t *testing.T) (*ft.Cluster, *ft.Judge, functions.Function) {
+	t.Helper()
+	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}), ft.NewBatch(2, []string{"b"}), ft.NewBatch(3, []string{"c"}))
+	for n := range 2 {
+		if err := function(t.Context(), readyOf(t, n+1, pre)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, j, function
+}
+
+func TestBatchesOfAReleaseShareAReadForASecond(t *testing.T) {
+	c, j, function := known(t)
+	for _, tc := range []struct {
+		step  time.Duration
+		reads int
+	}{
+		{0, 0}, {functions.ReleaseAge, 0}, {1, 1},
+	} {
+		j.Clock.Step(tc.step)
+		before := c.Gets("changeworkloads")
+		if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Gets("changeworkloads") - before; n != tc.reads {
+			t.Errorf("%d reads %s later", n, tc.step)
+		}
+	}
+	calls(t, j, open, start, start, start)
+}
+
+func TestABatchIsReadOnceForEachOfItsWrites(t *testing.T) {
+	c, _, function := known(t)
+	before, wrote := c.Gets("changepods"), c.Patches()
+	if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
+		t.Fatal(err)
+	}
+	if reads, writes := c.Gets("changepods")-before, c.Patches()-wrote; reads != 1 || writes != 2 {
+		t.Errorf("%d reads and %d writes", reads, writes)
+	}
+}
+
+// The names are those of the attempt before; only the UIDs tell them apart.
+func TestABatchOfALaterAttemptIsNotTakenForOutdated(t *testing.T) {
+	c, j, function := known(t)
+	later := ft.OrderID[:len(ft.OrderID)-1] + "2"
+	c.Write(ft.NewRelease(unopened, func(w *v1alpha1.ChangeWorkload) { w.UID, w.Spec.Attempt, w.Spec.OrderID = "later", 2, later }))
+	c.Write(ft.NewBatch(3, []string{"c"}, func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "later" }))
+	for range 2 {
+		if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls(t, j, open, start, start, open, start)
+	if s := c.ChangePod(ft.BatchName(3)).Status; s.ChangePodID == "" {
+		t.Errorf("status is %+v", s)
+	}
+	if orders := j.Orders(); len(orders) != 2 || orders[1].Order != later {
+		t.Errorf("orders are %+v", orders)
+	}
+}
+
+func TestABatchOfAnotherReleaseIsNotStartedForTheOneThatIsKnown(t *testing.T) {
+	c, j, function := known(t)
+	c.Write(ft.NewBatch(3, []string{"c"}, func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "another" }))
+	before := c.Gets("changeworkloads")
+	if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
+		t.Fatal(err)
+	}
+	calls(t, j, open, start, start)
+	if n := c.Gets("changeworkloads") - before; n != 1 {
+		t.Errorf("%d reads", n)
+	}
+}
+
+func TestAReleaseThatEndsIsSeenWithinASecond(t *testing.T) {
+	now := metav1.NewTime(ft.Now())
+	for name, end := range map[string]func(*v1alpha1.ChangeWorkload){
+		"its order failed": func(w *v1alpha1.ChangeWorkload) {
+			w.Status.OrderVerdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: "fail"}}
+		},
+		"it is being deleted": func(w *v1alpha1.ChangeWorkload) { w.DeletionTimestamp, w.Finalizers = &now, []string{"f"} },
+		"it failed":           func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, j, function := known(t)
+			w := c.ChangeWorkload(ft.Release)
+			end(w)
+			c.Write(w)
+			j.Clock.Step(functions.ReleaseAge + 1)
+			if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
+				t.Fatal(err)
+			}
+			calls(t, j, open, start, start)
+		})
+	}
+}
+
+func TestAStepOfTheOrderIsDecidedOnWhatIsThereNow(t *testing.T) {
+	c, j, function := known(t)
+	due(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
+	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepClose)); err != nil {
+		t.Fatal(err)
+	}
+	calls(t, j, open, start, start, closeOrder)
+}
