@@ -6,14 +6,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/victim"
 )
 
 // rounds is how often a storm is repeated; STORM_ROUNDS=200 for a proof.
@@ -112,19 +116,16 @@ func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
 	untilAllowed(t, c, n.name, 0)
 }
 
-// Replicas of the webhook are killed in the middle of it: never over the budget,
-// and when the dust has settled no charge is left behind.
+// Replicas of the webhook are killed in the middle of storms, in the first one
+// both between a commit and its answer: never over the budget, and when the dust
+// has settled no charge is left behind.
 func TestAStormWithKilledWebhooksStaysWithinTheBudget(t *testing.T) {
 	n, c := bareGuarded(t, 300, 200)
-	killed := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { killed <- killWebhooks(ctx, c) }()
-	names := living(t, c, n.name)
-	s := storm(t, c, n.name, names, 40)
-	cancel()
-	if err := <-killed; err != nil {
-		t.Fatal(err)
-	}
+	began := time.Now()
+	before := during(t, c, n.name, living(t, c, n.name)[:40], func(ctx context.Context) error { return killBeforeAnswer(ctx, c, n.name) })
+	t.Logf("between commit and answer: %d passed, %d refused, %d unanswered, others %v", before.passed, before.refused, before.outages, before.others)
+	untilBack(t, c, began)
+	s := during(t, c, n.name, living(t, c, n.name), func(ctx context.Context) error { return killWebhooks(ctx, c) })
 	left := len(living(t, c, n.name))
 	t.Logf("%d passed, %d refused, %d unanswered, others %v; %d pods left", s.passed, s.refused, s.outages, s.others, left)
 	if left < 200 {
@@ -144,6 +145,91 @@ func TestAStormWithKilledWebhooksStaysWithinTheBudget(t *testing.T) {
 	if s := storm(t, c, n.name, living(t, c, n.name), 40); s.passed != left-200 {
 		t.Errorf("%d of the %d that were left passed, others %v", s.passed, left-200, s.others)
 	}
+}
+
+// during does something until a storm of 40 clients is over.
+func during(t *testing.T, c clients, namespace string, names []string, do func(context.Context) error) *tally {
+	t.Helper()
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { done <- do(ctx) }()
+	s := storm(t, c, namespace, names, 40)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// killBeforeAnswer kills all replicas when they have charged the budget for a pod
+// and not told anybody. It stops them for a look at what they have done; where
+// all that was charged was answered, too, they go on and are stopped again.
+func killBeforeAnswer(ctx context.Context, c clients, namespace string) error {
+	replicas, err := victim.Component("protection-webhook").Pods(ctx, c.kube)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		for i := range replicas {
+			resume, err := victim.Pause(&replicas[i])
+			if err != nil {
+				return false, err
+			}
+			defer func() { _ = resume() }() // one that was killed has gone
+		}
+		if unanswered, err := chargedInVain(ctx, c, namespace); err != nil || !unanswered {
+			return false, err
+		}
+		for i := range replicas {
+			if n, err := victim.KillProcesses(&replicas[i]); err != nil || n == 0 {
+				return false, fmt.Errorf("kill %d processes of %s: %w", n, replicas[i].Name, err)
+			}
+		}
+		return true, nil
+	})
+}
+
+// untilBack waits until the replicas that were killed since a time serve again.
+func untilBack(t *testing.T, c clients, since time.Time) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		replicas, err := victim.Component("protection-webhook").Pods(ctx, c.kube)
+		if err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(replicas, func(p corev1.Pod) bool {
+			return !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+				return s.Ready && s.State.Running != nil && !s.State.Running.StartedAt.Time.Before(since.Truncate(time.Second))
+			})
+		}), nil
+	})
+	if err != nil {
+		t.Fatalf("the webhooks are not back: %v", err)
+	}
+}
+
+// chargedInVain says whether the budget is charged for a pod that goes on to
+// live. Nobody answers now, and what was answered before is carried out at once.
+func chargedInVain(ctx context.Context, c clients, namespace string) (bool, error) {
+	for range 10 {
+		b, err := c.policy.PolicyV1alpha1().PodUnavailableBudgets(namespace).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		list, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+		if err != nil {
+			return false, err
+		}
+		alive := slices.ContainsFunc(list.Items, func(p corev1.Pod) bool {
+			_, charged := b.Status.DeletedPods[p.UID]
+			return charged && p.DeletionTimestamp == nil
+		})
+		if !alive {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // killWebhooks kills one replica after the other until the context ends.
