@@ -81,13 +81,7 @@ func (r *Replicas) ready() map[string]string {
 	if err != nil {
 		return nil // a store in memory has no error to give
 	}
-	out := map[string]string{}
-	for _, ready := range replicas.Ready(slices...) {
-		if ready.Name != "" {
-			out[ready.Name] = ready.Address
-		}
-	}
-	return out
+	return replicas.ByName(replicas.Ready(slices...))
 }
 
 // breaker returns that of an address, and forgets those of peers that are gone.

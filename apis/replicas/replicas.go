@@ -1,5 +1,5 @@
 // Package replicas reads from the endpoints of a Service of ours which replicas
-// of a webhook the API server may ask.
+// of a webhook the API server may ask, and asks one as it does.
 package replicas
 
 import (
@@ -49,6 +49,17 @@ func Ready(slices ...*discoveryv1.EndpointSlice) []Replica {
 		}
 	}
 	return all
+}
+
+// ByName returns the addresses of those that have a name.
+func ByName(all []Replica) map[string]string {
+	out := map[string]string{}
+	for _, r := range all {
+		if r.Name != "" {
+			out[r.Name] = r.Address
+		}
+	}
+	return out
 }
 
 func portOf(s *discoveryv1.EndpointSlice) string {

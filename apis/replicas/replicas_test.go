@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -43,5 +44,12 @@ func TestReady(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestByNameLeavesOutWhatHasNone(t *testing.T) {
+	got := ByName([]Replica{{"a", "10.0.0.1:8443"}, {"", "10.0.0.2:8443"}})
+	if want := map[string]string{"a": "10.0.0.1:8443"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cenkalti/backoff/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -33,7 +33,7 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 	}
 	what, batch := decide(in)
 	if what == keep {
-		what, batch, in = r.awaitNode(ctx, v, in)
+		what, batch = r.awaitNode(ctx, v, in)
 	}
 	switch what {
 	case deliver:
@@ -90,14 +90,14 @@ func (r *receiver) batchesOf(ctx context.Context, of release, options metav1.Lis
 	if err != nil {
 		return nil, fmt.Errorf("find the node: %w", err)
 	}
-	return ownedBy(of.uid, batches.Items), nil
+	return slices.DeleteFunc(batches.Items, func(b v1alpha1.ChangePod) bool { return !v1alpha1.OwnedBy(&b, of.uid) }), nil
 }
 
 // awaitNode waits for the node of an early verdict: that of a check which the
 // server has over before it answers the start. The answer is written in
 // milliseconds, as a rule, and then the verdict goes to where all go. Its sender
 // waits meanwhile.
-func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (outcome, *v1alpha1.ChangePod, input) {
+func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (outcome, *v1alpha1.ChangePod) {
 	ctx, cancel := context.WithTimeout(ctx, r.StoreTimeout/earlyShare)
 	defer cancel()
 	var batch *v1alpha1.ChangePod
@@ -123,26 +123,13 @@ func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (outco
 		return what, nil
 	}, backoff.WithBackOff(pause))
 	if err != nil {
-		return keep, nil, early
+		return keep, nil
 	}
-	return what, batch, early
+	return what, batch
 }
 
 // errUnknownNode says that no start was answered with the node so far.
 var errUnknownNode = errors.New("the node is not known yet")
-
-// ownedBy returns the batches that belong to the release.
-func ownedBy(uid types.UID, batches []v1alpha1.ChangePod) []v1alpha1.ChangePod {
-	var out []v1alpha1.ChangePod
-	for _, b := range batches {
-		for _, owner := range b.OwnerReferences {
-			if owner.UID == uid {
-				out = append(out, b)
-			}
-		}
-	}
-	return out
-}
 
 // letter is a verdict as an event, and as it waits in an inbox.
 type letter interface {

@@ -219,9 +219,6 @@ func TestAnEarlyVerdictWaitsForItsNode(t *testing.T) {
 
 // The answer of the start is written while its verdict waits.
 func TestAnEarlyVerdictGoesToTheBrokerAsSoonAsItsNodeIsKnown(t *testing.T) {
-	starting := func(w *v1alpha1.ChangeWorkload) {
-		w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, IntentTime: metav1.NewMicroTime(ft.Now()), Attempts: 1}}
-	}
 	for name, tc := range map[string]struct {
 		said    string
 		release *v1alpha1.ChangeWorkload
@@ -234,7 +231,7 @@ func TestAnEarlyVerdictGoesToTheBrokerAsSoonAsItsNodeIsKnown(t *testing.T) {
 			events.TypeChangePodVerdict,
 		},
 		"of the order": {
-			ofOrder("o"), ft.NewRelease(starting), func(h *house) { h.Write(ft.NewRelease(orderNode("o"))) }, events.TypeOrderVerdict,
+			ofOrder("o"), ft.NewRelease(orderStarting), func(h *house) { h.Write(ft.NewRelease(orderNode("o"))) }, events.TypeOrderVerdict,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -275,6 +272,11 @@ func ofOrder(node string) string {
 	return strings.Replace(said(node), "CHANGE_BATCH", "CHANGE_ORDER", 1)
 }
 
+// orderStarting has the start of the order under way.
+func orderStarting(w *v1alpha1.ChangeWorkload) {
+	w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, IntentTime: metav1.NewMicroTime(ft.Now()), Attempts: 1}}
+}
+
 func orderNode(node string) func(*v1alpha1.ChangeWorkload) {
 	return func(w *v1alpha1.ChangeWorkload) { w.Status.Order.NodeID = node }
 }
@@ -312,10 +314,7 @@ func TestAVerdictOfTheOrderThatTheBrokerDoesNotAcceptIsInTheInbox(t *testing.T) 
 }
 
 func TestAnEarlyVerdictOfTheOrderWaitsForItsNode(t *testing.T) {
-	starting := func(w *v1alpha1.ChangeWorkload) {
-		w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, IntentTime: metav1.NewMicroTime(ft.Now()), Attempts: 1}}
-	}
-	h := configured(t, ft.NewRelease(starting))
+	h := configured(t, ft.NewRelease(orderStarting))
 	expect(t, h.post(ofOrder("o")), http.StatusOK)
 	if inbox := h.inbox(); len(inbox) != 1 || inbox[0].NodeID != "o" {
 		t.Errorf("inbox is %+v", inbox)

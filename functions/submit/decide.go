@@ -1,10 +1,7 @@
 package submit
 
 import (
-	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -87,7 +84,7 @@ func batch(in Input) Decision {
 	switch {
 	case p.DeletionTimestamp != nil:
 		return Decision{Nothing, "the batch is being deleted"}
-	case !owned(p, in.Workload):
+	case !v1alpha1.OwnedBy(p, in.Workload.UID):
 		return Decision{Nothing, "the batch belongs to another attempt"}
 	case past(in.Stage, p.Status.Phase):
 		return Decision{Nothing, "the batch is past the stage"}
@@ -165,8 +162,4 @@ func nextCall(s *v1alpha1.Submission, stage v1alpha1.Stage, first Outcome, asked
 	default:
 		return Decision{first, "nothing says that the last finish arrived"}
 	}
-}
-
-func owned(p *v1alpha1.ChangePod, w *v1alpha1.ChangeWorkload) bool {
-	return slices.ContainsFunc(p.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == w.UID })
 }

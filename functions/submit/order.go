@@ -27,12 +27,19 @@ func (f *function) openOrder(ctx context.Context, server Server, w *v1alpha1.Cha
 
 // misconfigured stores that the order cannot be opened because of a mistake in
 // the configuration, so that a person finds it where the release is.
-func (f *function) misconfigured(ctx context.Context, w *v1alpha1.ChangeWorkload, why error) error {
+func (f *function) misconfigured(ctx context.Context, wake wakeUp, why error) error {
+	w, err := f.releases.Live(ctx, wake.namespace, wake.workload)
+	if err != nil {
+		return err
+	}
+	if wake.workloadUID != "" && wake.workloadUID != w.UID {
+		return errOutdated
+	}
 	logging.FromContext(ctx).Errorw("the server cannot be called", "error", why)
 	if w.Spec.Attempt == 0 || w.Status.Phase == v1alpha1.WorkloadFailed || w.DeletionTimestamp != nil || w.Status.Order.Opened() {
 		return nil
 	}
-	_, err := f.storeOrder(ctx, w, altershield.OrderAnswer{}, why)
+	_, err = f.storeOrder(ctx, w, altershield.OrderAnswer{}, why)
 	return err
 }
 

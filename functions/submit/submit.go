@@ -141,21 +141,14 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 		f.note(ctx, w, w.stage, Decision{Nothing, "the server was away a moment ago; the reconciler wakes again"})
 		return nil
 	}
-	if mistake == nil && w.pod != "" {
+	switch {
+	case mistake != nil:
+		return f.misconfigured(ctx, w, mistake)
+	case w.pod == "":
+		return f.wakeOrder(ctx, server, w, config.TotalDeadline)
+	default:
 		return f.wakeBatch(ctx, server, w, config.TotalDeadline)
 	}
-	workload, err := f.releases.Live(ctx, w.namespace, w.workload)
-	if err != nil {
-		return err
-	}
-	if w.workloadUID != "" && w.workloadUID != workload.UID {
-		return errOutdated
-	}
-	if mistake != nil {
-		return f.misconfigured(ctx, workload, mistake)
-	}
-	w.workloadUID = workload.UID
-	return f.wakeOrder(ctx, server, w, config.TotalDeadline)
 }
 
 // wakeBatch decides and acts for a batch until there is nothing more to do.
@@ -170,7 +163,7 @@ func (f *function) wakeBatch(ctx context.Context, server Server, w wakeUp, callD
 		if err != nil {
 			return err
 		}
-		if recent && !owned(in.Pod, in.Workload) {
+		if recent && !v1alpha1.OwnedBy(in.Pod, in.Workload.UID) {
 			// Nothing was done: it may be a batch of a release that began since.
 			recent = false
 			if in.Workload, err = f.releases.Live(ctx, w.namespace, w.workload); err != nil {

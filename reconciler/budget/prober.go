@@ -68,16 +68,11 @@ func (p *prober) HandleWarningHeader(_ int, _, text string) {
 
 // Probe implements Prober.
 func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (heard, all sets.Set[string], err error) {
-	ready, err := replicas.List(ctx, p.kube.DiscoveryV1(), webhookService)
-	if err != nil {
-		return nil, nil, err
-	}
-	all = sets.New[string]()
-	for _, r := range ready {
-		all.Insert(r.Name)
-	}
-	if all.Delete(""); len(all) == 0 {
-		return nil, all, nil
+	list, err := replicas.List(ctx, p.kube.DiscoveryV1(), webhookService)
+	ready := replicas.ByName(list)
+	all = sets.KeySet(ready)
+	if err != nil || len(all) == 0 {
+		return nil, all, err
 	}
 	probe := string(uuid.NewUUID())
 	if heard, err = p.dryRun(ctx, b, probe); err != nil || len(heard) == 0 {
@@ -87,13 +82,13 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (h
 	if err != nil {
 		return nil, all, err
 	}
-	for _, r := range ready {
-		if r.Name == "" || heard.Has(r.Name) {
+	for name, address := range ready {
+		if heard.Has(name) {
 			continue
 		}
 		// One that cannot be reached was not heard.
-		if answer, err := caller.ask(ctx, r.Address, b, probe); err == nil && answer.Probe == probe && answer.Replica == r.Name {
-			heard.Insert(r.Name)
+		if answer, err := caller.ask(ctx, address, b, probe); err == nil && answer.Probe == probe && answer.Replica == name {
+			heard.Insert(name)
 		}
 	}
 	return heard, all, nil

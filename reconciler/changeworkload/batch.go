@@ -70,14 +70,12 @@ func waitsForCall(c *v1alpha1.ChangePod) bool {
 	if c.Status.Phase == v1alpha1.PodExecuteDone || c.JudgedByPerson() {
 		return false
 	}
-	stage := v1alpha1.StagePre
-	if pre := c.Status.VerdictOf(stage); pre != nil {
-		if stage = v1alpha1.StagePost; pre.Outcome() == v1alpha1.OutcomeFail || c.Status.VerdictOf(stage) != nil {
-			return false
-		}
+	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
+	if pre == nil {
+		start := c.Status.SubmissionOf(v1alpha1.StagePre)
+		return start == nil || start.AnsweredTime == nil && start.Error == nil
 	}
-	call := c.Status.SubmissionOf(stage)
-	return call == nil || (stage == v1alpha1.StagePre && call.AnsweredTime == nil && call.Error == nil)
+	return pre.Outcome() != v1alpha1.OutcomeFail && post == nil && c.Status.SubmissionOf(v1alpha1.StagePost) == nil
 }
 
 // emptyDeadline is when a release without a finished pod becomes late.

@@ -54,11 +54,16 @@ func (d *deletions) rate() float64 { return float64(d.Passed) / d.Took.Seconds()
 
 // spentEach says what the parts spent for each that passed, the most first.
 func (d *deletions) spentEach() string {
-	var s strings.Builder
+	var each []string
 	for _, part := range parts(d.CPU) {
-		fmt.Fprintf(&s, ", %s %.2f ms", part, d.CPU[part].Seconds()*1000/float64(d.Passed))
+		each = append(each, part+" "+d.spent(part))
 	}
-	return strings.TrimPrefix(s.String(), ",")
+	return strings.Join(each, ", ")
+}
+
+// spent says what a part spent for each that passed.
+func (d *deletions) spent(part string) string {
+	return fmt.Sprintf("%.2f ms", d.CPU[part].Seconds()*1000/float64(d.Passed))
 }
 
 // quantile returns the latency that this share of the answers stayed within.

@@ -68,11 +68,8 @@ func (m protection) markdown() string {
 	row("charges left behind", "0", "", fmt.Sprint(m.Left), "88 of 600")
 	row("connections that the webhooks accepted, 100 clients", "", "", fmt.Sprint(m.Handshakes), "")
 	s.WriteString("\nCPU a delete, 20 clients:\n\n| part | bare | unguarded | under a budget |\n|---|---|---|---|\n")
-	each := func(d *deletions, part string) string {
-		return fmt.Sprintf("%.2f ms", d.CPU[part].Seconds()*1000/float64(m.Pods))
-	}
 	for _, part := range parts(bare.CPU, unguarded.CPU, guarded.CPU) {
-		row(part, each(bare, part), each(unguarded, part), each(guarded, part))
+		row(part, bare.spent(part), unguarded.spent(part), guarded.spent(part))
 	}
 	return s.String()
 }

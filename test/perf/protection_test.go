@@ -28,10 +28,9 @@ const protectionRounds = 5
 // server's request timeout, and the time to see it.
 const settled = 2 * time.Minute
 
-// deleting is a namespace in which pods are deleted, until ctx ends.
+// deleting is a namespace in which pods are deleted.
 type deleting struct {
 	*bed
-	ctx       context.Context //nolint:containedctx // a measurement is one call
 	namespace string
 	clients   []kubernetes.Interface
 }
@@ -49,7 +48,7 @@ func TestProtection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		beds[n] = deleting{b, ctx, n, clients}
+		beds[n] = deleting{b, n, clients}
 	}
 	unguarded, guarded := beds["bench-open"], beds["bench-budget"]
 	if err := guarded.budget(ctx, 0); err != nil {
@@ -60,9 +59,9 @@ func TestProtection(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := []func(){
-		func() { m.Bare = append(m.Bare, bareRun(t, unguarded, 20, 0)) },
-		func() { m.Unguarded = append(m.Unguarded, unguarded.run(t, m.Pods, 20, 0)) },
-		func() { m.Guarded = append(m.Guarded, guarded.run(t, m.Pods, 20, 0)) },
+		func() { m.Bare = append(m.Bare, bareRun(ctx, t, unguarded, 20, 0)) },
+		func() { m.Unguarded = append(m.Unguarded, unguarded.run(ctx, t, m.Pods, 20, 0)) },
+		func() { m.Guarded = append(m.Guarded, guarded.run(ctx, t, m.Pods, 20, 0)) },
 	}
 	for range protectionRounds {
 		for _, run := range compared {
@@ -71,61 +70,60 @@ func TestProtection(t *testing.T) {
 		slices.Reverse(compared)
 	}
 	m.Writes20 = guarded.statusWrites(t, first)
-	m.BareOpen, m.GuardedOpen = bareRun(t, unguarded, 100, openRate), guarded.run(t, m.Pods, 100, openRate)
-	m.Bare100 = bareRun(t, unguarded, 100, 0)
+	m.BareOpen, m.GuardedOpen = bareRun(ctx, t, unguarded, 100, openRate), guarded.run(ctx, t, m.Pods, 100, openRate)
+	m.Bare100 = bareRun(ctx, t, unguarded, 100, 0)
 	second, err := auditSize(b.AuditLog)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := b.accepted(t)
-	m.Guarded100 = guarded.run(t, m.Pods, 100, 0)
+	m.Guarded100 = guarded.run(ctx, t, m.Pods, 100, 0)
 	m.Handshakes, m.Writes100 = b.accepted(t)-before, guarded.statusWrites(t, second)
 
 	if err := guarded.budget(ctx, roomPods-roomAllowed); err != nil {
 		t.Fatal(err)
 	}
-	m.Room = guarded.some(t, roomPods, roomAllowed, 20)
+	m.Room = guarded.some(ctx, t, roomPods, roomAllowed, 20)
 	if err := guarded.budget(ctx, crowdPods-crowdAllowed); err != nil {
 		t.Fatal(err)
 	}
-	m.Crowd = guarded.some(t, crowdPods, crowdPods, crowdPods)
-	m.Left = guarded.charges(t)
+	m.Crowd = guarded.some(ctx, t, crowdPods, crowdPods, crowdPods)
+	m.Left = guarded.charges(ctx, t)
 	b.keep(t, sectionProtection, m.markdown())
 }
 
 // bareRun is a run while nothing of Breakwater is registered at the API server.
-func bareRun(t *testing.T, d deleting, clients, rate int) (out *deletions) {
+func bareRun(ctx context.Context, t *testing.T, d deleting, clients, rate int) (out *deletions) {
 	t.Helper()
-	if err := d.without(d.ctx, func() { out = d.run(t, d.Deletions, clients, rate) }); err != nil {
+	if err := d.without(ctx, func() { out = d.run(ctx, t, d.Deletions, clients, rate) }); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
 // run makes pods and deletes them all; none is to be refused.
-func (d deleting) run(t *testing.T, pods, clients, rate int) *deletions {
+func (d deleting) run(ctx context.Context, t *testing.T, pods, clients, rate int) *deletions {
 	t.Helper()
-	out := d.deleteSome(t, pods, pods, clients, rate)
+	out := d.deleteSome(ctx, t, pods, pods, clients, rate)
 	if out.Passed != pods {
 		t.Fatalf("of %d in %s %d passed, %d were refused, %d broke, %d others; last: %v",
 			pods, d.namespace, out.Passed, out.Refused, out.Broken, out.Others, out.Last)
 	}
-	t.Logf("%s, %d clients: %.0f deletes/s, p99 %s, CPU a delete%s", d.namespace, clients, out.rate(),
+	t.Logf("%s, %d clients: %.0f deletes/s, p99 %s, CPU a delete: %s", d.namespace, clients, out.rate(),
 		out.quantile(0.99).Round(time.Millisecond), out.spentEach())
 	return out
 }
 
 // some makes pods and deletes a part of them.
-func (d deleting) some(t *testing.T, pods, deleted, clients int) *deletions {
+func (d deleting) some(ctx context.Context, t *testing.T, pods, deleted, clients int) *deletions {
 	t.Helper()
-	out := d.deleteSome(t, pods, deleted, clients, 0)
+	out := d.deleteSome(ctx, t, pods, deleted, clients, 0)
 	t.Logf("%d of %d, %d clients: %d passed, %d refused, %d broke, %d others, %v", deleted, pods, clients, out.Passed, out.Refused, out.Broken, out.Others, out.Last)
 	return out
 }
 
-func (d deleting) deleteSome(t *testing.T, pods, deleted, clients, rate int) *deletions {
+func (d deleting) deleteSome(ctx context.Context, t *testing.T, pods, deleted, clients, rate int) *deletions {
 	t.Helper()
-	ctx := d.ctx
 	names, err := d.pods(ctx, d.namespace, pods)
 	if err != nil {
 		t.Fatal(err)
@@ -133,15 +131,16 @@ func (d deleting) deleteSome(t *testing.T, pods, deleted, clients, rate int) *de
 	if err := d.synced(ctx, pods); err != nil {
 		t.Fatal(err)
 	}
-	if rate > 0 {
-		defer func() { _ = d.emptied(ctx, d.namespace) }()
-		return open(ctx, d.clients[:clients], d.namespace, names[:deleted], rate)
-	}
 	before, err := d.usage(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := closed(ctx, d.clients[:clients], d.namespace, names[:deleted])
+	var out *deletions
+	if rate > 0 {
+		out = open(ctx, d.clients[:clients], d.namespace, names[:deleted], rate)
+	} else {
+		out = closed(ctx, d.clients[:clients], d.namespace, names[:deleted])
+	}
 	after, err := d.usage(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -190,9 +189,9 @@ func (d deleting) synced(ctx context.Context, pods int) error {
 }
 
 // charges returns how many charges are left when everything is over.
-func (d deleting) charges(t *testing.T) int {
+func (d deleting) charges(ctx context.Context, t *testing.T) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(d.ctx, settled)
+	ctx, cancel := context.WithTimeout(ctx, settled)
 	defer cancel()
 	left := 0
 	err := d.await(ctx, "no charge is left", func(ctx context.Context) (bool, error) {

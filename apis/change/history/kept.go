@@ -105,7 +105,7 @@ func Again(k Kept, release v1alpha1.Release) ([]byte, error) {
 func Read(r *appsv1.ControllerRevision, uid types.UID) (Kept, bool) {
 	var d data
 	release, known := v1alpha1.ReleaseOf(r.Annotations)
-	owned := slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
+	owned := v1alpha1.OwnedBy(r, uid)
 	if !known || !owned || r.Labels[OfLabel] != string(uid) || r.DeletionTimestamp != nil ||
 		json.Unmarshal(r.Data.Raw, &d) != nil || len(d.Spec.Template) == 0 {
 		return Kept{}, false

@@ -234,16 +234,13 @@ func chargedInVain(ctx context.Context, c clients, namespace string) (bool, erro
 
 // killWebhooks kills one replica after the other until the context ends.
 func killWebhooks(ctx context.Context, c clients) error {
-	pods := c.kube.CoreV1().Pods(systemNamespace)
-	now := int64(0)
 	for i := 0; ; i++ {
-		list, err := pods.List(context.WithoutCancel(ctx), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=protection-webhook"})
+		replicas, err := victim.Component("protection-webhook").Pods(context.WithoutCancel(ctx), c.kube)
 		if err != nil {
 			return err
 		}
-		if len(list.Items) > 0 {
-			name := list.Items[i%len(list.Items)].Name
-			if err := pods.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		if len(replicas) > 0 {
+			if err := victim.Delete(context.WithoutCancel(ctx), c.kube, &replicas[i%len(replicas)]); err != nil {
 				return err
 			}
 		}
