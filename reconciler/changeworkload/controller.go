@@ -37,9 +37,9 @@ import (
 // meterName is where this package's metrics come from.
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/changeworkload"
 
-// gathering is how long changes of pods are gathered before their release is
-// looked at: a look reads all its pods, and hundreds of them change in a second.
-const gathering = 250 * time.Millisecond
+// gathering is how long changes of pods and batches are gathered before their
+// release is looked at: a look reads all of them, and hundreds change in a second.
+const gathering = 500 * time.Millisecond
 
 // NewController returns the controller of ChangeWorkloads.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
@@ -89,7 +89,20 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		must(err)
 	}
 	watch(changeWorkloads, controller.HandleAll(impl.Enqueue))
-	watch(changePods, controller.HandleAll(impl.EnqueueControllerOf))
+	watch(changePods, controller.HandleAll(func(obj any) {
+		c, ok := deleted(obj).(*v1alpha1.ChangePod)
+		if !ok {
+			return
+		}
+		if owner := metav1.GetControllerOfNoCopy(c); owner != nil {
+			key := types.NamespacedName{Namespace: c.Namespace, Name: owner.Name}
+			if urgent(c) {
+				impl.EnqueueKey(key)
+			} else {
+				impl.EnqueueKeyAfter(key, gathering)
+			}
+		}
+	}))
 	// All versions of a workload: the old ones learn that they are old.
 	enqueueAll := func(uid types.UID) {
 		own, err := revision.Owned[*v1alpha1.ChangeWorkload](changeWorkloads.GetIndexer(), uid)
@@ -148,6 +161,14 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 	return impl
 }
 
+// urgent says whether a batch may have failed, or somebody has spoken of its pods.
+// A release is held at once; that it gets on may be seen a little later.
+func urgent(c *v1alpha1.ChangePod) bool {
+	return c.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomeFail ||
+		c.Status.VerdictOf(v1alpha1.StagePost).Outcome() == v1alpha1.OutcomeFail ||
+		len(c.Status.PodResults) > 0
+}
+
 // releaseOf returns the key of the ChangeWorkload that a ReplicaSet belongs to.
 func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
 	owner := metav1.GetControllerOf(rs)
@@ -159,16 +180,18 @@ func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
 }
 
 // podMatters says whether an update of a pod can change a release. A pod sees
-// many updates in its life, and most are of its containers.
+// many updates in its life, and most are of its containers. The label that it is
+// finished is no news: it was Ready when it got it.
 func podMatters(before, after any) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)
 	if !okA || !okB {
 		return false
 	}
-	return a.Labels[v1alpha1.FinishedLabel] != b.Labels[v1alpha1.FinishedLabel] ||
-		(a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
-		a.Status.Phase != b.Status.Phase || !readySince(a).Equal(readySince(b))
+	sinceA, readyA := readySince(a)
+	sinceB, readyB := readySince(b)
+	return (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
+		a.Status.Phase != b.Status.Phase || readyA != readyB || !sinceA.Equal(sinceB)
 }
 
 // deleted unwraps the last known state of an object that is gone.

@@ -49,7 +49,8 @@ type Workload struct {
 // Pod is a pod of the version.
 type Pod struct {
 	v1alpha1.PodSummary
-	// Finished: the pod carries FinishedLabel.
+	// Finished: the pod is Ready, or was: it carries FinishedLabel. The label comes
+	// later than what it says, and only in its own time (reconciler/pod).
 	Finished bool
 	// ReadySince is when it became Ready; zero when it is not.
 	ReadySince time.Time
@@ -102,9 +103,7 @@ func Decide(in Input) Decision {
 	case in.Workload.Version != c.Spec.Reversion || in.Workload.Attempt != c.Spec.Attempt:
 		// Nothing that is learnt of an old version touches the workload.
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOf(c), detailOf(c)
-		// An attempt that is not newer is a cache that is behind, or a workload
-		// whose annotations were taken away: neither ends this release.
-		newer := in.Workload.Attempt > c.Spec.Attempt
+		newer := replaced(in)
 		if newer {
 			d.Order = closing(in, endOf(in))
 		}
@@ -189,6 +188,13 @@ func Decide(in Input) Decision {
 		d.Action = ActionResume
 	}
 	return d
+}
+
+// replaced says whether the workload is at a newer release. An attempt that is
+// not newer is a cache that is behind, or a workload whose annotations were taken
+// away: neither ends this release.
+func replaced(in Input) bool {
+	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
 }
 
 // condemn ends the success of a version that was replaced since and failed

@@ -27,23 +27,25 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
 	if host == "" {
 		host = p.Name
 	}
+	since, ready := readySince(p)
 	return Pod{
 		PodSummary: v1alpha1.PodSummary{
 			App: c.Spec.AppName, HostName: host, WorkSpace: p.Namespace, Pod: p.Name,
 			IP: p.Status.PodIP, Namespace: p.Namespace, UID: p.UID,
 		},
-		Finished:   p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
-		ReadySince: readySince(p),
+		Finished:   ready || p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
+		ReadySince: since,
 	}
 }
 
-func readySince(p *corev1.Pod) time.Time {
+// readySince returns since when a pod is Ready; false when it is not.
+func readySince(p *corev1.Pod) (time.Time, bool) {
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
-			return cond.LastTransitionTime.Time
+			return cond.LastTransitionTime.Time, true
 		}
 	}
-	return time.Time{}
+	return time.Time{}, false
 }
 
 // workloadOf reads what matters of a workload.

@@ -224,10 +224,10 @@ func (r *Reconciler) createBatch(ctx context.Context, cp *v1alpha1.ChangePod) er
 func (r *Reconciler) record(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
 	next := derive(in, d)
 	kind := compare(in.ChangeWorkload, next)
-	if kind == same || (kind == progress && len(d.Batches) > 0) {
+	if kind == progress && len(d.Batches) > 0 {
 		return 0, nil // the ChangePods that were just made bring us back
 	}
-	if wait := writable(kind, in.ChangeWorkload, in.Now); wait > 0 {
+	if wait, write := writable(kind, in); !write || wait > 0 {
 		return wait, nil
 	}
 	body, err := statuspatch.Derived(next, statuspatch.ChangeWorkloadDerived)

@@ -57,8 +57,8 @@ type change int
 const (
 	// same: only the time of the update differs.
 	same change = iota
-	// progress: counts or lists differ; worth at most one write a second, and
-	// fewer in a large release.
+	// progress: counts or lists differ; worth at most one write a second, fewer in
+	// a large release, and none when the release is over and replaced.
 	progress
 	// transition: the state or a condition differs, or a pod failed.
 	transition
@@ -84,12 +84,20 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 	return progress
 }
 
-// writable returns how long to wait before this change may be written.
-func writable(c change, old *v1alpha1.ChangeWorkload, now time.Time) time.Duration {
-	if c != progress {
-		return 0
+// writable returns how long to wait before this change may be written, and false
+// when it is not worth it. The pods of a release that is over and replaced go, one
+// after the other: what was said of them at its end stays.
+func writable(c change, in Input) (time.Duration, bool) {
+	st := in.ChangeWorkload.Status
+	switch {
+	case c == same, c == progress && ended(st.Phase) && replaced(in):
+		return 0, false
+	case c == transition:
+		return 0, true
+	default:
+		every := progressEvery(max(st.Counts.Pods, in.Workload.Replicas))
+		return max(0, time.Unix(st.UpdateTimeUnix, 0).Add(every).Sub(in.Now)), true
 	}
-	return time.Unix(old.Status.UpdateTimeUnix, 0).Add(progressEvery(old.Status.Counts.Pods)).Sub(now)
 }
 
 // progressEvery is how often the progress of a release of that many pods is

@@ -40,13 +40,42 @@ func TestWhatChangesDecidesWhenItIsWritten(t *testing.T) {
 	}
 }
 
-func TestProgressIsWrittenOnceASecondAndAFailAtOnce(t *testing.T) {
-	c := written(release(3, finished(1, 1)))
-	if wait := writable(progress, c, t0); wait != time.Second {
-		t.Errorf("progress waits %s", wait)
+func TestWhenAChangeIsWritten(t *testing.T) {
+	over := func(in *Input) {
+		in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess
+		in.Workload.Attempt++
 	}
-	if wait := writable(transition, c, t0); wait != 0 {
-		t.Errorf("a transition waits %s", wait)
+	tests := map[string]struct {
+		kind  change
+		pods  int32
+		in    func(*Input)
+		wait  time.Duration
+		write bool
+	}{
+		"nothing":                            {kind: same},
+		"progress, once a second":            {kind: progress, wait: time.Second, write: true},
+		"progress of 500 pods":               {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
+		"progress of 5000 pods":              {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
+		"progress that was written long ago": {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
+		"progress of a release that is over": {kind: progress, in: over},
+		"progress of one that was replaced before its end": {
+			kind: progress, in: func(in *Input) { in.Workload.Attempt++ }, wait: time.Second, write: true,
+		},
+		"a transition":                           {kind: transition, write: true},
+		"a transition of a release that is over": {kind: transition, in: over, write: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := release(max(3, tc.pods), finished(1, 1))
+			in.ChangeWorkload = written(in)
+			in.Now = t0
+			if tc.in != nil {
+				tc.in(&in)
+			}
+			if wait, write := writable(tc.kind, in); wait != tc.wait || write != tc.write {
+				t.Errorf("waits %s, is written: %t; want %s, %t", wait, write, tc.wait, tc.write)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
@@ -71,9 +72,19 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 		_, err := informer.AddEventHandler(handler)
 		must(err)
 	}
+	paced := newPace(clock.RealClock{})
+	enqueue := func(obj any) {
+		if p, ok := obj.(*corev1.Pod); ok {
+			var owner types.UID
+			if o := metav1.GetControllerOfNoCopy(p); o != nil {
+				owner = o.UID
+			}
+			impl.EnqueueKeyAfter(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, paced.next(owner))
+		}
+	}
 	watch(pods, cache.FilteringResourceEventHandler{
 		FilterFunc: known.due,
-		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: impl.Enqueue, UpdateFunc: controller.PassNew(impl.Enqueue)},
+		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: controller.PassNew(enqueue)},
 	})
 	// The caches fill in any order, and a release becomes known with its
 	// revision: what made a pod not due may be told after the pod.

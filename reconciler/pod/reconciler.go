@@ -2,8 +2,9 @@
 // judged release that is Ready gets the label operate-finished, once, and event
 // pod.finished says so.
 //
-// The label is the fact, the event a wake-up: the ChangeWorkload reconciler
-// reads the label, so an event that is lost loses nothing.
+// They are told to people, tools and the server, and at a pace. The judge does not
+// wait for them: the ChangeWorkload reconciler claims a pod that is Ready. For one
+// that is no longer, the label remembers that it was.
 package pod
 
 import (

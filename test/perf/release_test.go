@@ -105,6 +105,11 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 		return r, err
 	}
 	r.Took = time.Since(began)
+	complete, err := b.usage(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Rolling = spent(before, complete)
 	if judged {
 		if err := b.judged(ctx, namespace, &r); err != nil {
 			return r, err
@@ -124,8 +129,8 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 	return r, err
 }
 
-// judged waits for Success, and reads when the last pod was Ready and when the
-// server sent its last verdict.
+// judged waits for Success and for the labels, and reads when the last pod was
+// Ready and when the server sent its last verdict.
 func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) error {
 	var c *v1alpha1.ChangeWorkload
 	err := b.await(ctx, "the release in "+namespace+" is a Success", func(ctx context.Context) (_ bool, err error) {
@@ -167,5 +172,18 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) error {
 		}
 	}
 	r.AfterReady, r.AfterVerdict = success.Sub(ready), success.Sub(said)
+	if err := b.labelled(ctx, namespace); err != nil {
+		return err
+	}
+	r.Labelled = time.Since(ready)
 	return nil
+}
+
+// labelled waits until every pod carries the label that it is finished.
+func (b *bed) labelled(ctx context.Context, namespace string) error {
+	return b.await(ctx, "all pods in "+namespace+" are labelled as finished", func(ctx context.Context) (bool, error) {
+		// The API server looks in its cache, and sends only those that are left.
+		left, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!" + v1alpha1.FinishedLabel, ResourceVersion: "0"})
+		return err == nil && len(left.Items) == 0, err
+	})
 }

@@ -8,7 +8,7 @@ import (
 
 func TestTheTableHasWhatWasMeasured(t *testing.T) {
 	bare := func(s int) rollOut {
-		return rollOut{Took: time.Duration(s) * time.Second, CPU: map[string]time.Duration{"etcd": time.Second}}
+		return rollOut{Took: time.Duration(s) * time.Second, Rolling: map[string]time.Duration{"etcd": time.Second}}
 	}
 	m := releases{
 		Machine: "Here.", Pods: 100, Bare: [3]rollOut{bare(10), bare(30), bare(20)},
@@ -19,7 +19,8 @@ func TestTheTableHasWhatWasMeasured(t *testing.T) {
 				{"submit", "patch", "changepods/status"}: {Objects: 400, Refused: 30},
 				{"controller", "create", "events"}:       {Events: 50},
 			},
-			CPU: map[string]time.Duration{"controller": 2 * time.Second, "submit": time.Second, "etcd": 4 * time.Second, "kubelet": time.Millisecond},
+			Rolling: map[string]time.Duration{"controller": time.Second, "etcd": 2 * time.Second},
+			CPU:     map[string]time.Duration{"controller": 2 * time.Second, "submit": time.Second, "etcd": 4 * time.Second, "kubelet": time.Millisecond},
 		},
 		Batched: rollOut{Took: 25 * time.Second, Writes: map[call]writes{{"controller", "patch", "pods"}: {Objects: 100}}},
 	}
@@ -34,7 +35,8 @@ func TestTheTableHasWhatWasMeasured(t *testing.T) {
 		"| CPU of the controller a pod |  |  | 20.0 ms | 0.0 ms | 77 ms |",
 		"| CPU of all of Breakwater a pod |  |  | 30.0 ms | 0.0 ms | 77 ms |",
 		"| submit | patch changepods/status | 4.00 | 0.30 | 0.00 | 0.00 |",
-		"| etcd | 1.0 | 4.0 | 0.0 |",
+		"| all | 1.0 | 3.0 | 0.0 | 7.0 | 0.0 |",
+		"| etcd | 1.0 | 2.0 | 0.0 | 4.0 | 0.0 |",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no line %s in\n%s", want, got)

@@ -1,0 +1,97 @@
+package changeworkload
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestWhenAPodIsFinished(t *testing.T) {
+	since := metav1.NewTime(time.Unix(1700000000, 0))
+	labelled := map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue}
+	tests := map[string]struct {
+		ready  corev1.ConditionStatus
+		since  metav1.Time
+		labels map[string]string
+		want   bool
+	}{
+		"not Ready":                          {ready: corev1.ConditionFalse, since: since},
+		"Ready, and not labelled yet":        {ready: corev1.ConditionTrue, since: since, want: true},
+		"Ready, and nobody says since when":  {ready: corev1.ConditionTrue, want: true},
+		"Ready and labelled":                 {ready: corev1.ConditionTrue, since: since, labels: labelled, want: true},
+		"Ready once, as the label remembers": {ready: corev1.ConditionFalse, since: since, labels: labelled, want: true},
+		"without a word of its kubelet":      {},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: tc.labels}}
+			if tc.ready != "" {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: tc.ready, LastTransitionTime: tc.since}}
+			}
+			got := podOf(p, &v1alpha1.ChangeWorkload{})
+			if got.Finished != tc.want {
+				t.Errorf("finished is %t, want %t", got.Finished, tc.want)
+			}
+			if want := tc.ready == corev1.ConditionTrue; want && !got.ReadySince.Equal(tc.since.Time) || !want && !got.ReadySince.IsZero() {
+				t.Errorf("Ready since %s", got.ReadySince)
+			}
+		})
+	}
+}
+
+func TestWhichUpdatesOfAPodMatter(t *testing.T) {
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(1700000000, 0)},
+		}}}
+		change(p)
+		return p
+	}
+	tests := map[string]struct {
+		after *corev1.Pod
+		want  bool
+	}{
+		"a container":      {after: pod(func(p *corev1.Pod) { p.Status.ContainerStatuses = make([]corev1.ContainerStatus, 1) })},
+		"the label":        {after: pod(func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue} })},
+		"no longer Ready":  {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), want: true},
+		"Ready anew":       {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Unix(1700000009, 0) }), want: true},
+		"the phase":        {after: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: true},
+		"the deletion":     {after: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), want: true},
+		"something unread": {after: pod(func(p *corev1.Pod) { p.Status.Message = "m" })},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := podMatters(pod(func(*corev1.Pod) {}), tc.after); got != tc.want {
+				t.Errorf("matters: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestABatchThatMayHaveFailedIsUrgent(t *testing.T) {
+	said := func(stage v1alpha1.Stage, word string) v1alpha1.ChangePodStatus {
+		return v1alpha1.ChangePodStatus{Verdicts: []v1alpha1.StageVerdict{{Stage: stage, Verdict: word}}}
+	}
+	tests := map[string]struct {
+		status v1alpha1.ChangePodStatus
+		want   bool
+	}{
+		"nothing is known":       {},
+		"it passed":              {status: said(v1alpha1.StagePost, "pass")},
+		"nobody judged it":       {status: said(v1alpha1.StagePost, "none")},
+		"it failed before":       {status: said(v1alpha1.StagePre, "fail"), want: true},
+		"it failed after":        {status: said(v1alpha1.StagePost, "unpass"), want: true},
+		"somebody names its pod": {status: v1alpha1.ChangePodStatus{PodResults: []v1alpha1.PodSummary{{Pod: "p"}}}, want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := urgent(&v1alpha1.ChangePod{Status: tc.status}); got != tc.want {
+				t.Errorf("urgent: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
