@@ -21,8 +21,9 @@ func guards(ctx context.Context) selfcheck.Plan {
 func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	const static = "breakwater"
 	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
+	policies := []string{"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs"}
 	plan := selfcheck.Plan{
-		Service: "webhook", Policies: []string{"breakwater-openapi-writes-no-spec"}, Bindings: []string{"breakwater-openapi-writes-no-spec"},
+		Service: "webhook", Policies: policies, Bindings: policies,
 		Guards: []selfcheck.Guard{
 			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
 			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", Ignores: true},

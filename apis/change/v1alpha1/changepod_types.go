@@ -28,8 +28,8 @@ type ChangePod struct {
 	Status ChangePodStatus `json:"status,omitempty"`
 }
 
-// ChangePodSpec is the claim on a batch of pods.
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a ChangePod is immutable: it is the claim on its pods"
+// ChangePodSpec is the claim on a batch of pods. It is immutable
+// (config/core/442-immutable-specs.yaml).
 type ChangePodSpec struct {
 	// PodInfos are the pods of the batch.
 	// +listType=atomic

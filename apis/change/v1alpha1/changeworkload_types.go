@@ -29,8 +29,8 @@ type ChangeWorkload struct {
 	Status ChangeWorkloadStatus `json:"status,omitempty"`
 }
 
-// ChangeWorkloadSpec says which release is meant.
-// +kubebuilder:validation:XValidation:rule="self.workloadRef == oldSelf.workloadRef && self.reversion == oldSelf.reversion && self.attempt == oldSelf.attempt",message="workloadRef, reversion and attempt are immutable: a new release is a new ChangeWorkload"
+// ChangeWorkloadSpec says which release is meant. WorkloadRef, Reversion and
+// Attempt are immutable (config/core/442-immutable-specs.yaml).
 type ChangeWorkloadSpec struct {
 	// ChangeWorkloadID is the object's own name.
 	ChangeWorkloadID string `json:"changeWorkloadId"`

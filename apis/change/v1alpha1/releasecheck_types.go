@@ -32,8 +32,8 @@ type ReleaseCheck struct {
 	Status ReleaseCheckStatus `json:"status,omitempty"`
 }
 
-// ReleaseCheckSpec says what was asked about.
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a ReleaseCheck is immutable: another version is another ReleaseCheck"
+// ReleaseCheckSpec says what was asked about. It is immutable
+// (config/core/442-immutable-specs.yaml).
 type ReleaseCheckSpec struct {
 	// Kind is the workload's kind.
 	Kind string `json:"kind"`
