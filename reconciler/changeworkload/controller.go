@@ -68,6 +68,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		workloads:  workloads,
 		revisions:  revisions,
 		namespaces: namespaceinformer.Get(ctx).Lister(),
+		lister:     changeworkloadinformer.Get(ctx).Lister(),
 		changePods: changePods.GetIndexer(),
 		sender:     sender,
 		wakeups:    wakeup.New(wakeup.Clock(ctx)),
@@ -138,7 +139,10 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 			return
 		}
 		if of, release, known := revisions.Of(p); known {
-			impl.EnqueueKeyAfter(types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}, gathering)
+			key := types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}
+			if r.podsMatter(key) {
+				impl.EnqueueKeyAfter(key, gathering)
+			}
 		}
 	}
 	watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{

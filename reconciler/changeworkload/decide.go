@@ -197,6 +197,10 @@ func replaced(in Input) bool {
 	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
 }
 
+// over says whether a release has ended and was replaced. Only a verdict changes
+// it, not its pods.
+func over(in Input) bool { return ended(in.ChangeWorkload.Status.Phase) && replaced(in) }
+
 // condemn ends the success of a version that was replaced since and failed
 // later: it is none to go back to any more.
 func (d *Decision) condemn(c *v1alpha1.ChangeWorkload) {

@@ -36,6 +36,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 	"github.com/breakwater-dev/breakwater/reconciler/revision"
 	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
@@ -63,6 +64,7 @@ type Reconciler struct {
 	workloads  *kinds.Watch
 	revisions  *revision.Finder
 	namespaces corelisters.NamespaceLister
+	lister     changelisters.ChangeWorkloadLister
 	// changePods carries the index revision.ByController.
 	changePods cache.Indexer
 	// settings returns the settings in force.
@@ -164,6 +166,17 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}, w, nil
 }
 
+// podsMatter says whether a pod can still change what is known of its release. The
+// pods of one that is over go, hundreds in a second.
+func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
+	c, err := r.lister.ChangeWorkloads(release.Namespace).Get(release.Name)
+	if err != nil {
+		return true // it comes after its pods, or is gone, and then nothing is done
+	}
+	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
+	return w == nil || !over(Input{ChangeWorkload: c, Workload: workloadOf(w)})
+}
+
 // act changes the workload.
 func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, action Action) error {
 	c := in.ChangeWorkload
@@ -190,6 +203,9 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 
 // claim puts pods before the judge.
 func (r *Reconciler) claim(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
+	if len(batches) == 0 {
+		return nil
+	}
 	at := places(in, batches)
 	for i, pods := range batches {
 		cp := changePod(in.ChangeWorkload, at[i], pods, in.Now)

@@ -90,7 +90,7 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 func writable(c change, in Input) (time.Duration, bool) {
 	st := in.ChangeWorkload.Status
 	switch {
-	case c == same, c == progress && ended(st.Phase) && replaced(in):
+	case c == same, c == progress && over(in):
 		return 0, false
 	case c == transition:
 		return 0, true

@@ -50,6 +50,7 @@ func TestWithoutAServer(t *testing.T) {
 		{"a client-side apply sees no drift", aClientSideApply},
 		{"what only the webhook writes cannot be written by hand", tampering},
 		{"a configuration that is wrong is refused with the name of the field", aWrongConfiguration},
+		{"what a release, a batch and a release check are about never changes", whatIsImmutable},
 	})
 }
 

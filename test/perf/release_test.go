@@ -110,8 +110,9 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 		return r, err
 	}
 	r.Rolling = spent(before, complete)
+	var ready time.Time
 	if judged {
-		if err := b.judged(ctx, namespace, &r); err != nil {
+		if ready, err = b.judged(ctx, namespace, &r); err != nil {
 			return r, err
 		}
 	}
@@ -120,6 +121,12 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 		return r, err
 	}
 	r.CPU, r.RSS = spent(before, after), after["controller"].RSS
+	if judged {
+		if err := b.labelled(ctx, namespace); err != nil {
+			return r, err
+		}
+		r.Labelled = time.Since(ready)
+	}
 	now, err := b.bytesWritten(ctx)
 	if err != nil {
 		return r, err
@@ -129,9 +136,9 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 	return r, err
 }
 
-// judged waits for Success and for the labels, and reads when the last pod was
-// Ready and when the server sent its last verdict.
-func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) error {
+// judged waits for Success, and reads when the server sent its last verdict and
+// when the last pod was Ready, which it returns.
+func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) (ready time.Time, _ error) {
 	var c *v1alpha1.ChangeWorkload
 	err := b.await(ctx, "the release in "+namespace+" is a Success", func(ctx context.Context) (_ bool, err error) {
 		c, err = b.release(ctx, namespace)
@@ -144,17 +151,17 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) error {
 		return c.Status.Phase == v1alpha1.WorkloadSuccess, nil
 	})
 	if err != nil {
-		return err
+		return ready, err
 	}
 	success := time.Now()
 	if c.Status.Counts.Unjudged > 0 {
-		return fmt.Errorf("nobody judged %d pods: this is not what is to be measured", c.Status.Counts.Unjudged)
+		return ready, fmt.Errorf("nobody judged %d pods: this is not what is to be measured", c.Status.Counts.Unjudged)
 	}
 	pods, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return err
+		return ready, err
 	}
-	var ready, said time.Time
+	var said time.Time
 	for i := range pods.Items {
 		for _, cond := range pods.Items[i].Status.Conditions {
 			if cond.Type == corev1.PodReady && cond.LastTransitionTime.After(ready) {
@@ -164,7 +171,7 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) error {
 	}
 	log, _, err := b.judge.About(ctx, c.Spec.OrderID)
 	if err != nil {
-		return err
+		return ready, err
 	}
 	for _, sent := range log.Callbacks {
 		if sent.Stage == double.Post && sent.Sent.After(said) && sent.Sent.Before(success) {
@@ -172,11 +179,7 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) error {
 		}
 	}
 	r.AfterReady, r.AfterVerdict = success.Sub(ready), success.Sub(said)
-	if err := b.labelled(ctx, namespace); err != nil {
-		return err
-	}
-	r.Labelled = time.Since(ready)
-	return nil
+	return ready, nil
 }
 
 // labelled waits until every pod carries the label that it is finished.

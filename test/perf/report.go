@@ -24,7 +24,7 @@ type rollOut struct {
 	// Bytes are those of the bodies that were written to our objects.
 	Bytes int64
 	// Rolling is the CPU of each part until the roll-out was complete, CPU until
-	// everything was over.
+	// Success.
 	Rolling, CPU map[string]time.Duration
 	// RSS is the larger controller's memory at the end, in bytes.
 	RSS int64
@@ -111,8 +111,8 @@ func (m releases) markdown() string {
 		row(c.Binary, c.Verb+" "+c.Resource, each(a, func(w writes) int { return w.Objects + w.Events }), each(a, refused),
 			each(b, func(w writes) int { return w.Objects + w.Events }), each(b, refused))
 	}
-	s.WriteString("\nCPU seconds, from the beginning of the roll-out until it is complete, and until all is judged and labelled:\n\n" +
-		"| part | bare, roll-out | one by one, roll-out | 10 %, roll-out | one by one, all | 10 %, all |\n|---|---|---|---|---|---|\n")
+	s.WriteString("\nCPU seconds, from the beginning of the roll-out until it is complete, and until Success:\n\n" +
+		"| part | bare, roll-out | one by one, roll-out | 10 %, roll-out | one by one, Success | 10 %, Success |\n|---|---|---|---|---|---|\n")
 	columns := []map[string]time.Duration{m.Bare[1].Rolling, single.Rolling, batched.Rolling, single.CPU, batched.CPU}
 	for _, part := range append([]string{everything}, parts(columns...)...) {
 		cells := []string{part}
