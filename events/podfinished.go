@@ -2,8 +2,9 @@ package events
 
 import "k8s.io/apimachinery/pkg/types"
 
-// PodFinished is the data of TypePodFinished: the pod was Ready for the first
-// time in this version.
+// PodFinished is the data of TypePodFinished: the pod is Ready in this version, and
+// was labelled. In a large release that is told minutes later, so that telling it
+// is not taken from the roll-out.
 type PodFinished struct {
 	Namespace string    `json:"namespace"`
 	Pod       string    `json:"pod"`

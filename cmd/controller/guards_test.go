@@ -1,11 +1,14 @@
 package main
 
 import (
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -34,6 +37,45 @@ func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("webhooks, and whether they let pass what they cannot answer (-installed +looked after):\n%s", diff)
 	}
+}
+
+func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
+	const manifests = "../../config/core/"
+	files, err := filepath.Glob(manifests + "4*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var installed []string
+	for _, file := range files {
+		for _, b := range admissiontest.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
+			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
+				if b.Name != b.Spec.PolicyName {
+					t.Errorf("%s binds %s", b.Name, b.Spec.PolicyName)
+				}
+				installed = append(installed, b.Name)
+			}
+		}
+	}
+	plan := planOf(nil)
+	for what, got := range map[string][]string{
+		"policies": plan.Policies, "bindings": plan.Bindings, "policies that may be read": readable(t, manifests+"110-controller-rbac.yaml"),
+	} {
+		if diff := cmp.Diff(installed, got); diff != "" {
+			t.Errorf("%s (-installed +looked after):\n%s", what, diff)
+		}
+	}
+}
+
+// readable are the names of the policies that the controller may read.
+func readable(t *testing.T, manifest string) (names []string) {
+	for _, role := range admissiontest.Manifests[rbacv1.ClusterRole](t, manifest) {
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.Resources, "validatingadmissionpolicies") {
+				names = append(names, rule.ResourceNames...)
+			}
+		}
+	}
+	return names
 }
 
 func TestOnlyNamespacesThatOptedInHaveToBeReached(t *testing.T) {

@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -165,12 +166,14 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 	return impl
 }
 
-// urgent says whether a batch may have failed, or somebody has spoken of its pods.
+// urgent says whether a batch may have failed, or a person has spoken of its pods.
 // A release is held at once; that it gets on may be seen a little later.
 func urgent(c *v1alpha1.ChangePod) bool {
 	return c.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomeFail ||
 		c.Status.VerdictOf(v1alpha1.StagePost).Outcome() == v1alpha1.OutcomeFail ||
-		len(c.Status.PodResults) > 0
+		slices.ContainsFunc(c.Status.PodResults, func(r v1alpha1.PodSummary) bool {
+			return r.Source == "" || v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomeFail
+		})
 }
 
 // releaseOf returns the key of the ChangeWorkload that a ReplicaSet belongs to.

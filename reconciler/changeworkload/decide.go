@@ -197,9 +197,11 @@ func replaced(in Input) bool {
 	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
 }
 
-// over says whether a release has ended and was replaced. Only a verdict changes
-// it, not its pods.
-func over(in Input) bool { return ended(in.ChangeWorkload.Status.Phase) && replaced(in) }
+// over says whether a release was a Success and has been replaced since. Only a fail
+// changes what is known of it, and not that its pods go.
+func over(in Input) bool {
+	return in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess && replaced(in)
+}
 
 // condemn ends the success of a version that was replaced since and failed
 // later: it is none to go back to any more.

@@ -76,16 +76,21 @@ func TestABatchThatMayHaveFailedIsUrgent(t *testing.T) {
 	said := func(stage v1alpha1.Stage, word string) v1alpha1.ChangePodStatus {
 		return v1alpha1.ChangePodStatus{Verdicts: []v1alpha1.StageVerdict{{Stage: stage, Verdict: word}}}
 	}
+	named := func(source, word string) v1alpha1.ChangePodStatus {
+		return v1alpha1.ChangePodStatus{PodResults: []v1alpha1.PodSummary{{Pod: "p", Source: source, Verdict: word}}}
+	}
 	tests := map[string]struct {
 		status v1alpha1.ChangePodStatus
 		want   bool
 	}{
-		"nothing is known":       {},
-		"it passed":              {status: said(v1alpha1.StagePost, "pass")},
-		"nobody judged it":       {status: said(v1alpha1.StagePost, "none")},
-		"it failed before":       {status: said(v1alpha1.StagePre, "fail"), want: true},
-		"it failed after":        {status: said(v1alpha1.StagePost, "unpass"), want: true},
-		"somebody names its pod": {status: v1alpha1.ChangePodStatus{PodResults: []v1alpha1.PodSummary{{Pod: "p"}}}, want: true},
+		"nothing is known":           {},
+		"it passed":                  {status: said(v1alpha1.StagePost, "pass")},
+		"nobody judged it":           {status: said(v1alpha1.StagePost, "none")},
+		"it failed before":           {status: said(v1alpha1.StagePre, "fail"), want: true},
+		"it failed after":            {status: said(v1alpha1.StagePost, "unpass"), want: true},
+		"a person speaks of its pod": {status: named("", "pass"), want: true},
+		"the server passes its pod":  {status: named(v1alpha1.SourceServer, "pass")},
+		"the server fails its pod":   {status: named(v1alpha1.SourceServer, "fail"), want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

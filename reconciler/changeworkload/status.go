@@ -58,7 +58,7 @@ const (
 	// same: only the time of the update differs.
 	same change = iota
 	// progress: counts or lists differ; worth at most one write a second, fewer in
-	// a large release, and none when the release is over and replaced.
+	// a large release, and none when the release is over.
 	progress
 	// transition: the state or a condition differs, or a pod failed.
 	transition
@@ -85,8 +85,8 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 }
 
 // writable returns how long to wait before this change may be written, and false
-// when it is not worth it. The pods of a release that is over and replaced go, one
-// after the other: what was said of them at its end stays.
+// when it is not worth it. The pods of a release that is over go, one after the
+// other: what was said of them at its end stays.
 func writable(c change, in Input) (time.Duration, bool) {
 	st := in.ChangeWorkload.Status
 	switch {

@@ -58,9 +58,13 @@ func TestWhenAChangeIsWritten(t *testing.T) {
 		"progress of 5000 pods":              {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
 		"progress that was written long ago": {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
 		"progress of a release that is over": {kind: progress, in: over},
-		"progress of one that was replaced before its end": {
-			kind: progress, in: func(in *Input) { in.Workload.Attempt++ }, wait: time.Second, write: true,
-		},
+		"progress of one that was replaced before its end": {kind: progress, in: func(in *Input) {
+			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadFailed
+			in.Workload.Attempt++
+		}, wait: time.Second, write: true},
+		"progress of one that was a Success and runs on": {kind: progress, in: func(in *Input) {
+			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess
+		}, wait: time.Second, write: true},
 		"a transition":                           {kind: transition, write: true},
 		"a transition of a release that is over": {kind: transition, in: over, write: true},
 	}

@@ -22,6 +22,7 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 	"github.com/breakwater-dev/breakwater/reconciler/optin"
 	"github.com/breakwater-dev/breakwater/reconciler/revision"
@@ -31,8 +32,7 @@ const (
 	// agentName is the source of our Kubernetes Events.
 	agentName = "breakwater"
 	meterName = "github.com/breakwater-dev/breakwater/reconciler/pod"
-	// workers is how many pods are labelled at a time: a thousand that become
-	// ready together are through in seconds.
+	// workers is how many pods are labelled at a time.
 	workers = 8
 )
 
@@ -56,9 +56,13 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 
 	finder, err := revision.New(ctx)
 	must(err)
-	known := facts{guarded: optin.Filter(namespaces.Lister()), releases: finder}
+	known := facts{guarded: optin.Filter(namespaces.Lister()), releases: finder,
+		rolling: func(namespace string, of v1alpha1.WorkloadRef) bool {
+			w := workloads.Find(namespace, of)
+			return w != nil && !w.Complete
+		}}
 	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
-		kube: kubeclient.Get(ctx), facts: known, sender: sender, finished: counter,
+		kube: kubeclient.Get(ctx), facts: known, pace: newPace(clock.RealClock{}), sender: sender, finished: counter,
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{
 			AgentName:         agentName,
@@ -72,19 +76,9 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 		_, err := informer.AddEventHandler(handler)
 		must(err)
 	}
-	paced := newPace(clock.RealClock{})
-	enqueue := func(obj any) {
-		if p, ok := obj.(*corev1.Pod); ok {
-			var owner types.UID
-			if o := metav1.GetControllerOfNoCopy(p); o != nil {
-				owner = o.UID
-			}
-			impl.EnqueueKeyAfter(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, paced.next(owner))
-		}
-	}
 	watch(pods, cache.FilteringResourceEventHandler{
 		FilterFunc: known.due,
-		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: controller.PassNew(enqueue)},
+		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: impl.Enqueue, UpdateFunc: controller.PassNew(impl.Enqueue)},
 	})
 	// The caches fill in any order, and a release becomes known with its
 	// revision: what made a pod not due may be told after the pod.

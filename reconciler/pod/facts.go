@@ -20,6 +20,8 @@ type facts struct {
 	// guarded tells objects of guarded namespaces.
 	guarded  func(any) bool
 	releases releases
+	// rolling says whether the roll-out of a workload is under way.
+	rolling func(namespace string, of v1alpha1.WorkloadRef) bool
 }
 
 // of returns the input about a pod, and its workload if the release is known.

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -10,10 +11,15 @@ import (
 )
 
 const (
-	// labelsAtOnce is how many pods of a release are labelled as they become Ready.
+	// labelsAtOnce is how many pods of a release a controller labels as they become
+	// Ready.
 	labelsAtOnce = 20
-	// labelsPerSecond is how many more are labelled a second.
+	// labelsPerSecond is how many more it labels a second.
 	labelsPerSecond = 5
+	// labelsWhileRolling is how many of them while the roll-out is under way.
+	labelsWhileRolling = 1
+	// lookAgain is after how long a pod that is one too many is looked at again.
+	lookAgain = 5 * time.Second
 	// releasesPaced is how many releases are paced. Of more than that under way,
 	// the one that was quiet the longest begins anew.
 	releasesPaced = 1000
@@ -21,25 +27,36 @@ const (
 
 // pace spreads the labels of a large release over time. Nobody waits for them:
 // a pod goes before the judge because it is Ready. A write for each pod, which
-// everybody who watches pods then reads, is a fifth of what a roll-out costs the
-// control plane, and would be taken from it.
+// everybody who watches pods then reads, and the event that follows it are a fifth
+// of what a roll-out costs the control plane, and would be taken from it.
 type pace struct {
+	clock clock.PassiveClock
+
+	mu       sync.Mutex
 	limiters *lru.Cache
-	clock    clock.PassiveClock
 }
 
 func newPace(c clock.PassiveClock) *pace {
-	return &pace{limiters: lru.New(releasesPaced), clock: c}
+	return &pace{clock: c, limiters: lru.New(releasesPaced)}
 }
 
-// next returns how long the label of one more pod of an owner waits. It is for
-// one goroutine.
-func (p *pace) next(owner types.UID) time.Duration {
-	cached, ok := p.limiters.Get(owner)
-	if !ok {
-		cached = rate.NewLimiter(labelsPerSecond, labelsAtOnce)
-		p.limiters.Add(owner, cached)
+// allows says whether one more pod of an owner may be labelled now.
+func (p *pace) allows(owner types.UID, rolling bool) bool {
+	perSecond := rate.Limit(labelsPerSecond)
+	if rolling {
+		perSecond = labelsWhileRolling
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := p.clock.Now()
-	return cached.(*rate.Limiter).ReserveN(now, 1).DelayFrom(now)
+	known, ok := p.limiters.Get(owner)
+	if !ok {
+		known = rate.NewLimiter(perSecond, labelsAtOnce)
+		p.limiters.Add(owner, known)
+	}
+	l := known.(*rate.Limiter)
+	if l.Limit() != perSecond {
+		l.SetLimitAt(now, perSecond)
+	}
+	return l.AllowN(now, 1)
 }

@@ -10,21 +10,32 @@ import (
 func TestThePaceOfLabels(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
 	p := newPace(clock)
-	for i := range labelsAtOnce {
-		if got := p.next("large"); got != 0 {
-			t.Fatalf("pod %d waits %s, want none", i, got)
+	allowed := func(rolling bool) (n int) {
+		for range 10 * labelsAtOnce {
+			if p.allows("large", rolling) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, step := range []struct {
+		what    string
+		after   time.Duration
+		rolling bool
+		want    int
+	}{
+		{"at once", 0, true, labelsAtOnce},
+		{"in 3 s of the roll-out", 3 * time.Second, true, 3 * labelsWhileRolling},
+		{"when it is over, at once", 0, false, 0},
+		{"in 3 s after that", 3 * time.Second, false, 3 * labelsPerSecond},
+		{"after an hour", time.Hour, false, labelsAtOnce},
+	} {
+		clock.SetTime(clock.Now().Add(step.after))
+		if got := allowed(step.rolling); got != step.want {
+			t.Errorf("%s %d are labelled, want %d", step.what, got, step.want)
 		}
 	}
-	for i, want := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 600 * time.Millisecond} {
-		if got := p.next("large"); got != want {
-			t.Errorf("pod %d waits %s, want %s", labelsAtOnce+i, got, want)
-		}
-	}
-	if got := p.next("small"); got != 0 {
-		t.Errorf("a pod of another release waits %s, want none", got)
-	}
-	clock.SetTime(clock.Now().Add(time.Second))
-	if got := p.next("large"); got != 0 {
-		t.Errorf("a pod that comes later waits %s, want none", got)
+	if !p.allows("small", true) {
+		t.Error("a pod of another release waits")
 	}
 }

@@ -3,8 +3,8 @@
 // pod.finished says so.
 //
 // They are told to people, tools and the server, and at a pace. The judge does not
-// wait for them: the ChangeWorkload reconciler claims a pod that is Ready. For one
-// that is no longer, the label remembers that it was.
+// wait for them: the ChangeWorkload reconciler claims a pod that is Ready. Of one
+// that is no longer, the label remembers that it was, if it got it by then.
 package pod
 
 import (
@@ -40,6 +40,7 @@ type Sender interface {
 type Reconciler struct {
 	kube   kubernetes.Interface
 	facts  facts
+	pace   *pace
 	sender Sender
 	// finished counts the pods that were labelled.
 	finished metric.Int64Counter
@@ -54,6 +55,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 		logging.FromContext(ctx).Debugw("the pod is left as it is", "why", d.Why)
 		return nil
 	}
+	if !r.pace.allows(ownerOf(p), r.facts.rolling(p.Namespace, of)) {
+		return controller.NewRequeueAfter(lookAgain)
+	}
 	if labelled, err := r.label(ctx, p); err != nil || !labelled {
 		return err
 	}
@@ -65,6 +69,14 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 	}
 	r.sender.Send(ctx, event)
 	return nil
+}
+
+// ownerOf is the release of a pod, as far as pace tells them apart.
+func ownerOf(p *corev1.Pod) types.UID {
+	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
+		return owner.UID
+	}
+	return ""
 }
 
 // label reports false when the pod is gone. The UID makes the API server

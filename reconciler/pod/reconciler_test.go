@@ -3,6 +3,7 @@ package pod
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clientgotesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -24,10 +27,14 @@ func (known) Of(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 func TestTheAnswerToTheLabel(t *testing.T) {
 	tests := map[string]struct {
 		answer  error
+		rolling bool
+		before  int // labels of the release
 		told    int
 		wantErr bool
 	}{
-		"an event follows a label": {told: 1},
+		"an event follows a label":   {told: 1},
+		"one too many at once waits": {before: labelsAtOnce, wantErr: true},
+		"the last of those at once does not, while the roll-out is under way": {rolling: true, before: labelsAtOnce - 1, told: 1},
 		"a pod that is gone is no error and no event": {
 			answer: apierrs.NewNotFound(corev1.Resource("pods"), "p"),
 		},
@@ -47,10 +54,18 @@ func TestTheAnswerToTheLabel(t *testing.T) {
 			}
 			counter, _ := noop.Meter{}.Int64Counter("")
 			sent := &outbox{}
-			r := &Reconciler{kube: kube, sender: sent, finished: counter, facts: facts{
+			paced := newPace(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
+			for range tc.before {
+				paced.allows(ownerOf(p), tc.rolling)
+			}
+			r := &Reconciler{kube: kube, sender: sent, finished: counter, pace: paced, facts: facts{
 				guarded: func(any) bool { return true }, releases: known{},
+				rolling: func(string, v1alpha1.WorkloadRef) bool { return tc.rolling },
 			}}
 			err := r.ReconcileKind(t.Context(), p)
+			if again, _ := controller.IsRequeueKey(err); tc.before == labelsAtOnce && !again {
+				t.Errorf("%v, want that it is tried again", err)
+			}
 			if (err != nil) != tc.wantErr {
 				t.Errorf("error %v, want one: %v", err, tc.wantErr)
 			}

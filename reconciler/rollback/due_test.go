@@ -56,7 +56,7 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadTimeOutPre }), want: heals},
 		"when a pod that was Ready is in a crash loop": {
 			in: but(underWay(), func(s *Situation) {
-				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Finished: true, Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 3}
+				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 3}
 			}), want: heals},
 		"when others became Ready longer ago than the threshold": {
 			in: but(underWay(), func(s *Situation) {
@@ -75,7 +75,7 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 			}), again: true},
 		"not when a pod that was Ready crashed a moment ago": {
 			in: but(underWay(), func(s *Situation) {
-				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Finished: true, Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 1}
+				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 1}
 			}), again: true},
 		"not while it has no pod": {
 			in: but(underWay(), func(s *Situation) { s.Pods = nil }), again: true},

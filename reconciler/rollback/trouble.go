@@ -4,8 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 // crashes is how many restarts make a crash loop of a pod that was Ready once:
@@ -19,8 +17,6 @@ type Pod struct {
 	Ready   bool
 	// Changed is when Ready became what it is; zero when nobody has said.
 	Changed time.Time
-	// Finished: it was Ready once.
-	Finished bool
 	// Trouble says what keeps it from coming up; empty when nothing does, or
 	// when it is only on its way.
 	Trouble string
@@ -32,7 +28,6 @@ type Pod struct {
 func podOf(p *corev1.Pod) Pod {
 	out := Pod{
 		Name: p.Name, Created: p.CreationTimestamp.Time,
-		Finished: p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -71,10 +66,11 @@ func trouble(p *corev1.Pod) string {
 	}
 }
 
-// since is when a pod's trouble began: with the pod, if it never was Ready or
-// is in a crash loop, else when it stopped being Ready.
+// since is when a pod's trouble began: with the pod, if it is in a crash loop or its
+// kubelet has not spoken yet, else when it stopped being Ready. One that never was
+// is not Ready since its kubelet has it.
 func (p Pod) since() time.Time {
-	if p.Finished && p.Restarts < crashes && p.Changed.After(p.Created) {
+	if p.Restarts < crashes && p.Changed.After(p.Created) {
 		return p.Changed
 	}
 	return p.Created

@@ -143,7 +143,7 @@ func (w *world) workloadReconciler() bool {
 	return false
 }
 
-// podReconciler stands for the reconciler of pods.
+// podReconciler stands for the reconciler of pods, for whose label nobody waits.
 func (w *world) podReconciler() bool {
 	for _, p := range all[*corev1.Pod](w.api, "pods") {
 		if p.Labels[v1alpha1.FinishedLabel] == "" && isReady(p) {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -203,12 +204,21 @@ func (p *process) sync(i *informer, now time.Time) {
 	if about == nil {
 		about = w.before
 	}
-	p.wake(about, now)
+	if !onlyLabelled(w.before, w.after) {
+		p.wake(about, now)
+	}
 	before, _ := w.before.(*v1alpha1.ChangeWorkload)
 	after, _ := w.after.(*v1alpha1.ChangeWorkload)
 	if stopsBatches(before) || stopsBatches(after) {
 		p.wakeBatches(about.GetName(), now)
 	}
+}
+
+// onlyLabelled: a pod got its label, which wakes nobody.
+func onlyLabelled(before, after object) bool {
+	a, okA := before.(*corev1.Pod)
+	b, okB := after.(*corev1.Pod)
+	return okA && okB && equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
 // wake enqueues what the controllers enqueue for a change of an object.
