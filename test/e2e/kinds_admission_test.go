@@ -56,7 +56,7 @@ func daemonSets() guardedKind {
 	}
 }
 
-// cloneSets are of a CRD that the test installs. Nothing makes pods of them.
+// cloneSets are of a CRD that the test installs.
 func cloneSets() guardedKind {
 	return guardedKind{
 		apiVersion: "e2e.breakwater.dev/v1", kind: "CloneSet", spec: `"replicas":1`, scales: true,
@@ -174,9 +174,23 @@ const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefin
 "spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
 "status":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
 
-// aNamedKind is guarded from when config-workloads names it until it does not.
-func aNamedKind(t *testing.T, e *environment) {
-	n, k := e.guarded(t), cloneSets()
+// cloneSetEntry is the CloneSet in config-workloads.
+const cloneSetEntry = "- {apiVersion: e2e.breakwater.dev/v1, kind: CloneSet, revisions: ControllerRevision, pause: spec.updateStrategy.paused}\n"
+
+// kindsPatch is the arguments of a kubectl that sets the kinds of config-workloads.
+func kindsPatch(t *testing.T, kinds string) []string {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"data": map[string]string{"kinds": kinds}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"patch", "configmap", "config-workloads", "-n", system, "--type=merge", "-p", string(body)}
+}
+
+// nameCloneSets installs the CRD and has config-workloads name the kind until the
+// test is over. It returns what undoes the latter before.
+func (n *namespace) nameCloneSets(t *testing.T) (unname []string) {
+	t.Helper()
 	n.feed(t, crd)
 	t.Cleanup(func() {
 		if _, err := n.kubectl.Run(context.Background(), "delete", "crd", "clonesets.e2e.breakwater.dev"); err != nil {
@@ -184,36 +198,42 @@ func aNamedKind(t *testing.T, e *environment) {
 		}
 	})
 	n.run(t, "wait", "--for=condition=Established", "crd/clonesets.e2e.breakwater.dev")
-	before := n.run(t, "get", "configmap", "config-workloads", "-n", system, "-o", "jsonpath={.data.kinds}")
-	name := func(kinds string) []string {
-		body, err := json.Marshal(map[string]any{"data": map[string]string{"kinds": kinds}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return []string{"patch", "configmap", "config-workloads", "-n", system, "--type=merge", "-p", string(body)}
-	}
+	unname = kindsPatch(t, n.run(t, "get", "configmap", "config-workloads", "-n", system, "-o", "jsonpath={.data.kinds}"))
 	t.Cleanup(func() {
-		if r, err := n.kubectl.Run(context.Background(), name(before)...); err != nil || r.Code != 0 {
+		if r, err := n.kubectl.Run(context.Background(), unname...); err != nil || r.Code != 0 {
 			t.Errorf("put config-workloads back: %v\n%s", err, r)
 		}
 	})
-	const entry = "- {apiVersion: e2e.breakwater.dev/v1, kind: CloneSet, revisions: ControllerRevision, pause: spec.updateStrategy.paused}\n"
-	if r := n.try(t, name(strings.Replace(entry, "pause: spec", "pause: status", 1))...); r.Code == 0 || !strings.Contains(r.Stderr, "kinds[0].pause") {
-		t.Errorf("a mistake is not refused with its field:\n%s", r)
-	}
-	n.run(t, name(entry)...)
+	n.run(t, kindsPatch(t, cloneSetEntry)...)
+	return unname
+}
+
+// awaitGuarded makes db, and again until its admission gives it a version.
+func (n *namespace) awaitGuarded(t *testing.T, k guardedKind) {
+	t.Helper()
 	await(t, soon, "the kind is guarded", func(context.Context) error {
 		n.make(t, k)
 		labels, _ := n.metadata(t, k)
 		if labels[v1alpha1.VersionKey] == "" {
-			n.run(t, "delete", "cloneset", "db")
+			n.run(t, "delete", k.word(), "db")
 			return fmt.Errorf("labels %v", labels)
 		}
 		return nil
 	})
+}
+
+// aNamedKind is guarded from when config-workloads names it until it does not.
+func aNamedKind(t *testing.T, e *environment) {
+	n, k := e.guarded(t), cloneSets()
+	mistake := strings.Replace(cloneSetEntry, "pause: spec", "pause: status", 1)
+	if r := n.try(t, kindsPatch(t, mistake)...); r.Code == 0 || !strings.Contains(r.Stderr, "kinds[0].pause") {
+		t.Errorf("a mistake is not refused with its field:\n%s", r)
+	}
+	unname := n.nameCloneSets(t)
+	n.awaitGuarded(t, k)
 	n.checkGate(t, k)
 
-	n.run(t, name(before)...)
+	n.run(t, unname...)
 	await(t, soon, "the kind is free again", func(context.Context) error {
 		if r := n.try(t, "patch", "cloneset", "db", "--type=merge", "-p", ordinary); r.Code != 0 {
 			return fmt.Errorf("%s", r)

@@ -27,8 +27,9 @@ import (
 // Workloads of every kind are guarded alike. Nobody judges but people.
 func TestEveryKind(t *testing.T) {
 	e := newEnvironment(t)
+	withCloneSets(t, e)
 	var specs []spec
-	for _, kind := range []workload.Kind{workload.StatefulSet, workload.DaemonSet} {
+	for _, kind := range []workload.Kind{workload.StatefulSet, workload.DaemonSet, cloneSet} {
 		specs = append(specs,
 			spec{"releases of a " + kind.Kind + " are judged, also of a template that is applied again", releases(kind)},
 			spec{"what a " + kind.Kind + " ran before the opting in is not judged, and is when it comes back", theBaseline(kind)},
@@ -61,6 +62,8 @@ func (n *namespace) made(t *testing.T, kind workload.Kind) one {
 		w.create(t, gen.StatefulSet("web", size, pace))
 	case workload.DaemonSet.Kind:
 		w.create(t, gen.DaemonSet("web", n.simulatedNodes(t)[:size], pace))
+	case cloneSet.Kind:
+		w.create(t, cloneSetObject(pace))
 	default:
 		w.create(t, gen.Deployment("web", size, gen.Simulated, gen.Paced(pace)))
 	}
@@ -85,9 +88,12 @@ func (n *namespace) simulatedNodes(t *testing.T) []string {
 
 func (w one) create(t *testing.T, o runtime.Object) {
 	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := scheme.Scheme.Convert(o, u, nil); err != nil {
-		t.Fatal(err)
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		u = &unstructured.Unstructured{}
+		if err := scheme.Scheme.Convert(o, u, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := w.dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.name).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create %s: %v", w.kind.Kind, err)
