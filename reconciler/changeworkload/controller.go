@@ -25,6 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
@@ -195,8 +196,8 @@ func podMatters(before, after any) bool {
 	if !okA || !okB {
 		return false
 	}
-	sinceA, readyA := readySince(a)
-	sinceB, readyB := readySince(b)
+	sinceA, readyA := workload.ReadySince(a)
+	sinceB, readyB := workload.ReadySince(b)
 	return (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
 		a.Status.Phase != b.Status.Phase || readyA != readyB || !sinceA.Equal(sinceB)
 }

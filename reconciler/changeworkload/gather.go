@@ -2,7 +2,6 @@ package changeworkload
 
 import (
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,7 +26,7 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
 	if host == "" {
 		host = p.Name
 	}
-	since, ready := readySince(p)
+	since, ready := workload.ReadySince(p)
 	return Pod{
 		PodSummary: v1alpha1.PodSummary{
 			App: c.Spec.AppName, HostName: host, WorkSpace: p.Namespace, Pod: p.Name,
@@ -36,16 +35,6 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
 		Finished:   ready || p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
 		ReadySince: since,
 	}
-}
-
-// readySince returns since when a pod is Ready; false when it is not.
-func readySince(p *corev1.Pod) (time.Time, bool) {
-	for _, cond := range p.Status.Conditions {
-		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
-			return cond.LastTransitionTime.Time, true
-		}
-	}
-	return time.Time{}, false
 }
 
 // workloadOf reads what matters of a workload.

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/apis/change/workload"
 )
 
 // releases knows the releases of pods.
@@ -26,10 +27,11 @@ type facts struct {
 
 // of returns the input about a pod, and its workload if the release is known.
 func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
+	_, ready := workload.ReadySince(p)
 	in := Input{
 		OptedIn:  f.guarded(p),
 		Deleting: p.DeletionTimestamp != nil,
-		Ready:    ready(p),
+		Ready:    ready,
 		Finished: p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
 	}
 	if !in.OptedIn || !in.Ready || in.Finished {
@@ -50,13 +52,4 @@ func (f facts) due(obj any) bool {
 	}
 	in, _ := f.of(p)
 	return Decide(in).Finish
-}
-
-func ready(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

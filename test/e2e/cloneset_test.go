@@ -147,7 +147,7 @@ func (c cloneSetController) reconcile(ctx context.Context, o *unstructured.Unstr
 	})
 	available, old := 0, 0
 	for i := range pods {
-		if since, ready := readyAt(&pods[i]); ready && time.Since(since) >= time.Duration(spec.MinReadySeconds)*time.Second {
+		if since, ready := workload.ReadySince(&pods[i]); ready && time.Since(since) >= time.Duration(spec.MinReadySeconds)*time.Second {
 			available++
 		}
 		if isOld(pods[i]) {
@@ -166,15 +166,6 @@ func (c cloneSetController) reconcile(ctx context.Context, o *unstructured.Unstr
 	}
 	_, updateErr := c.objects.Namespace(o.GetNamespace()).UpdateStatus(ctx, o, metav1.UpdateOptions{})
 	return errors.Join(err, updateErr)
-}
-
-func readyAt(p *corev1.Pod) (time.Time, bool) {
-	for _, cond := range p.Status.Conditions {
-		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
-			return cond.LastTransitionTime.Time, true
-		}
-	}
-	return time.Time{}, false
 }
 
 // revision returns the name of the ControllerRevision of the template.

@@ -28,34 +28,23 @@ func whatIsImmutable(t *testing.T, e *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changeWorkload := func(patch string) error {
-		_, err := n.change.ChangeWorkloads(n.name).Patch(t.Context(), release.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err
-	}
-	changePod := func(patch string) error {
-		_, err := n.change.ChangePods(n.name).Patch(t.Context(), batch, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err
-	}
-	releaseCheck := func(patch string) error {
-		_, err := n.change.ReleaseChecks(n.name).Patch(t.Context(), check.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err
-	}
+	names := map[string]string{"changeworkloads": release.Name, "changepods": batch, "releasechecks": check.Name}
 	for name, tc := range map[string]struct {
-		patch func(string) error
-		body  string
+		resource, patch string
 		// want is in the answer; empty where the patch is admitted.
 		want string
 	}{
-		"the version of a release":           {changeWorkload, `{"spec":{"reversion":"another"}}`, "reversion and attempt are immutable"},
-		"the attempt of a release":           {changeWorkload, `{"spec":{"attempt":7}}`, "reversion and attempt are immutable"},
-		"the workload of a release":          {changeWorkload, `{"spec":{"workloadRef":{"name":"another"}}}`, "workloadRef, reversion"},
-		"another field of a release":         {changeWorkload, `{"spec":{"appName":"another"}}`, ""},
-		"the pods of a batch":                {changePod, `{"spec":{"podInfos":[{"app":"web","pod":"p","namespace":"n","hostName":"h","workSpace":"w","ip":"i"}]}}`, "the spec of a ChangePod is immutable"},
-		"a label of a batch":                 {changePod, `{"metadata":{"labels":{"a":"b"}}}`, ""},
-		"the version that was asked about":   {releaseCheck, `{"spec":{"version":"another"}}`, "the spec of a ReleaseCheck is immutable"},
-		"a person's word of a release check": {releaseCheck, `{"status":{"outcome":"Pass"}}`, ""},
+		"the version of a release":           {"changeworkloads", `{"spec":{"reversion":"another"}}`, "reversion and attempt are immutable"},
+		"the attempt of a release":           {"changeworkloads", `{"spec":{"attempt":7}}`, "reversion and attempt are immutable"},
+		"the workload of a release":          {"changeworkloads", `{"spec":{"workloadRef":{"name":"another"}}}`, "workloadRef, reversion"},
+		"another field of a release":         {"changeworkloads", `{"spec":{"appName":"another"}}`, ""},
+		"the pods of a batch":                {"changepods", `{"spec":{"podInfos":[{"app":"web","pod":"p","namespace":"n","hostName":"h","workSpace":"w","ip":"i"}]}}`, "the spec of a ChangePod is immutable"},
+		"a label of a batch":                 {"changepods", `{"metadata":{"labels":{"a":"b"}}}`, ""},
+		"the version that was asked about":   {"releasechecks", `{"spec":{"version":"another"}}`, "the spec of a ReleaseCheck is immutable"},
+		"a person's word of a release check": {"releasechecks", `{"status":{"outcome":"Pass"}}`, ""},
 	} {
-		err := tc.patch(tc.body)
+		_, err := n.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(tc.resource)).Namespace(n.name).
+			Patch(t.Context(), names[tc.resource], types.MergePatchType, []byte(tc.patch), metav1.PatchOptions{})
 		switch {
 		case tc.want == "" && err != nil:
 			t.Errorf("%s may not be changed: %v", name, err)
