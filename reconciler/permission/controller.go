@@ -57,7 +57,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 			logger.Panicw("wire the controller of permissions", "error", err)
 		}
 	}
-	pods, nodes := podinformer.Get(ctx), nodeinformer.Get(ctx)
+	pods, nodes, namespaces := podinformer.Get(ctx), nodeinformer.Get(ctx), namespaceinformer.Get(ctx)
 	must(pods.Informer().SetTransform(trimPod))
 	must(nodes.Informer().SetTransform(trimNode))
 	store := settings.NewStore()
@@ -68,7 +68,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 	tell, err := newTeller(told, sender, otel.Meter(meterName))
 	must(err)
 	r := &Reconciler{
-		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaceinformer.Get(ctx).Lister(), centre: centre,
+		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
 		settings: store.Get, clock: wakeup.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
 	}
 	r.wants = wants.Finder{Owners: owners, Namespaces: r.namespaces}
@@ -82,6 +82,16 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 	must(measure(otel.Meter(meterName), r))
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName), Concurrency: workers})
 	_, err = pods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
+	must(err)
+	_, err = namespaces.Informer().AddEventHandler(onNamespaces(func(namespace string) {
+		all, err := r.pods.Pods(namespace).List(labels.Everything())
+		if err != nil {
+			logger.Errorw("list the pods of a namespace", "namespace", namespace, "error", err)
+		}
+		for _, p := range all {
+			impl.Enqueue(p)
+		}
+	}))
 	must(err)
 	c := &chores{Reconciler: r, lister: centre, reporter: centre, record: newRecord(ctx, kube)}
 	go c.run(ctx)

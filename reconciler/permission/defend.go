@@ -10,6 +10,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/permission"
 )
@@ -57,16 +58,56 @@ func (r *Reconciler) inspect(ctx context.Context, p *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
+	c := permission.Condition(p, permission.ConditionInjected)
 	if d.Reason == "" {
 		r.open.forget(at)
-		return nil
+		if c == nil {
+			return nil
+		}
+		// It asks for nothing any more.
+		return r.writeInjected(ctx, p, map[string]any{"type": permission.ConditionInjected, "$patch": "delete"})
 	}
 	r.open.set(at, d.Reason)
-	if c := permission.Condition(p, permission.ConditionInjected); c != nil && c.Reason == d.Reason {
+	if c != nil && c.Reason == d.Reason {
 		return nil
 	}
+	if err := r.writeInjected(ctx, p, corev1.PodCondition{Type: permission.ConditionInjected, Status: corev1.ConditionFalse,
+		Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())}); err != nil {
+		return err
+	}
 	r.recorder.Event(p, corev1.EventTypeWarning, d.Reason, d.Message)
-	return r.writeInjected(ctx, p, d)
+	return nil
+}
+
+// onNamespaces returns a handler for namespaces that calls look with the name of
+// each one that came, or of which what its pods ask for changed: a watch of pods
+// may be ahead of that of namespaces, and pods that run do not change with theirs.
+func onNamespaces(look func(namespace string)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if n, ok := obj.(*corev1.Namespace); ok {
+				look(n.Name)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			was, ok := before.(*corev1.Namespace)
+			is, ok2 := after.(*corev1.Namespace)
+			if ok && ok2 && asked(was) != asked(is) {
+				look(is.Name)
+			}
+		},
+	}
+}
+
+// asks is what a namespace says of its pods' permissions.
+type asks struct {
+	label, sets string
+	hasSets     bool
+}
+
+func asked(n *corev1.Namespace) asks {
+	sets, has := n.Annotations[permission.SetAnnotation]
+	return asks{n.Labels[permission.Label], sets, has}
 }
 
 func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error) {
@@ -95,11 +136,10 @@ func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error
 	return Inspect(p, value, enabled), nil
 }
 
-func (r *Reconciler) writeInjected(ctx context.Context, p *corev1.Pod, d Defence) error {
+func (r *Reconciler) writeInjected(ctx context.Context, p *corev1.Pod, condition any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": p.UID},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{Type: permission.ConditionInjected, Status: corev1.ConditionFalse,
-			Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())}}},
+		"status":   map[string]any{"conditions": []any{condition}},
 	})
 	if err != nil {
 		return fmt.Errorf("encode the condition: %w", err)

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/e2e/made"
 )
 
 // namespace is a namespace that one test has for itself.
@@ -40,30 +40,27 @@ func (e *environment) unguarded(t *testing.T) *namespace {
 func (e *environment) makeNamespace(t *testing.T, labels map[string]string) *namespace {
 	t.Helper()
 	labels[testLabel] = "true"
-	made, err := e.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "e2e-", Labels: labels, Annotations: map[string]string{testLabel: t.Name()},
-		},
-	}, metav1.CreateOptions{})
+	own, err := made.Namespace(t.Context(), e.kube, metav1.ObjectMeta{
+		GenerateName: "e2e-", Labels: labels, Annotations: map[string]string{testLabel: t.Name()},
+	})
 	if err != nil {
-		t.Fatalf("make a namespace: %v", err)
+		t.Fatal(err)
 	}
-	began := made.CreationTimestamp.Time
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if t.Failed() {
-			e.dump(ctx, t, made.Name, began)
+			e.dump(ctx, t, own.Name, own.CreationTimestamp.Time)
 		}
-		if err := e.kube.CoreV1().Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("delete namespace %s: %v", made.Name, err)
+		if err := e.kube.CoreV1().Namespaces().Delete(ctx, own.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete namespace %s: %v", own.Name, err)
 		}
 	})
-	k, err := kubectl.In(made.Name, t.TempDir())
+	k, err := kubectl.In(own.Name, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &namespace{environment: e, name: made.Name, kubectl: k}
+	return &namespace{environment: e, name: own.Name, kubectl: k}
 }
 
 // run runs kubectl, which has to end with exit code 0, and returns what it

@@ -144,8 +144,8 @@ func TestAPodThatGotInWithoutWaitingIsFound(t *testing.T) {
 	n := newNamespace(t, nil)
 	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
 	n.untilEvent(t, "web", names.ReasonNamespaceOff)
+	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=90s") // nothing of it changes from now on
 	n.run(t, "label", "namespace", n.name, names.Label+"="+names.LabelEnabled)
-	n.run(t, "annotate", "pod", "web", "test.breakwater.dev/look=again")
 	n.untilEvent(t, "web", names.ReasonNotInjected)
 	if c := names.Condition(n.get(t, "web"), names.ConditionInjected); c == nil || c.Status != corev1.ConditionFalse || c.Reason != names.ReasonNotInjected {
 		t.Errorf("condition %+v", c)

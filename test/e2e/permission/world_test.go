@@ -20,6 +20,7 @@ import (
 	names "github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/e2e/made"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -36,23 +37,23 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 	for key, value := range labels {
 		all[key] = value
 	}
-	made, err := bed.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	own, err := made.Namespace(t.Context(), bed.Kube, metav1.ObjectMeta{
 		GenerateName: "e2e-permission-", Labels: all,
-	}}, metav1.CreateOptions{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := bed.Kube.CoreV1().Namespaces().Delete(context.Background(), made.Name, metav1.DeleteOptions{})
+		err := bed.Kube.CoreV1().Namespaces().Delete(context.Background(), own.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrs.IsNotFound(err) {
-			t.Errorf("delete namespace %s: %v", made.Name, err)
+			t.Errorf("delete namespace %s: %v", own.Name, err)
 		}
 	})
-	k, err := kubectl.In(made.Name, t.TempDir())
+	k, err := kubectl.In(own.Name, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &namespace{made.Name, k}
+	return &namespace{own.Name, k}
 }
 
 var enabled = map[string]string{names.Label: names.LabelEnabled}

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/e2e/made"
 )
 
 // soon is how long a controller may take.
@@ -40,24 +40,24 @@ func newNamespace(t *testing.T) *namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	own, err := made.Namespace(t.Context(), kube, metav1.ObjectMeta{
 		GenerateName: "e2e-protection-", Labels: map[string]string{"test.breakwater.dev/e2e": "true"},
-	}}, metav1.CreateOptions{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
-		if err := kube.CoreV1().Namespaces().Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil && !strings.Contains(err.Error(), "not found") {
-			t.Errorf("delete namespace %s: %v", made.Name, err)
+		if err := kube.CoreV1().Namespaces().Delete(ctx, own.Name, metav1.DeleteOptions{}); err != nil && !strings.Contains(err.Error(), "not found") {
+			t.Errorf("delete namespace %s: %v", own.Name, err)
 		}
 	})
-	k, err := kubectl.In(made.Name, t.TempDir())
+	k, err := kubectl.In(own.Name, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &namespace{name: made.Name, Kubectl: k}
+	return &namespace{name: own.Name, Kubectl: k}
 }
 
 func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {

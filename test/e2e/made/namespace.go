@@ -1,0 +1,34 @@
+// Package made makes what every end-to-end test begins with.
+package made
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Namespace makes a namespace, and waits until a pod can be created in it: the
+// API server refuses those that come before the ServiceAccount "default" does.
+func Namespace(ctx context.Context, kube kubernetes.Interface, meta metav1.ObjectMeta) (*corev1.Namespace, error) {
+	n, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("make a namespace: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := kube.CoreV1().ServiceAccounts(n.Name).Get(ctx, "default", metav1.GetOptions{})
+		if apierrs.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for the ServiceAccount default of %s: %w", n.Name, err)
+	}
+	return n, nil
+}
