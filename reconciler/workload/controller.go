@@ -111,10 +111,11 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 			}
 		}
 	}))
-	// A Success ends the history; a deletion makes room for a new attempt.
+	// A Success ends the history, and so does an order that is closed; a deletion
+	// makes room for a new attempt.
 	watch(changeWorkloads.Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc:    enqueueController,
-		UpdateFunc: onChange(phaseDiffers, enqueueController),
+		UpdateFunc: onChange(endDiffers, enqueueController),
 		DeleteFunc: enqueueController,
 	})
 	// A revision may carry the version of another: see Input.Carriers.

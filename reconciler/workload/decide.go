@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
@@ -33,7 +36,12 @@ type Input struct {
 	Named *v1alpha1.ChangeWorkload
 	// Owned are all ChangeWorkloads of the workload, Named among them.
 	Owned []*v1alpha1.ChangeWorkload
+	Now   time.Time
 }
+
+// closingTime is how long after the Success of a release the orders of those
+// before it may take to be closed at the server: then their records go anyway.
+const closingTime = 10 * time.Minute
 
 // Touch says why the workload is to pass admission again.
 type Touch string
@@ -62,6 +70,9 @@ type Decision struct {
 	Create bool
 	// DeleteHistory are ChangeWorkloads of earlier releases: this one succeeded.
 	DeleteHistory []*v1alpha1.ChangeWorkload
+	// Again is after how long those go whose order is not closed yet; 0 when
+	// there are none. An order that is closed wakes us before.
+	Again time.Duration
 }
 
 // Decide says what follows for a workload. It does not compare versions to
@@ -89,18 +100,26 @@ func Decide(in Input) Decision {
 	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
 		d.DeleteStale, d.Create = c, true
 	case c.Status.Phase == v1alpha1.WorkloadSuccess:
-		d.DeleteHistory = history(in)
+		d.DeleteHistory, d.Again = history(in)
 	}
 	return d
 }
 
-// history are the workload's other ChangeWorkloads.
-func history(in Input) []*v1alpha1.ChangeWorkload {
-	var old []*v1alpha1.ChangeWorkload
+// history are the workload's other ChangeWorkloads, but for those whose order
+// the server still has open: they are kept until it is closed, or for again.
+func history(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
+	left := closingTime
+	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
+		left -= in.Now.Sub(c.LastTransitionTime.Inner.Time)
+	}
 	for _, c := range in.Owned {
-		if c.UID != in.Named.UID && c.DeletionTimestamp == nil {
+		switch {
+		case c.UID == in.Named.UID || c.DeletionTimestamp != nil:
+		case left > 0 && c.Status.Order.Opened() && !c.Status.Order.Closed():
+			again = left
+		default:
 			old = append(old, c)
 		}
 	}
-	return old
+	return old, again
 }

@@ -2,11 +2,14 @@ package workload
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
@@ -43,6 +46,12 @@ func TestDecide(t *testing.T) {
 	oldLeaving.DeletionTimestamp = ptr.To(metav1.Now())
 	otherKind := recorded("now", "s", 2, v1alpha1.WorkloadRunning)
 	otherKind.Spec.WorkloadRef.Kind = "StatefulSet"
+	ended := metav1.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	success.Status.SetConditions(apis.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionTrue,
+		LastTransitionTime: apis.VolatileTime{Inner: ended}}})
+	open, closed := recorded("open", "d", 1, v1alpha1.WorkloadSuspend), recorded("closed", "d", 1, v1alpha1.WorkloadSuspend)
+	open.Status.Order = &v1alpha1.Order{OpenedTime: &ended}
+	closed.Status.Order = &v1alpha1.Order{OpenedTime: &ended, Closing: &v1alpha1.OrderClosing{AnsweredTime: ptr.To(metav1.NewMicroTime(ended.Time))}}
 	list := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
 
 	tests := map[string]struct {
@@ -99,6 +108,18 @@ func TestDecide(t *testing.T) {
 		"the ChangeWorkload of an earlier Deployment of the name is made anew": {
 			in:   input(func(in *Input) { in.Named = stranger }),
 			want: Decision{DeleteStale: stranger, Create: true},
+		},
+		"a Success keeps those whose order is still open at the server": {
+			in: input(func(in *Input) {
+				in.Named, in.Owned, in.Now = success, list(success, open, closed, old), ended.Add(time.Minute)
+			}),
+			want: Decision{DeleteHistory: list(closed, old), Again: closingTime - time.Minute},
+		},
+		"but not for ever": {
+			in: input(func(in *Input) {
+				in.Named, in.Owned, in.Now = success, list(success, open), ended.Add(closingTime)
+			}),
+			want: Decision{DeleteHistory: list(open)},
 		},
 		"an old ChangeWorkload that is being deleted is waited for": {
 			in: input(func(in *Input) { in.Named = leaving }),

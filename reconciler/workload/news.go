@@ -31,9 +31,9 @@ func differs(before, after *workload.Workload) bool {
 		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
 }
 
-// phaseDiffers leaves out all that a ChangeWorkload learns on its way.
-func phaseDiffers(before, after *v1alpha1.ChangeWorkload) bool {
-	return before.Status.Phase != after.Status.Phase
+// endDiffers leaves out all that a ChangeWorkload learns on its way.
+func endDiffers(before, after *v1alpha1.ChangeWorkload) bool {
+	return before.Status.Phase != after.Status.Phase || before.Status.Order.Closed() != after.Status.Order.Closed()
 }
 
 // versionDiffers leaves out everything but what the Deployment controller

@@ -95,6 +95,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err := r.apply(ctx, w, facts, decision); err != nil {
 		return err
 	}
+	if decision.Again > 0 && (again == 0 || decision.Again < again) {
+		again = decision.Again
+	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)
 	}
@@ -115,6 +118,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		Kind:     w.Kind,
 		UID:      w.UID,
 		Label:    w.Labels[v1alpha1.VersionKey],
+		Now:      r.clock.Now(),
 	}
 	if !in.OptedIn || in.Deleting {
 		return in, nil
