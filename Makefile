@@ -55,7 +55,7 @@ test-alone: cluster modules ## Prove on a second cluster, without Knative, that 
 # One package after the other: a test of protection takes webhooks down that the
 # others need.
 test-e2e: up ## End-to-end tests on the embedded cluster.
-	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 1 -timeout 40m -count 1 ./test/e2e/...
+	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 1 -timeout 60m -count 1 ./test/e2e/...
 
 test-chaos: up ## Release under random kills for two or three minutes; CHAOS_SEED repeats a run.
 	@GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos

@@ -64,7 +64,7 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.sweep(ctx); err != nil {
+	if err := errors.Join(w.sweep(ctx), w.swept(ctx)); err != nil {
 		t.Fatal("tidy up after an earlier run:", err)
 	}
 	if err := judge.Install(ctx, w.kube, os.Stderr); err != nil {
@@ -113,7 +113,7 @@ func newRun(w *world, o options, logf func(format string, args ...any)) *run {
 	run := fmt.Sprintf("chaos-%x", o.Seed&0xffff)
 	for i := range min(o.Lanes, o.Releases) {
 		r.lanes = append(r.lanes, &lane{
-			world: w, namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
+			world: w, guarded: make(chan struct{}), namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
 			rand: rand.New(rand.NewPCG(o.Seed, uint64(i)+1)),
 		})
 	}
@@ -145,6 +145,13 @@ func (r *run) do(ctx context.Context) error {
 	ceased := make(chan struct{})
 	go func() {
 		defer close(ceased)
+		for _, l := range r.lanes {
+			select {
+			case <-l.guarded:
+			case <-fire.Done():
+				return
+			}
+		}
 		r.killer.run(fire)
 	}()
 	group, gctx := errgroup.WithContext(ctx)

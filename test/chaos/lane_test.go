@@ -47,6 +47,9 @@ type lane struct {
 	log       func(format string, args ...any)
 	// suspended: the last release failed, so the next one is its repair.
 	suspended bool
+	// guarded is closed when the webhook has seen the first release. One that it
+	// missed is a baseline, which nobody judges.
+	guarded chan struct{}
 }
 
 // run does a number of releases, each of which must end as the server says.
@@ -70,6 +73,12 @@ func (l *lane) run(ctx context.Context, releases int) error {
 		if err := l.release(ctx, n, plan.Paced); err != nil {
 			return err
 		}
+		if n == 1 {
+			if err := l.awaitGuarded(ctx); err != nil {
+				return err
+			}
+			close(l.guarded)
+		}
 		end, err := l.awaitEnd(ctx, n)
 		if err != nil {
 			return err
@@ -79,6 +88,20 @@ func (l *lane) run(ctx context.Context, releases int) error {
 			l.namespace, n, end.Phase, time.Since(began).Round(time.Second), len(end.Batches), end.Failed, end.Counts.Unjudged)
 	}
 	return nil
+}
+
+// awaitGuarded waits until the Deployment says which release it is at.
+func (l *lane) awaitGuarded(ctx context.Context) error {
+	return await(ctx, acceptedWithin, "the first release of "+l.namespace+" is one", func(ctx context.Context) error {
+		d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if release, ok := v1alpha1.ReleaseOf(d.Annotations); !ok || release.Attempt == 0 {
+			return fmt.Errorf("annotations %v", d.Annotations)
+		}
+		return nil
+	})
 }
 
 func marker(n int) string { return "v" + strconv.Itoa(n) }

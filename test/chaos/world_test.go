@@ -169,6 +169,18 @@ func (w *world) sweep(ctx context.Context) error {
 	return err
 }
 
+// swept waits until what was taken away is gone: a run with the same seed has
+// the same namespaces.
+func (w *world) swept(ctx context.Context) error {
+	return await(ctx, 4*time.Minute, "the namespaces of an earlier run are gone", func(ctx context.Context) error {
+		left, err := w.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: mark})
+		if err == nil && len(left.Items) > 0 {
+			err = fmt.Errorf("%d are left", len(left.Items))
+		}
+		return err
+	})
+}
+
 // recovered waits until every part is there again.
 func (w *world) recovered(ctx context.Context) error {
 	const within = 4 * time.Minute

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -210,24 +211,23 @@ func theSwitch(t *testing.T, e *environment) {
 	dry := []string{"patch", "deployment", "web", "-p", ordinary, "--type", "merge", "--dry-run=server"}
 	n.refused(t, "web", dry...)
 	set(false)
-	n.awaitAnswers(t, 0, dry...)
+	n.awaitAnswers(t, settingsInForce, 0, dry...)
 	if !isSuspended(n.deployment(t, "web")) {
 		t.Error("switching blocking off ended a suspension")
 	}
 	set(true)
-	n.awaitAnswers(t, 1, dry...)
+	n.awaitAnswers(t, settingsInForce, 1, dry...)
 	set(false)
-	n.awaitAnswers(t, 0, dry...)
+	n.awaitAnswers(t, settingsInForce, 0, dry...)
 	n.release(t, "web", "v2")
 	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// awaitAnswers waits, for as long as a change of the configuration may take,
-// until a command ends with a code. Each of the replicas of the webhook has to
+// awaitAnswers waits until a command ends with a code. Each of the replicas of the webhook has to
 // give the same answer.
-func (n *namespace) awaitAnswers(t *testing.T, code int, args ...string) {
+func (n *namespace) awaitAnswers(t *testing.T, within time.Duration, code int, args ...string) {
 	t.Helper()
-	await(t, settingsInForce, "kubectl ends with code "+fmt.Sprint(code), func(context.Context) error {
+	await(t, within, "kubectl ends with code "+fmt.Sprint(code), func(context.Context) error {
 		for range 4 {
 			if r := n.try(t, args...); r.Code != code {
 				return fmt.Errorf("%s", r)

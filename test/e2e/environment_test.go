@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
@@ -65,8 +66,12 @@ func newEnvironment(t *testing.T) *environment {
 	return e
 }
 
-// sweep deletes the namespaces of a run that was killed.
+// sweep deletes the settings and namespaces of a run that was killed.
 func (e *environment) sweep(ctx context.Context) error {
+	err := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: testLabel})
+	if err != nil {
+		return err
+	}
 	left, err := e.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: testLabel})
 	if err != nil {
 		return err

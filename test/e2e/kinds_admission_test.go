@@ -247,7 +247,7 @@ func theRightToBypass(t *testing.T, e *environment) {
 	n := e.guarded(t)
 	n.suspendWeb(t)
 	n.run(t, "create", "rolebinding", "edits", "--clusterrole=edit", "--user=alice")
-	n.feed(t, `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo","metadata":{"name":"bypass","namespace":"`+system+`"},`+
+	n.feed(t, `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo","metadata":{"name":"bypass","namespace":"`+system+`","labels":{"`+testLabel+`":"true"}},`+
 		`"spec":{"type":"bypass","content":"Authorized","enable":true}}`)
 	t.Cleanup(func() {
 		if _, err := n.kubectl.Run(context.Background(), "delete", "opsconfiginfo", "bypass", "-n", system); err != nil {
@@ -263,12 +263,12 @@ func theRightToBypass(t *testing.T, e *environment) {
 			t.Errorf("it was not refused as it should be:\n%s", r)
 		}
 	}
-	n.awaitAnswers(t, 1, append(repairs, "--dry-run=server")...)
+	n.awaitAnswers(t, soon, 1, append(repairs, "--dry-run=server")...)
 	lacks(append(repairs, "--dry-run=server")...)
 	lacks(repairs...)
 
 	n.run(t, "create", "rolebinding", "repairs", "--clusterrole=breakwater-bypass", "--user=alice")
-	n.awaitAnswers(t, 0, append(repairs, "--dry-run=server")...)
+	n.awaitAnswers(t, soon, 0, append(repairs, "--dry-run=server")...)
 	n.run(t, repairs...)
 	_, annotations := n.metadataOf(t, "deployment", "web")
 	if !strings.Contains(annotations[v1alpha1.BypassAnnotation], `"user":"alice"`) {

@@ -292,6 +292,7 @@ func aHold(kind workload.Kind) func(*testing.T, *environment) {
 				t.Errorf("%s was answered %v, want %q", body, err, words)
 			}
 		}
+		w.settles(t)
 		n.stays(t, "the pods of a held roll-out")
 		w.patched(t, repairOf("v3"))
 		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
@@ -300,6 +301,36 @@ func aHold(kind workload.Kind) func(*testing.T, *environment) {
 			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
 		}
 	}
+}
+
+// settles waits until the workload's controller has seen the hold, and a pod that
+// it replaced before has a successor.
+func (w one) settles(t *testing.T) {
+	t.Helper()
+	await(t, rollout, w.kind.Kind+" web has seen its hold", func(ctx context.Context) error {
+		_, u, err := w.now(ctx)
+		if err != nil {
+			return err
+		}
+		observed, _, err := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+		if err != nil || observed < u.GetGeneration() {
+			return fmt.Errorf("generation %d of %d is observed (%w)", observed, u.GetGeneration(), err)
+		}
+		list, err := w.kube.CoreV1().Pods(w.name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for i := range list.Items {
+			if _, ok := workload.ReadySince(&list.Items[i]); ok && list.Items[i].DeletionTimestamp == nil {
+				ready++
+			}
+		}
+		if ready != size || len(list.Items) != size {
+			return fmt.Errorf("%d of %d pods are Ready, want %d", ready, len(list.Items), size)
+		}
+		return nil
+	})
 }
 
 // stays fails when a pod of the namespace is replaced within two paces, in

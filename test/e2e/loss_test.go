@@ -73,12 +73,16 @@ func (n *namespace) awaitFail(t *testing.T, within time.Duration, index int) {
 	})
 }
 
-// theDeathOf a part in the middle of a release delays its end, and no more.
+// theDeathOf a part in the middle of a release delays its end, and no more. The
+// fail is told more than once: the real server sends a callback once, and one
+// that meets a dead callback is lost by it.
 func theDeathOf(p part) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.guarded(t)
+		said := failed()
+		said.Copies, said.CopyEvery.Duration = 4, 10*time.Second
 		n.says(t,
-			double.CheckRule{Match: batch(4, double.Post), Then: after(4*time.Second, failed())},
+			double.CheckRule{Match: batch(4, double.Post), Then: after(4*time.Second, said)},
 			double.CheckRule{Then: after(time.Second, double.Behaviour{})},
 		)
 		n.create(t, gen.Deployment("web", 6, gen.Simulated))
@@ -86,7 +90,9 @@ func theDeathOf(p part) func(*testing.T, *environment) {
 		e.kill(t, p)
 		n.awaitFail(t, recovery, 4)
 		n.says(t)
-		n.repair(t, "web", "v2")
+		await(t, recovery, "the repair is admitted", func(ctx context.Context) error { // the webhook may be what died
+			return n.patch(ctx, "web", repairOf("v2"))
+		})
 		n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
 		n.awaitDeployment(t, soon, "web", "is free again", isFree)
 		n.awaitClaims(t, "web")

@@ -51,7 +51,7 @@ func (n *namespace) actions(ctx context.Context, order string) ([]string, error)
 // awaitClosed waits until the server has an order in its end.
 func (n *namespace) awaitClosed(t *testing.T, order, state string) {
 	t.Helper()
-	await(t, soon, "order "+order+" is closed as "+state, func(ctx context.Context) error {
+	await(t, rollout, "order "+order+" is closed as "+state, func(ctx context.Context) error {
 		log, err := n.judge.Log(ctx, n.name)
 		if err != nil {
 			return err
@@ -367,6 +367,9 @@ func batchesOfPerCent(t *testing.T, e *environment) {
 // aServerThatIsAway holds releases up; when it is back they end as if nothing
 // had been, and nobody has done anything.
 func aServerThatIsAway(t *testing.T, e *environment) {
+	// Both begin while the server is away.
+	e.setting(t, v1alpha1.ConfigOrderTimeout, "10m")
+	e.setting(t, v1alpha1.ConfigPreTimeout, "10m")
 	n := e.guarded(t)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
 	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
@@ -384,7 +387,7 @@ func aServerThatIsAway(t *testing.T, e *environment) {
 	})
 	observe(t, 15*time.Second) // longer than the breaker's pause
 	back()
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {
 		t.Errorf("the counts are %+v, want 3 pods that were judged", got)
 	}

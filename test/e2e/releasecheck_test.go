@@ -29,7 +29,7 @@ func TestTheReleaseCheck(t *testing.T) {
 	oneByOne(t, e, []spec{
 		{"while it is disabled the server is not asked", withoutTheReleaseCheck},
 	})
-	e.set(t, v1alpha1.ConfigReleaseCheck, "1s")
+	e.set(t, v1alpha1.ConfigReleaseCheck, "3s")
 	e.awaitReleaseCheck(t)
 	sideBySide(t, e, []spec{
 		{"a release that the server passes is admitted, and its version is not asked about again", aReleaseCheckThatPasses},
@@ -63,7 +63,7 @@ func (e *environment) set(t *testing.T, of v1alpha1.ConfigType, content string) 
 		}
 	})
 	_, err := configs.Create(t.Context(), &v1alpha1.OpsConfigInfo{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{testLabel: "true"}},
 		Spec:       v1alpha1.OpsConfigInfoSpec{Type: of, Content: content, Enable: true},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -78,7 +78,7 @@ const notAsked = "the server was not asked, because this is a dry run"
 func (e *environment) awaitReleaseCheck(t *testing.T) {
 	t.Helper()
 	n := e.guarded(t)
-	await(t, settingsInForce, "the release check is in force", func(context.Context) error {
+	await(t, soon, "the release check is in force", func(context.Context) error {
 		for range 6 {
 			if r := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, notAsked) {
 				return fmt.Errorf("%s", r)
@@ -94,7 +94,7 @@ func (e *environment) awaitRefusalsUnchecked(t *testing.T) {
 	t.Helper()
 	n := e.guarded(t)
 	asked := 0
-	await(t, soon, "the policy is in force", func(context.Context) error {
+	await(t, rollout, "the policy is in force", func(context.Context) error {
 		for range 4 {
 			asked++
 			if r := n.submit(t, gen.Deployment(fmt.Sprint("web-", asked), 0, gen.Simulated)); r.Code == 0 {

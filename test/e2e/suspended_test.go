@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
@@ -160,10 +162,20 @@ func aRolloutUndo(t *testing.T, e *environment) {
 	n := e.guarded(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
 	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	late := failed()
-	late.Delay.Duration = soon / 5
-	n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: late})
+	n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
+	n.awaitAvailable(t, "web")
+	late := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", func(p *v1alpha1.ChangePod) bool {
+		s := p.Status.SubmissionOf(v1alpha1.StagePost)
+		return s != nil && s.AnsweredTime != nil
+	})
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := post(t, callback(t, c.Spec.OrderID, late.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+		t.Fatalf("the callback was answered %d, want 200", status)
+	}
 	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
 	n.says(t)

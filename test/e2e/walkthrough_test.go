@@ -80,8 +80,6 @@ func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, m
 	}
 	workloads := n.table(t, []string{"NAME", "STATUS", "CREATETIME"}, "get", "changeworkloads")
 	checkTimes(t, workloads)
-	pods := n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods")
-	checkTimes(t, pods)
 	var want []map[string]string
 	for i := range 5 {
 		want = append(want, map[string]string{
@@ -89,9 +87,14 @@ func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, m
 		})
 	}
 	ignoreTime := cmpopts.IgnoreMapEntries(func(column, _ string) bool { return column == "CREATETIME" })
-	if diff := cmp.Diff(want, pods.Rows, ignoreTime); diff != "" {
-		t.Errorf("kubectl get changepods (-want +got):\n%s", diff)
-	}
+	await(t, soon, "every batch says that it is done", func(context.Context) error {
+		pods := n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods")
+		checkTimes(t, pods)
+		if diff := cmp.Diff(want, pods.Rows, ignoreTime); diff != "" {
+			return fmt.Errorf("kubectl get changepods (-want +got):\n%s", diff)
+		}
+		return nil
+	})
 	if diff := cmp.Diff([]map[string]string{{"NAME": c.Name, "STATUS": "Success"}}, workloads.Rows, ignoreTime); diff != "" {
 		t.Errorf("kubectl get changeworkloads (-want +got):\n%s", diff)
 	}
