@@ -66,6 +66,10 @@ func TestWhatIsLetThrough(t *testing.T) {
 		"what is asked again counts once": {control(1, nil), deletions("a"), deletions("a", "a"), []string{allowed, allowed}, 1},
 		"what is asked twice in a group counts once": {control(1, nil), nil, deletions("a", "a", "b"),
 			[]string{allowed, allowed, refused}, 1},
+		"what is asked again when its bucket has ended counts once": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 1, End: zero.Unix(), Count: 1}}
+			f.Status.Newest = []types.UID{"a"}
+		}), deletions("b"), deletions("a", "b"), []string{allowed, refused}, 1},
 		"a dry run is decided and not counted": {control(1, nil), nil, []Request{
 			with(deletion("a"), func(r *Request) { r.DryRun = true }), deletion("b"), with(deletion("c"), func(r *Request) { r.DryRun = true }),
 		}, []string{allowed, allowed, refused}, 1},

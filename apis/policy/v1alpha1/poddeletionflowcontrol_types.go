@@ -80,6 +80,12 @@ type PodDeletionFlowControlStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Newest []types.UID `json:"newest,omitempty"`
+	// Earlier are the last pods and namespaces of the bucket before the newest: an
+	// admission that is repeated when a bucket has ended counts once, too.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Earlier []types.UID `json:"earlier,omitempty"`
 	// CommittedTime is the time of the last decision that was committed.
 	// +optional
 	CommittedTime *metav1.MicroTime `json:"committedTime,omitempty"`

@@ -205,6 +205,11 @@ func (in *PodDeletionFlowControlStatus) DeepCopyInto(out *PodDeletionFlowControl
 		*out = make([]types.UID, len(*in))
 		copy(*out, *in)
 	}
+	if in.Earlier != nil {
+		in, out := &in.Earlier, &out.Earlier
+		*out = make([]types.UID, len(*in))
+		copy(*out, *in)
+	}
 	if in.CommittedTime != nil {
 		in, out := &in.CommittedTime, &out.CommittedTime
 		*out = (*in).DeepCopy()

@@ -26,7 +26,7 @@ func (t Terms) Ahead(h History, local time.Time) bool {
 
 // Reset sets a committed time that is too far ahead to the leader's, so that
 // what is counted does not count for longer than it has to. All buckets stay;
-// those of the future are of now.
+// those of the future are of now. Which of them Earlier is of is not known any more.
 func (t Terms) Reset(h History, local time.Time) (History, bool) {
 	if !t.Ahead(h, local) {
 		return h, false

@@ -11,24 +11,30 @@ import (
 )
 
 const (
-	// maxBuckets and maxNewest are those of the schema.
+	// maxBuckets, maxNewest and maxEarlier are those of the schema.
 	maxBuckets = 512
 	maxNewest  = 1024
+	maxEarlier = 256
+	// repeats is for how many seconds after the end of a bucket what was let
+	// through in it may be asked about again: the API server asks when it marks
+	// a pod and when it removes it, and again after a conflict.
+	repeats = 10
 )
 
 // History is what was let through.
 type History struct {
 	// Buckets do not overlap but for a second, the oldest first.
 	Buckets []v1alpha1.DeletionBucket
-	// Newest are the UIDs that were let through in the last bucket.
-	Newest []types.UID
+	// Newest are the UIDs that were let through in the last bucket, Earlier the
+	// last of those in the bucket before it.
+	Newest, Earlier []types.UID
 	// Committed is the time of the last decision.
 	Committed time.Time
 }
 
 // HistoryOf reads the history of a status, with which it shares its lists.
 func HistoryOf(s *v1alpha1.PodDeletionFlowControlStatus) History {
-	h := History{Buckets: s.Buckets, Newest: s.Newest}
+	h := History{Buckets: s.Buckets, Newest: s.Newest, Earlier: s.Earlier}
 	if s.CommittedTime != nil {
 		h.Committed = s.CommittedTime.Time
 	}
@@ -37,7 +43,7 @@ func HistoryOf(s *v1alpha1.PodDeletionFlowControlStatus) History {
 
 // Store writes the history into a status.
 func (h History) Store(s *v1alpha1.PodDeletionFlowControlStatus) {
-	s.Buckets, s.Newest = h.Buckets, h.Newest
+	s.Buckets, s.Newest, s.Earlier = h.Buckets, h.Newest, h.Earlier
 	s.CommittedTime = nil
 	if !h.Committed.IsZero() {
 		t := metav1.NewMicroTime(h.Committed)
@@ -47,7 +53,26 @@ func (h History) Store(s *v1alpha1.PodDeletionFlowControlStatus) {
 
 // Has says whether the UID was let through just now, so that it counts already.
 func (t Terms) Has(h History, now time.Time, uid types.UID) bool {
-	return t.current(h, now) && slices.Contains(h.Newest, uid)
+	_, ok := t.bucketOf(h, now, uid)
+	return ok
+}
+
+// bucketOf returns the bucket in which a UID counts that was let through just now.
+func (t Terms) bucketOf(h History, now time.Time, uid types.UID) (i int, ok bool) {
+	last := len(h.Buckets) - 1
+	switch {
+	case slices.Contains(h.Newest, uid):
+		return last, t.current(h, now) || t.lately(h, last, now)
+	case slices.Contains(h.Earlier, uid):
+		return last - 1, t.lately(h, last-1, now)
+	}
+	return 0, false
+}
+
+// lately says whether a bucket ended so short a time ago that what was let
+// through in it may be asked about again.
+func (t Terms) lately(h History, i int, now time.Time) bool {
+	return i >= 0 && now.Unix() < h.Buckets[i].End+repeats && !t.forgiven(h.Buckets[i], now)
 }
 
 // current says whether what is let through now goes into the last bucket.
@@ -61,26 +86,36 @@ func (t Terms) current(h History, now time.Time) bool {
 }
 
 // Add counts n more for a UID that is let through now. One that counts already
-// is let through again, and counts from now.
+// is let through again, and counts from now: it leaves the bucket that it was in.
 func (t Terms) Add(h History, now time.Time, uid types.UID, n int64) History {
 	now = now.Truncate(time.Microsecond)
-	next := History{Buckets: slices.Clone(h.Buckets), Committed: now}
-	known := t.Has(h, now, uid)
-	if t.current(h, now) {
-		next.Newest = slices.Clone(h.Newest)
-	} else {
+	next := History{Buckets: slices.Clone(h.Buckets), Newest: h.Newest, Earlier: h.Earlier, Committed: now}
+	of, known := t.bucketOf(h, now, uid)
+	current := t.current(h, now)
+	here := known && current && of == len(h.Buckets)-1
+	if known && !here {
+		n = min(n, next.Buckets[of].Count)
+		next.Buckets[of].Count -= n
+	}
+	if !current {
 		next.Buckets = t.compact(append(next.Buckets, v1alpha1.DeletionBucket{Start: now.Unix(), End: now.Unix() + 1}), now)
+		next.Newest, next.Earlier = nil, newest(h.Newest, maxEarlier)
+	}
+	if !t.lately(next, len(next.Buckets)-2, now) {
+		next.Earlier = nil
 	}
 	last := &next.Buckets[len(next.Buckets)-1]
 	last.End = max(last.End, now.Unix()+1)
-	if !known {
+	if !here {
 		last.Count += n
-		next.Newest = append(next.Newest, uid)
-		// Who is dropped counts twice if asked again, which is the safe direction.
-		next.Newest = next.Newest[max(0, len(next.Newest)-maxNewest):]
+		next.Newest = newest(append(slices.Clone(next.Newest), uid), maxNewest)
 	}
 	return next
 }
+
+// newest are the last of the UIDs. Who is dropped counts twice if asked again,
+// which is the safe direction.
+func newest(all []types.UID, most int) []types.UID { return all[max(0, len(all)-most):] }
 
 // compact merges buckets that need not be told apart any more, and drops those
 // that are of no use. The last one stays as it is.

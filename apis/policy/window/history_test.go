@@ -52,11 +52,49 @@ func TestWhatIsLetThroughIsCounted(t *testing.T) {
 		"a namespace counts all at once": {terms.Add(History{}, at(0), "ns", 40), []v1alpha1.DeletionBucket{bucket(0, 1, 40)}},
 		"one that is asked again counts once, and longer": {
 			terms.Add(let(terms, 2), at(9), "0", 1), []v1alpha1.DeletionBucket{bucket(2, 10, 1)}},
-		"one that is asked again in the next bucket counts twice": {
+		"one that is asked again in the next bucket counts once, and there": {
+			terms.Add(let(terms, 7, 15.9), at(16), "1", 1), []v1alpha1.DeletionBucket{bucket(7, 16, 1), bucket(16, 17, 1)}},
+		"so does one that is asked again when another has begun the next bucket": {
+			terms.Add(let(terms, 14, 15.9, 16), at(17), "0", 1), []v1alpha1.DeletionBucket{bucket(14, 16, 1), bucket(16, 18, 2)}},
+		"one that is asked again in the next bucket, and again there": {
+			terms.Add(terms.Add(let(terms, 15.9), at(16), "0", 1), at(17), "0", 1), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 18, 1)}},
+		"a namespace that has grown meanwhile counts as it did": {
+			terms.Add(terms.Add(History{}, at(15), "ns", 40), at(16), "ns", 41), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 17, 40)}},
+		"one that is asked again long after its bucket counts twice": {
 			terms.Add(let(terms, 2), at(16), "0", 1), []v1alpha1.DeletionBucket{bucket(2, 3, 1), bucket(16, 17, 1)}},
+		"so does one that is asked again two buckets later": {
+			terms.Add(let(terms, 15, 16, 32), at(33), "0", 1), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1), bucket(32, 34, 2)}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.h.Buckets); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestForHowLongWhatWasLetThroughIsRecognised(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		let     []float64
+		closed  float64
+		seconds float64
+		want    bool
+	}{
+		{"in its bucket", []float64{1}, 0, 15.9, true},
+		{"when its bucket has just ended", []float64{15.9}, 0, 16, true},
+		{"seconds after that", []float64{15.9}, 0, 25.9, true},
+		{"longer after that", []float64{15.9}, 0, 26, false},
+		{"when another has begun the next bucket", []float64{15.9, 16}, 0, 25.9, true},
+		{"longer after that, too", []float64{15.9, 16}, 0, 26, false},
+		{"two buckets later", []float64{15.9, 16, 32}, 0, 32, false},
+		{"when a person has closed the breaker", []float64{15.9}, 16, 17, false},
+		{"when another was let through after that", []float64{15.9, 17}, 16, 18, false},
+	} {
+		terms := tenMinutes(9)
+		if tc.closed > 0 {
+			terms.Closed = at(tc.closed)
+		}
+		if got := terms.Has(let(terms, tc.let...), at(tc.seconds), "0"); got != tc.want {
+			t.Errorf("%s: it is %t", tc.name, got)
 		}
 	}
 }
@@ -227,9 +265,16 @@ func TestTheStatusIsBounded(t *testing.T) {
 	terms := tenMinutes(1 << 40)
 	var h History
 	for i := range 3 * maxNewest {
-		h = terms.Add(h, zero, types.UID(fmt.Sprint(i)), 1)
+		h = terms.Add(h, at(15), types.UID(fmt.Sprint(i)), 1)
 	}
-	if len(h.Newest) != maxNewest || !terms.Has(h, zero, types.UID(fmt.Sprint(3*maxNewest-1))) || h.Buckets[0].Count != 3*maxNewest {
+	if len(h.Newest) != maxNewest || !terms.Has(h, at(15), types.UID(fmt.Sprint(3*maxNewest-1))) || h.Buckets[0].Count != 3*maxNewest {
 		t.Errorf("%d newest of %d", len(h.Newest), h.Buckets[0].Count)
+	}
+	h = terms.Add(h, at(16), "next", 1)
+	if len(h.Earlier) != maxEarlier || !terms.Has(h, at(16), types.UID(fmt.Sprint(3*maxNewest-1))) {
+		t.Errorf("%d are kept of the bucket before", len(h.Earlier))
+	}
+	if h = terms.Add(h, at(30), "later", 1); len(h.Earlier) > 0 || len(h.Newest) != 2 {
+		t.Errorf("%d are kept for too long, %d newest", len(h.Earlier), len(h.Newest))
 	}
 }
