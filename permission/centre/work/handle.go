@@ -82,8 +82,11 @@ func (e *Engine) handle(ctx context.Context, job queue.Job) error {
 	return e.callAt(ctx, job, p)
 }
 
-// callAt waits for a moment to call, claims the step, and calls.
+// callAt waits for a moment to call, claims the step, and calls. What the caller
+// takes to be made goes by before there is a moment: nothing may come between
+// that and the call, or those who wait for the caller leave together.
 func (e *Engine) callAt(ctx context.Context, job queue.Job, p api.Provider) error {
+	e.caller(p)
 	at, err := e.Pacer.Next(ctx, p.Name, p.RateLimit, horizon)
 	var full pace.Full
 	if errors.As(err, &full) {
@@ -98,12 +101,13 @@ func (e *Engine) callAt(ctx context.Context, job queue.Job, p api.Provider) erro
 	if err != nil || !ready {
 		return err
 	}
+	caller := e.caller(p) // that of before may be closed
 	if !e.await(ctx, p, at, c) {
 		return e.giveBack(ctx, job, c, 0)
 	}
 	var result provider.Result
 	if !e.Breaker.Do(p.Name, func() bool {
-		result = e.call(ctx, p, c)
+		result = e.call(ctx, p, caller, c)
 		return result.Outcome != provider.Failed || result.Reason == provider.ReasonThrottled
 	}) {
 		// Another tries whether the provider is back.
@@ -211,19 +215,30 @@ func current(grants []store.Grant, job queue.Job) (store.Grant, error) {
 }
 
 // call calls the provider. The call ends when its lease does, whatever happens.
-func (e *Engine) call(ctx context.Context, p api.Provider, c claimed) provider.Result {
+func (e *Engine) call(ctx context.Context, p api.Provider, caller provider.Caller, c claimed) provider.Result {
 	began := e.Clock.Now()
-	caller, err := e.Callers.New(p)
-	r := provider.Result{Outcome: provider.Failed, Reason: provider.ReasonConfiguration}
-	if err != nil {
-		r.Message = err.Error()
-	} else {
-		r = caller.Call(ctx, c.call)
-	}
+	r := caller.Call(ctx, c.call)
 	e.Metrics.Call(p.Name, c.call.Op, r, e.Clock.Since(began))
 	e.Log.Info("provider called", "provider", p.Name, "op", c.call.Op, "application", c.call.Application, "key", c.call.Key,
 		"outcome", r.Outcome, "reason", r.Reason)
 	return r
+}
+
+// caller returns the provider's caller, which may have to be compiled.
+func (e *Engine) caller(p api.Provider) provider.Caller {
+	caller, err := e.Callers.New(p)
+	if err != nil {
+		return misconfigured{err}
+	}
+	return caller
+}
+
+// misconfigured is the caller of a provider that cannot be called.
+type misconfigured struct{ err error }
+
+// Call implements provider.Caller.
+func (m misconfigured) Call(context.Context, provider.Call) provider.Result {
+	return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonConfiguration, Message: m.err.Error()}
 }
 
 // finish writes a call's result and what follows from it.
