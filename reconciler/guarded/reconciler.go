@@ -1,11 +1,12 @@
 // Package guarded keeps the label of namespaces by which requests about their
-// pods reach the webhook: there while there is a budget, and not after the last.
-// The webhook sets it too, before the first budget is there.
+// pods reach the webhook: there while there is a budget, and not for long after
+// the last. The webhook sets it too, before the first budget is there.
 package guarded
 
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
 	reconcilernamespace "knative.dev/pkg/client/injection/kube/reconciler/core/v1/namespace"
+	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -22,11 +25,23 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 )
 
+const (
+	// settle is for how long a namespace has no budget before its label goes. The
+	// webhook sets the label before the budget is stored, which may take as long
+	// as other webhooks may be asked about it.
+	settle = 30 * time.Second
+	// retryStale gives the cache time to show who changed the namespace.
+	retryStale = time.Second
+)
+
 // Reconciler keeps the label of namespaces.
 type Reconciler struct {
 	Namespaces corev1client.NamespaceInterface
 	Lister     listers.PodUnavailableBudgetLister
 	Client     policyclient.PodUnavailableBudgetsGetter
+	Clock      clock.PassiveClock
+
+	idle idle
 }
 
 var _ reconcilernamespace.Interface = (*Reconciler)(nil)
@@ -37,27 +52,37 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, n *corev1.Namespace) rec
 	if err != nil {
 		return err
 	}
-	has := len(cached) > 0
-	if !has && labelled(n) {
-		// A budget may be there that the cache does not have yet.
-		live, err := r.Client.PodUnavailableBudgets(n.Name).List(ctx, metav1.ListOptions{Limit: 1})
-		if err != nil {
-			return fmt.Errorf("list the budgets of %s: %w", n.Name, err)
-		}
-		has = len(live.Items) > 0
-	}
-	var value string
-	switch decide(n, has) {
-	case keep:
-		return nil
+	budgets := len(cached) > 0
+	unused := r.idle.look(n.UID, decide(n, budgets, settle) == remove, r.Clock.Now())
+	switch decide(n, budgets, unused) {
 	case set:
-		value = `"` + v1alpha1.GuardedValue + `"`
+		return r.patch(ctx, n, fmt.Sprintf(`{"labels":{%q:%q}}`, v1alpha1.GuardedLabel, v1alpha1.GuardedValue))
+	case wait:
+		return controller.NewRequeueAfter(settle - unused)
 	case remove:
-		value = "null"
+		if !budgets {
+			// A budget may be there that the cache does not have yet.
+			live, err := r.Client.PodUnavailableBudgets(n.Name).List(ctx, metav1.ListOptions{Limit: 1})
+			if err != nil {
+				return fmt.Errorf("list the budgets of %s: %w", n.Name, err)
+			}
+			if len(live.Items) > 0 {
+				r.idle.look(n.UID, false, r.Clock.Now())
+				return nil
+			}
+		}
+		// Not if somebody has set it anew, which the cache does not have yet.
+		return r.patch(ctx, n, fmt.Sprintf(`{"resourceVersion":%q,"labels":{%q:null}}`, n.ResourceVersion, v1alpha1.GuardedLabel))
 	}
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.GuardedLabel, value)
-	_, err = r.Namespaces.Patch(ctx, n.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil && !apierrs.IsNotFound(err) {
+	return nil
+}
+
+func (r *Reconciler) patch(ctx context.Context, n *corev1.Namespace, metadata string) reconciler.Event {
+	_, err := r.Namespaces.Patch(ctx, n.Name, types.MergePatchType, []byte(`{"metadata":`+metadata+`}`), metav1.PatchOptions{})
+	switch {
+	case apierrs.IsConflict(err):
+		return controller.NewRequeueAfter(retryStale)
+	case err != nil && !apierrs.IsNotFound(err):
 		return fmt.Errorf("label namespace %s: %w", n.Name, err)
 	}
 	return nil
@@ -69,17 +94,21 @@ type deed int
 const (
 	keep deed = iota
 	set
+	wait
 	remove
 )
 
-// decide says what is done with a namespace that has budgets, or none.
-func decide(n *corev1.Namespace, budgets bool) deed {
+// decide says what is done with a namespace that has budgets, or none, and whose
+// label has been of no use for a time.
+func decide(n *corev1.Namespace, budgets bool, unused time.Duration) deed {
 	guarded := budgets && !changev1alpha1.NeverGuarded(n.Name)
 	switch {
 	case n.DeletionTimestamp != nil, guarded == labelled(n):
 		return keep
 	case guarded:
 		return set
+	case unused < settle:
+		return wait
 	default:
 		return remove
 	}

@@ -1,0 +1,40 @@
+package guarded
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// idle knows since when namespaces have had a label that is of no use. A process
+// that has just begun to lead waits anew.
+type idle struct {
+	mu    sync.Mutex
+	since map[types.UID]time.Time
+}
+
+// look returns for how long a namespace is known to have such a label.
+func (i *idle) look(uid types.UID, unused bool, now time.Time) time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	// One that was not looked at when it was time has gone, or another process led
+	// meanwhile.
+	maps.DeleteFunc(i.since, func(_ types.UID, since time.Time) bool {
+		return now.Before(since) || now.Sub(since) >= 2*settle
+	})
+	if !unused {
+		delete(i.since, uid)
+		return 0
+	}
+	since, known := i.since[uid]
+	if known {
+		return now.Sub(since)
+	}
+	if i.since == nil {
+		i.since = map[types.UID]time.Time{}
+	}
+	i.since[uid] = now
+	return 0
+}
