@@ -87,9 +87,10 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	store.Follow(ctx, cmw)
 	catalogue := NewCatalogue(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
+	find := wants.Finder{Owners: owners.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister(), Live: kubeclient.Get(ctx).CoreV1().Namespaces()}
 	return map[string]admission.Handler{
 		PodWebhook: Pods{
-			Wants:     wants.Finder{Owners: owners.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister()},
+			Wants:     find,
 			Catalogue: catalogue, Settings: store.Get, Image: image,
 		},
 		SetWebhook: Workloads{Catalogue: catalogue},

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -95,7 +96,8 @@ func TestWhichPodsAreInjected(t *testing.T) {
 			if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: tc.namespace}}); err != nil {
 				t.Fatal(err)
 			}
-			h := Pods{Wants: wants.Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces)}, Catalogue: NewCatalogue(tc.centre), Settings: settings.Default, Image: "client:1"}
+			find := wants.Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Live: fake.NewClientset().CoreV1().Namespaces()}
+			h := Pods{Wants: find, Catalogue: NewCatalogue(tc.centre), Settings: settings.Default, Image: "client:1"}
 			answer := h.Admit(t.Context(), request(t, p))
 			if answer.Decision != tc.want {
 				t.Fatalf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response.Result)

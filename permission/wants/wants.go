@@ -8,7 +8,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/permission"
@@ -23,6 +25,8 @@ type Owners interface {
 type Finder struct {
 	Owners     Owners
 	Namespaces corelisters.NamespaceLister
+	// Live is read for a namespace that is too new for Namespaces.
+	Live corev1client.NamespaceInterface
 }
 
 // Source says where the annotation stands that counts.
@@ -49,6 +53,9 @@ func (w Finder) Value(ctx context.Context, namespace string, p *corev1.Pod) (str
 		return value, FromOwner, nil
 	}
 	n, err := w.Namespaces.Get(namespace)
+	if apierrs.IsNotFound(err) {
+		n, err = w.Live.Get(ctx, namespace, metav1.GetOptions{})
+	}
 	if err != nil {
 		return "", FromNobody, fmt.Errorf("find out which permission sets the pod needs: %w", err)
 	}

@@ -71,7 +71,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
 		settings: store.Get, clock: wakeup.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
 	}
-	r.wants = wants.Finder{Owners: owners, Namespaces: r.namespaces}
+	r.wants = wants.Finder{Owners: owners, Namespaces: r.namespaces, Live: kube.CoreV1().Namespaces()}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())
 		for _, p := range all {

@@ -80,7 +80,7 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
 		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(w.told),
 	}
-	w.wants = wants.Finder{Owners: nobody{}, Namespaces: w.namespaces}
+	w.wants = wants.Finder{Owners: nobody{}, Namespaces: w.namespaces, Live: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
