@@ -104,6 +104,13 @@ func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 	n.untilReason(t, "wrong", names.ReasonBreakerDenied)
 	n.run(t, "create", "serviceaccount", "editor")
 	n.run(t, "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+n.name+":editor")
+	until(t, soon, "roles are aggregated", func() error {
+		r, err := n.Run(t.Context(), "auth", "can-i", "reset", "pods/wrong", "--subresource=permission", "--as=system:serviceaccount:"+n.name+":editor")
+		if err == nil && r.Code != 0 {
+			err = fmt.Errorf("%s", r)
+		}
+		return err
+	})
 	said := n.typed(t, commands(t, "permission-application-team.md", "Try again"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
 	if !strings.Contains(said, `"pod":"wrong"`) {
 		t.Errorf("%s", said)

@@ -67,6 +67,8 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	withPostgres(t)
 	faults(t, provider.Faults{Delay: 150})
 	const pods = 50
+	// Nobody reports the pods of this cluster: what no pod has would be taken back.
+	const cluster = "shared"
 	before := books(t)
 	first := before.Calls
 	request := func(n int) api.ApplicationRequest {
@@ -74,7 +76,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		if n >= pods {
 			namespace = "earlier"
 		}
-		return api.ApplicationRequest{Cluster: "default", Namespace: namespace, Pod: fmt.Sprintf("web-%d", n), PodUID: fmt.Sprintf("shared-%d-%d", first, n),
+		return api.ApplicationRequest{Cluster: cluster, Namespace: namespace, Pod: fmt.Sprintf("web-%d", n), PodUID: fmt.Sprintf("shared-%d-%d", first, n),
 			PodIPs: []string{fmt.Sprintf("10.99.0.%d", n+1)}, ServiceAccount: "default", Set: "web"}
 	}
 	replicas, err := victim.Component("permission-centre").Pods(t.Context(), bed.Kube)
@@ -132,7 +134,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	}
 	t.Logf("%s: %s", replicas[0].Name, how)
 	asking.Wait()
-	query := url.Values{"cluster": {"default"}, "namespace": {"shared"}, "state": {string(api.Granted)}}
+	query := url.Values{"cluster": {cluster}, "namespace": {"shared"}, "state": {string(api.Granted)}}
 	until(t, 3*time.Minute, "all are granted", func() error {
 		_, raw, err := setup.Ask(t.Context(), http.MethodGet, bed.Centre+"/v1/applications?"+query.Encode(), bed.Token, nil)
 		if err != nil {
@@ -154,7 +156,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		t.Errorf("%d grants were given twice", after.Doubles-before.Doubles)
 	}
 	for n := range asked {
-		revoke := api.RevokeRequest{Cluster: "default", PodUID: request(n).PodUID}
+		revoke := api.RevokeRequest{Cluster: cluster, PodUID: request(n).PodUID}
 		if status, raw, err := setup.Ask(t.Context(), http.MethodPost, bed.Centre+"/v1/applications/revoke", bed.Token, revoke); err != nil || status != http.StatusOK {
 			t.Errorf("revoke: %d %s %v", status, raw, err)
 		}

@@ -3,6 +3,7 @@
 package permission
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	names "github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
@@ -101,7 +103,23 @@ func TestWhoDoesNotAskIsLeftAlone(t *testing.T) {
 func TestSetsOfTheNamespaceCount(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.run(t, "annotate", "namespace", n.name, names.SetAnnotation+"=web")
-	n.applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
+	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(1)),
+		Containers: []corev1.Container{{Name: "app", Image: "busybox", Command: []string{"/bin/sleep", "infinity"}}}}}
+	until(t, soon, "the webhook has heard of it", func() error {
+		for range 20 { // as many as it takes to meet every replica of the webhook
+			p, err := bed.Kube.CoreV1().Pods(n.name).Create(t.Context(), plain, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				return err
+			}
+			if names.InitContainer(p) == nil {
+				return errors.New("a pod would not wait")
+			}
+		}
+		return nil
+	})
+	if _, err := bed.Kube.CoreV1().Pods(n.name).Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	p := n.get(t, "web")
 	if len(held(t, p)) != 1 {
