@@ -22,7 +22,9 @@ func (n *namespace) node(name, cpu string) string {
  status: {capacity: {cpu: "%[3]s", memory: 64Gi, pods: "110"}, allocatable: {cpu: "%[3]s", memory: 64Gi, pods: "110"}}}`, n.name, name, cpu)
 }
 
-// newNodes makes simulated nodes for this namespace alone and waits until they are Ready.
+// newNodes makes simulated nodes for this namespace alone and waits until pods
+// can be scheduled to them. The taint of a node that is not Ready goes later than
+// the condition.
 func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []string) {
 	t.Helper()
 	for i := range count {
@@ -30,6 +32,12 @@ func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []strin
 		n.cleanup(t, "delete", "node", name, "--ignore-not-found")
 		n.apply(t, n.node(name, cpu))
 		n.run(t, "wait", "--for=condition=Ready", "node/"+name, "--timeout=60s")
+		n.until(t, "no other taint is left on node "+name, func() error {
+			if got := n.run(t, "get", "node", name, "-o", "jsonpath={.spec.taints[*].key}"); got != "e2e" {
+				return fmt.Errorf("they are %q", got)
+			}
+			return nil
+		})
 		names = append(names, name)
 	}
 	return names
