@@ -4,6 +4,7 @@ package protection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -67,7 +68,7 @@ func TestOneSlotLetsExactlyOneOfAHundredThrough(t *testing.T) {
 		}
 		s := storm(t, c, n.name, before[:100], 100)
 		if s.passed != 1 || s.refused != 99 || len(s.others) > 0 {
-			t.Fatalf("round %d: %d passed, %d refused, %d unanswered, others %v", round, s.passed, s.refused, s.outages, s.others)
+			t.Fatalf("round %d: %d passed, %d refused, %d unanswered, others %v", round, s.passed, s.refused, len(s.outages), s.others)
 		}
 	}
 }
@@ -98,7 +99,7 @@ func TestNoFalseRefusalAndNoneTooMany(t *testing.T) {
 	n, c := bareGuarded(t, 400, 100)
 	s := storm(t, c, n.name, living(t, c, n.name)[:300], 20)
 	if s.passed != 300 {
-		t.Errorf("%d of 300 passed, %d refused, %d unanswered, others %v: %v", s.passed, s.refused, s.outages, s.others, s.refusal)
+		t.Errorf("%d of 300 passed, %d refused, %d unanswered, others %v: %v", s.passed, s.refused, len(s.outages), s.others, s.refusal)
 	}
 	if s := storm(t, c, n.name, living(t, c, n.name), 20); s.passed != 0 || s.refused != 100 {
 		t.Errorf("of 100 that have to stay %d passed, %d were refused, others %v", s.passed, s.refused, s.others)
@@ -107,13 +108,28 @@ func TestNoFalseRefusalAndNoneTooMany(t *testing.T) {
 }
 
 // A crowd that comes at once is answered, each of it, and as the budget says.
+// Who is not answered in the time that the API server waits, on a machine that is
+// slow, asks again.
 func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
 	n, c := bareGuarded(t, 600, 300)
-	s := storm(t, c, n.name, living(t, c, n.name), 600)
-	if s.passed != 300 || s.refused != 300 {
-		t.Errorf("%d passed, %d refused, %d without an answer of the webhook, others %v", s.passed, s.refused, s.outages, s.others)
+	passed, refused := 0, 0
+	for round, asked := 0, living(t, c, n.name); len(asked) > 0; round++ {
+		s := storm(t, c, n.name, asked, len(asked))
+		passed, refused = passed+s.passed+s.finished, refused+s.refused
+		t.Logf("round %d: %d passed, %d refused, %d had gone, %d without an answer of the webhook", round, s.passed, s.refused, s.finished, len(s.outages))
+		if passed > 300 || len(s.others) > 0 || round == 10 {
+			t.Fatalf("%d passed, %d refused, %d without an answer of the webhook, others %v", passed, refused, len(s.outages), s.others)
+		}
+		asked = s.outages
 	}
-	untilAllowed(t, c, n.name, 0)
+	if passed != 300 || refused != 300 {
+		t.Errorf("%d passed, %d refused", passed, refused)
+	}
+	// A charge whose request was never carried out is kept for a minute.
+	untilBudget(t, c, n.name, 2*time.Minute, allows(0))
+	if left := len(living(t, c, n.name)); left != 300 {
+		t.Errorf("%d pods are left, want 300", left)
+	}
 }
 
 // Replicas of the webhook are killed in the middle of storms, in the first one
@@ -122,12 +138,23 @@ func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
 func TestAStormWithKilledWebhooksStaysWithinTheBudget(t *testing.T) {
 	n, c := bareGuarded(t, 300, 200)
 	began := time.Now()
-	before := during(t, c, n.name, living(t, c, n.name)[:40], func(ctx context.Context) error { return killBeforeAnswer(ctx, c, n.name) })
-	t.Logf("between commit and answer: %d passed, %d refused, %d unanswered, others %v", before.passed, before.refused, before.outages, before.others)
+	// A storm may end before a look finds anything. Of the 100 pods that may go a
+	// few are left for what comes after it.
+	for first, killed := 40, false; !killed; first = 10 {
+		names := living(t, c, n.name)
+		if len(names) < 210+first {
+			t.Fatal("the webhooks were never found between a commit and its answer")
+		}
+		before := during(t, c, n.name, names[:first], func(ctx context.Context) (err error) {
+			killed, err = killBeforeAnswer(ctx, c, n.name)
+			return err
+		})
+		t.Logf("between commit and answer, killed %t: %d passed, %d refused, %d unanswered, others %v", killed, before.passed, before.refused, len(before.outages), before.others)
+	}
 	untilBack(t, c, began)
 	s := during(t, c, n.name, living(t, c, n.name), func(ctx context.Context) error { return killWebhooks(ctx, c) })
 	left := len(living(t, c, n.name))
-	t.Logf("%d passed, %d refused, %d unanswered, others %v; %d pods left", s.passed, s.refused, s.outages, s.others, left)
+	t.Logf("%d passed, %d refused, %d unanswered, others %v; %d pods left", s.passed, s.refused, len(s.outages), s.others, left)
 	if left < 200 {
 		t.Fatalf("%d pods are left, 200 have to be", left)
 	}
@@ -164,13 +191,14 @@ func during(t *testing.T, c clients, namespace string, names []string, do func(c
 
 // killBeforeAnswer kills all replicas when they have charged the budget for a pod
 // and not told anybody. It stops them for a look at what they have done; where
-// all that was charged was answered, too, they go on and are stopped again.
-func killBeforeAnswer(ctx context.Context, c clients, namespace string) error {
+// all that was charged was answered, too, they go on and are stopped again. When
+// the context ends before that it kills nobody.
+func killBeforeAnswer(ctx context.Context, c clients, namespace string) (killed bool, err error) {
 	replicas, err := victim.Component("protection-webhook").Pods(ctx, c.kube)
 	if err != nil {
-		return err
+		return false, unlessCanceled(err)
 	}
-	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		for i := range replicas {
 			resume, err := victim.Pause(&replicas[i])
 			if err != nil {
@@ -188,6 +216,15 @@ func killBeforeAnswer(ctx context.Context, c clients, namespace string) error {
 		}
 		return true, nil
 	})
+	return err == nil, unlessCanceled(err)
+}
+
+// unlessCanceled returns an error that is another than the end of the context.
+func unlessCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // untilBack waits until the replicas that were killed since a time serve again.

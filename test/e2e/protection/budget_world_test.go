@@ -75,12 +75,17 @@ func (n *namespace) names(t *testing.T) []string {
 // untilAllowed waits until the budget says so, and is synced.
 func untilAllowed(t *testing.T, c clients, namespace string, allowed int32) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
-	return untilBudget(t, c, namespace, soon, func(b *v1alpha1.PodUnavailableBudget) error {
+	return untilBudget(t, c, namespace, soon, allows(allowed))
+}
+
+// allows says what is missing until a budget allows so much and nothing is charged.
+func allows(allowed int32) func(*v1alpha1.PodUnavailableBudget) error {
+	return func(b *v1alpha1.PodUnavailableBudget) error {
 		if s := b.Status; s.UnavailableAllowed != allowed || len(s.DeletedPods)+len(s.UnavailablePods) > 0 {
 			return fmt.Errorf("%d allowed, charged %v %v", s.UnavailableAllowed, s.DeletedPods, s.UnavailablePods)
 		}
 		return nil
-	})
+	}
 }
 
 func untilBudget(t *testing.T, c clients, namespace string, within time.Duration, holds func(*v1alpha1.PodUnavailableBudget) error) *v1alpha1.PodUnavailableBudget {
@@ -138,11 +143,13 @@ type tally struct {
 	passed, refused int
 	others          []error
 	// refusal is the last one.
-	refusal           error
-	outages, finished int
+	refusal  error
+	finished int
+	// outages are the pods about which the webhook did not answer.
+	outages []string
 }
 
-func (s *tally) count(err error) {
+func (s *tally) count(name string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -154,7 +161,7 @@ func (s *tally) count(err error) {
 	case apierrs.IsNotFound(err):
 		s.finished++
 	case apierrs.IsInternalError(err): // no answer of the webhook
-		s.outages++
+		s.outages = append(s.outages, name)
 	default:
 		s.others = append(s.others, err)
 	}
@@ -171,7 +178,7 @@ func storm(t *testing.T, c clients, namespace string, names []string, together i
 		wg.Go(func() {
 			<-start
 			for name := range jobs {
-				s.count(c.kube.CoreV1().Pods(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+				s.count(name, c.kube.CoreV1().Pods(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 			}
 		})
 	}
