@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktest "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -81,7 +83,7 @@ func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T)
 // Each refusal costs the API server a review: the same token is not reviewed
 // again for a moment, and an address that goes on with others is not heard.
 func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
-	w := newWorld(t, podOf(nil))
+	w := newWorldAt(t, clocktest.NewFakeClock(time.Now()), podOf(nil)) // whose clock stands still
 	w.settings.Refusals = 40
 	reviews := func() (n int) {
 		for _, a := range w.kube.Actions() {
@@ -96,16 +98,16 @@ func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
 			t.Fatalf("a token that nobody knows: %d", status)
 		}
 	}
-	// A second is a millisecond here.
-	if n := reviews(); n == 10 {
+	if n := reviews(); n != 1 {
 		t.Errorf("%d reviews of one token", n)
 	}
-	last := 0
-	for n := 0; n < 500 && last != http.StatusTooManyRequests; n++ {
-		last, _ = w.ask(fmt.Sprintf("made-up-%d", n), orders)
+	for n := range 30 {
+		if status, _ := w.ask(fmt.Sprintf("made-up-%d", n), orders); status != http.StatusUnauthorized {
+			t.Fatalf("refusal %d: %d", 10+n, status)
+		}
 	}
-	if before := reviews(); last != http.StatusTooManyRequests {
-		t.Errorf("%d after %d reviews", last, before)
+	if status, _ := w.ask("made-up-too", orders); status != http.StatusTooManyRequests || reviews() != 31 {
+		t.Errorf("%d after %d reviews", status, reviews())
 	}
 }
 
@@ -260,17 +262,14 @@ func TestAProviderThatIsDownForAnHourIsAskedAtTheBackoffsPaceAndRecoversAlone(t 
 
 func TestACentreThatIsRestartedIsNoFailureAndOneThatIsDownIs(t *testing.T) {
 	w := newWorld(t, podOf(nil))
-	w.centre.down = true
+	w.centre.downFor = tolerated
 	answers := w.started(t.Context())
 	w.until(permission.ReasonUnreachable)
-	w.centre.mu.Lock()
-	w.centre.down = false
-	w.centre.mu.Unlock()
 	if a := answerOf(t, answers); a.State != initaction.Granted {
 		t.Errorf("%+v", a)
 	}
 	w = newWorld(t, podOf(nil))
-	w.centre.down = true
+	w.centre.downFor = math.MaxInt
 	for range 3 {
 		if _, a := w.ask("pod", orders); a.State != initaction.Failed || !strings.Contains(a.Message, errDown.Error()) {
 			t.Errorf("%+v", a)
@@ -332,6 +331,7 @@ func TestAPodThatIsDeletedMeanwhileGetsNothing(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Failed, nil }
 	w.settings.Breaker.Threshold = 1
+	w.settings.Breaker.Backoff.Duration = time.Hour // no attempt comes before the deletion
 	w.ask("pod", orders)
 	answers := w.started(t.Context())
 	w.until(permission.ReasonBreakerFailed)

@@ -63,7 +63,8 @@ type centre struct {
 	asked   []api.ApplicationRequest
 	revoked []api.RevokeRequest
 	resets  int
-	down    bool
+	// downFor is how many calls get no answer.
+	downFor int
 	// calls counts all.
 	calls   int
 	verdict func(r api.ApplicationRequest, attempt int) (api.State, error)
@@ -73,7 +74,8 @@ var errDown = errors.New("connection refused")
 
 func (c *centre) begin() error {
 	c.calls++
-	if c.down {
+	if c.downFor > 0 {
+		c.downFor--
 		return errDown
 	}
 	return nil
@@ -248,8 +250,13 @@ func bound(pod, uid string) authenticationv1.UserInfo {
 
 func newWorld(t *testing.T, pod *corev1.Pod, steps ...Step) *world {
 	t.Helper()
+	return newWorldAt(t, hurried{began: time.Now()}, pod, steps...)
+}
+
+// newWorldAt has another clock.
+func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step) *world {
+	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00::/64", "127.0.0.0/24"}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
-	c := hurried{began: time.Now()}
 	w := &world{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: breaker.First, ResourceVersion: "1"}}),
 		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), records: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 		centre: &centre{clock: c, apps: map[string]*api.Application{}, verdict: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
