@@ -14,7 +14,8 @@ import (
 func TestALeakIsCountedReportedAndHealed(t *testing.T) {
 	each(t, func(t *testing.T, address string) {
 		w := start(t, address)
-		w.register(func(p *api.Provider) { p.Retry = api.Retry{MaxCalls: 2, BackoffSeconds: 0.3} }, "web", "db")
+		// The leak is not tried again before the new pod asks.
+		w.register(func(p *api.Provider) { p.Retry = api.Retry{MaxCalls: 2, BackoffSeconds: 2} }, "web", "db")
 		a := w.until(w.ask(pod(1, "web")).ID, api.Granted)
 		w.double.SetFaults(double.Faults{Status: http.StatusBadGateway})
 		w.must(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
@@ -42,7 +43,7 @@ func TestALeakIsCountedReportedAndHealed(t *testing.T) {
 		}
 		w.until(b.ID, api.Granted)
 		// The centre goes on trying, but does not take from the new pod what it has now.
-		eventually(t, 20*time.Second, "the leak stands back", func() bool {
+		eventually(t, 40*time.Second, "the leak stands back", func() bool {
 			var now api.Application
 			w.must(serverToken, "GET", "/v1/applications/"+a.ID, nil, &now)
 			return now.State == api.Leaked && now.Permissions[0].Reason == "HeldByAnotherPod" || now.State == api.Revoked
