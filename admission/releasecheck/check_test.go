@@ -410,6 +410,7 @@ func TestOnlySoManyAreAskedAboutAtATime(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.Server.slots.Release(1)
+	q.Timeout = 5 * time.Second
 	if got := w.Server.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomePass {
 		t.Errorf("%+v", got)
 	}

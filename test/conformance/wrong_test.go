@@ -102,7 +102,8 @@ var wrongJudges = map[string]struct {
 	},
 	"finishes a node whose check runs": {
 		trial{
-			script: `{"default": {"delay": "150ms"}}`,
+			// The check runs for as long as the suite takes to finish its node.
+			script: `{"checks": [{"match": {"stage": "PRE", "batchNo": 1}, "then": {"delay": "2s"}}]}`,
 			calls: answers(func(c call) {
 				if c.in["nodeId"] != "no-such-node" {
 					c.turn("103", success(object{"nodeId": c.in["nodeId"]}))
