@@ -93,7 +93,8 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := pod(tc.pod)
 			namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-			if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: tc.namespace}}); err != nil {
+			if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: tc.namespace,
+				Labels: map[string]string{permission.Label: permission.LabelEnabled}}}); err != nil {
 				t.Fatal(err)
 			}
 			find := wants.Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Live: fake.NewClientset().CoreV1().Namespaces()}

@@ -249,12 +249,18 @@ func TestARefusalOfASecondRepairNamesWhoUsedTheFirst(t *testing.T) {
 
 func TestARefusalOfAFreezeByHandSaysThatNoVersionFailed(t *testing.T) {
 	byHand := label(v1alpha1.SuspendLabel, "holidays")
-	causes := newWorld(admissiontest.History{}, true).ask(t,
-		admissiontest.Request(t, build(stamped(1), byHand), build(stamped(1), byHand, image("busybox:2"))), false,
-	).Response.Result.Details.Causes
-	want := "suspended since holidays; no failed version is known: the label was set by hand, or the ChangeWorkload is gone"
-	if diff := cmp.Diff(want, causes[0].Message); diff != "" {
-		t.Error(diff)
+	// A version that failed is known for some time after its repair succeeded.
+	failed, repair := &v1alpha1.ChangeWorkload{}, &v1alpha1.ChangeWorkload{}
+	failed.Spec.Attempt, failed.Status.Phase = 1, v1alpha1.WorkloadSuspend
+	repair.Spec.Attempt, repair.Status.Phase = 2, v1alpha1.WorkloadSuccess
+	for _, known := range [][]*v1alpha1.ChangeWorkload{nil, {failed, repair}} {
+		causes := newWorld(admissiontest.History{Known: known}, true).ask(t,
+			admissiontest.Request(t, build(stamped(2), byHand), build(stamped(2), byHand, image("busybox:2"))), false,
+		).Response.Result.Details.Causes
+		want := "suspended since holidays; no failed version is known: the label was set by hand, or the ChangeWorkload is gone"
+		if diff := cmp.Diff(want, causes[0].Message); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

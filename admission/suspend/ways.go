@@ -49,8 +49,8 @@ func why(w *workload.Workload, releases []*v1alpha1.ChangeWorkload) string {
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
-	failed := newest(releases, v1alpha1.WorkloadSuspend)
-	if failed == nil {
+	failed, good := newest(releases, v1alpha1.WorkloadSuspend), newest(releases, v1alpha1.WorkloadSuccess)
+	if failed == nil || (good != nil && good.Spec.Attempt > failed.Spec.Attempt) {
 		return fmt.Sprintf("suspended since %s; no failed version is known: the label was set by hand, or the ChangeWorkload is gone", since)
 	}
 	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) failed its check%s",

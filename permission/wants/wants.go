@@ -25,7 +25,8 @@ type Owners interface {
 type Finder struct {
 	Owners     Owners
 	Namespaces corelisters.NamespaceLister
-	// Live is read for a namespace that is too new for Namespaces.
+	// Live is read for a namespace that is too new for Namespaces, or enabled too
+	// short a time ago.
 	Live corev1client.NamespaceInterface
 }
 
@@ -40,7 +41,8 @@ const (
 	FromNobody    Source = ""
 )
 
-// Value returns the annotation that counts for a pod, and where it stands.
+// Value returns the annotation that counts for a pod of a namespace that is
+// enabled, and where it stands.
 func (w Finder) Value(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
 	if value, ok := p.Annotations[permission.SetAnnotation]; ok {
 		return value, FromPod, nil
@@ -53,7 +55,7 @@ func (w Finder) Value(ctx context.Context, namespace string, p *corev1.Pod) (str
 		return value, FromOwner, nil
 	}
 	n, err := w.Namespaces.Get(namespace)
-	if apierrs.IsNotFound(err) {
+	if apierrs.IsNotFound(err) || (err == nil && n.Labels[permission.Label] != permission.LabelEnabled) {
 		n, err = w.Live.Get(ctx, namespace, metav1.GetOptions{})
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ func (a above) Annotation(context.Context, string, []metav1.OwnerReference, stri
 }
 
 func annotated(value string) *corev1.Namespace {
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{permission.Label: permission.LabelEnabled}}}
 	if value != "" {
 		n.Annotations = map[string]string{permission.SetAnnotation: value}
 	}
@@ -33,7 +33,8 @@ func annotated(value string) *corev1.Namespace {
 }
 
 func TestTheNearestAnnotationCounts(t *testing.T) {
-	none := annotated("")
+	none, before := annotated(""), annotated("")
+	before.Labels = nil
 	for name, tc := range map[string]struct {
 		pod          map[string]string
 		owner        above
@@ -49,6 +50,7 @@ func TestTheNearestAnnotationCounts(t *testing.T) {
 		"its namespace does":                 {cached: annotated("c"), live: annotated("c"), value: "c", source: FromNamespace},
 		"a namespace that is new does":       {live: annotated("c"), value: "c", source: FromNamespace, reads: 1},
 		"a namespace that is new does not":   {live: none, reads: 1},
+		"a namespace that is enabled since":  {cached: before, live: annotated("c"), value: "c", source: FromNamespace, reads: 1},
 		"there is no such namespace":         {fails: true, reads: 1},
 		"the workload cannot be read":        {owner: above{err: errors.New("timeout")}, cached: annotated("c"), fails: true},
 		"the pod asks, the namespace is new": {pod: annotated("a").Annotations, live: annotated("c"), value: "a", source: FromPod},

@@ -172,8 +172,10 @@ func endOf(in Input) v1alpha1.OrderState {
 // step returns a step that is due since now, or since it became due.
 func step(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *v1alpha1.OrderStep {
 	if s := in.ChangeWorkload.Status.OrderStep; s != nil && s.Name == name {
-		if name != v1alpha1.OrderStepClose || s.State == state || in.ChangeWorkload.Status.Order.Closing != nil {
-			return s // an end that the server may know is not changed
+		same := name != v1alpha1.OrderStepClose || s.State == state
+		// Only a Success may turn out to be none, if the server does not know of it yet.
+		if same || s.State != v1alpha1.OrderSuccess || in.ChangeWorkload.Status.Order.Closing != nil {
+			return s
 		}
 	}
 	return &v1alpha1.OrderStep{Name: name, Since: metav1.NewTime(in.Now), State: state}

@@ -170,6 +170,7 @@ func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
 		"also one that failed":                             {goes(started, was(suspend), newer, isRollback), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
 		"a success stays one when it is replaced":          {goes(started, was(success), newer, isRollback), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
 		"one that was never opened needs no end":           {goes(was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
+		"nor by a release after the one that replaced it":  {goes(started, was(suspend), newer, atStep(closeIt, "ROLLBACK")), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
 		"an end that the server may know is not changed":   {goes(started, was(suspend), newer, isRollback, atStep(closeIt, "CANCEL"), closedAs("CANCEL", 1, false, "ServerUnreachable")), want{suspend, "", "", closeIt, true, "CANCEL", "Unknown"}},
 		"a view that is behind ends nothing":               {goes(started, was(running), behind), want{running, "", "", "", false, "", "Unknown"}},
 		"an order that was not taken, and its end":         {goes(was(failed)), want{failed, "", "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},

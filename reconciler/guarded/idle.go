@@ -15,8 +15,9 @@ type idle struct {
 	since map[types.UID]time.Time
 }
 
-// look returns for how long a namespace is known to have such a label.
-func (i *idle) look(uid types.UID, unused bool, now time.Time) time.Duration {
+// look returns for how long a namespace is known to have such a label: not at all
+// when it is looked at for the first time.
+func (i *idle) look(uid types.UID, now time.Time) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	// One that was not looked at when it was time has gone, or another process led
@@ -24,12 +25,7 @@ func (i *idle) look(uid types.UID, unused bool, now time.Time) time.Duration {
 	maps.DeleteFunc(i.since, func(_ types.UID, since time.Time) bool {
 		return now.Before(since) || now.Sub(since) >= 2*settle
 	})
-	if !unused {
-		delete(i.since, uid)
-		return 0
-	}
-	since, known := i.since[uid]
-	if known {
+	if since, known := i.since[uid]; known {
 		return now.Sub(since)
 	}
 	if i.since == nil {
@@ -37,4 +33,11 @@ func (i *idle) look(uid types.UID, unused bool, now time.Time) time.Duration {
 	}
 	i.since[uid] = now
 	return 0
+}
+
+// forget is told of a namespace whose label is of use, or gone.
+func (i *idle) forget(uid types.UID) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.since, uid)
 }

@@ -53,28 +53,37 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, n *corev1.Namespace) rec
 		return err
 	}
 	budgets := len(cached) > 0
-	unused := r.idle.look(n.UID, decide(n, budgets, settle) == remove, r.Clock.Now())
+	var unused time.Duration
+	if useless(n, budgets) {
+		unused = r.idle.look(n.UID, r.Clock.Now())
+	} else {
+		r.idle.forget(n.UID)
+	}
 	switch decide(n, budgets, unused) {
 	case set:
 		return r.patch(ctx, n, fmt.Sprintf(`{"labels":{%q:%q}}`, v1alpha1.GuardedLabel, v1alpha1.GuardedValue))
 	case wait:
 		return controller.NewRequeueAfter(settle - unused)
 	case remove:
-		if !budgets {
-			// A budget may be there that the cache does not have yet.
-			live, err := r.Client.PodUnavailableBudgets(n.Name).List(ctx, metav1.ListOptions{Limit: 1})
-			if err != nil {
-				return fmt.Errorf("list the budgets of %s: %w", n.Name, err)
-			}
-			if len(live.Items) > 0 {
-				r.idle.look(n.UID, false, r.Clock.Now())
-				return nil
-			}
-		}
-		// Not if somebody has set it anew, which the cache does not have yet.
-		return r.patch(ctx, n, fmt.Sprintf(`{"resourceVersion":%q,"labels":{%q:null}}`, n.ResourceVersion, v1alpha1.GuardedLabel))
+		return r.remove(ctx, n)
 	}
 	return nil
+}
+
+// remove takes the label off, if there is no budget that the cache does not have
+// yet. Whatever comes of it, the label is not removed again before it was of no
+// use for as long.
+func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler.Event {
+	live, err := r.Client.PodUnavailableBudgets(n.Name).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("list the budgets of %s: %w", n.Name, err)
+	}
+	r.idle.forget(n.UID)
+	if len(live.Items) > 0 && !changev1alpha1.NeverGuarded(n.Name) {
+		return controller.NewRequeueAfter(settle)
+	}
+	// Not if somebody has set it anew, which the cache does not have yet.
+	return r.patch(ctx, n, fmt.Sprintf(`{"resourceVersion":%q,"labels":{%q:null}}`, n.ResourceVersion, v1alpha1.GuardedLabel))
 }
 
 func (r *Reconciler) patch(ctx context.Context, n *corev1.Namespace, metadata string) reconciler.Event {
@@ -101,17 +110,26 @@ const (
 // decide says what is done with a namespace that has budgets, or none, and whose
 // label has been of no use for a time.
 func decide(n *corev1.Namespace, budgets bool, unused time.Duration) deed {
-	guarded := budgets && !changev1alpha1.NeverGuarded(n.Name)
 	switch {
-	case n.DeletionTimestamp != nil, guarded == labelled(n):
+	case n.DeletionTimestamp != nil, guarded(n, budgets) == labelled(n):
 		return keep
-	case guarded:
+	case !useless(n, budgets):
 		return set
 	case unused < settle:
 		return wait
 	default:
 		return remove
 	}
+}
+
+// guarded says whether a namespace is to have the label.
+func guarded(n *corev1.Namespace, budgets bool) bool {
+	return budgets && !changev1alpha1.NeverGuarded(n.Name)
+}
+
+// useless says whether a namespace has the label and needs none.
+func useless(n *corev1.Namespace, budgets bool) bool {
+	return n.DeletionTimestamp == nil && labelled(n) && !guarded(n, budgets)
 }
 
 func labelled(n *corev1.Namespace) bool {

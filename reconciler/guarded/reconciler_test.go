@@ -152,9 +152,10 @@ func TestAProcessThatIsNewWaitsAnew(t *testing.T) {
 func TestNamespacesThatHaveGoneAreForgotten(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var i idle
-	i.look("gone", true, now)
-	i.look("there", true, now.Add(settle))
-	i.look("other", false, now.Add(2*settle))
+	i.look("gone", now)
+	i.look("there", now.Add(settle))
+	i.look("another", now.Add(2*settle))
+	i.forget("another")
 	if _, there := i.since["there"]; len(i.since) != 1 || !there {
 		t.Errorf("kept are %v", i.since)
 	}
@@ -168,8 +169,17 @@ func TestABudgetThatTheCacheDoesNotHaveKeepsTheLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.pass(settle)
-	w.want(t, 0, true)
 	w.want(t, settle, true)
+	w.want(t, settle, true)
+}
+
+// A label that is set anew when it was just taken off is not taken off at once.
+func TestALabelThatIsSetAnewStaysForAsLong(t *testing.T) {
+	w := newWorld()
+	w.want(t, settle, true)
+	w.pass(settle)
+	w.want(t, 0, false)
+	w.want(t, settle, false) // the cache still has it, or has it again
 }
 
 func TestALabelThatSomebodyHasSetAnewStays(t *testing.T) {

@@ -64,15 +64,13 @@ func (r *Reconciler) inspect(ctx context.Context, p *corev1.Pod) error {
 		if c == nil {
 			return nil
 		}
-		// It asks for nothing any more.
-		return r.writeInjected(ctx, p, map[string]any{"type": permission.ConditionInjected, "$patch": "delete"})
+		return r.forgetInjected(ctx, p)
 	}
 	r.open.set(at, d.Reason)
 	if c != nil && c.Reason == d.Reason {
 		return nil
 	}
-	if err := r.writeInjected(ctx, p, corev1.PodCondition{Type: permission.ConditionInjected, Status: corev1.ConditionFalse,
-		Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())}); err != nil {
+	if err := r.writeInjected(ctx, p, d); err != nil {
 		return err
 	}
 	r.recorder.Event(p, corev1.EventTypeWarning, d.Reason, d.Message)
@@ -99,15 +97,15 @@ func onNamespaces(look func(namespace string)) cache.ResourceEventHandler {
 	}
 }
 
-// asks is what a namespace says of its pods' permissions.
-type asks struct {
+// request is what a namespace says of its pods' permissions.
+type request struct {
 	label, sets string
 	hasSets     bool
 }
 
-func asked(n *corev1.Namespace) asks {
+func asked(n *corev1.Namespace) request {
 	sets, has := n.Annotations[permission.SetAnnotation]
-	return asks{n.Labels[permission.Label], sets, has}
+	return request{n.Labels[permission.Label], sets, has}
 }
 
 func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error) {
@@ -125,10 +123,11 @@ func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error
 	if !asks {
 		value, asks = n.Annotations[permission.SetAnnotation]
 	}
-	if !enabled && !asks {
+	told := permission.Condition(p, permission.ConditionInjected) != nil
+	if !enabled && !asks && !told {
 		return Defence{}, nil // the owners of every pod of the cluster are not read
 	}
-	if enabled {
+	if enabled || told {
 		if value, _, err = r.wants.Value(ctx, p.Namespace, p); err != nil {
 			return Defence{}, err
 		}
@@ -136,7 +135,18 @@ func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error
 	return Inspect(p, value, enabled), nil
 }
 
-func (r *Reconciler) writeInjected(ctx context.Context, p *corev1.Pod, condition any) error {
+func (r *Reconciler) writeInjected(ctx context.Context, p *corev1.Pod, d Defence) error {
+	return r.patchCondition(ctx, p, corev1.PodCondition{Type: permission.ConditionInjected, Status: corev1.ConditionFalse,
+		Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())})
+}
+
+// forgetInjected takes the condition off a pod that asks for nothing any more.
+func (r *Reconciler) forgetInjected(ctx context.Context, p *corev1.Pod) error {
+	return r.patchCondition(ctx, p, map[string]any{"type": permission.ConditionInjected, "$patch": "delete"})
+}
+
+// patchCondition writes an entry of a strategic merge patch.
+func (r *Reconciler) patchCondition(ctx context.Context, p *corev1.Pod, condition any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": p.UID},
 		"status":   map[string]any{"conditions": []any{condition}},

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,29 @@ func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One whose workload asks still does, when its namespace is enabled no more.
+func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *testing.T) {
+	p := pod(plain)
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: permission.ConditionInjected, Status: corev1.ConditionFalse, Reason: permission.ReasonNotInjected})
+	w := newWorld(t, p, nil)
+	w.wants.Owners = workload{}
+	w.look(t)
+	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := permission.Condition(got, permission.ConditionInjected); c == nil || c.Reason != permission.ReasonNamespaceOff {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// workload asks for the set web.
+type workload struct{}
+
+func (workload) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
+	return "web", true, nil
 }
 
 func TestAPodThatAsksForNothingAnyMoreIsNotSaidToHaveGotInWithoutWaiting(t *testing.T) {

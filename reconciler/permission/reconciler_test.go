@@ -68,13 +68,13 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 		}
 		return i
 	}
-	w := &world{kube: fake.NewClientset(p), centre: &centre{}, sent: &sent{}, told: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(zero)}
+	if namespace == nil {
+		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	}
+	w := &world{kube: fake.NewClientset(p, namespace), centre: &centre{}, sent: &sent{}, told: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(zero)}
 	tell, err := newTeller(w.told, w.sent, noop.Meter{})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if namespace == nil {
-		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	}
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 // Input is everything that a decision about a workload follows from.
@@ -37,11 +38,16 @@ type Input struct {
 	// Owned are all ChangeWorkloads of the workload, Named among them.
 	Owned []*v1alpha1.ChangeWorkload
 	Now   time.Time
+	// Up is since when this process decides.
+	Up time.Time
 }
 
 // closingTime is how long after the Success of a release the orders of those
 // before it may take to be closed at the server: then their records go anyway.
 const closingTime = 10 * time.Minute
+
+// closingGrace is how long a process that has just begun gives them.
+const closingGrace = time.Minute
 
 // Touch says why the workload is to pass admission again.
 type Touch string
@@ -108,10 +114,11 @@ func Decide(in Input) Decision {
 // history are the workload's other ChangeWorkloads, but for those whose order
 // the server still has open: they are kept until it is closed, or for again.
 func history(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
-	left := closingTime
+	end := in.Now.Add(closingTime)
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
-		left -= in.Now.Sub(c.LastTransitionTime.Inner.Time)
+		end = c.LastTransitionTime.Inner.Add(closingTime)
 	}
+	left := wakeup.Grace(end, in.Up, in.Now, closingGrace).Sub(in.Now)
 	for _, c := range in.Owned {
 		switch {
 		case c.UID == in.Named.UID || c.DeletionTimestamp != nil:

@@ -115,6 +115,13 @@ func TestDecide(t *testing.T) {
 			}),
 			want: Decision{DeleteHistory: list(closed, old), Again: closingTime - time.Minute},
 		},
+		"also a process that was not there for long": {
+			in: input(func(in *Input) {
+				in.Named, in.Owned, in.Now = success, list(success, open), ended.Add(time.Hour)
+				in.Up = in.Now.Add(-time.Second)
+			}),
+			want: Decision{Again: closingGrace - time.Second},
+		},
 		"but not for ever": {
 			in: input(func(in *Input) {
 				in.Named, in.Owned, in.Now = success, list(success, open), ended.Add(closingTime)

@@ -62,6 +62,7 @@ type Reconciler struct {
 	// touched counts touches by kind, reason and effect.
 	touched metric.Int64Counter
 	clock   clock.PassiveClock
+	up      wakeup.Since
 }
 
 var (
@@ -112,13 +113,15 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	} else if err != nil {
 		return Input{}, fmt.Errorf("read namespace %s: %w", w.Namespace, err)
 	}
+	now := r.clock.Now()
 	in := Input{
 		OptedIn:  v1alpha1.OptedIn(ns),
 		Deleting: w.DeletionTimestamp != nil,
 		Kind:     w.Kind,
 		UID:      w.UID,
 		Label:    w.Labels[v1alpha1.VersionKey],
-		Now:      r.clock.Now(),
+		Now:      now,
+		Up:       r.up.First(now),
 	}
 	if !in.OptedIn || in.Deleting {
 		return in, nil

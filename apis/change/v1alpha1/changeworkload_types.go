@@ -223,8 +223,8 @@ const (
 	OrderCancel   OrderState = "CANCEL"
 )
 
-// OrderClosing is the call that closes an order. It is best effort: nothing
-// waits for it.
+// OrderClosing is the call that closes an order. It is best effort: no release
+// waits for it, only the deletion of the ChangeWorkload does for some minutes.
 type OrderClosing struct {
 	// State is what the server is told.
 	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL

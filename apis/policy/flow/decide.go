@@ -62,7 +62,8 @@ func (d *decider) decide(r Request) Verdict {
 		return Verdict{Counted: n, Err: d.err, Allowed: d.spec.Shadow, Shadow: d.spec.Shadow}
 	}
 	now := window.Now(d.history, d.local)
-	again := d.terms.Has(d.history, now, r.UID)
+	deletion := window.Deletion{UID: r.UID, Count: n, Namespace: r.OfNamespace}
+	again := d.terms.Has(d.history, now, deletion)
 	if !again {
 		v.Full, v.Room, v.Refuses = d.terms.Full(d.history, d.local, n)
 	}
@@ -70,22 +71,22 @@ func (d *decider) decide(r Request) Verdict {
 		v.Allowed, v.Shadow = d.spec.Shadow, d.spec.Shadow
 	}
 	if v.Allowed && !r.DryRun {
-		d.let(r, n, now, again)
+		d.let(r, deletion, now, again)
 	}
 	return v
 }
 
 // let counts what is let through. In shadow mode that is everything: it is
 // what would have been counted if nothing had been refused.
-func (d *decider) let(r Request, n int64, now time.Time, again bool) {
-	next := d.terms.Add(d.history, now, r.UID, n)
+func (d *decider) let(r Request, deletion window.Deletion, now time.Time, again bool) {
+	next := d.terms.Add(d.history, now, deletion)
 	if again && last(next) == last(d.history) {
 		return // it was let through in this very second
 	}
 	d.history, d.changed = next, true
 	if !again {
 		d.shares = shares.Add(d.shares, shares.Deletion{
-			User: r.User, Owner: r.Owner, Namespace: r.Namespace.Name, Count: n, Eviction: r.Eviction,
+			User: r.User, Owner: r.Owner, Namespace: r.Namespace.Name, Count: deletion.Count, Eviction: r.Eviction,
 		}, now, shortest(d.terms).Interval)
 	}
 }

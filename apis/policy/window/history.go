@@ -51,20 +51,31 @@ func (h History) Store(s *v1alpha1.PodDeletionFlowControlStatus) {
 	}
 }
 
-// Has says whether the UID was let through just now, so that it counts already.
-func (t Terms) Has(h History, now time.Time, uid types.UID) bool {
-	_, ok := t.bucketOf(h, now, uid)
+// Deletion is what is let through: a pod, or a namespace with all in it.
+type Deletion struct {
+	UID types.UID
+	// Count is how many pods it counts as.
+	Count int64
+	// Namespace: it is a namespace's, which may have grown when it is asked about
+	// again. It is known for as long as its bucket lasts only.
+	Namespace bool
+}
+
+// Has says whether a deletion was let through just now, so that it counts already.
+func (t Terms) Has(h History, now time.Time, d Deletion) bool {
+	_, ok := t.bucketOf(h, now, d)
 	return ok
 }
 
-// bucketOf returns the bucket in which a UID counts that was let through just now.
-func (t Terms) bucketOf(h History, now time.Time, uid types.UID) (i int, ok bool) {
+// bucketOf returns the bucket in which a deletion counts that was let through just
+// now.
+func (t Terms) bucketOf(h History, now time.Time, d Deletion) (i int, ok bool) {
 	last := len(h.Buckets) - 1
 	switch {
-	case slices.Contains(h.Newest, uid):
-		return last, t.current(h, now) || t.lately(h, last, now)
-	case slices.Contains(h.Earlier, uid):
-		return last - 1, t.lately(h, last-1, now)
+	case slices.Contains(h.Newest, d.UID):
+		return last, t.current(h, now) || (!d.Namespace && t.lately(h, last, now))
+	case slices.Contains(h.Earlier, d.UID):
+		return last - 1, !d.Namespace && t.lately(h, last-1, now)
 	}
 	return 0, false
 }
@@ -85,32 +96,32 @@ func (t Terms) current(h History, now time.Time) bool {
 	return width > 0 && last.Start/width == now.Unix()/width && !t.forgiven(last, now)
 }
 
-// Add counts n more for a UID that is let through now. One that counts already
-// is let through again, and counts from now: it leaves the bucket that it was in.
-func (t Terms) Add(h History, now time.Time, uid types.UID, n int64) History {
+// Add counts a deletion that is let through now. One that counts already counts
+// from now: it leaves the bucket that it was in.
+func (t Terms) Add(h History, now time.Time, d Deletion) History {
 	now = now.Truncate(time.Microsecond)
 	next := History{Buckets: slices.Clone(h.Buckets), Newest: h.Newest, Earlier: h.Earlier, Committed: now}
-	of, known := t.bucketOf(h, now, uid)
-	current := t.current(h, now)
-	here := known && current && of == len(h.Buckets)-1
-	if known && !here {
-		n = min(n, next.Buckets[of].Count)
-		next.Buckets[of].Count -= n
+	if i, known := t.bucketOf(h, now, d); known {
+		next.Buckets[i].Count -= min(d.Count, next.Buckets[i].Count)
+		next.Newest, next.Earlier = without(h.Newest, d.UID), without(h.Earlier, d.UID)
 	}
-	if !current {
+	if !t.current(h, now) {
 		next.Buckets = t.compact(append(next.Buckets, v1alpha1.DeletionBucket{Start: now.Unix(), End: now.Unix() + 1}), now)
-		next.Newest, next.Earlier = nil, newest(h.Newest, maxEarlier)
+		next.Newest, next.Earlier = nil, newest(next.Newest, maxEarlier)
 	}
 	if !t.lately(next, len(next.Buckets)-2, now) {
 		next.Earlier = nil
 	}
 	last := &next.Buckets[len(next.Buckets)-1]
 	last.End = max(last.End, now.Unix()+1)
-	if !here {
-		last.Count += n
-		next.Newest = newest(append(slices.Clone(next.Newest), uid), maxNewest)
-	}
+	last.Count += d.Count
+	next.Newest = newest(append(slices.Clone(next.Newest), d.UID), maxNewest)
 	return next
+}
+
+// without returns the UIDs but for one.
+func without(all []types.UID, uid types.UID) []types.UID {
+	return slices.DeleteFunc(slices.Clone(all), func(u types.UID) bool { return u == uid })
 }
 
 // newest are the last of the UIDs. Who is dropped counts twice if asked again,

@@ -25,11 +25,15 @@ func tenMinutes(limit int64) Terms {
 	return Terms{Rules: []Rule{rule(10*time.Minute, limit)}, Skew: DefaultSkew}
 }
 
+func pod(uid string) Deletion { return Deletion{UID: types.UID(uid), Count: 1} }
+
+func namespace(pods int64) Deletion { return Deletion{UID: "ns", Count: pods, Namespace: true} }
+
 // let is a history of single deletions, at these seconds.
 func let(t Terms, seconds ...float64) History {
 	var h History
 	for i, s := range seconds {
-		h = t.Add(h, at(s), types.UID(fmt.Sprint(i)), 1)
+		h = t.Add(h, at(s), pod(fmt.Sprint(i)))
 	}
 	return h
 }
@@ -49,21 +53,23 @@ func TestWhatIsLetThroughIsCounted(t *testing.T) {
 		"two of two buckets":             {let(terms, 15, 16), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1)}},
 		"what leaves is only compared":   {let(terms, 0, 100, 800), []v1alpha1.DeletionBucket{bucket(0, 101, 2), bucket(800, 801, 1)}},
 		"what is too old is dropped":     {let(terms, 0, 4805), []v1alpha1.DeletionBucket{bucket(4805, 4806, 1)}},
-		"a namespace counts all at once": {terms.Add(History{}, at(0), "ns", 40), []v1alpha1.DeletionBucket{bucket(0, 1, 40)}},
+		"a namespace counts all at once": {terms.Add(History{}, at(0), namespace(40)), []v1alpha1.DeletionBucket{bucket(0, 1, 40)}},
 		"one that is asked again counts once, and longer": {
-			terms.Add(let(terms, 2), at(9), "0", 1), []v1alpha1.DeletionBucket{bucket(2, 10, 1)}},
+			terms.Add(let(terms, 2), at(9), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 10, 1)}},
 		"one that is asked again in the next bucket counts once, and there": {
-			terms.Add(let(terms, 7, 15.9), at(16), "1", 1), []v1alpha1.DeletionBucket{bucket(7, 16, 1), bucket(16, 17, 1)}},
+			terms.Add(let(terms, 7, 15.9), at(16), pod("1")), []v1alpha1.DeletionBucket{bucket(7, 16, 1), bucket(16, 17, 1)}},
 		"so does one that is asked again when another has begun the next bucket": {
-			terms.Add(let(terms, 14, 15.9, 16), at(17), "0", 1), []v1alpha1.DeletionBucket{bucket(14, 16, 1), bucket(16, 18, 2)}},
+			terms.Add(let(terms, 14, 15.9, 16), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(14, 16, 1), bucket(16, 18, 2)}},
 		"one that is asked again in the next bucket, and again there": {
-			terms.Add(terms.Add(let(terms, 15.9), at(16), "0", 1), at(17), "0", 1), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 18, 1)}},
-		"a namespace that has grown meanwhile counts as it did": {
-			terms.Add(terms.Add(History{}, at(15), "ns", 40), at(16), "ns", 41), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 17, 40)}},
+			terms.Add(terms.Add(let(terms, 15.9), at(16), pod("0")), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 18, 1)}},
+		"a namespace that is asked again counts as it is now": {
+			terms.Add(terms.Add(History{}, at(14), namespace(40)), at(15), namespace(41)), []v1alpha1.DeletionBucket{bucket(14, 16, 41)}},
+		"and in the next bucket once more, for it may have grown": {
+			terms.Add(terms.Add(History{}, at(15), namespace(1)), at(16), namespace(40)), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 40)}},
 		"one that is asked again long after its bucket counts twice": {
-			terms.Add(let(terms, 2), at(16), "0", 1), []v1alpha1.DeletionBucket{bucket(2, 3, 1), bucket(16, 17, 1)}},
+			terms.Add(let(terms, 2), at(16), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 3, 1), bucket(16, 17, 1)}},
 		"so does one that is asked again two buckets later": {
-			terms.Add(let(terms, 15, 16, 32), at(33), "0", 1), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1), bucket(32, 34, 2)}},
+			terms.Add(let(terms, 15, 16, 32), at(33), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1), bucket(32, 34, 2)}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.h.Buckets); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -93,7 +99,7 @@ func TestForHowLongWhatWasLetThroughIsRecognised(t *testing.T) {
 		if tc.closed > 0 {
 			terms.Closed = at(tc.closed)
 		}
-		if got := terms.Has(let(terms, tc.let...), at(tc.seconds), "0"); got != tc.want {
+		if got := terms.Has(let(terms, tc.let...), at(tc.seconds), pod("0")); got != tc.want {
 			t.Errorf("%s: it is %t", tc.name, got)
 		}
 	}
@@ -172,7 +178,7 @@ func TestAPersonClosesTheBreaker(t *testing.T) {
 			t.Errorf("at %v s: %d used", tc.seconds, got)
 		}
 	}
-	h = terms.Add(h, at(6), "after", 1)
+	h = terms.Add(h, at(6), pod("after"))
 	if got := terms.Uses(h, at(7))[0].Used; got != 1 {
 		t.Errorf("%d used by what came after", got)
 	}
@@ -251,7 +257,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 		most, end := 0, zero.Add(lookBack*set[len(set)-1])
 		// Often enough to fill the buckets of every length, and not more often.
 		for now := zero; now.Before(end); now = now.Add(max(time.Second, end.Sub(now)/400)) {
-			h = terms.Add(h, now, types.UID(now.String()), 1)
+			h = terms.Add(h, now, pod(now.String()))
 			most = max(most, len(h.Buckets))
 		}
 		if most > maxBuckets || len(h.Newest) > maxNewest {
@@ -265,16 +271,16 @@ func TestTheStatusIsBounded(t *testing.T) {
 	terms := tenMinutes(1 << 40)
 	var h History
 	for i := range 3 * maxNewest {
-		h = terms.Add(h, at(15), types.UID(fmt.Sprint(i)), 1)
+		h = terms.Add(h, at(15), pod(fmt.Sprint(i)))
 	}
-	if len(h.Newest) != maxNewest || !terms.Has(h, at(15), types.UID(fmt.Sprint(3*maxNewest-1))) || h.Buckets[0].Count != 3*maxNewest {
+	if len(h.Newest) != maxNewest || !terms.Has(h, at(15), pod(fmt.Sprint(3*maxNewest-1))) || h.Buckets[0].Count != 3*maxNewest {
 		t.Errorf("%d newest of %d", len(h.Newest), h.Buckets[0].Count)
 	}
-	h = terms.Add(h, at(16), "next", 1)
-	if len(h.Earlier) != maxEarlier || !terms.Has(h, at(16), types.UID(fmt.Sprint(3*maxNewest-1))) {
+	h = terms.Add(h, at(16), pod("next"))
+	if len(h.Earlier) != maxEarlier || !terms.Has(h, at(16), pod(fmt.Sprint(3*maxNewest-1))) {
 		t.Errorf("%d are kept of the bucket before", len(h.Earlier))
 	}
-	if h = terms.Add(h, at(30), "later", 1); len(h.Earlier) > 0 || len(h.Newest) != 2 {
+	if h = terms.Add(h, at(30), pod("later")); len(h.Earlier) > 0 || len(h.Newest) != 2 {
 		t.Errorf("%d are kept for too long, %d newest", len(h.Earlier), len(h.Newest))
 	}
 }

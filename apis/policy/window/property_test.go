@@ -101,7 +101,8 @@ func (m *model) decide(r *replica, uid types.UID, n int64) (allowed bool) {
 		local := m.now.Add(r.skew)
 		now := Now(seen.h, local)
 		_, _, full := seen.terms.Full(seen.h, local, n)
-		again := seen.terms.Has(seen.h, now, uid)
+		d := Deletion{UID: uid, Count: n, Namespace: n > 1}
+		again := seen.terms.Has(seen.h, now, d)
 		fresh := r.cached == len(m.versions)-1
 		switch {
 		case full && !again:
@@ -109,7 +110,7 @@ func (m *model) decide(r *replica, uid types.UID, n int64) (allowed bool) {
 				return false // proven by a live read
 			}
 		case fresh:
-			m.store(seen.terms, seen.terms.Add(seen.h, now, uid, n))
+			m.store(seen.terms, seen.terms.Add(seen.h, now, d))
 			r.cached = len(m.versions) - 1
 			return true
 		}

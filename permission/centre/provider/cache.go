@@ -2,9 +2,14 @@ package provider
 
 import (
 	"sync"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
+
+// closeAfter is for how long those who have a caller may use it when there is one
+// of another version: longer than a claimed call takes.
+const closeAfter = time.Minute
 
 // Cache keeps the callers of the providers' current versions: their compiled
 // expressions and open connections.
@@ -31,7 +36,7 @@ func (c *Cache) New(p api.Provider) (Caller, error) {
 		return nil, err
 	}
 	if closer, ok := c.kept[p.Name].(interface{ Close() }); ok {
-		closer.Close()
+		time.AfterFunc(closeAfter, closer.Close)
 	}
 	c.kept[p.Name], c.latest[p.Name] = caller, p.Version
 	return caller, nil

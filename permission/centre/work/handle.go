@@ -86,7 +86,7 @@ func (e *Engine) handle(ctx context.Context, job queue.Job) error {
 // takes to be made goes by before there is a moment: nothing may come between
 // that and the call, or those who wait for the caller leave together.
 func (e *Engine) callAt(ctx context.Context, job queue.Job, p api.Provider) error {
-	e.caller(p)
+	e.caller(p) // it is kept, and made anew when the provider has changed by then
 	at, err := e.Pacer.Next(ctx, p.Name, p.RateLimit, horizon)
 	var full pace.Full
 	if errors.As(err, &full) {
@@ -101,7 +101,7 @@ func (e *Engine) callAt(ctx context.Context, job queue.Job, p api.Provider) erro
 	if err != nil || !ready {
 		return err
 	}
-	caller := e.caller(p) // that of before may be closed
+	caller := e.caller(p)
 	if !e.await(ctx, p, at, c) {
 		return e.giveBack(ctx, job, c, 0)
 	}
