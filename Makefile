@@ -47,7 +47,7 @@ test-unit: ## Unit tests, with the race detector.
 	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
 
 test-cluster: ## Prove on a second cluster that down leaves nothing and up survives a kill.
-	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 15m -count 1 .
+	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 1h -count 1 .
 
 test-alone: cluster modules ## Prove on a second cluster, without Knative, that protection and permission work alone.
 	@CLUSTER=$(CLUSTER) hack/alone.sh

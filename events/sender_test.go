@@ -165,17 +165,18 @@ func TestAnEventThatCannotArriveIsGivenUpAndCounted(t *testing.T) {
 		url    string
 		event  cloudevents.Event
 		reason string
+		within time.Duration
 	}{
-		"refused":         {refusing.URL, wakeUp(t, "a"), "refused"},
-		"failing":         {failing.URL, wakeUp(t, "a"), "failed"},
-		"slow":            {slow.URL, wakeUp(t, "a"), "timeout"},
-		"closed":          {closed.URL, wakeUp(t, "a"), "unreachable"},
-		"not a URL":       {"::", wakeUp(t, "a"), "invalid"},
-		"not an event":    {failing.URL, cloudevents.NewEvent(), "invalid"},
-		"redirected away": {redirecting(t, failing.URL), wakeUp(t, "a"), "refused"},
+		"refused":         {refusing.URL, wakeUp(t, "a"), "refused", time.Minute},
+		"failing":         {failing.URL, wakeUp(t, "a"), "failed", time.Minute},
+		"slow":            {slow.URL, wakeUp(t, "a"), "timeout", 250 * time.Millisecond},
+		"closed":          {closed.URL, wakeUp(t, "a"), "unreachable", time.Minute},
+		"not a URL":       {"::", wakeUp(t, "a"), "invalid", time.Minute},
+		"not an event":    {failing.URL, cloudevents.NewEvent(), "invalid", time.Minute},
+		"redirected away": {redirecting(t, failing.URL), wakeUp(t, "a"), "refused", time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newFixture(t, Options{Workers: 1, RetryTime: time.Nanosecond, SendTimeout: 250 * time.Millisecond}, to(tc.url))
+			s := newFixture(t, Options{Workers: 1, RetryTime: time.Nanosecond, SendTimeout: tc.within}, to(tc.url))
 			s.run(t)
 			s.Send(t.Context(), tc.event)
 			s.eventually(t, 1, "breakwater.events.dropped", attribute.String("reason", tc.reason))

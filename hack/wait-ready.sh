@@ -7,4 +7,5 @@ wait_for --for=condition=Available deployment --all
 wait_for --for=condition=Ready broker/default
 wait_for --for=condition=Ready ksvc --all
 wait_for --for=condition=Ready trigger --all
+wait_for --for=create opsconfiginfo/blocking opsconfiginfo/branch # the controller that leads makes them
 wait_for --for=condition=Ready opsconfiginfo/blocking opsconfiginfo/branch

@@ -44,9 +44,12 @@ func newHouse(t *testing.T, c *ft.Cluster) *house {
 	h.options = callback.Options{
 		Change: c.Change, Server: ft.NewServer(c, clock), Broker: h.broker, Clock: clock, Meter: noop.Meter{},
 	}
-	h.patience(t, 100*time.Millisecond)
+	h.patience(t, 10*time.Second)
 	return h
 }
+
+// impatient is for what is tried in vain.
+const impatient = 100 * time.Millisecond
 
 // patience is how long what cannot be read or stored is tried.
 func (h *house) patience(t *testing.T, d time.Duration) {
@@ -181,6 +184,7 @@ func TestOnlyIfNeitherTakesItAVerdictIsNotAccepted(t *testing.T) {
 	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	h.broker.FailDeliveries(errors.New("no broker"))
 	h.FailPatches(errors.New("no API server"))
+	h.patience(t, impatient)
 	expect(t, h.post(said("n")), http.StatusServiceUnavailable)
 }
 
@@ -192,7 +196,6 @@ func TestAVerdictOutlivesAnAPIServerThatIsAwayForAMoment(t *testing.T) {
 		away = false
 		return was, nil, errors.New("connection refused")
 	})
-	h.patience(t, 10*time.Second)
 	expect(t, h.post(said("n")), http.StatusOK)
 	if n := len(h.delivered(t)); n != 1 {
 		t.Errorf("%d events", n)
@@ -201,6 +204,7 @@ func TestAVerdictOutlivesAnAPIServerThatIsAwayForAMoment(t *testing.T) {
 
 func TestAnEarlyVerdictWaitsForItsNode(t *testing.T) {
 	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
+	h.patience(t, impatient)
 	for range 2 {
 		expect(t, h.post(said("n")), http.StatusOK)
 	}
@@ -423,6 +427,7 @@ func TestTheDoublesVerdictsArriveInEveryForm(t *testing.T) {
 			defer front.Close()
 			j := ft.NewJudge(t, c, front.URL+path)
 			h = newHouse(t, c)
+			h.patience(t, impatient)
 			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second))); err != nil {
 				t.Fatal(err)
 			}

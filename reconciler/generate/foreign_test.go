@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // crds is an API server that has versions of kinds, and objects of them.
@@ -67,6 +69,18 @@ func (c *crds) next(t *testing.T) types.NamespacedName {
 	}
 }
 
+// watching waits until a kind is watched: the fake client tells nobody of what
+// happens between the list and the watch.
+func (c *crds) watching(t *testing.T, resource string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(c.client.Actions(), func(a clienttesting.Action) bool { return a.Matches("watch", resource) }), nil
+	})
+	if err != nil {
+		t.Fatalf("%s are not watched: %v", resource, err)
+	}
+}
+
 func TestAKindIsWatchedFromWhenItsCRDIsThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -90,6 +104,7 @@ func TestAKindIsWatchedFromWhenItsCRDIsThere(t *testing.T) {
 	if diff := cmp.Diff([]string{"ns/CloneSet/web"}, all); diff != "" {
 		t.Error(diff)
 	}
+	c.watching(t, "clonesets")
 	gvr := schema.GroupVersionResource{Group: kruise, Version: "v1alpha1", Resource: "clonesets"}
 	if err := c.client.Tracker().Update(gvr, object(cloneSet, "v1alpha1", "web", within(int64(5), "updateStrategy", "maxUnavailable")), "ns"); err != nil {
 		t.Fatal(err)

@@ -25,13 +25,13 @@ import (
 
 // The whole tool, on an instance of its own beside whatever runs on the machine:
 //
-//	go test -tags cluster -timeout 15m .
+//	go test -tags cluster -timeout 1h .
 //
 // as root; "go test -c" and "nice" when the machine is shared. It takes one and a half to
-// four minutes when the cache is warm. A cold cache is filled by an "up" before, or by -timeout 1h.
+// four minutes when the cache is warm, and half an hour more when it is cold.
 const (
 	testName = "bwtest"
-	longest  = 13 * time.Minute
+	longest  = 50 * time.Minute
 )
 
 // tool runs the built binary as a user would.
@@ -75,9 +75,9 @@ func TestCluster(t *testing.T) {
 			t.Errorf("got %v, want exit code 42", err)
 		}
 	})
-	t.Run("a second up does nothing, quickly", func(t *testing.T) {
+	t.Run("a second up does nothing", func(t *testing.T) {
 		pids := tool.pids()
-		out := tool.must(ctx, t, 20*time.Second, "up", "--nodes", "2")
+		out := tool.must(ctx, t, 3*time.Minute, "up", "--nodes", "2")
 		if !strings.Contains(out, "already up") || !maps.Equal(pids, tool.pids()) {
 			t.Errorf("processes %v became %v:\n%s", pids, tool.pids(), out)
 		}
@@ -173,10 +173,13 @@ func (c tool) must(ctx context.Context, t *testing.T, deadline time.Duration, ar
 
 func (c tool) healthy(ctx context.Context, t *testing.T) {
 	t.Helper()
-	out := c.must(ctx, t, 30*time.Second, "status")
-	if strings.Contains(out, "ENDED") || !strings.Contains(out, "Knative are ready") || !strings.Contains(out, "1 real, 2 simulated") {
-		t.Error(out)
-	}
+	c.eventually(ctx, t, "health", func() error { // a probe may be late on a machine that is busy
+		out, err := c.run(ctx, 30*time.Second, "status")
+		if err != nil || strings.Contains(out, "ENDED") || !strings.Contains(out, "Knative are ready") || !strings.Contains(out, "1 real, 2 simulated") {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		return nil
+	}, true)
 }
 
 func (c tool) pids() map[string]int {
@@ -191,12 +194,29 @@ func (c tool) pids() map[string]int {
 func (c tool) killUpAt(ctx context.Context, t *testing.T, moment string) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, c.binary, "up", "--nodes", "2")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second // what it started may have its output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Wait() }()
-	defer func() { _ = cmd.Process.Kill() }()
-	c.eventually(ctx, t, "start of "+moment, func() error { _, err := os.Stat(c.pidFile(moment)); return err }, true)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	started := waiting{what: "start of " + moment, deadline: longest, every: 10 * time.Millisecond}.until(ctx, func(context.Context) error {
+		_, err := os.Stat(c.pidFile(moment))
+		select {
+		case end := <-ended:
+			ended <- end
+			return nil // whether it is there is asked below
+		default:
+			return err
+		}
+	})
+	_ = cmd.Process.Kill()
+	end := <-ended
+	if _, err := os.Stat(c.pidFile(moment)); started != nil || err != nil {
+		t.Fatalf("no start of %s: %v, %v\n%s", moment, started, end, out.String())
+	}
 }
 
 // killEverything kills all processes of the instance at once, without a "down".
@@ -319,7 +339,11 @@ func hostState(t *testing.T) map[string][]string {
 	for _, l := range links {
 		state["links"] = append(state["links"], l.Name)
 	}
-	for what, command := range map[string][]string{"nft rules": {"nft", "list", "ruleset"}, "routes": {"ip", "route"}, "policies": {"ip", "rule"}} {
+	for what, command := range map[string][]string{"nft rules": {"nft", "-s", "list", "ruleset"}, "routes": {"ip", "route"}, "policies": {"ip", "rule"}} {
+		if _, err := exec.LookPath(command[0]); err != nil {
+			state[what] = []string{""} // "up" installs it
+			continue
+		}
 		out, err := run(t.Context(), command[0], command[1:]...)
 		if err != nil {
 			t.Fatal(err)

@@ -153,7 +153,10 @@ func (c *cluster) applyKnative(ctx context.Context) error {
 	if err := c.apply(ctx, "breakwater-knative", []byte(rest)); err != nil {
 		return err
 	}
-	return c.apply(ctx, "breakwater-settings", []byte(strings.ReplaceAll(knativeSettings, "NODE_ADDRESS", c.nodeAddress)))
+	// The webhook of Serving checks its settings, and may not be reached yet.
+	return waiting{what: "settings of Knative", deadline: 2 * time.Minute, every: time.Second}.until(ctx, func(ctx context.Context) error {
+		return c.apply(ctx, "breakwater-settings", []byte(strings.ReplaceAll(knativeSettings, "NODE_ADDRESS", c.nodeAddress)))
+	})
 }
 
 var foundation = regexp.MustCompile(`(?m)^kind: (CustomResourceDefinition|Namespace)\s*$`)

@@ -41,11 +41,11 @@ func startMariaDB(install, program string) error {
 	if err := mariadb.prepare("mariadb", owner); err != nil {
 		return err
 	}
-	if mariadb.port, err = freePort(); err != nil {
-		return err
-	}
 	data, socket := filepath.Join(mariadb.dir, "data"), filepath.Join(mariadb.dir, "socket")
 	if err := output(command(owner, mariadb.dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")); err != nil {
+		return err
+	}
+	if mariadb.port, err = freePort(); err != nil {
 		return err
 	}
 	server := command(owner, mariadb.dir, program, "--no-defaults", "--datadir="+data, "--socket="+socket, "--port="+strconv.Itoa(mariadb.port),

@@ -62,15 +62,15 @@ func startPostgres(bin, host string) error {
 	if err := postgres.prepare("postgres", owner); err != nil {
 		return err
 	}
-	if postgres.port, err = freePort(); err != nil {
-		return err
-	}
 	data := filepath.Join(postgres.dir, "data")
 	if err := output(command(owner, postgres.dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")); err != nil {
 		return err
 	}
 	// Whoever reaches the address that it listens at: loopback, or a node's.
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte("host all all all trust\n"), 0o600); err != nil {
+		return err
+	}
+	if postgres.port, err = freePort(); err != nil {
 		return err
 	}
 	// Nothing of this is to outlive the machine, so nothing waits for the disk.

@@ -1,9 +1,14 @@
 package settings
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
@@ -24,6 +29,13 @@ func TestAStoreFollowsItsObjects(t *testing.T) {
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
+	// The fake client tells nobody of what happens between the list and the watch.
+	err = wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" }), nil
+	})
+	if err != nil {
+		t.Fatal("the objects are not watched:", err)
+	}
 
 	configs := client.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace)
 	c := &v1alpha1.OpsConfigInfo{
