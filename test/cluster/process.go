@@ -161,8 +161,17 @@ func writeFile(path string, data []byte, mode os.FileMode) error {
 		return err
 	}
 	temporary := path + partSuffix + strconv.Itoa(os.Getpid())
-	if err := os.WriteFile(temporary, data, mode); err != nil {
+	if err := writeAlone(temporary, data, mode); err != nil {
 		return err
 	}
 	return os.Rename(temporary, path)
+}
+
+// writeAlone writes a file while no process is started: until it runs its own
+// program, a new process has the files open that we write, and what somebody has
+// open for writing cannot be executed ("text file busy").
+func writeAlone(path string, data []byte, mode os.FileMode) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, data, mode)
 }
