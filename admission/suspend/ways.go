@@ -29,11 +29,12 @@ const maxFailures = 3
 // WaysOut are the causes of a refusal. releases are the ChangeWorkloads that
 // are known of the workload.
 func WaysOut(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
+	failed, good := newest(releases, v1alpha1.WorkloadSuspend), newest(releases, v1alpha1.WorkloadSuccess)
 	causes := []metav1.StatusCause{
-		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: why(w, releases)},
+		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: why(w, failed, good)},
 		{Type: CauseRepair, Message: repair(w, in)},
 	}
-	if good := newest(releases, v1alpha1.WorkloadSuccess); good != nil {
+	if good != nil {
 		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
 			"apply the template of version %s, which succeeded (ChangeWorkload %s): going back to it is admitted at any time",
 			good.Spec.Reversion, good.Name)})
@@ -44,12 +45,11 @@ func WaysOut(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload
 		w.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
 }
 
-func why(w *workload.Workload, releases []*v1alpha1.ChangeWorkload) string {
+func why(w *workload.Workload, failed, good *v1alpha1.ChangeWorkload) string {
 	since := w.Labels[v1alpha1.SuspendLabel]
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
-	failed, good := newest(releases, v1alpha1.WorkloadSuspend), newest(releases, v1alpha1.WorkloadSuccess)
 	if failed == nil || (good != nil && good.Spec.Attempt > failed.Spec.Attempt) {
 		return fmt.Sprintf("suspended since %s; no failed version is known: the label was set by hand, or the ChangeWorkload is gone", since)
 	}

@@ -96,10 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err := r.apply(ctx, w, facts, decision); err != nil {
 		return err
 	}
-	if decision.Again > 0 && (again == 0 || decision.Again < again) {
-		again = decision.Again
-	}
-	if again > 0 {
+	if again = wakeup.Sooner(again, decision.Again); again > 0 {
 		return controller.NewRequeueAfter(again)
 	}
 	return nil

@@ -56,10 +56,7 @@ func aForgedVerdict(t *testing.T, e *environment) {
 	if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusUnauthorized {
 		t.Errorf("the callback was answered %d, want 401", sent.Status)
 	}
-	p := n.awaitBatch(t, soon, "web", 1, "waits for its POST verdict", func(p *v1alpha1.ChangePod) bool {
-		sub := p.Status.SubmissionOf(v1alpha1.StagePost)
-		return sub != nil && sub.AnsweredTime != nil
-	})
+	p := n.awaitBatch(t, soon, "web", 1, "waits for its POST verdict", isWithTheJudge)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)

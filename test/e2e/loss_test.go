@@ -29,6 +29,13 @@ func isBeforeTheJudge(p *v1alpha1.ChangePod) bool {
 	return p.Status.SubmissionOf(v1alpha1.StagePost) != nil
 }
 
+// isWithTheJudge holds of a batch whose finish the server has answered: its POST
+// verdict is waited for.
+func isWithTheJudge(p *v1alpha1.ChangePod) bool {
+	s := p.Status.SubmissionOf(v1alpha1.StagePost)
+	return s != nil && s.AnsweredTime != nil
+}
+
 // lossOfEvents: the channel loses what it holds, in the middle of a release
 // and while a fail is on its way.
 func lossOfEvents(t *testing.T, e *environment) {
@@ -107,10 +114,7 @@ func anOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testin
 		n := e.guarded(t)
 		n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 		n.create(t, gen.Deployment("web", 3, gen.Simulated))
-		waiting := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", func(p *v1alpha1.ChangePod) bool {
-			s := p.Status.SubmissionOf(v1alpha1.StagePost)
-			return s != nil && s.AnsweredTime != nil
-		})
+		waiting := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", isWithTheJudge)
 		n.awaitPasses(t, "web", 2)
 		var undo []func()
 		for _, take := range takeAway {

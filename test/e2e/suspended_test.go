@@ -165,10 +165,7 @@ func aRolloutUndo(t *testing.T, e *environment) {
 	n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
 	n.awaitAvailable(t, "web")
-	late := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", func(p *v1alpha1.ChangePod) bool {
-		s := p.Status.SubmissionOf(v1alpha1.StagePost)
-		return s != nil && s.AnsweredTime != nil
-	})
+	late := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", isWithTheJudge)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)

@@ -80,8 +80,8 @@ type PodDeletionFlowControlStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Newest []types.UID `json:"newest,omitempty"`
-	// Earlier are the last pods and namespaces of the bucket before the newest: an
-	// admission that is repeated when a bucket has ended counts once, too.
+	// Earlier are the last of the bucket before the newest: an admission of a pod
+	// that is repeated when its bucket has ended counts once, too.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
