@@ -9,7 +9,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Mutation is what a workload becomes: all that Breakwater ever writes on one

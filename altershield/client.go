@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 var errNoNode = errors.New("the answer names no node")

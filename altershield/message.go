@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // compose tells a person why: the failing rules that nobody ignored, in the

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // ForReleaseCheck returns the Config with which a release is checked before it

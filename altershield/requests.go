@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // emergencyScenario is the changeScenarioCode of an emergency.

@@ -10,7 +10,7 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/apis/configmaps"
+	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
 // WatchConfigured returns a function that says whether a server is configured
@@ -29,6 +29,6 @@ func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func())
 			changed()
 		}
 	}
-	configmaps.Follow(cmw, ConfigMapName, observe)
+	optionalconfig.Follow(cmw, ConfigMapName, observe)
 	return configured.Load
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // BreakerVerb says what became of the breaker of a pod's permissions.

@@ -2,7 +2,7 @@ package events
 
 import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // ExternalVerdict is the data of TypeChangePodVerdict as a judge outside the

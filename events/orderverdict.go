@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // OrderVerdict is the data of TypeOrderVerdict: what the server said of the

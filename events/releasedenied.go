@@ -3,7 +3,7 @@ package events
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // ReleaseDenied is the data of TypeReleaseDenied: an update of a suspended

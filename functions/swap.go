@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
 // Object is an object of ours.

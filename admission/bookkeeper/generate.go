@@ -15,7 +15,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/kinds"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // KindsAnnotation is the text that the webhooks of a generated configuration

@@ -24,12 +24,12 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/admission/home"
-	"github.com/breakwater-dev/breakwater/admission/owners"
-	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
 var (
@@ -194,25 +194,25 @@ func TestAPodDoesNotLeaveABudgetThatNamesItsTarget(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
 	}
-	byLabel := owners.Selection{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
+	byLabel := ownerchain.Selection{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 	ending := byLabel
 	ending.Gone = true
 	relabelled := func(p *corev1.Pod) { p.Labels["app"] = "debug" }
 	orphaned := func(p *corev1.Pod) { p.OwnerReferences = nil }
 	for name, tc := range map[string]struct {
 		before, after func(*corev1.Pod)
-		by            owners.Selection
+		by            ownerchain.Selection
 		want          bool
 	}{
 		"by a label that its controller selects by":    {nil, relabelled, byLabel, false},
 		"by another label":                             {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
-		"by a label, nobody knows what is selected":    {nil, relabelled, owners.Selection{}, false},
+		"by a label, nobody knows what is selected":    {nil, relabelled, ownerchain.Selection{}, false},
 		"by taking its owner away":                     {nil, orphaned, byLabel, false},
 		"by its controller, that selects it no longer": {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
 		"by the end of its ReplicaSet":                 {nil, orphaned, ending, true},
 		"into the hands of another ReplicaSet of its":  {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
 	} {
-		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}}, selections: map[string]owners.Selection{"web-1": tc.by}}
+		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}}, selections: map[string]ownerchain.Selection{"web-1": tc.by}}
 		w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
 		if a := w.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); a.Response.Allowed != tc.want {
 			t.Errorf("%s: %+v", name, a)

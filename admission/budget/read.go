@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/breakwater-dev/breakwater/admission/owners"
-	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
 // Owners finds the controllers above an object.
 type Owners interface {
 	Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error)
 	// Selects returns which pods the first of them selects.
-	Selects(ctx context.Context, namespace string, refs []metav1.OwnerReference) (owners.Selection, error)
+	Selects(ctx context.Context, namespace string, refs []metav1.OwnerReference) (ownerchain.Selection, error)
 }
 
 // reader finds out what a request would do.

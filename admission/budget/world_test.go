@@ -19,12 +19,12 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
-	"github.com/breakwater-dev/breakwater/admission/owners"
-	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
 // chains are the owners of objects, by the name of the first; live ones replace
@@ -32,13 +32,13 @@ import (
 type chains struct {
 	remembered, live map[string]budget.Chain
 	// selections are what the first of them selects.
-	selections map[string]owners.Selection
+	selections map[string]ownerchain.Selection
 }
 
-func (c chains) Selects(_ context.Context, _ string, refs []metav1.OwnerReference) (owners.Selection, error) {
+func (c chains) Selects(_ context.Context, _ string, refs []metav1.OwnerReference) (ownerchain.Selection, error) {
 	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 	if ref == nil {
-		return owners.Selection{Gone: true}, nil
+		return ownerchain.Selection{Gone: true}, nil
 	}
 	return c.selections[ref.Name], nil
 }

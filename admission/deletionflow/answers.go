@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
-	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 // Decisions: what answers are counted as. Why something was not counted is a
-// decision too: see apis/policy/flow.
+// decision too: see internal/deletionflow.
 const (
 	// DecisionCounted: it was counted and let through.
 	DecisionCounted = "Counted"
@@ -46,7 +46,7 @@ const (
 
 // refused says no. Neither answer carries a time to wait: client-go would park
 // the worker of a controller for as long.
-func refused(a *asked, name string, v flow.Verdict, now time.Time) admission.Answer {
+func refused(a *asked, name string, v deletionflow.Verdict, now time.Time) admission.Answer {
 	if v.Err != nil {
 		message := fmt.Sprintf("%s of %s is refused: PodDeletionFlowControl %s does not read, so nothing is let through: %v. "+
 			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, v.Err, name)

@@ -19,9 +19,9 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/denial"
-	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
 // Webhook is asked about deletions of pods and namespaces, and evictions.
@@ -114,10 +114,10 @@ func (g Guard) ask(ctx context.Context, a *asked, flows []*v1alpha1.PodDeletionF
 // or why none does. The decision itself is made again on what is committed.
 func choose(a *asked, flows []*v1alpha1.PodDeletionFlowControl) (inCharge []*v1alpha1.PodDeletionFlowControl, why string) {
 	for _, f := range flows {
-		n, exempt := flow.Count(&f.Spec, a.Request)
+		n, exempt := deletionflow.Count(&f.Spec, a.Request)
 		if n > 0 {
 			inCharge = append(inCharge, f)
-		} else if why == "" || exempt != flow.OutOfScope {
+		} else if why == "" || exempt != deletionflow.OutOfScope {
 			why = exempt
 		}
 	}

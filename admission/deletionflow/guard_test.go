@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
-	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
@@ -67,26 +67,26 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, DecisionShadow, 0, 1},
 		"a pod that goes already": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
-		}, nil, flow.TerminatingPod, 0, 0},
+		}, nil, deletionflow.TerminatingPod, 0, 0},
 		"a pod that has finished": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
-		}, nil, flow.FinishedPod, 0, 0},
+		}, nil, deletionflow.FinishedPod, 0, 0},
 		"a pod of a namespace that goes": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},
-			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, flow.NamespaceExempt, 0, 0},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, deletionflow.NamespaceExempt, 0, 0},
 		"a namespace that fits": {[]runtime.Object{room, shop, pod, newPod("b", nil)},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionCounted, 0, 2},
 		"a namespace that does not": {[]runtime.Object{newFlow("cluster", 1, nil), shop, pod, newPod("b", nil)},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionRefused, http.StatusForbidden, 0},
 		"an empty namespace": {[]runtime.Object{full(nil), shop},
-			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, flow.NothingActive, 0, 0},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, deletionflow.NothingActive, 0, 0},
 		"a namespace that was asked about before": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return ofNamespace(t, newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now }))
-		}, nil, flow.NamespaceExempt, 0, 0},
+		}, nil, deletionflow.NamespaceExempt, 0, 0},
 		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionClock, http.StatusTooManyRequests, 0},
 		"a clock that is off where nothing is counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
-		}, func(w *world) { w.clock.off = errors.New("an hour") }, flow.TerminatingPod, 0, 0},
+		}, func(w *world) { w.clock.off = errors.New("an hour") }, deletionflow.TerminatingPod, 0, 0},
 		"a namespace that the cache has not": {[]runtime.Object{room}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			nil, "Error", http.StatusTooManyRequests, 0},
 	} {

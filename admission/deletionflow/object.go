@@ -17,7 +17,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/policy/window"
+	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
 // ObjectWebhook is asked about PodDeletionFlowControls themselves.
@@ -75,7 +75,7 @@ func invalid(name string, err *apis.FieldError) metav1.Status {
 // future refuses to forget what has not happened yet.
 func (o Object) future(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
 	closed := f.ClosedTime()
-	if !closed.After(o.Clock.Now().Add(2 * window.DefaultSkew)) {
+	if !closed.After(o.Clock.Now().Add(2 * deletionwindow.DefaultSkew)) {
 		return nil
 	}
 	return &apis.FieldError{

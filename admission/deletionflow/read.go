@@ -15,7 +15,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/flow"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
 // reader finds out what a request would take away.
@@ -26,7 +26,7 @@ type reader struct {
 
 // asked is a request as it is decided.
 type asked struct {
-	flow.Request
+	deletionflow.Request
 	// subject is what the request is about, as it stands in a refusal.
 	subject string
 	// pod is the one pod, if it is about one.
@@ -48,8 +48,8 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*a
 	}
 	return &asked{
 		subject: "pod " + pod.Namespace + "/" + pod.Name, pod: pod,
-		Request: flow.Request{
-			UID: pod.UID, Namespace: namespaceOf(ns), Pods: []flow.Pod{podOf(pod)},
+		Request: deletionflow.Request{
+			UID: pod.UID, Namespace: namespaceOf(ns), Pods: []deletionflow.Pod{podOf(pod)},
 			Eviction: req.SubResource == "eviction", DryRun: dryRun,
 			User: req.UserInfo.Username, Owner: ownerOf(pod),
 		},
@@ -92,7 +92,7 @@ func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionReque
 	}
 	a := &asked{
 		subject: "namespace " + ns.Name,
-		Request: flow.Request{
+		Request: deletionflow.Request{
 			UID: ns.UID, Namespace: namespaceOf(&ns), OfNamespace: true, DryRun: ptr.Deref(req.DryRun, false),
 			User: req.UserInfo.Username, Owner: "Namespace " + ns.Name,
 		},
@@ -110,12 +110,12 @@ func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionReque
 	return a, nil
 }
 
-func namespaceOf(ns *corev1.Namespace) flow.Namespace {
-	return flow.Namespace{Name: ns.Name, Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
+func namespaceOf(ns *corev1.Namespace) deletionflow.Namespace {
+	return deletionflow.Namespace{Name: ns.Name, Labels: ns.Labels, Terminating: ns.DeletionTimestamp != nil}
 }
 
-func podOf(p *corev1.Pod) flow.Pod {
-	return flow.Pod{
+func podOf(p *corev1.Pod) deletionflow.Pod {
+	return deletionflow.Pod{
 		Labels:      p.Labels,
 		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Terminating: p.DeletionTimestamp != nil,

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
-	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 // Committer counts deletions.
-type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, flow.Request, flow.Verdict]
+type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Verdict]
 
 // NewCommitter returns a Committer. The skew is how far the clock may be from
 // that of the API server.
@@ -25,11 +25,11 @@ func NewCommitter(lister listers.PodDeletionFlowControlLister, client policyclie
 	return groupcommit.New(store{lister, client}, settle(now, skew), options)
 }
 
-type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, flow.Verdict]
+type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, deletionflow.Verdict]
 
-func settle(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, flow.Request, flow.Verdict] {
-	return func(f *v1alpha1.PodDeletionFlowControl, group []flow.Request) decision {
-		verdicts, status := flow.Decide(f, group, now.Now(), skew)
+func settle(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Verdict] {
+	return func(f *v1alpha1.PodDeletionFlowControl, group []deletionflow.Request) decision {
+		verdicts, status := deletionflow.Decide(f, group, now.Now(), skew)
 		if status == nil {
 			return decision{Answers: verdicts}
 		}

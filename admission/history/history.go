@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // liveTimeout bounds the question to the API server, so that it is answered
@@ -56,14 +56,14 @@ func (h *History) Succeeded(ctx context.Context, w *workload.Workload, version s
 // kept says whether the template of the version is kept: it succeeded, however
 // long ago.
 func (h *History) kept(ctx context.Context, w *workload.Workload, version string) (bool, error) {
-	name := history.Name(w.Name, version)
+	name := savedtemplate.Name(w.Name, version)
 	r, err := h.Kept.ControllerRevisions(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {
 		return false, fmt.Errorf("get ControllerRevision %s/%s: %w", w.Namespace, name, err)
 	}
-	k, ok := history.Read(r, w.UID)
+	k, ok := savedtemplate.Read(r, w.UID)
 	return ok && k.Release.Version == version, nil
 }
 

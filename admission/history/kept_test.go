@@ -8,8 +8,8 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
 func TestAVersionWhoseChangeWorkloadIsGoneSucceeded(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAVersionWhoseChangeWorkloadIsGoneSucceeded(t *testing.T) {
 		"not when somebody else's revision has that name": {change: func(r *appsv1.ControllerRevision) { r.Labels = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := history.Build(w, v1alpha1.Release{Version: version, Attempt: 1}, json.RawMessage(`{"spec":{}}`))
+			r, err := savedtemplate.Build(w, v1alpha1.Release{Version: version, Attempt: 1}, json.RawMessage(`{"spec":{}}`))
 			if err != nil {
 				t.Fatal(err)
 			}

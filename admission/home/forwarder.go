@@ -10,7 +10,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/apis/replicas"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
 const (
@@ -32,7 +32,7 @@ type Peers interface {
 }
 
 // Peer sends requests to another replica.
-type Peer = replicas.Doer
+type Peer = webhookpeers.Doer
 
 // Forwarder hands requests on to their home.
 type Forwarder struct {
@@ -85,5 +85,5 @@ func ask(ctx context.Context, peer Peer, path string, req *admissionv1.Admission
 	defer cancel()
 	marked := http.Header{}
 	Forward(marked)
-	return replicas.Ask(ctx, peer, path+"?timeout="+wait.String(), marked, req)
+	return webhookpeers.Ask(ctx, peer, path+"?timeout="+wait.String(), marked, req)
 }

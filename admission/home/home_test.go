@@ -25,7 +25,7 @@ import (
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/apis/replicas"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
 const (
@@ -162,7 +162,7 @@ func (b *bed) are(t *testing.T, port int, ready map[string]bool) {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "webhook-1"},
-		Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](1)}, {Name: ptr.To(replicas.Port), Port: ptr.To(int32(port))}},
+		Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](1)}, {Name: ptr.To(webhookpeers.Port), Port: ptr.To(int32(port))}},
 	}
 	for name, is := range ready {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{

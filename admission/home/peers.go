@@ -19,7 +19,7 @@ import (
 	"knative.dev/pkg/hash"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
-	"github.com/breakwater-dev/breakwater/apis/replicas"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
 const (
@@ -81,7 +81,7 @@ func (r *Replicas) ready() map[string]string {
 	if err != nil {
 		return nil // a store in memory has no error to give
 	}
-	return replicas.ByName(replicas.Ready(slices...))
+	return webhookpeers.ByName(webhookpeers.Ready(slices...))
 }
 
 // breaker returns that of an address, and forgets those of peers that are gone.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/configmap"
 
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
-	"github.com/breakwater-dev/breakwater/apis/configmaps"
+	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // State is which kinds are in force, and why.
@@ -60,7 +60,7 @@ func NewStore(cmw configmap.Watcher, meter metric.Meter, remembered func() strin
 	if err != nil {
 		return nil, fmt.Errorf("create gauge: %w", err)
 	}
-	configmaps.Follow(cmw, workload.ConfigMapName, s.observe)
+	optionalconfig.Follow(cmw, workload.ConfigMapName, s.observe)
 	return s, nil
 }
 

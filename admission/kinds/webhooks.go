@@ -7,7 +7,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // MutatingOf returns the mutating webhooks of the kinds that are not built in:

@@ -27,7 +27,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
-	"github.com/breakwater-dev/breakwater/events/recorder"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
 // The names of what the manifests make, in SystemNamespace.
@@ -96,5 +96,5 @@ func follow(ctx context.Context, impl *controller.Impl) error {
 
 // newRecorder returns one for Events on our own objects.
 func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
-	return recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater)
+	return eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
 }

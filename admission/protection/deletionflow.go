@@ -23,11 +23,11 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/policy/window"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
+	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 // entryQueue is part of the name of the Lease, which RBAC names.
@@ -46,7 +46,7 @@ func newFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs delet
 	lister := flowinformer.Get(ctx).Lister()
 	return deletionflow.Guard{
 		Flows: lister, Pods: kube.CoreV1(), Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
-		Commit: deletionflow.NewCommitter(lister, policies, now, window.DefaultSkew, groupcommit.Options{Observe: observe}),
+		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: observe}),
 		Time:   now, Recorder: recorder,
 	}, nil
 }
@@ -62,7 +62,7 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	c := &deletionflow.Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: window.DefaultSkew}
+	c := &deletionflow.Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: deletionwindow.DefaultSkew}
 	_, err = otel.Meter(meterName).Int64ObservableGauge("breakwater.deletionflow.clock.off",
 		metric.WithDescription("1 while the clock of this replica is too far from the API server's, and it lets no deletion through"),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {

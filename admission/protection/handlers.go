@@ -26,11 +26,11 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/cascade"
 	"github.com/breakwater-dev/breakwater/admission/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/denial"
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
-	"github.com/breakwater-dev/breakwater/admission/owners"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
 // newHandlers returns what answers each webhook, by its name.
@@ -81,7 +81,7 @@ func newGuard(ctx context.Context, recorder record.EventRecorder, objects metada
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
-		Owners:   owners.New(objects, mapper).Reading(dynamicclient.Get(ctx)),
+		Owners:   ownerchain.New(objects, mapper).Reading(dynamicclient.Get(ctx)),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
 		Commit:   budget.NewCommitter(lister, policies, reliance, groupcommit.Options{Observe: observe}),
 		Recorder: recorder, Recent: recent, Reliance: reliance, Replica: os.Getenv("POD_NAME"),

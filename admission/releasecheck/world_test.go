@@ -15,11 +15,11 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	"github.com/breakwater-dev/breakwater/events/eventstest"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 

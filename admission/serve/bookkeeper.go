@@ -17,7 +17,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events/recorder"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
 // The names of our MutatingWebhookConfigurations and of our
@@ -79,7 +79,7 @@ func newBookkeeper(ctx context.Context) *books {
 		Validating:       validatinginformer.Get(ctx).Lister(),
 		Secrets:          secretinformer.Get(ctx).Lister(),
 		Namespaces:       kube.CoreV1().Namespaces(),
-		Recorder:         recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater),
+		Recorder:         eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater),
 	}}
 }
 

@@ -22,10 +22,10 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
 	"github.com/breakwater-dev/breakwater/admission/version"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // The names of what the manifests make for the webhook, in SystemNamespace.

@@ -14,9 +14,9 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/kinds"
 	"github.com/breakwater-dev/breakwater/admission/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/suspend"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // newReleaseCheck returns the handler that asks the server about releases, and

@@ -11,7 +11,7 @@ package suspend
 import (
 	"slices"
 
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // MutatingWebhook is the name of the webhook that names a kind's releases.

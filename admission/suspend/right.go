@@ -8,8 +8,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/auth"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/auth"
 )
 
 // rightTimeout bounds the question, so that it is answered within the

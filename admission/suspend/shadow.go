@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // Shadow says, while OpsConfigInfo shadow is on, what would become of a release

@@ -7,9 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // In shadow nothing is held, so the way a release is decided follows from what

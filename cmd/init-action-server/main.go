@@ -17,11 +17,11 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events/broker"
-	"github.com/breakwater-dev/breakwater/events/recorder"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/authorizer"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
@@ -71,7 +71,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 			func() breaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
 		Steps:  []authorizer.Step{authorizer.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
 		Clock:  clock.RealClock{},
-		Random: rand.Float64, Recorder: recorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
+		Random: rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
 		Meter: otel.Meter("github.com/breakwater-dev/breakwater/permission/authorizer"), Draining: ctx.Done(),
 	})
 	refresh := func(ctx context.Context) error {

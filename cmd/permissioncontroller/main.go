@@ -18,9 +18,9 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/admission/owners"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/outbox"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/reconciler/permission"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
@@ -46,5 +46,5 @@ func newController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 		logging.FromContext(ctx).Panicw("create a client of metadata", "error", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
-	return permission.NewController(ctx, cmw, sender, owners.New(objects, mapper))
+	return permission.NewController(ctx, cmw, sender, ownerchain.New(objects, mapper))
 }

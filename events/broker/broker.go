@@ -29,8 +29,8 @@ import (
 	"knative.dev/pkg/tracker"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/configmaps"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
 // lease is how long the tracker remembers that a change of the Broker matters
@@ -55,7 +55,7 @@ func NewSender(ctx context.Context, cmw configmap.Watcher, o events.Options) (*e
 	f.addresses = resolver.NewURIResolverFromTracker(ctx,
 		tracker.New(func(types.NamespacedName) { target.Poke() }, lease))
 
-	configmaps.Follow(cmw, ConfigName, func(cm *corev1.ConfigMap) {
+	optionalconfig.Follow(cmw, ConfigName, func(cm *corev1.ConfigMap) {
 		if err := f.refer(cm); err != nil {
 			logging.FromContext(ctx).Errorw("The reference to the Broker was left as it was", "error", err)
 		}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Input is everything that the answer to a wish follows from.
@@ -23,7 +23,7 @@ type Input struct {
 	Paused bool
 	// Kept are the versions that succeeded, the latest first; Failed those that
 	// did not pass their check the last time.
-	Kept   []history.Kept
+	Kept   []savedtemplate.Kept
 	Failed map[string]bool
 	// Version is where to go back to; empty leaves it to us.
 	Version string
@@ -77,14 +77,14 @@ func Decide(in Input) Decision {
 // target is where to go back to.
 func (in Input) target(word string) (string, *problem) {
 	if in.Version == "" {
-		k, ok := history.Newest(in.Kept, in.Release.Version, func(v string) bool { return in.Failed[v] })
+		k, ok := savedtemplate.Newest(in.Kept, in.Release.Version, func(v string) bool { return in.Failed[v] })
 		if !ok {
 			return "", conflict("none of the %d versions that are kept of %s is another than the current one and good: release a repair, with label %s: \"true\" where it is suspended",
 				len(in.Kept), word, v1alpha1.IgnoredSuspendLabel).Problem
 		}
 		return k.Release.Version, nil
 	}
-	_, kept := history.Find(in.Kept, in.Version)
+	_, kept := savedtemplate.Find(in.Kept, in.Version)
 	switch {
 	case in.Version == in.Release.Version:
 		return "", conflict("%s is at version %s already, attempt %d", word, in.Version, in.Release.Attempt).Problem

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 func TestDecide(t *testing.T) {
-	kept := func(versions ...string) []history.Kept {
-		var out []history.Kept
+	kept := func(versions ...string) []savedtemplate.Kept {
+		var out []savedtemplate.Kept
 		for i, v := range slices.Backward(versions) {
-			out = append(out, history.Kept{Release: v1alpha1.Release{Version: v, Attempt: int64(i + 1)}})
+			out = append(out, savedtemplate.Kept{Release: v1alpha1.Release{Version: v, Attempt: int64(i + 1)}})
 		}
 		return out
 	}

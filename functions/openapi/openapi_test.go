@@ -24,10 +24,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
@@ -65,7 +65,7 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 	now.Labels = map[string]string{v1alpha1.SuspendLabel: "1700000000", v1alpha1.VersionKey: bad}
 	idle := gen.Deployment("idle", 1)
 	idle.Namespace, idle.UID = "default", "u2"
-	kept, err := history.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: before.ObjectMeta},
+	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: before.ObjectMeta},
 		v1alpha1.Release{Version: good, Attempt: 1}, json.RawMessage(`{"spec":{}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // suspendedAnswer lists what is suspended.
@@ -89,12 +89,12 @@ func (s *service) describe(ctx context.Context, kind workload.Kind, u *unstructu
 		return suspendedWorkload{}, err
 	}
 	out := suspendedWorkload{DeploymentName: g.Name, Namespace: g.Namespace}
-	if now, ok := history.Latest(templates, g.release.Version); ok {
+	if now, ok := savedtemplate.Latest(templates, g.release.Version); ok {
 		out.NowReplicaSet = now.Name
 	}
 	if k, ok := g.newest(); ok {
 		out.HasSuccessVersion, out.SuccessVersion = true, k.Release.Version
-		if good, ok := history.Latest(templates, k.Release.Version); ok {
+		if good, ok := savedtemplate.Latest(templates, k.Release.Version); ok {
 			out.SuccessReplicaSet = good.Name
 		}
 	}

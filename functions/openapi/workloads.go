@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // kindOf returns the kind of a name; an empty one is Deployment.
@@ -46,13 +46,13 @@ type guarded struct {
 	known   bool
 	// kept are the versions that succeeded, the latest first; failed those
 	// that did not pass their check the last time.
-	kept   []history.Kept
+	kept   []savedtemplate.Kept
 	failed map[string]bool
 }
 
 // newest returns where to go back to, if anywhere.
-func (g *guarded) newest() (history.Kept, bool) {
-	return history.Newest(g.kept, g.release.Version, func(v string) bool { return g.failed[v] })
+func (g *guarded) newest() (savedtemplate.Kept, bool) {
+	return savedtemplate.Newest(g.kept, g.release.Version, func(v string) bool { return g.failed[v] })
 }
 
 func (s *service) guarded(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (*guarded, error) {
@@ -63,11 +63,11 @@ func (s *service) guarded(ctx context.Context, kind workload.Kind, u *unstructur
 	g := &guarded{Workload: w, failed: map[string]bool{}}
 	g.release, g.known = v1alpha1.ReleaseOf(w.Annotations)
 	kept, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: history.Selector(w.UID).String()})
+		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
 		return nil, fmt.Errorf("list what is kept of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
 	}
-	g.kept = history.ReadAll(kept.Items, w.UID)
+	g.kept = savedtemplate.ReadAll(kept.Items, w.UID)
 	releases, err := s.Change.AppV1alpha1().ChangeWorkloads(w.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(w.Name)})
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *service) guarded(ctx context.Context, kind workload.Kind, u *unstructur
 }
 
 // templates returns what the workload's controller has made of its templates.
-func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstructured.Unstructured) ([]history.Template, error) {
+func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstructured.Unstructured) ([]savedtemplate.Template, error) {
 	labels, _, err := unstructured.NestedMap(u.Object, "spec", "selector")
 	if err != nil {
 		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
@@ -97,13 +97,13 @@ func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstru
 		if err != nil {
 			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
 		}
-		return history.OfReplicaSets(sets.Items, w)
+		return savedtemplate.OfReplicaSets(sets.Items, w)
 	}
 	revisions, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
 	if err != nil {
 		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
 	}
-	return history.OfControllerRevisions(revisions.Items, w)
+	return savedtemplate.OfControllerRevisions(revisions.Items, w)
 }
 
 // selectorOf turns a selector as it stands in an object into list options.

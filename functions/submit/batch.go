@@ -10,10 +10,10 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
 // skipMessage tells a person why nobody judged.

@@ -30,12 +30,12 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
 // maxSteps bounds the decisions of one wake-up: order, retrieve, call, and one

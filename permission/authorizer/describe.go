@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/permission"
-	"github.com/breakwater-dev/breakwater/apis/text"
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 

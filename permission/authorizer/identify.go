@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/breakwater-dev/breakwater/apis/auth"
+	"github.com/breakwater-dev/breakwater/internal/auth"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
 )
 

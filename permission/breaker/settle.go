@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 // ErrFull says that there is no room for another entry in the pod's shard.

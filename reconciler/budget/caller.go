@@ -17,9 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/replicas"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
 // patience is how long a replica may take to answer a probe.
@@ -56,7 +56,7 @@ func (c *caller) ask(ctx context.Context, at string, b *v1alpha1.PodUnavailableB
 		return budget.Heard{}, fmt.Errorf("encode the probe: %w", err)
 	}
 	gvr := v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets")
-	answer, err := replicas.Ask(ctx, c.client, "https://"+at+c.path, nil, &admissionv1.AdmissionRequest{
+	answer, err := webhookpeers.Ask(ctx, c.client, "https://"+at+c.path, nil, &admissionv1.AdmissionRequest{
 		UID: types.UID(probe), Operation: admissionv1.Update, Namespace: b.Namespace, Name: b.Name, DryRun: ptr.To(true),
 		Kind:     metav1.GroupVersionKind{Group: gvr.Group, Version: gvr.Version, Kind: "PodUnavailableBudget"},
 		Resource: metav1.GroupVersionResource{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource},

@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/replicas"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
 // What the manifests of the webhook say.
@@ -68,8 +68,8 @@ func (p *prober) HandleWarningHeader(_ int, _, text string) {
 
 // Probe implements Prober.
 func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (heard, all sets.Set[string], err error) {
-	list, err := replicas.List(ctx, p.kube.DiscoveryV1(), webhookService)
-	ready := replicas.ByName(list)
+	list, err := webhookpeers.List(ctx, p.kube.DiscoveryV1(), webhookService)
+	ready := webhookpeers.ByName(list)
 	all = sets.KeySet(ready)
 	if err != nil || len(all) == 0 {
 		return nil, all, err

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/generate"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
 var (
@@ -51,14 +51,14 @@ func trimOwner(obj any) (any, error) {
 	case *appsv1.Deployment:
 		trimmed := &appsv1.Deployment{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.DeploymentSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Strategy: o.Spec.Strategy}}
-		trimmed.Annotations = generate.Annotations(o.Annotations)
+		trimmed.Annotations = generatedbudget.Annotations(o.Annotations)
 		return trimmed, nil
 	case *appsv1.ReplicaSet:
 		return &appsv1.ReplicaSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas}}, nil
 	case *appsv1.StatefulSet:
 		trimmed := &appsv1.StatefulSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, UpdateStrategy: o.Spec.UpdateStrategy}}
-		trimmed.Annotations = generate.Annotations(o.Annotations)
+		trimmed.Annotations = generatedbudget.Annotations(o.Annotations)
 		return trimmed, nil
 	case *appsv1.DaemonSet:
 		return &appsv1.DaemonSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta),

@@ -12,14 +12,14 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // meterName is where this package's metrics come from.
@@ -40,8 +40,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		client:          changeclient.Get(ctx),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
-		wakeups:         wakeup.New(wakeup.Clock(ctx)),
-		clock:           wakeup.Clock(ctx),
+		wakeups:         resend.New(resend.Clock(ctx)),
+		clock:           resend.Clock(ctx),
 	}
 	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Facts of others stand in the same status: see statuspatch.

@@ -3,9 +3,9 @@ package changepod
 import (
 	"time"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 const (
@@ -147,7 +147,7 @@ func waitFor(in Input, s stageOf) Decision {
 		// Function submit asks the server once more before nobody has judged.
 		end = d.Deadline.Add(retrieveGrace)
 	}
-	if end = wakeup.Grace(end, in.Up, in.Now, retrieveGrace); in.Now.Before(end) {
+	if end = resend.Grace(end, in.Up, in.Now, retrieveGrace); in.Now.Before(end) {
 		d.Deadline, d.Wake = end, s.stage
 		return d
 	}

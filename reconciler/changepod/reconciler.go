@@ -28,14 +28,14 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
 // fieldManager owns what this binary applies.
@@ -61,14 +61,14 @@ type Reconciler struct {
 	// serverConfigured says whether there is a server to ask.
 	serverConfigured func() bool
 	sender           Sender
-	wakeups          *wakeup.Schedule
+	wakeups          *resend.Schedule
 	clock            clock.PassiveClock
 	// spare is the room for writes that only inform.
 	spare *rate.Limiter
 	// unjudged counts batches that nobody judged in time.
 	unjudged metric.Int64Counter
 	// up is since when this process decides.
-	up wakeup.Since
+	up resend.Since
 }
 
 var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
@@ -103,7 +103,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	next, changed := derive(c, d, s, now)
 	if changed {
 		if wait := r.unsettled(d, now); wait > 0 {
-			again = wakeup.Sooner(again, wait)
+			again = resend.Sooner(again, wait)
 		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
 			return controller.NewRequeueAfter(retryStale) // decided on an old object
 		} else if err != nil {
@@ -111,7 +111,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		}
 	}
 	if !d.Deadline.IsZero() {
-		again = wakeup.Sooner(again, wakeup.Until(d.Deadline, now))
+		again = resend.Sooner(again, resend.Until(d.Deadline, now))
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)

@@ -12,9 +12,9 @@ import (
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 func TestABatchWhoseReleaseIsNotInTheCacheIsLookedAtAgain(t *testing.T) {

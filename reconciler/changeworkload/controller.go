@@ -23,17 +23,17 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 	"github.com/breakwater-dev/breakwater/reconciler/revision"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 // meterName is where this package's metrics come from.
@@ -73,8 +73,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		lister:     changeworkloadinformer.Get(ctx).Lister(),
 		changePods: changePods.GetIndexer(),
 		sender:     sender,
-		wakeups:    wakeup.New(wakeup.Clock(ctx)),
-		clock:      wakeup.Clock(ctx),
+		wakeups:    resend.New(resend.Clock(ctx)),
+		clock:      resend.Clock(ctx),
 	}
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Facts of others stand in the same status: see statuspatch.

@@ -3,9 +3,9 @@ package changeworkload
 import (
 	"time"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // Input is everything that the state of a ChangeWorkload follows from.
@@ -167,7 +167,7 @@ func Decide(in Input) Decision {
 	if pending {
 		deadline := askedSince(in).Add(in.Settings.OrderTimeout)
 		if !refused(in) {
-			deadline = wakeup.Grace(deadline, in.Up, in.Now, retrieveGrace)
+			deadline = resend.Grace(deadline, in.Up, in.Now, retrieveGrace)
 		}
 		late := !in.Now.Before(deadline)
 		if late && in.Settings.NoVerdictOfRelease() != v1alpha1.NoVerdictHold {

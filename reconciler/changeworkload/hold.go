@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // The patches of this file begin with tests, so that the API server refuses

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
 // strangerTime is how long a verdict for a node that nobody knows is kept: the
@@ -116,10 +116,10 @@ func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, e
 			}
 			continue
 		case letterWait:
-			again = wakeup.Sooner(again, wakeup.Until(v.Time.Add(strangerTime+time.Second), in.Now))
+			again = resend.Sooner(again, resend.Until(v.Time.Add(strangerTime+time.Second), in.Now))
 		case letterSend:
 			due, next := r.wakeups.Due(key)
-			again = wakeup.Sooner(again, next)
+			again = resend.Sooner(again, next)
 			if due {
 				if err := r.sendLetter(ctx, c, batch, v); err != nil {
 					return 0, err

@@ -30,16 +30,16 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 	"github.com/breakwater-dev/breakwater/reconciler/revision"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 // fieldManager owns what this binary applies.
@@ -72,14 +72,14 @@ type Reconciler struct {
 	// serverConfigured says whether there is a server to ask.
 	serverConfigured func() bool
 	sender           Sender
-	wakeups          *wakeup.Schedule
+	wakeups          *resend.Schedule
 	// slots remembers which slot of progress was told of last, by UID.
 	slots *lru.Cache
 	// unjudged counts orders that nobody judged in time.
 	unjudged metric.Int64Counter
 	clock    clock.PassiveClock
 	// up is since when this process decides.
-	up wakeup.Since
+	up resend.Since
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
@@ -116,19 +116,19 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if err != nil {
 		return err
 	}
-	again = wakeup.Sooner(again, next)
+	again = resend.Sooner(again, next)
 	next, err = r.wakeOrder(ctx, in, d)
 	if err != nil {
 		return err
 	}
-	again = wakeup.Sooner(again, next)
+	again = resend.Sooner(again, next)
 	next, err = r.tellProgress(ctx, in, d)
 	if err != nil {
 		return err
 	}
-	again = wakeup.Sooner(again, next)
+	again = resend.Sooner(again, next)
 	if !d.Deadline.IsZero() {
-		again = wakeup.Sooner(again, wakeup.Until(d.Deadline, in.Now))
+		again = resend.Sooner(again, resend.Until(d.Deadline, in.Now))
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)

@@ -4,20 +4,20 @@ import (
 	"context"
 	"math"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
 // announce tells programs that the breaker opened or closed, once it is written.
 // That of a flow control which never opened is not news.
-func (r *Reconciler) announce(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, s flow.State) {
+func (r *Reconciler) announce(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, s deletionflow.State) {
 	if isOpen(before) != isOpen(after) {
 		events.Tell(ctx, r.sender, eventOf(after, s))
 	}
 }
 
-func eventOf(f *v1alpha1.PodDeletionFlowControl, s flow.State) events.DeletionFlow {
+func eventOf(f *v1alpha1.PodDeletionFlowControl, s deletionflow.State) events.DeletionFlow {
 	c := f.GetStatus().GetCondition(v1alpha1.FlowControlOpen)
 	d := events.DeletionFlow{
 		Open: s.Open, Name: f.Name, UID: f.UID, SinceUnix: c.LastTransitionTime.Inner.Unix(),

@@ -14,11 +14,11 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/window"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
 	reconcilerflow "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/poddeletionflowcontrol"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
 const (
@@ -36,7 +36,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 	}
 	flows := flowinformer.Get(ctx)
 	must(measure(otel.Meter(meterName), flows.Lister()))
-	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: clock.RealClock{}, skew: window.DefaultSkew, sender: sender}
+	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: clock.RealClock{}, skew: deletionwindow.DefaultSkew, sender: sender}
 	impl := reconcilerflow.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap
 	})

@@ -22,10 +22,10 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/flow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	reconcilerflow "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/poddeletionflowcontrol"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
 const (
@@ -57,11 +57,11 @@ var _ reconcilerflow.Interface = (*Reconciler)(nil)
 // ReconcileKind looks at one flow control.
 func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
 	now := r.clock.Now()
-	next, reset := f.DeepCopy(), flow.Reset(f, now, r.skew)
+	next, reset := f.DeepCopy(), deletionflow.Reset(f, now, r.skew)
 	if reset != nil {
 		next.Status = *reset
 	}
-	state := flow.StateOf(next, now, r.skew)
+	state := deletionflow.StateOf(next, now, r.skew)
 	derive(next, state)
 	if !equality.Semantic.DeepEqual(f.Status, next.Status) {
 		_, err := r.client.PodDeletionFlowControls().UpdateStatus(ctx, next, metav1.UpdateOptions{})
@@ -80,7 +80,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 }
 
 // derive writes what follows from the history into the status.
-func derive(f *v1alpha1.PodDeletionFlowControl, s flow.State) {
+func derive(f *v1alpha1.PodDeletionFlowControl, s deletionflow.State) {
 	f.Status.ObservedGeneration = f.Generation
 	f.Status.Deleted, f.Status.RoomTime = s.Deleted, nil
 	if s.Open && !s.Room.IsZero() {
@@ -122,7 +122,7 @@ func isOpen(f *v1alpha1.PodDeletionFlowControl) bool {
 
 // again says when to look without a reason: when there is room, and while what
 // was counted gets old.
-func again(s flow.State, now time.Time) reconciler.Event {
+func again(s deletionflow.State, now time.Time) reconciler.Event {
 	switch {
 	case s.Open && !s.Room.IsZero():
 		return controller.NewRequeueAfter(min(max(s.Room.Sub(now), pace), fade))

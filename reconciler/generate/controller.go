@@ -23,8 +23,8 @@ import (
 
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
-	"github.com/breakwater-dev/breakwater/events/recorder"
-	"github.com/breakwater-dev/breakwater/reconciler/served"
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
 // queueName is part of the name of the Lease, which RBAC names.
@@ -37,11 +37,11 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	others := &foreign{
 		client: dynamicclient.Get(ctx), logger: logger, watched: map[string]*watched{},
 		served: func(resource schema.GroupVersionResource) (bool, error) {
-			kind, err := served.Kind(kube.Discovery(), resource)
+			kind, err := apidiscovery.Kind(kube.Discovery(), resource)
 			return kind != "", err
 		},
 	}
-	cluster := &defaults{recorder: recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater), logger: logger}
+	cluster := &defaults{recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), logger: logger}
 	r := &Reconciler{
 		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister(), others},
 		namespaces: namespaceinformer.Get(ctx).Lister(),

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/yaml"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/generate"
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
 func TestADefaultThatDoesNotReadLeavesTheOneBeforeIt(t *testing.T) {
@@ -48,13 +48,13 @@ func TestTheInstalledDefaultReads(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(doc), &cm); err != nil {
 			t.Fatal(err)
 		}
-		if cm.Name != generate.ConfigName {
+		if cm.Name != generatedbudget.ConfigName {
 			continue
 		}
-		if limits, err := generate.DefaultOf(cm.Data); err != nil || limits.MaxUnavailable.String() != "25%" {
+		if limits, err := generatedbudget.DefaultOf(cm.Data); err != nil || limits.MaxUnavailable.String() != "25%" {
 			t.Errorf("%+v, %v", limits, err)
 		}
 		return
 	}
-	t.Errorf("no ConfigMap %s is installed", generate.ConfigName)
+	t.Errorf("no ConfigMap %s is installed", generatedbudget.ConfigName)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/generate"
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
 // kind is one whose annotations are followed.
@@ -87,7 +87,7 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 		kind: k, apiVersion: k.group + "/" + v.name,
 		Object: &metav1.ObjectMeta{
 			Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-			DeletionTimestamp: u.GetDeletionTimestamp(), Annotations: generate.Annotations(u.GetAnnotations()),
+			DeletionTimestamp: u.GetDeletionTimestamp(), Annotations: generatedbudget.Annotations(u.GetAnnotations()),
 		},
 	}
 	if raw, ok, err := unstructured.NestedMap(u.Object, "spec", "selector"); err == nil && ok {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/generate"
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
 // object is one of the kind with the spec, which generate-pub is asked of.
@@ -17,7 +17,7 @@ func object(k kind, version, name string, spec map[string]any) *unstructured.Uns
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.group + "/" + version, "kind": k.kind,
 		"metadata": map[string]any{"namespace": "ns", "name": name, "uid": "uid-" + name,
-			"annotations": map[string]any{generate.PUB: "true", "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+			"annotations": map[string]any{generatedbudget.PUB: "true", "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
 		"spec": spec,
 	}}
 }
@@ -81,7 +81,7 @@ func TestOfAWorkloadOnlyWhatCountsIsKept(t *testing.T) {
 	if w.GetName() != "web" || w.GetNamespace() != "ns" || w.GetUID() != "uid-web" || w.apiVersion != "apps.kruise.io/v1alpha1" {
 		t.Errorf("%+v", w)
 	}
-	if diff := cmp.Diff(map[string]string{generate.PUB: "true"}, w.GetAnnotations()); diff != "" {
+	if diff := cmp.Diff(map[string]string{generatedbudget.PUB: "true"}, w.GetAnnotations()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, w.selector); diff != "" {

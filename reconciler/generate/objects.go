@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/generate"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
 // meta is that of what is generated. Without what the API server fills in, and
@@ -59,14 +59,14 @@ type budgets[T metav1.Object] interface {
 // that is there says.
 func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name string) (T, error), kind document, says func(T) spec) target {
 	kind.Metadata = w.meta()
-	wanted := func(l *generate.Limits) document {
+	wanted := func(l *generatedbudget.Limits) document {
 		d := kind
 		d.Spec.MaxUnavailable, d.Spec.MinAvailable = l.MaxUnavailable, l.MinAvailable
 		return d
 	}
 	t := target{
-		same:   func(*generate.Limits) bool { return false },
-		object: func(l *generate.Limits) any { return wanted(l) },
+		same:   func(*generatedbudget.Limits) bool { return false },
+		object: func(l *generatedbudget.Limits) any { return wanted(l) },
 		apply: func(ctx context.Context, raw []byte, o metav1.PatchOptions) error {
 			_, err := client.Patch(ctx, w.nameOf(), types.ApplyPatchType, raw, o)
 			return err
@@ -80,7 +80,7 @@ func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name str
 		return target{err: err}
 	}
 	t.exists = there
-	t.same = func(l *generate.Limits) bool { return equality.Semantic.DeepEqual(says(there), wanted(l).Spec) }
+	t.same = func(l *generatedbudget.Limits) bool { return equality.Semantic.DeepEqual(says(there), wanted(l).Spec) }
 	return t
 }
 

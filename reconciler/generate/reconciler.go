@@ -1,7 +1,7 @@
 // Package generate keeps the budgets that annotations of workloads and of their
 // namespaces ask for: a generated one is owned by its workload, follows it, is
 // restored when it is edited, and goes with it. What is asked for is decided in
-// apis/policy/generate.
+// internal/generatedbudget.
 package generate
 
 import (
@@ -22,9 +22,9 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/policy/generate"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
 // Reasons of Events on a workload.
@@ -50,7 +50,7 @@ type Reconciler struct {
 	policies   versioned.Interface
 	recorder   record.EventRecorder
 	// defaults is what counts where nobody says a value.
-	defaults func() generate.Limits
+	defaults func() generatedbudget.Limits
 }
 
 var (
@@ -80,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 		return fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
 	return errors.Join(
-		r.one(ctx, w, ns, generate.PUB, r.pub(w)),
-		r.one(ctx, w, ns, generate.PDB, r.pdb(w)),
+		r.one(ctx, w, ns, generatedbudget.PUB, r.pub(w)),
+		r.one(ctx, w, ns, generatedbudget.PDB, r.pdb(w)),
 	)
 }
 
@@ -91,9 +91,9 @@ type target struct {
 	exists metav1.Object
 	err    error
 	// same says whether it says what is wanted.
-	same func(*generate.Limits) bool
+	same func(*generatedbudget.Limits) bool
 	// object is what is applied.
-	object func(*generate.Limits) any
+	object func(*generatedbudget.Limits) any
 	apply  func(context.Context, []byte, metav1.PatchOptions) error
 	remove func(context.Context, metav1.DeleteOptions) error
 }
@@ -103,7 +103,7 @@ func (r *Reconciler) one(ctx context.Context, w *workload, ns *corev1.Namespace,
 	if t.err != nil {
 		return t.err
 	}
-	limits, err := generate.Decide(kind, w.GetAnnotations(), ns.Annotations, w.strategy, r.defaults())
+	limits, err := generatedbudget.Decide(kind, w.GetAnnotations(), ns.Annotations, w.strategy, r.defaults())
 	if err != nil {
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonInvalid, err.Error())
 		return nil // what there is stays until the annotation is mended

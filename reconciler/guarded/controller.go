@@ -14,7 +14,7 @@ import (
 
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
 // agentName is the source of our Kubernetes Events.
@@ -27,7 +27,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		Namespaces: kubeclient.Get(ctx).CoreV1().Namespaces(),
 		Lister:     budgets.Lister(),
 		Client:     policyclient.Get(ctx).PolicyV1alpha1(),
-		Clock:      wakeup.Clock(ctx),
+		Clock:      resend.Clock(ctx),
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // a namespace's status is not ours
 	})

@@ -21,12 +21,12 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 	"github.com/breakwater-dev/breakwater/reconciler/live"
 )
 
@@ -76,7 +76,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	case Refuse:
 		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonHistorySelected,
 			"the selector of %s %s has nothing but exclusions and matches label %s: its template is not kept to go back to",
-			w.Kind.Kind, w.Name, history.OfLabel)
+			w.Kind.Kind, w.Name, savedtemplate.OfLabel)
 	case Wait:
 		return controller.NewRequeueAfter(unwell)
 	}
@@ -109,7 +109,7 @@ func gather(c *v1alpha1.ChangeWorkload, w *live.Workload) Input {
 		Replicas: w.Replicas,
 		Complete: w.Complete,
 		Stamped:  w.Stamped,
-		Selected: history.Selected(w.Selector, w.UID),
+		Selected: savedtemplate.Selected(w.Selector, w.UID),
 	}
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		in.Reason = cond.Reason
@@ -124,7 +124,7 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *li
 	if err != nil {
 		return err
 	}
-	if k, ok := history.Find(kept, w.Release.Version); !ok {
+	if k, ok := savedtemplate.Find(kept, w.Release.Version); !ok {
 		err = r.create(ctx, w)
 	} else if k.Release != w.Release {
 		err = r.again(ctx, w, k)
@@ -135,16 +135,16 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *li
 	if kept, err = r.list(ctx, w); err != nil {
 		return err
 	}
-	for _, k := range history.Surplus(kept, r.settings().HistoryLimit) {
+	for _, k := range savedtemplate.Surplus(kept, r.settings().HistoryLimit) {
 		if err := r.remove(ctx, w, k, "prune"); err != nil {
 			return err
 		}
 	}
-	return r.record(ctx, c, history.Name(w.Name, w.Release.Version))
+	return r.record(ctx, c, savedtemplate.Name(w.Name, w.Release.Version))
 }
 
 func (r *Reconciler) create(ctx context.Context, w *live.Workload) error {
-	revision, err := history.Build(w.Workload, w.Release, w.Raw)
+	revision, err := savedtemplate.Build(w.Workload, w.Release, w.Raw)
 	if err != nil {
 		return controller.NewPermanentError(err)
 	}
@@ -156,8 +156,8 @@ func (r *Reconciler) create(ctx context.Context, w *live.Workload) error {
 	return nil
 }
 
-func (r *Reconciler) again(ctx context.Context, w *live.Workload, k history.Kept) error {
-	patch, err := history.Again(k, w.Release)
+func (r *Reconciler) again(ctx context.Context, w *live.Workload, k savedtemplate.Kept) error {
+	patch, err := savedtemplate.Again(k, w.Release)
 	if err != nil {
 		return controller.NewPermanentError(err)
 	}
@@ -176,7 +176,7 @@ func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *
 		return err
 	}
 	// A later attempt at the version may have succeeded.
-	if k, ok := history.Find(kept, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
+	if k, ok := savedtemplate.Find(kept, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
 		if err := r.remove(ctx, w, k, "forget"); err != nil {
 			return err
 		}
@@ -184,16 +184,16 @@ func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *
 	return r.record(ctx, c, "")
 }
 
-func (r *Reconciler) list(ctx context.Context, w *live.Workload) ([]history.Kept, error) {
+func (r *Reconciler) list(ctx context.Context, w *live.Workload) ([]savedtemplate.Kept, error) {
 	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: history.Selector(w.UID).String()})
+		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
 		return nil, fmt.Errorf("list what is kept of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	return history.ReadAll(list.Items, w.UID), nil
+	return savedtemplate.ReadAll(list.Items, w.UID), nil
 }
 
-func (r *Reconciler) remove(ctx context.Context, w *live.Workload, k history.Kept, why string) error {
+func (r *Reconciler) remove(ctx context.Context, w *live.Workload, k savedtemplate.Kept, why string) error {
 	err := r.kube.AppsV1().ControllerRevisions(w.Namespace).Delete(ctx, k.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &k.UID, ResourceVersion: &k.ResourceVersion}})
 	if apierrs.IsNotFound(err) {

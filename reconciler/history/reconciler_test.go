@@ -22,11 +22,11 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 	"knative.dev/pkg/controller"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/live"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
@@ -104,7 +104,7 @@ func unstructuredOf(t *testing.T, d *appsv1.Deployment) *unstructured.Unstructur
 func before(t *testing.T, version string, attempt int64) *appsv1.ControllerRevision {
 	t.Helper()
 	w := &workload.Workload{Kind: workload.Deployment, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u1"}}
-	r, err := history.Build(w, v1alpha1.Release{Version: version, Attempt: attempt}, json.RawMessage(`{"spec":{}}`))
+	r, err := savedtemplate.Build(w, v1alpha1.Release{Version: version, Attempt: attempt}, json.RawMessage(`{"spec":{}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func (w world) kept(ctx context.Context, t *testing.T) (attempts []int64, keptAs
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range history.ReadAll(list.Items, "u1") {
+	for _, k := range savedtemplate.ReadAll(list.Items, "u1") {
 		attempts = append(attempts, k.Release.Attempt)
 	}
 	c, err := w.client.AppV1alpha1().ChangeWorkloads("default").Get(ctx, w.change.Name, metav1.GetOptions{})
@@ -145,7 +145,7 @@ func TestASuccessIsKeptAndTheOldestGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, _ := history.Read(list, "u1")
+	k, _ := savedtemplate.Read(list, "u1")
 	template, err := k.PodTemplate()
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestAWorkloadOfAnotherUIDIsNotTheOne(t *testing.T) {
 func TestTheNameOfAnEarlierWorkloadIsWaitedFor(t *testing.T) {
 	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
 	old := before(t, w.change.Spec.Reversion, 1)
-	old.OwnerReferences[0].UID, old.Labels[history.OfLabel] = "u0", "u0"
+	old.OwnerReferences[0].UID, old.Labels[savedtemplate.OfLabel] = "u0", "u0"
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(old); err != nil {
 		t.Fatal(err)
 	}

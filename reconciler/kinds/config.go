@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/configmap"
 
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
-	"github.com/breakwater-dev/breakwater/apis/configmaps"
+	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Reasons of Events on config-workloads.
@@ -26,7 +26,7 @@ const (
 // Follow has the watch follow config-workloads. Without one, or until one that
 // reads is there, the built-in kinds are watched.
 func (w *Watch) Follow(cmw configmap.Watcher) {
-	configmaps.Follow(cmw, workload.ConfigMapName, w.observe)
+	optionalconfig.Follow(cmw, workload.ConfigMapName, w.observe)
 }
 
 func (w *Watch) observe(cm *corev1.ConfigMap) {

@@ -15,9 +15,9 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
-	"github.com/breakwater-dev/breakwater/events/recorder"
-	"github.com/breakwater-dev/breakwater/reconciler/served"
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/kinds"
@@ -63,7 +63,7 @@ func newWatch(ctx context.Context) *Watch {
 	w := &Watch{
 		client: dynamicclient.Get(ctx),
 		served: func(k workload.Kind) (bool, error) {
-			kind, err := served.Kind(kubeclient.Get(ctx).Discovery(), k.GroupVersionResource())
+			kind, err := apidiscovery.Kind(kubeclient.Get(ctx).Discovery(), k.GroupVersionResource())
 			return kind == k.Kind, err
 		},
 		resync:   controller.GetResyncPeriod(ctx),
@@ -85,7 +85,7 @@ func newWatch(ctx context.Context) *Watch {
 
 // teller writes Events on config-workloads.
 func teller(ctx context.Context) func(reason, message string) {
-	told := recorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, recorder.Breakwater)
+	told := eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater)
 	return func(reason, message string) {
 		told.Event(&corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName,

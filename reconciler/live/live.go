@@ -15,7 +15,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Reader reads workloads of the built-in kinds.

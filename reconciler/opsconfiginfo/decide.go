@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // Decision says whether an OpsConfigInfo counts.

@@ -16,7 +16,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/configmaps"
+	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
 // recordName is the ConfigMap that says which default objects have been
@@ -33,7 +33,7 @@ type record struct {
 func watchRecord(cmw configmap.Watcher, kube kubernetes.Interface) *record {
 	r := &record{kube: kube}
 	r.observe(&corev1.ConfigMap{})
-	configmaps.Follow(cmw, recordName, r.observe)
+	optionalconfig.Follow(cmw, recordName, r.observe)
 	return r
 }
 

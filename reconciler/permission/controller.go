@@ -23,15 +23,15 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/admission/groupcommit"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/events/recorder"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 	"github.com/breakwater-dev/breakwater/permission/wants"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 const (
@@ -64,12 +64,12 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 	store.Follow(ctx, cmw)
 	kube := kubeclient.Get(ctx)
 	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Limit: rate.NewLimiter(calls, calls)})
-	told := recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater)
+	told := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
 	tell, err := newTeller(told, sender, otel.Meter(meterName))
 	must(err)
 	r := &Reconciler{
 		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
-		settings: store.Get, clock: wakeup.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
+		settings: store.Get, clock: resend.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
 	}
 	r.wants = wants.Finder{Owners: owners, Namespaces: r.namespaces, Live: kube.CoreV1().Namespaces()}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
 var (
@@ -81,7 +81,7 @@ func only(all map[string]string, keys []string) map[string]string {
 
 // copied are the annotations of a ReplicaSet that say which release it is of:
 // those that the Deployment controller copies for us, and its own.
-var copied = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, history.NumberAnnotation}
+var copied = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.NumberAnnotation}
 
 // TrimReplicaSet drops from a ReplicaSet its template, most annotations and
 // the managed fields.

@@ -25,9 +25,9 @@ import (
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 )
 
@@ -110,10 +110,10 @@ func carries(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release,
 	if !known {
 		return v1alpha1.Release{}, false
 	}
-	number := history.Number(rs)
+	number := savedtemplate.Number(rs)
 	for _, o := range all {
 		of, known := v1alpha1.ReleaseOf(o.Annotations)
-		if known && of == release && history.Number(o) < number {
+		if known && of == release && savedtemplate.Number(o) < number {
 			return v1alpha1.Release{}, false
 		}
 	}

@@ -20,9 +20,9 @@ import (
 	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
 )
 
@@ -236,7 +236,7 @@ func TestOfTwoReplicaSetsWithOneReleaseTheFirstIsBelieved(t *testing.T) {
 		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, UID: types.UID(name),
 			Annotations: map[string]string{
-				v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: strconv.Itoa(attempt), history.NumberAnnotation: strconv.Itoa(number),
+				v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: strconv.Itoa(attempt), savedtemplate.NumberAnnotation: strconv.Itoa(number),
 			},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
 		}}

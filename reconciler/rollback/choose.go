@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
 // Revision is another version of the workload that has pods.
@@ -28,7 +28,7 @@ type Options struct {
 	// Running are the other versions that have pods.
 	Running []Revision
 	// Kept are the versions that succeeded, the latest first.
-	Kept []history.Kept
+	Kept []savedtemplate.Kept
 	// Failed says whether a version failed its check the last time.
 	Failed func(version string) bool
 	// Serving: a pod of the current version is Ready.
@@ -49,13 +49,13 @@ func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 		return o.proven()
 	}
 	if c.Version == "" {
-		k, ok := history.Newest(o.Kept, o.Current, o.Failed)
+		k, ok := savedtemplate.Newest(o.Kept, o.Current, o.Failed)
 		if !ok {
 			return Target{}, false, "no other version is known to have succeeded"
 		}
 		return succeeded(k), true, ""
 	}
-	k, ok := history.Find(o.Kept, c.Version)
+	k, ok := savedtemplate.Find(o.Kept, c.Version)
 	switch {
 	case c.Version == o.Current:
 		return Target{}, false, "the workload is at version " + c.Version + " already"
@@ -65,7 +65,7 @@ func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 	return succeeded(k), true, ""
 }
 
-func succeeded(k history.Kept) Target {
+func succeeded(k savedtemplate.Kept) Target {
 	return Target{Version: k.Release.Version, Template: k.Template,
 		Proof: fmt.Sprintf("it succeeded at attempt %d", k.Release.Attempt)}
 }
@@ -81,8 +81,8 @@ func succeeded(k history.Kept) Target {
 func (o Options) proven() (Target, bool, string) {
 	running := slices.Clone(o.Running)
 	slices.SortStableFunc(running, func(a, b Revision) int {
-		_, keptA := history.Find(o.Kept, a.Version)
-		_, keptB := history.Find(o.Kept, b.Version)
+		_, keptA := savedtemplate.Find(o.Kept, a.Version)
+		_, keptB := savedtemplate.Find(o.Kept, b.Version)
 		if keptA != keptB {
 			return map[bool]int{true: -1, false: 1}[keptA]
 		}
@@ -98,7 +98,7 @@ func (o Options) proven() (Target, bool, string) {
 			continue
 		}
 		t := Target{Version: r.Version, Template: r.Template, Proof: fmt.Sprintf("its %d pods are Ready", r.Pods)}
-		if k, ok := history.Find(o.Kept, r.Version); ok {
+		if k, ok := savedtemplate.Find(o.Kept, r.Version); ok {
 			t.Template = k.Template
 		}
 		return t, true, ""
@@ -109,7 +109,7 @@ func (o Options) proven() (Target, bool, string) {
 	if o.Serving {
 		return Target{}, false, "no other version has pods, and some pods of this one serve"
 	}
-	k, ok := history.Newest(o.Kept, o.Current, o.Failed)
+	k, ok := savedtemplate.Newest(o.Kept, o.Current, o.Failed)
 	if !ok {
 		return Target{}, false, "no other version has pods, and none is known to have succeeded"
 	}

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
-func keptAs(attempts map[string]int64) []history.Kept {
-	var kept []history.Kept
+func keptAs(attempts map[string]int64) []savedtemplate.Kept {
+	var kept []savedtemplate.Kept
 	for version, attempt := range attempts {
-		kept = append(kept, history.Kept{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"kept ` + version + `"`)})
+		kept = append(kept, savedtemplate.Kept{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"kept ` + version + `"`)})
 	}
-	slices.SortFunc(kept, func(a, b history.Kept) int { return int(b.Release.Attempt - a.Release.Attempt) })
+	slices.SortFunc(kept, func(a, b savedtemplate.Kept) int { return int(b.Release.Attempt - a.Release.Attempt) })
 	return kept
 }
 

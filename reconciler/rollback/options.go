@@ -7,9 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/live"
 )
 
@@ -18,13 +18,13 @@ import (
 // API server; caches leave them out.
 func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause, w *live.Workload) (Options, error) {
 	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: history.Selector(w.UID).String()})
+		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
 		return Options{}, fmt.Errorf("list what is kept of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	o := Options{
 		Current: w.Release.Version,
-		Kept:    history.ReadAll(list.Items, w.UID),
+		Kept:    savedtemplate.ReadAll(list.Items, w.UID),
 		Failed: func(version string) bool {
 			other, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(v1alpha1.ChangeWorkloadName(w.Name, version))
 			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.Status.Phase == v1alpha1.WorkloadSuspend
@@ -64,7 +64,7 @@ func (r *Reconciler) running(ctx context.Context, w *live.Workload) ([]Revision,
 }
 
 // templates returns what the workload's controller has made of its templates.
-func (r *Reconciler) templates(ctx context.Context, w *live.Workload) ([]history.Template, error) {
+func (r *Reconciler) templates(ctx context.Context, w *live.Workload) ([]savedtemplate.Template, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
@@ -75,11 +75,11 @@ func (r *Reconciler) templates(ctx context.Context, w *live.Workload) ([]history
 		if err != nil {
 			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
 		}
-		return history.OfReplicaSets(list.Items, w.Workload)
+		return savedtemplate.OfReplicaSets(list.Items, w.Workload)
 	}
 	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
 	if err != nil {
 		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
 	}
-	return history.OfControllerRevisions(list.Items, w.Workload)
+	return savedtemplate.OfControllerRevisions(list.Items, w.Workload)
 }

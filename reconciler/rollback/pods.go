@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/revision"
 )
 
@@ -29,7 +29,7 @@ func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) (
 
 // ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are
 // not being deleted.
-func ofTemplate(pods cache.Indexer, w *workload.Workload, t history.Template) ([]Pod, error) {
+func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Template) ([]Pod, error) {
 	if w.Kind.Revisions == workload.ReplicaSets {
 		own, err := revision.Owned[*corev1.Pod](pods, t.UID)
 		return there(own), err

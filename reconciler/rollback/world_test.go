@@ -31,12 +31,12 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 	"knative.dev/pkg/controller"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/live"
 	"github.com/breakwater-dev/breakwater/reconciler/revision"
 	"github.com/breakwater-dev/breakwater/test/gen"
@@ -70,7 +70,7 @@ func newWorld(t *testing.T) *world {
 	before := deployment("v1", 1)
 	w.good, w.bad = versionOf(t, before), versionOf(t, d)
 	d.Annotations = stamp(w.bad, 2)
-	kept, err := history.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: d.ObjectMeta},
+	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: d.ObjectMeta},
 		v1alpha1.Release{Version: w.good, Attempt: 1}, marshal(t, before.Spec.Template))
 	if err != nil {
 		t.Fatal(err)

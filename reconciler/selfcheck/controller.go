@@ -17,7 +17,7 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/events/recorder"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
 const (
@@ -39,7 +39,7 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 				},
 			},
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
-			presented: presented, recorder: recorder.New(ctx, kube, scheme.Scheme, recorder.Breakwater), clock: clock.RealClock{},
+			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}
 		if err := measure(otel.Meter(meterName), r.now); err != nil {
 			logger.Panicw("wire the self-check", "error", err)

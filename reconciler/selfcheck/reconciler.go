@@ -18,7 +18,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/replicas"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
 const (
@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 // gather finds out what there is.
 func (r *Reconciler) gather(ctx context.Context) Seen {
 	s := Seen{Now: r.clock.Now(), Service: r.plan.Service, Host: r.plan.Service + "." + v1alpha1.SystemNamespace + ".svc"}
-	ready, err := replicas.List(ctx, r.endpoints, s.Service)
+	ready, err := webhookpeers.List(ctx, r.endpoints, s.Service)
 	s.Failed, s.Ready = appendError(nil, err), len(ready)
 	for _, replica := range ready {
 		if c, err := r.presented(ctx, replica.Address, s.Host); err == nil {

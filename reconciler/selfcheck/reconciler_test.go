@@ -20,7 +20,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/replicas"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
 // world is a cluster with one webhook and one policy.
@@ -36,7 +36,7 @@ func newWorld(t *testing.T) world {
 	kube, recorder := kubefake.NewClientset(
 		&discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "a", Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-			Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](9090)}, {Name: ptr.To(replicas.Port), Port: ptr.To[int32](8443)}},
+			Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](9090)}, {Name: ptr.To(webhookpeers.Port), Port: ptr.To[int32](8443)}},
 			Endpoints: []discoveryv1.Endpoint{
 				{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}},
 			},

@@ -11,7 +11,7 @@ import (
 	"knative.dev/pkg/configmap"
 
 	"github.com/breakwater-dev/breakwater/altershield"
-	"github.com/breakwater-dev/breakwater/apis/configmaps"
+	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
 // clusterNameKey is the key of the cluster's name in config-altershield.
@@ -27,7 +27,7 @@ type cluster struct {
 func watchCluster(cmw configmap.Watcher, namespaces corelisters.NamespaceLister) *cluster {
 	c := &cluster{namespaces: namespaces}
 	c.observe(&corev1.ConfigMap{})
-	configmaps.Follow(cmw, altershield.ConfigMapName, c.observe)
+	optionalconfig.Follow(cmw, altershield.ConfigMapName, c.observe)
 	return c
 }
 

@@ -16,14 +16,14 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
 	"github.com/breakwater-dev/breakwater/reconciler/optin"
 	"github.com/breakwater-dev/breakwater/reconciler/revision"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 const (
@@ -66,9 +66,9 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		changeWorkloads: changeWorkloads.Lister(),
 		settings:        store.Get,
 		cluster:         watchCluster(cmw, namespaces.Lister()),
-		touches:         wakeup.New(wakeup.Clock(ctx)),
+		touches:         resend.New(resend.Clock(ctx)),
 		touched:         touched,
-		clock:           wakeup.Clock(ctx),
+		clock:           resend.Clock(ctx),
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		for _, w := range workloads.All() {

@@ -23,9 +23,9 @@ import (
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
 )
 

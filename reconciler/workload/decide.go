@@ -7,8 +7,8 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Input is everything that a decision about a workload follows from.
@@ -118,7 +118,7 @@ func history(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
 		end = c.LastTransitionTime.Inner.Add(closingTime)
 	}
-	left := wakeup.Grace(end, in.Up, in.Now, closingGrace).Sub(in.Now)
+	left := resend.Grace(end, in.Up, in.Now, closingGrace).Sub(in.Now)
 	for _, c := range in.Owned {
 		switch {
 		case c.UID == in.Named.UID || c.DeletionTimestamp != nil:

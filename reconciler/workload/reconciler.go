@@ -25,13 +25,13 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 // behind is how long to wait where a cache has not yet seen what the API
@@ -58,11 +58,11 @@ type Reconciler struct {
 	settings func() settings.Settings
 	cluster  *cluster
 	// touches says when a touch without effect is due again.
-	touches *wakeup.Schedule
+	touches *resend.Schedule
 	// touched counts touches by kind, reason and effect.
 	touched metric.Int64Counter
 	clock   clock.PassiveClock
-	up      wakeup.Since
+	up      resend.Since
 }
 
 var (
@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err := r.apply(ctx, w, facts, decision); err != nil {
 		return err
 	}
-	if again = wakeup.Sooner(again, decision.Again); again > 0 {
+	if again = resend.Sooner(again, decision.Again); again > 0 {
 		return controller.NewRequeueAfter(again)
 	}
 	return nil

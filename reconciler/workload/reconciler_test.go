@@ -22,14 +22,14 @@ import (
 	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 
-	"github.com/breakwater-dev/breakwater/apis/change/settings"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
 	fakechangeworkload "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds/kindstest"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -126,7 +126,7 @@ func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtestin
 		changeWorkloads: fakechangeworkload.Get(ctx).Lister(),
 		settings:        settings.Default,
 		cluster:         watchCluster(configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-altershield"}}), fakenamespace.Get(ctx).Lister()),
-		touches:         wakeup.New(clocktesting.NewFakePassiveClock(now)),
+		touches:         resend.New(clocktesting.NewFakePassiveClock(now)),
 		touched:         touched,
 		clock:           clocktesting.NewFakePassiveClock(now),
 	}

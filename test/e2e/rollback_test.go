@@ -13,9 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/change/history"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
@@ -302,14 +302,14 @@ func aShortHistory(t *testing.T, e *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := history.ReadAll(all.Items, w.UID)
+	kept := savedtemplate.ReadAll(all.Items, w.UID)
 	if len(kept) != 2 || kept[0].Release.Attempt != 4 || kept[1].Release.Attempt != 3 {
 		t.Errorf("kept are %+v", kept)
 	}
 	// Its own controller keeps its own, and took none of ours for one.
 	for i := range all.Items {
 		r := &all.Items[i]
-		if ours := r.Labels[history.OfLabel] != ""; ours == metav1.IsControlledBy(r, w) {
+		if ours := r.Labels[savedtemplate.OfLabel] != ""; ours == metav1.IsControlledBy(r, w) {
 			t.Errorf("%s: labels %v, owners %+v", r.Name, r.Labels, r.OwnerReferences)
 		}
 	}

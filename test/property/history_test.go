@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/breakwater-dev/breakwater/apis/change/statuspatch"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/functions/callback"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
 // history is what has happened, as far as the invariants ask.

@@ -33,17 +33,17 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/change/workload"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/kinds"
-	"github.com/breakwater-dev/breakwater/reconciler/wakeup"
 )
 
 // controllerName is the process that reconciles, and the writer that it is.
@@ -102,7 +102,7 @@ func start(w *world) *process {
 
 	ctx := logging.WithLogger(context.Background(), zap.NewNop().Sugar())
 	ctx = controller.WithEventRecorder(ctx, &record.FakeRecorder{})
-	ctx = wakeup.WithClock(ctx, w.clock)
+	ctx = resend.WithClock(ctx, w.clock)
 	ctx = context.WithValue(ctx, kubeclient.Key{}, kube)
 	ctx = context.WithValue(ctx, changeclient.Key{}, change)
 	workloads := dynamicfake.NewSimpleDynamicClient(scheme.Scheme)

@@ -1,0 +1,232 @@
+package deletionflow
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deletioncallers"
+)
+
+const skew = 5 * time.Second
+
+// zero is the beginning of a bucket of every width.
+var zero = time.Unix(1<<30, 0)
+
+func control(limit int64, change func(*v1alpha1.PodDeletionFlowControl)) *v1alpha1.PodDeletionFlowControl {
+	f := &v1alpha1.PodDeletionFlowControl{Spec: v1alpha1.PodDeletionFlowControlSpec{
+		LimitRules: []v1alpha1.LimitRule{{Interval: "10m", Limit: limit}},
+	}}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func deletion(uid types.UID) Request {
+	return Request{UID: uid, User: "ann", Owner: "Deployment shop/web", Namespace: Namespace{Name: "shop"}, Pods: []Pod{{}}}
+}
+
+func deletions(uids ...types.UID) (all []Request) {
+	for _, uid := range uids {
+		all = append(all, deletion(uid))
+	}
+	return all
+}
+
+func with(r Request, change func(*Request)) Request {
+	change(&r)
+	return r
+}
+
+func namespace(uid types.UID, pods int) Request {
+	return with(deletion(uid), func(r *Request) { r.OfNamespace, r.Pods = true, make([]Pod, pods) })
+}
+
+func TestWhatIsLetThrough(t *testing.T) {
+	const allowed, refused, shadow, free = "allowed", "refused", "shadow", "free"
+	for name, tc := range map[string]struct {
+		f *v1alpha1.PodDeletionFlowControl
+		// before is decided first, then group.
+		before, group []Request
+		want          []string
+		counted       int64
+	}{
+		"as many as the limit":         {control(2, nil), nil, deletions("a", "b", "c"), []string{allowed, allowed, refused}, 2},
+		"none where the limit is none": {control(0, nil), nil, deletions("a"), []string{refused}, 0},
+		"what was let through before counts": {control(2, nil), deletions("a", "b"), deletions("c"),
+			[]string{refused}, 2},
+		"what is asked again counts once": {control(1, nil), deletions("a"), deletions("a", "a"), []string{allowed, allowed}, 1},
+		"what is asked twice in a group counts once": {control(1, nil), nil, deletions("a", "a", "b"),
+			[]string{allowed, allowed, refused}, 1},
+		"what is asked again when its bucket has ended counts once": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 1, End: zero.Unix(), Count: 1}}
+			f.Status.Newest = []types.UID{"a"}
+		}), deletions("b"), deletions("a", "b"), []string{allowed, refused}, 1},
+		"a dry run is decided and not counted": {control(1, nil), nil, []Request{
+			with(deletion("a"), func(r *Request) { r.DryRun = true }), deletion("b"), with(deletion("c"), func(r *Request) { r.DryRun = true }),
+		}, []string{allowed, allowed, refused}, 1},
+		"what is not counted goes while all else is refused": {control(0, nil), nil, []Request{
+			with(deletion("a"), func(r *Request) { r.Pods[0].Finished = true }), deletion("b")}, []string{free, refused}, 0},
+		"a namespace that fits":                  {control(3, nil), deletions("a"), []Request{namespace("n", 2)}, []string{allowed}, 3},
+		"one that does not, and a pod that does": {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{refused, allowed}, 2},
+		"a namespace that is asked again":        {control(3, nil), []Request{namespace("n", 3)}, []Request{namespace("n", 3)}, []string{allowed}, 3},
+		"shadow refuses nothing and counts all": {control(1, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), nil,
+			deletions("a", "b"), []string{allowed, shadow}, 2},
+		"a rule that does not read": {control(9, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" }), nil,
+			deletions("a"), []string{refused}, 0},
+		"all rules have to hold": {control(9, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Spec.LimitRules = append(f.Spec.LimitRules, v1alpha1.LimitRule{Interval: "1d", Limit: 1})
+		}), nil, deletions("a", "b"), []string{allowed, refused}, 1},
+		"a limit that was raised": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
+			f.Spec.LimitRules[0].Limit = 2
+		}), nil, deletions("b", "c"), []string{allowed, refused}, 2},
+		"a person closed the breaker": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
+			f.Annotations = map[string]string{v1alpha1.ClosedAnnotation: zero.Add(-2 * time.Second).Format(time.RFC3339)}
+		}), nil, deletions("b", "c"), []string{allowed, refused}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tc.f
+			if _, next := Decide(f, tc.before, zero, skew); next != nil {
+				f.Status = *next
+			}
+			seen := f.DeepCopy()
+			verdicts, next := Decide(f, tc.group, zero.Add(time.Second), skew)
+			if diff := cmp.Diff(seen, f, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("what was given has changed: %s", diff)
+			}
+			var got []string
+			for _, v := range verdicts {
+				switch {
+				case v.Shadow && v.Allowed:
+					got = append(got, shadow)
+				case v.Allowed && v.Exempt != "":
+					got = append(got, free)
+				case v.Allowed:
+					got = append(got, allowed)
+				default:
+					got = append(got, refused)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if next == nil {
+				next = &f.Status
+			}
+			var counted int64
+			for _, b := range next.Buckets {
+				counted += b.Count
+			}
+			if counted != tc.counted {
+				t.Errorf("%d counted in %v", counted, next.Buckets)
+			}
+		})
+	}
+}
+
+// A group whose write had an unknown outcome is decided again, on what it may
+// have written itself.
+func TestAGroupThatIsDecidedAgainOnItsOwnWriteChangesNothing(t *testing.T) {
+	f := control(3, nil)
+	first, next := Decide(f, deletions("a", "b", "c", "d"), zero, skew)
+	f.Status = *next
+	again, more := Decide(f, deletions("a", "b", "c", "d"), zero, skew)
+	if more != nil {
+		t.Errorf("it would be written: %+v", more)
+	}
+	for i := range first {
+		if first[i].Allowed != again[i].Allowed {
+			t.Errorf("request %d was answered %t and then %t", i, first[i].Allowed, again[i].Allowed)
+		}
+	}
+}
+
+func TestARefusalSaysWhichRuleIsFullAndUntilWhen(t *testing.T) {
+	f := control(2, nil)
+	verdicts, _ := Decide(f, deletions("a", "b", "c"), zero, skew)
+	v := verdicts[2]
+	if !v.Refuses || v.Full.Used != 2 || v.Full.Rule.Text != "10m" || !v.Room.Equal(zero.Add(10*time.Minute+11*time.Second)) {
+		t.Errorf("%+v", v)
+	}
+	verdicts, _ = Decide(f, []Request{namespace("n", 3)}, zero, skew)
+	if v := verdicts[0]; !v.Refuses || !v.Room.IsZero() || v.Counted != 3 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestTheStateOfTheBreaker(t *testing.T) {
+	filled := func(limit int64) *v1alpha1.PodDeletionFlowControl {
+		f := control(limit, nil)
+		var all []Request
+		for i := range limit {
+			all = append(all, deletion(types.UID(fmt.Sprint(i))))
+		}
+		if _, next := Decide(f, all, zero, skew); next != nil {
+			f.Status = *next
+		}
+		return f
+	}
+	f := filled(3)
+	s := StateOf(f, zero.Add(time.Second), skew)
+	if !s.Open || s.Deleted != 3 || s.Suspected != deletioncallers.MassDelete || !s.Room.Equal(zero.Add(10*time.Minute+11*time.Second)) {
+		t.Errorf("%+v", s)
+	}
+	message := s.Message(f.Status.Shares)
+	for _, want := range []string{"3 deletions in 10m, of which the limit is 3", "room again at " + s.Room.UTC().Format(time.RFC3339),
+		"suspected: mass-delete, 100% by ann, 100% of Deployment shop/web, 100% in namespace shop"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("%q does not say %q", message, want)
+		}
+	}
+	if s := StateOf(f, s.Room, skew); s.Open || s.Deleted != 0 {
+		t.Errorf("when there is room again: %+v", s)
+	}
+	f.Spec.LimitRules[0].Limit = 4
+	if s := StateOf(f, zero.Add(time.Second), skew); s.Open || s.Deleted != 3 {
+		t.Errorf("with a higher limit: %+v", s)
+	}
+	if s := StateOf(control(0, nil), zero, skew); !s.Open || !strings.Contains(s.Message(nil), "until the limit is raised") {
+		t.Errorf("%+v", s)
+	}
+	f.Spec.LimitRules[0].Interval = "soon"
+	if s := StateOf(f, zero, skew); !s.Open || !strings.Contains(s.Message(nil), "spec.limitRules[0].interval") {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestHowManyTimesTheUsual(t *testing.T) {
+	f := control(30, nil)
+	for k := range int64(7) {
+		start := zero.Unix() - (7-k)*600
+		f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionBucket{Start: start, End: start + 16, Count: 10})
+	}
+	f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionBucket{Start: zero.Unix(), End: zero.Unix() + 590, Count: 30})
+	s := StateOf(f, zero.Add(599*time.Second), skew)
+	if !s.Open || s.Usual != 10 || s.Ratio() < 2.9 || s.Ratio() > 4.1 {
+		t.Errorf("%+v, ratio %v", s, s.Ratio())
+	}
+}
+
+func TestTheLeaderResetsACommittedTimeThatIsFarAhead(t *testing.T) {
+	f := control(3, nil)
+	if got := Reset(f, zero, skew); got != nil {
+		t.Errorf("%+v", got)
+	}
+	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
+	f.Status.CommittedTime = &ahead
+	f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: ahead.Unix(), End: ahead.Unix() + 1, Count: 2}}
+	got := Reset(f, zero, skew)
+	if got == nil || !got.CommittedTime.Time.Equal(zero) || got.Buckets[0].End != zero.Unix()+1 || got.Buckets[0].Count != 2 {
+		t.Errorf("%+v", got)
+	}
+}

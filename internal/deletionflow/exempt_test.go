@@ -1,0 +1,68 @@
+package deletionflow
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+func TestWhatIsCounted(t *testing.T) {
+	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
+	labelled := func(key, value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+	spec := func(change func(*v1alpha1.PodDeletionFlowControlSpec)) v1alpha1.PodDeletionFlowControlSpec {
+		s := v1alpha1.PodDeletionFlowControlSpec{WhiteListSelector: labelled("tier", "batch")}
+		change(&s)
+		return s
+	}
+	plain := spec(func(*v1alpha1.PodDeletionFlowControlSpec) {})
+	pod := func(change func(*Request)) Request {
+		r := Request{UID: "1", Namespace: Namespace{Name: "shop", Labels: map[string]string{"env": "prod"}}, Pods: []Pod{{}}}
+		change(&r)
+		return r
+	}
+	batch := Pod{Labels: map[string]string{"tier": "batch"}}
+	for name, tc := range map[string]struct {
+		spec v1alpha1.PodDeletionFlowControlSpec
+		r    Request
+		n    int64
+		why  string
+	}{
+		"a pod":             {plain, pod(func(*Request) {}), 1, ""},
+		"an eviction":       {plain, pod(func(r *Request) { r.Eviction = true }), 1, ""},
+		"a finished pod":    {plain, pod(func(r *Request) { r.Pods[0].Finished = true }), 0, FinishedPod},
+		"a terminating pod": {plain, pod(func(r *Request) { r.Pods[0].Terminating = true }), 0, TerminatingPod},
+		"a white-listed pod": {plain, pod(func(r *Request) { r.Pods[0] = batch }),
+			0, WhiteListed},
+		"a white list that does not read lists nothing": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.WhiteListSelector = broken }),
+			pod(func(r *Request) { r.Pods[0] = batch }), 1, ""},
+		"an eviction where these are not counted": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
+			pod(func(r *Request) { r.Eviction = true }), 0, EvictionExempt},
+		"a deletion where evictions are not counted": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
+			pod(func(*Request) {}), 1, ""},
+		"a pod of a namespace that was charged": {plain, pod(func(r *Request) { r.Namespace.Terminating = true }), 0, NamespaceExempt},
+		"a pod of a namespace that is selected": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "prod") }),
+			pod(func(*Request) {}), 1, ""},
+		"a pod of one that is not": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "test") }),
+			pod(func(*Request) {}), 0, OutOfScope},
+		"an empty selector selects all": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = &metav1.LabelSelector{} }),
+			pod(func(*Request) {}), 1, ""},
+		"one that does not read selects all": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = broken }),
+			pod(func(*Request) {}), 1, ""},
+		"a namespace is its active pods": {plain, pod(func(r *Request) {
+			r.OfNamespace, r.Pods = true, []Pod{{}, {}, batch, {Finished: true}, {Terminating: true}}
+		}), 2, ""},
+		"a namespace without any": {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, []Pod{batch} }), 0, NothingActive},
+		"an empty namespace":      {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, nil }), 0, NothingActive},
+		"a namespace that goes already": {plain, pod(func(r *Request) { r.OfNamespace, r.Namespace.Terminating = true, true }),
+			0, NamespaceExempt},
+	} {
+		if n, why := Count(&tc.spec, tc.r); n != tc.n || why != tc.why {
+			t.Errorf("%s: %d %s", name, n, why)
+		}
+	}
+}

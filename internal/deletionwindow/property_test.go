@@ -1,0 +1,284 @@
+package deletionwindow
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("rapid.nofailfile", "true") // the seed is enough
+	os.Exit(m.Run())
+}
+
+// passed is a pod that was let through, at true times: an admission that is
+// repeated lets it through again.
+type passed struct {
+	uid   types.UID
+	n     int64
+	times []time.Time
+	// forgiven: a person closed the breaker afterwards.
+	forgiven bool
+}
+
+// replica is a webhook: it has a clock of its own, and decides on what its
+// cache says until the API server tells that it is old.
+type replica struct {
+	skew   time.Duration
+	cached int
+}
+
+// model is an API server with one flow control, its webhooks, and the truth
+// about when what was let through.
+type model struct {
+	t        *rapid.T
+	rand     *rand.Rand
+	now      time.Time
+	terms    Terms
+	h        History
+	versions []struct {
+		terms Terms
+		h     History
+	}
+	replicas []*replica
+	all      []*passed
+	last     int
+}
+
+func (m *model) store(terms Terms, h History) {
+	m.terms, m.h = terms, h
+	m.versions = append(m.versions, struct {
+		terms Terms
+		h     History
+	}{terms, h})
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{t: t, now: zero.Add(time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "begin")))}
+	terms := Terms{Skew: DefaultSkew}
+	interval := 10 * time.Second
+	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
+		interval = interval * time.Duration(rapid.IntRange(1+min(i, 1), 40).Draw(t, "times")) // the next is longer
+		terms.Rules = append(terms.Rules, rule(interval, rapid.Int64Range(0, 6).Draw(t, "limit")))
+	}
+	m.store(terms, History{})
+	m.rand = rand.New(rand.NewPCG(1, 0))
+	for range rapid.IntRange(1, 3).Draw(t, "replicas") {
+		r := &replica{}
+		m.replicas = append(m.replicas, r)
+		m.setClock(r)
+	}
+	return m
+}
+
+func (m *model) upTo(n int) int { return m.rand.IntN(n + 1) }
+
+func (m *model) time(limit time.Duration) time.Duration {
+	return time.Duration(m.rand.Int64N(int64(limit) + 1))
+}
+
+// skew is how wrong a clock is: often as wrong as it may be.
+func (m *model) skew() time.Duration {
+	return []time.Duration{-DefaultSkew, DefaultSkew, m.time(2*DefaultSkew) - DefaultSkew}[m.upTo(2)]
+}
+
+func (m *model) setClock(r *replica) {
+	r.skew = m.skew()
+}
+
+// decide is what a replica does about a request: group commit in small.
+func (m *model) decide(r *replica, uid types.UID, n int64) (allowed bool) {
+	for {
+		seen := m.versions[r.cached]
+		local := m.now.Add(r.skew)
+		now := Now(seen.h, local)
+		_, _, full := seen.terms.Full(seen.h, local, n)
+		d := Deletion{UID: uid, Count: n, Namespace: n > 1}
+		again := seen.terms.Has(seen.h, now, d)
+		fresh := r.cached == len(m.versions)-1
+		switch {
+		case full && !again:
+			if fresh {
+				return false // proven by a live read
+			}
+		case fresh:
+			m.store(seen.terms, seen.terms.Add(seen.h, now, d))
+			r.cached = len(m.versions) - 1
+			return true
+		}
+		r.cached = len(m.versions) - 1 // a conflict, or a live read
+	}
+}
+
+// request is one admission; the answer may be lost after the write.
+func (m *model) request(r *replica) {
+	p := &passed{n: 1}
+	if repeat := m.upTo(9); repeat < 2 && len(m.all) > repeat {
+		p = m.all[len(m.all)-1-repeat]
+	} else {
+		m.last++
+		p.uid = types.UID(fmt.Sprint(m.last))
+		if m.upTo(9) == 0 {
+			p.n = int64(1 + m.upTo(3))
+		}
+	}
+	if !m.decide(r, p.uid, p.n) {
+		return
+	}
+	if m.upTo(9) == 0 {
+		return // it counts, and nothing was deleted: the safe direction
+	}
+	again := len(p.times) > 0
+	if !again {
+		m.all = append(m.all, p)
+	}
+	p.times, p.forgiven = append(p.times, m.now), false
+	m.check(again)
+}
+
+// check looks at the windows that end now: all others were looked at before.
+// What is let through again was let through when the limit was another.
+func (m *model) check(again bool) {
+	for i, r := range m.terms.Rules {
+		for _, v := range m.versions {
+			if again {
+				r.Limit = max(r.Limit, v.terms.Rules[i].Limit)
+			}
+		}
+		var n int64
+		for _, p := range m.all {
+			if !p.forgiven && m.now.Sub(p.times[len(p.times)-1]) < r.Interval {
+				n += p.n
+			}
+		}
+		if n > r.Limit {
+			m.t.Fatalf("%d in a window of %s, of which the limit is %d\n%+v", n, r.Text, r.Limit, m.h)
+		}
+	}
+	if len(m.h.Buckets) > maxBuckets {
+		m.t.Fatalf("%d buckets", len(m.h.Buckets))
+	}
+}
+
+// close is what a person does, whose clock is one, too.
+func (m *model) close() {
+	terms := m.terms
+	terms.Closed = m.now.Add(m.skew()).Truncate(time.Second)
+	m.store(terms, m.h)
+}
+
+// forgive leaves to the person what was let through until then: for as long as
+// the replicas' clocks may not have come there.
+func (m *model) forgive() {
+	for _, p := range m.all {
+		if !m.terms.Closed.IsZero() && p.times[len(p.times)-1].Before(m.terms.Closed.Add(time.Second+m.terms.Skew)) {
+			p.forgiven = true
+		}
+	}
+}
+
+// edge is about when something that was let through counts no more.
+func (m *model) edge() {
+	if len(m.all) == 0 {
+		return
+	}
+	p, r := m.all[len(m.all)-1-m.upTo(min(9, len(m.all)-1))], m.terms.Rules[m.upTo(len(m.terms.Rules)-1)]
+	width := time.Duration(r.Width()) * time.Second
+	when := p.times[len(p.times)-1].Add(r.Interval - 2*time.Second + m.time(width+5*m.terms.Skew))
+	if when.After(m.now) {
+		m.now = when
+	}
+}
+
+// run takes steps. A step is a seed; 0 is no step, so that one can be taken out
+// and leaves the others as they were.
+func (m *model) run(steps []uint64) {
+	for _, seed := range steps {
+		if seed == 0 {
+			continue
+		}
+		m.rand = rand.New(rand.NewPCG(seed, 0))
+		m.step(m.replicas[m.upTo(len(m.replicas)-1)])
+	}
+}
+
+func (m *model) step(r *replica) {
+	switch m.upTo(29) {
+	case 0:
+		m.now = m.now.Add(m.time(m.terms.Rules[len(m.terms.Rules)-1].Interval))
+	case 1, 2, 3:
+		m.edge()
+	case 4, 5, 6:
+		m.now = m.now.Add(m.time(10 * time.Second))
+	case 7, 8:
+		m.now = m.now.Add(m.time(m.terms.Rules[0].Interval / 4))
+	case 9: // a clock is set
+		m.setClock(r)
+	case 10: // a restart: what only the process knew is gone
+		r.cached += m.upTo(len(m.versions) - 1 - r.cached)
+		m.setClock(r)
+	case 11: // somebody changes a limit
+		terms := m.terms
+		terms.Rules = slices.Clone(terms.Rules)
+		terms.Rules[m.upTo(len(terms.Rules)-1)].Limit = int64(m.upTo(6))
+		m.store(terms, m.h)
+	case 12:
+		if m.upTo(3) == 0 {
+			m.close()
+		}
+	case 13: // a clock was far ahead, as nothing above lets happen
+		h := m.h
+		if wrong := m.now.Add(m.time(2 * m.terms.Rules[0].Interval)); wrong.After(h.Committed) {
+			h.Committed = wrong
+			m.store(m.terms, h)
+		}
+	case 14, 15: // the leader looks
+		if h, changed := m.terms.Reset(m.h, m.now.Add(r.skew)); changed {
+			m.store(m.terms, h)
+		}
+	default:
+		m.forgive()
+		m.request(r)
+	}
+}
+
+// steps are what happens; so many that windows fill and empty many times.
+func steps(t *rapid.T) []uint64 {
+	return rapid.SliceOfN(rapid.Uint64(), 200, 400).Draw(t, "steps")
+}
+
+func TestNoWindowOfAnyRuleIsEverExceeded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.run(steps(t))
+	})
+}
+
+func TestAfterQuietTimeEverythingIsAllowedAgain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.run(steps(t))
+		if h, changed := m.terms.Reset(m.h, m.now.Add(m.replicas[0].skew)); changed {
+			m.store(m.terms, h)
+		}
+		longest := m.terms.Rules[len(m.terms.Rules)-1]
+		// The end of a bucket, and the decision's time that was early while it
+		// now is late.
+		m.now = m.now.Add(m.terms.effective(longest) + time.Duration(longest.Width()+1)*time.Second + 4*m.terms.Skew)
+		for _, r := range m.replicas {
+			for _, u := range m.terms.Uses(m.h, m.now.Add(r.skew)) {
+				if u.Used != 0 || u.Room != u.Rule.Limit {
+					t.Fatalf("%+v\n%+v", u, m.h)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package ownerchain
+
+import (
+	"context"
+	"fmt"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Selection is which pods a controller selects.
+type Selection struct {
+	// Selector is nil where it cannot be read.
+	Selector labels.Selector
+	// Gone: the controller is being deleted, or is not there any more.
+	Gone bool
+}
+
+// Selects returns which pods the controller among the references selects. It is
+// remembered for a moment, as owners are: a roll-out labels many pods of one.
+func (f *Finder) Selects(ctx context.Context, namespace string, refs []metav1.OwnerReference) (Selection, error) {
+	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
+	if ref == nil {
+		return Selection{Gone: true}, nil
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return Selection{}, fmt.Errorf("owner %s: %w", ref.Name, err)
+	}
+	mapping, ok := f.kinds.mapping(gv.WithKind(ref.Kind))
+	if !ok {
+		return Selection{}, nil
+	}
+	key := "selector of " + string(ref.UID)
+	if answer, ok := f.answers.Get(key); ok {
+		return answer.(Selection), nil
+	}
+	answer, err, _ := f.flights.Do(key, func() (any, error) {
+		s, err := f.selection(ctx, mapping.resource, namespace, *ref)
+		if err == nil {
+			f.answers.Set(key, s, remembered)
+		}
+		return s, err
+	})
+	if err != nil {
+		return Selection{}, fmt.Errorf("read what %s %s selects: %w", ref.Kind, ref.Name, err)
+	}
+	return answer.(Selection), nil
+}
+
+func (f *Finder) selection(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref metav1.OwnerReference) (Selection, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remembered)
+	defer cancel()
+	o, err := f.objects.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrs.IsForbidden(err):
+		return Selection{}, nil
+	case apierrs.IsNotFound(err):
+		return Selection{Gone: true}, nil
+	case err != nil:
+		return Selection{}, err
+	}
+	return Selection{Selector: selectorOf(o), Gone: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
+}
+
+// selectorOf reads spec.selector; nil where there is none. That of a
+// ReplicationController is labels and no more.
+func selectorOf(o *unstructured.Unstructured) labels.Selector {
+	raw, ok, err := unstructured.NestedMap(o.Object, "spec", "selector")
+	if err != nil || !ok {
+		return nil
+	}
+	if o.GetKind() == "ReplicationController" {
+		raw = map[string]any{"matchLabels": raw}
+	}
+	selector := &metav1.LabelSelector{}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector) != nil {
+		return nil
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}

@@ -1,0 +1,77 @@
+package ownerchain
+
+import (
+	"errors"
+	"testing"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func controller(apiVersion, kind, name string, selector map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"namespace": "ns", "name": name, "uid": name},
+		"spec": map[string]any{"selector": selector},
+	}}
+}
+
+func TestWhichPodsAControllerSelects(t *testing.T) {
+	byLabel := map[string]any{"matchLabels": map[string]any{"app": "web"}}
+	ending := controller("apps/v1", "ReplicaSet", "web-1", byLabel)
+	ending.SetDeletionTimestamp(&metav1.Time{})
+	ending.SetFinalizers([]string{"orphan"})
+	ending.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	another := controller("apps/v1", "ReplicaSet", "web-1", byLabel)
+	another.SetUID("next")
+	for _, tc := range []struct {
+		name      string
+		refs      []metav1.OwnerReference
+		there     []runtime.Object
+		forbidden bool
+		// matches are labels that are selected; empty where it is not known.
+		matches labels.Set
+		gone    bool
+	}{
+		{name: "a ReplicaSet", refs: refTo("apps/v1", "ReplicaSet", "web-1"), matches: labels.Set{"app": "web"},
+			there: []runtime.Object{controller("apps/v1", "ReplicaSet", "web-1", byLabel)}},
+		{name: "a ReplicationController", refs: refTo("v1", "ReplicationController", "web"), matches: labels.Set{"app": "web"},
+			there: []runtime.Object{controller("v1", "ReplicationController", "web", map[string]any{"app": "web"})}},
+		{name: "a CloneSet", refs: refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"), matches: labels.Set{"app": "web"},
+			there: []runtime.Object{controller("apps.kruise.io/v1alpha1", "CloneSet", "web", byLabel)}},
+		{name: "one that ends", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{ending}, matches: labels.Set{"app": "web"}, gone: true},
+		{name: "another of its name", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{another}, matches: labels.Set{"app": "web"}, gone: true},
+		{name: "one that is gone", refs: refTo("apps/v1", "ReplicaSet", "web-1"), gone: true},
+		{name: "nobody", gone: true},
+		{name: "one that may not be read", refs: refTo("apps/v1", "ReplicaSet", "web-1"), forbidden: true},
+		{name: "a kind that there is not", refs: refTo("nowhere/v1", "Thing", "web")},
+		{name: "a selector that is none", refs: refTo("apps/v1", "ReplicaSet", "web-1"),
+			there: []runtime.Object{controller("apps/v1", "ReplicaSet", "web-1", map[string]any{"matchLabels": "web"})}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), tc.there...)
+			if tc.forbidden {
+				client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrs.NewForbidden(schema.GroupResource{Resource: "replicasets"}, "web-1", errors.New("no"))
+				})
+			}
+			f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).Reading(client)
+			got, err := f.Selects(t.Context(), "ns", tc.refs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Gone != tc.gone || (got.Selector != nil) != (len(tc.matches) > 0) {
+				t.Fatalf("%+v", got)
+			}
+			if got.Selector != nil && (!got.Selector.Matches(tc.matches) || got.Selector.Matches(labels.Set{"app": "db"})) {
+				t.Errorf("it selects %s", got.Selector)
+			}
+		})
+	}
+}

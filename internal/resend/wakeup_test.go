@@ -1,0 +1,58 @@
+package resend
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	testclock "k8s.io/utils/clock/testing"
+)
+
+func TestAnEventIsSentAgainWithGrowingDistance(t *testing.T) {
+	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
+	s := New(c)
+	var got []time.Duration
+	for range 7 {
+		now, next := s.Due("a")
+		if !now {
+			t.Fatal("not due")
+		}
+		if again, _ := s.Due("a"); again {
+			t.Fatal("due twice at one time")
+		}
+		got = append(got, next)
+		c.SetTime(c.Now().Add(next))
+	}
+	want := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
+		30 * time.Second, 30 * time.Second, 30 * time.Second}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnEventWhoseEffectIsThereStartsAnew(t *testing.T) {
+	s := New(testclock.NewFakePassiveClock(time.Unix(0, 0)))
+	s.Due("a")
+	s.Done("a")
+	if now, next := s.Due("a"); !now || next != first {
+		t.Errorf("due %v in %s", now, next)
+	}
+}
+
+func TestTheSoonerOfTwoWaitsCounts(t *testing.T) {
+	for _, tc := range []struct{ a, b, want time.Duration }{
+		{0, 0, 0},
+		{0, 2, 2},
+		{2, 0, 2},
+		{1, 2, 1},
+		{2, 1, 1},
+	} {
+		if got := Sooner(tc.a, tc.b); got != tc.want {
+			t.Errorf("the sooner of %d and %d is %d", tc.a, tc.b, got)
+		}
+	}
+	now := time.Unix(10, 0)
+	if got := Until(now.Add(-time.Hour), now); got <= 0 {
+		t.Errorf("a time that is over is waited for for %s", got)
+	}
+}

@@ -1,0 +1,119 @@
+package savedtemplate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// NumberAnnotation is where a Deployment's controller numbers ReplicaSets.
+const NumberAnnotation = "deployment.kubernetes.io/revision"
+
+// Number is that of a ReplicaSet among those of its Deployment, the latest has
+// the highest; 0 when it has none yet.
+func Number(set metav1.Object) int64 {
+	n, err := strconv.ParseInt(set.GetAnnotations()[NumberAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Template is a pod template as the workload's own controller keeps it: in a
+// ReplicaSet or a ControllerRevision.
+type Template struct {
+	// Name and UID are those of that object.
+	Name string
+	UID  types.UID
+	// Number orders them: the latest is the highest.
+	Number int64
+	// Version is that of the template as it is written here.
+	Version string
+	Raw     json.RawMessage
+}
+
+// OfReplicaSets reads the templates of a workload's ReplicaSets, each without
+// the label that its controller added.
+func OfReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Template, error) {
+	var out []Template
+	for i := range sets {
+		set := &sets[i]
+		if !metav1.IsControlledBy(set, w) {
+			continue
+		}
+		content, _, err := unstructured.NestedMap(set.Object, "spec", "template")
+		if err != nil {
+			return nil, fmt.Errorf("read the template of ReplicaSet %s: %w", set.GetName(), err)
+		}
+		unstructured.RemoveNestedField(content, "metadata", "labels", appsv1.DefaultDeploymentUniqueLabelKey)
+		t, err := templateOf(set, Number(set), content, w.Kind)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// OfControllerRevisions reads the templates of a workload's own
+// ControllerRevisions, which hold patches.
+func OfControllerRevisions(revisions []appsv1.ControllerRevision, w *workload.Workload) ([]Template, error) {
+	var out []Template
+	for i := range revisions {
+		r := &revisions[i]
+		if !metav1.IsControlledBy(r, w) {
+			continue
+		}
+		var patch struct {
+			Spec struct {
+				Template map[string]any `json:"template"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(r.Data.Raw, &patch); err != nil {
+			return nil, fmt.Errorf("read ControllerRevision %s: %w", r.Name, err)
+		}
+		delete(patch.Spec.Template, "$patch")
+		t, err := templateOf(r, r.Revision, patch.Spec.Template, w.Kind)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func templateOf(o metav1.Object, number int64, content map[string]any, kind workload.Kind) (Template, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return Template{}, fmt.Errorf("read the template of %s: %w", o.GetName(), err)
+	}
+	var read corev1.PodTemplateSpec
+	if err := json.Unmarshal(raw, &read); err != nil {
+		return Template{}, fmt.Errorf("read the template of %s: %w", o.GetName(), err)
+	}
+	version, err := workload.Version(kind, &read)
+	if err != nil {
+		return Template{}, err
+	}
+	return Template{Name: o.GetName(), UID: o.GetUID(), Number: number, Version: version, Raw: raw}, nil
+}
+
+// Latest returns the template of a version, the one with the highest number.
+func Latest(templates []Template, version string) (Template, bool) {
+	var found Template
+	ok := false
+	for _, t := range templates {
+		if t.Version == version && (!ok || t.Number > found.Number) {
+			found, ok = t, true
+		}
+	}
+	return found, ok
+}

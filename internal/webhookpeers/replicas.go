@@ -1,0 +1,87 @@
+// Package webhookpeers reads from the endpoints of a Service of ours which replicas
+// of a webhook the API server may ask, and asks one as it does.
+package webhookpeers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Port is the name of the port that the API server asks, in the Services of all
+// our webhooks.
+const Port = "https-webhook"
+
+// Replica is one that the API server may ask.
+type Replica struct {
+	// Name is that of its pod; empty where the endpoints name none.
+	Name string
+	// Address is host and port.
+	Address string
+}
+
+// Ready returns the replicas that the EndpointSlices of a Service call ready, or
+// do not call unready. Of the addresses of one it takes the first.
+func Ready(slices ...*discoveryv1.EndpointSlice) []Replica {
+	var all []Replica
+	for _, s := range slices {
+		port := portOf(s)
+		if port == "" {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			if !ptr.Deref(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
+				continue
+			}
+			r := Replica{Address: net.JoinHostPort(e.Addresses[0], port)}
+			if e.TargetRef != nil {
+				r.Name = e.TargetRef.Name
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// ByName returns the addresses of those that have a name.
+func ByName(all []Replica) map[string]string {
+	out := map[string]string{}
+	for _, r := range all {
+		if r.Name != "" {
+			out[r.Name] = r.Address
+		}
+	}
+	return out
+}
+
+func portOf(s *discoveryv1.EndpointSlice) string {
+	for _, p := range s.Ports {
+		if ptr.Deref(p.Name, "") == Port && p.Port != nil {
+			return strconv.Itoa(int(*p.Port))
+		}
+	}
+	return ""
+}
+
+// List asks the API server for the ready replicas of a Service of ours.
+func List(ctx context.Context, client discoveryclient.EndpointSlicesGetter, service string) ([]Replica, error) {
+	list, err := client.EndpointSlices(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{
+		LabelSelector: discoveryv1.LabelServiceName + "=" + service,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the endpoints of Service %s: %w", service, err)
+	}
+	slices := make([]*discoveryv1.EndpointSlice, len(list.Items))
+	for i := range list.Items {
+		slices[i] = &list.Items[i]
+	}
+	return Ready(slices...), nil
+}

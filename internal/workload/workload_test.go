@@ -1,0 +1,142 @@
+package workload_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// clone is a kind that is not built in, held by a field whose parent may be absent.
+var clone = workload.Kind{
+	GroupVersionKind: workload.Deployment.GroupVersion().WithKind("CloneSet"),
+	Resource:         "clonesets", Counts: workload.CountReplicas, Revisions: workload.ControllerRevisions,
+	Hold: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Held: true},
+}
+
+func TestProgress(t *testing.T) {
+	for _, tc := range []struct {
+		name                 string
+		kind                 workload.Kind
+		json                 string
+		replicas             int32
+		inProgress, complete bool
+	}{
+		{"a Deployment at rest", workload.Deployment,
+			`{"metadata":{"generation":2},"spec":{"replicas":3},"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"availableReplicas":3}}`, 3, false, true},
+		{"a Deployment that its controller has not seen", workload.Deployment,
+			`{"metadata":{"generation":3},"spec":{"replicas":3},"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"availableReplicas":3}}`, 3, true, false},
+		{"a Deployment with an old pod too many", workload.Deployment,
+			`{"spec":{"replicas":3},"status":{"replicas":4,"updatedReplicas":3,"availableReplicas":4}}`, 3, true, false},
+		{"a Deployment whose last pod is not available", workload.Deployment,
+			`{"spec":{"replicas":3},"status":{"replicas":3,"updatedReplicas":3,"availableReplicas":2}}`, 3, false, false},
+		{"one replica is the default", workload.Deployment, `{"status":{"replicas":1,"updatedReplicas":1,"availableReplicas":1}}`, 1, false, true},
+		{"a StatefulSet under way", workload.StatefulSet,
+			`{"spec":{"replicas":3},"status":{"replicas":3,"updatedReplicas":1,"availableReplicas":3}}`, 3, true, false},
+		{"a DaemonSet at rest", workload.DaemonSet,
+			`{"status":{"desiredNumberScheduled":2,"currentNumberScheduled":2,"updatedNumberScheduled":2,"numberAvailable":2}}`, 2, false, true},
+		{"a DaemonSet under way", workload.DaemonSet,
+			`{"status":{"desiredNumberScheduled":2,"currentNumberScheduled":2,"updatedNumberScheduled":1,"numberAvailable":2}}`, 2, true, false},
+		{"a generation that is a string, as Argo writes it", clone,
+			`{"metadata":{"generation":2},"spec":{"replicas":1},"status":{"observedGeneration":"2","replicas":1,"updatedReplicas":1,"availableReplicas":1}}`, 1, false, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := read(t, tc.kind, tc.json)
+			if w.Replicas != tc.replicas || w.InProgress != tc.inProgress || w.Complete != tc.complete {
+				t.Errorf("replicas %d, in progress %v, complete %v", w.Replicas, w.InProgress, w.Complete)
+			}
+		})
+	}
+}
+
+// Stopping and resuming gives the object back as it was, but for a parent of
+// the field that had to be made.
+func TestStopAndResume(t *testing.T) {
+	for _, tc := range []struct {
+		name                string
+		kind                workload.Kind
+		before, held, after string
+	}{
+		{"Deployment", workload.Deployment, `{"spec":{"replicas":1}}`, `{"spec":{"replicas":1,"paused":true}}`, `{"spec":{"replicas":1}}`},
+		{"Deployment paused by a person", workload.Deployment, `{"spec":{"paused":true}}`, `{"spec":{"paused":true}}`, `{"spec":{"paused":true}}`},
+		{"StatefulSet", workload.StatefulSet,
+			`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2}}}}`,
+			`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2147483647}}}}`,
+			`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":2}}}}`},
+		{"StatefulSet with OnDelete", workload.StatefulSet,
+			`{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`},
+		{"DaemonSet", workload.DaemonSet,
+			`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}}}`,
+			`{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"maxUnavailable":1}}}}`,
+			`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}}}`},
+		{"a field without its parent", clone, `{"spec":{}}`, `{"spec":{"updateStrategy":{"paused":true}}}`, `{"spec":{"updateStrategy":{}}}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := read(t, tc.kind, tc.before)
+			held := patched(t, tc.before, w.Stop())
+			equal(t, tc.held, held)
+			equal(t, tc.after, patched(t, held, read(t, tc.kind, held).Resume(w.HoldValue)))
+		})
+	}
+}
+
+func TestVersionsOfKinds(t *testing.T) {
+	w := read(t, workload.Deployment, `{"spec":{"template":{"metadata":{"labels":{"app":"a"}}}}}`)
+	seen := map[string]string{}
+	for _, k := range workload.BuiltIn() {
+		v, err := workload.Version(k, &w.Template)
+		if err != nil || len(v) != 32 {
+			t.Fatalf("version %q: %v", v, err)
+		}
+		if other, ok := seen[v]; ok {
+			t.Errorf("%s and %s share a version", k.Kind, other)
+		}
+		seen[v] = k.Kind
+	}
+}
+
+func read(t *testing.T, kind workload.Kind, raw string) *workload.Workload {
+	t.Helper()
+	w, err := workload.Read(kind, []byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func patched(t *testing.T, raw string, ops []workload.Operation) string {
+	t.Helper()
+	if len(ops) == 0 {
+		return raw
+	}
+	body, err := json.Marshal(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := patch.Apply([]byte(raw))
+	if err != nil {
+		t.Fatalf("apply %s: %v", body, err)
+	}
+	return string(out)
+}
+
+func equal(t *testing.T, want, got string) {
+	t.Helper()
+	var a, b any
+	if err := json.Unmarshal([]byte(want), &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(got), &b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Error(diff)
+	}
+}
