@@ -24,8 +24,8 @@ import (
 	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
-	"github.com/breakwater-dev/breakwater/admission/process"
+	"github.com/breakwater-dev/breakwater/admission/server"
+	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
@@ -50,11 +50,11 @@ const (
 const meterName = "github.com/breakwater-dev/breakwater/admission/permission"
 
 // keys are what the bookkeeper looks after.
-var keys = []types.NamespacedName{bookkeeper.MutatingKey(Configuration), bookkeeper.ValidatingKey(Configuration)}
+var keys = []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.ValidatingKey(Configuration)}
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
-func NewController(ready *process.Readiness) injection.ControllerConstructor {
+func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		must := func(err error) {
 			if err != nil {
@@ -68,7 +68,7 @@ func NewController(ready *process.Readiness) injection.ControllerConstructor {
 			return handler, ok
 		})
 		must(err)
-		impl := process.NewController(ctx, ready, newBookkeeper(ctx), mux)
+		impl := server.NewController(ctx, ready, newBookkeeper(ctx), mux)
 		must(follow(ctx, impl))
 		return impl
 	}
@@ -97,10 +97,10 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	}, nil
 }
 
-func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
+func newBookkeeper(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &bookkeeper.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: bookkeeper.Promote(keys...)},
+	return &cabundle.Reconciler{
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(keys...)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Mutating:   mutatinginformer.Get(ctx).Lister(),
@@ -111,9 +111,9 @@ func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
 
 func follow(ctx context.Context, impl *controller.Impl) error {
 	return errors.Join(
-		bookkeeper.Follow(impl, secretinformer.Get(ctx).Informer(),
+		cabundle.Follow(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), keys...),
-		bookkeeper.Follow(impl, mutatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
-		bookkeeper.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+		cabundle.Follow(impl, mutatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+		cabundle.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
 	)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
-	"github.com/breakwater-dev/breakwater/admission/process"
+	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/breaker"
@@ -157,7 +157,7 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 		"validatingwebhookconfigurations": {Configuration},
 		"secrets":                         {SecretName},
 		"configmaps":                      breaker.Names(),
-		"leases":                          {"permission-webhook." + process.QueueName + ".00-of-01", "permission-webhook.webhookcertificates.00-of-01", "permission-controller.permission.00-of-01"},
+		"leases":                          {"permission-webhook." + server.QueueName + ".00-of-01", "permission-webhook.webhookcertificates.00-of-01", "permission-controller.permission.00-of-01"},
 	} {
 		for _, name := range want {
 			if !slices.Contains(named[resource], name) {

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
-	"github.com/breakwater-dev/breakwater/admission/budget"
-	"github.com/breakwater-dev/breakwater/admission/deletionflow"
+	"github.com/breakwater-dev/breakwater/admission/protection/budget"
+	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 )
 
 // The conditions under which a request leaves the API server are those of the

@@ -22,9 +22,9 @@ import (
 	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
-	"github.com/breakwater-dev/breakwater/admission/denial"
-	"github.com/breakwater-dev/breakwater/admission/process"
+	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
+	"github.com/breakwater-dev/breakwater/admission/server"
+	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
@@ -44,13 +44,13 @@ const meterName = "github.com/breakwater-dev/breakwater/admission/protection"
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
-func NewController(ready *process.Readiness) injection.ControllerConstructor {
+func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		mux, err := newMux(ctx, cmw)
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
 		}
-		impl := process.NewController(ctx, ready, newBookkeeper(ctx), mux)
+		impl := server.NewController(ctx, ready, newBookkeeper(ctx), mux)
 		if err := follow(ctx, impl); err != nil {
 			logging.FromContext(ctx).Panicw("follow the certificate", "error", err)
 		}
@@ -59,11 +59,11 @@ func NewController(ready *process.Readiness) injection.ControllerConstructor {
 }
 
 func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) {
-	sender, err := process.NewSender(ctx, cmw)
+	sender, err := server.NewSender(ctx, cmw)
 	if err != nil {
 		return nil, err
 	}
-	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denial.New(sender, clock.RealClock{}))
+	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denialevents.New(sender, clock.RealClock{}))
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +74,12 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 }
 
 // key is the one thing that the bookkeeper looks after.
-var key = bookkeeper.ValidatingKey(Configuration)
+var key = cabundle.ValidatingKey(Configuration)
 
-func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
+func newBookkeeper(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &bookkeeper.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: bookkeeper.Promote(key)},
+	return &cabundle.Reconciler{
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(key)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Validating: validatinginformer.Get(ctx).Lister(),
@@ -89,8 +89,8 @@ func newBookkeeper(ctx context.Context) *bookkeeper.Reconciler {
 
 func follow(ctx context.Context, impl *controller.Impl) error {
 	return errors.Join(
-		bookkeeper.Follow(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
-		bookkeeper.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
+		cabundle.Follow(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
+		cabundle.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
 	)
 }
 

@@ -21,8 +21,8 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/admission/bookkeeper"
-	"github.com/breakwater-dev/breakwater/admission/deletionflow"
+	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
+	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
@@ -88,7 +88,7 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 // control while there is one.
 func NewEntry(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	entry := &deletionflow.Entry{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: bookkeeper.Promote(deletionflow.Key)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(deletionflow.Key)},
 
 		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
 		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
@@ -98,10 +98,10 @@ func NewEntry(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		WorkQueueName: entryQueue, Logger: logging.FromContext(ctx).Named(entryQueue),
 	})
 	if err := errors.Join(
-		bookkeeper.Follow(impl, secretinformer.Get(ctx).Informer(),
+		cabundle.Follow(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), deletionflow.Key),
-		bookkeeper.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
-		bookkeeper.Follow(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
+		cabundle.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
+		cabundle.Follow(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
 	); err != nil {
 		logging.FromContext(ctx).Panicw("watch what the webhooks of deletion flow control follow from", "error", err)
 	}

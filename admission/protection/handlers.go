@@ -22,10 +22,10 @@ import (
 	"knative.dev/pkg/injection/clients/dynamicclient"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/budget"
-	"github.com/breakwater-dev/breakwater/admission/cascade"
-	"github.com/breakwater-dev/breakwater/admission/deletionflow"
-	"github.com/breakwater-dev/breakwater/admission/denial"
+	"github.com/breakwater-dev/breakwater/admission/protection/budget"
+	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
+	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
+	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
@@ -34,7 +34,7 @@ import (
 )
 
 // newHandlers returns what answers each webhook, by its name.
-func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denial.Teller) (map[string]admission.Handler, error) {
+func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Teller) (map[string]admission.Handler, error) {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("create a client of metadata: %w", err)

@@ -14,8 +14,8 @@ import (
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/budget"
-	"github.com/breakwater-dev/breakwater/admission/home"
+	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
+	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -36,9 +36,9 @@ func atHome(ctx context.Context, guard budget.Guard) admission.Handler {
 	slices := factory.Discovery().V1().EndpointSlices().Lister()
 	factory.Start(ctx.Done())
 	secrets := secretinformer.Get(ctx).Lister().Secrets(v1alpha1.SystemNamespace)
-	return home.Forwarder{
+	return affinity.Forwarder{
 		Next: guard, Concerns: guard.Charges,
-		Peers: home.NewReplicas(guard.Replica, ServiceName+"."+v1alpha1.SystemNamespace+".svc", slices,
+		Peers: affinity.NewReplicas(guard.Replica, ServiceName+"."+v1alpha1.SystemNamespace+".svc", slices,
 			func() (*corev1.Secret, error) { return secrets.Get(SecretName) }),
 	}
 }

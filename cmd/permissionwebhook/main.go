@@ -4,9 +4,9 @@ package main
 
 import (
 	"github.com/breakwater-dev/breakwater/admission/permission"
-	"github.com/breakwater-dev/breakwater/admission/process"
+	"github.com/breakwater-dev/breakwater/admission/server"
 )
 
 func main() {
-	process.Main("permission-webhook", permission.ServiceName, permission.SecretName, permission.NewController)
+	server.Main("permission-webhook", permission.ServiceName, permission.SecretName, permission.NewController)
 }

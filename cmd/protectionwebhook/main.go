@@ -3,10 +3,10 @@
 package main
 
 import (
-	"github.com/breakwater-dev/breakwater/admission/process"
 	"github.com/breakwater-dev/breakwater/admission/protection"
+	"github.com/breakwater-dev/breakwater/admission/server"
 )
 
 func main() {
-	process.Main("protection-webhook", protection.ServiceName, protection.SecretName, protection.NewController, protection.NewEntry)
+	server.Main("protection-webhook", protection.ServiceName, protection.SecretName, protection.NewController, protection.NewEntry)
 }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"github.com/breakwater-dev/breakwater/admission/process"
-	"github.com/breakwater-dev/breakwater/admission/serve"
+	"github.com/breakwater-dev/breakwater/admission/change"
+	"github.com/breakwater-dev/breakwater/admission/server"
 )
 
-func main() { process.Main("webhook", serve.ServiceName, serve.SecretName, serve.NewController) }
+func main() { server.Main("webhook", change.ServiceName, change.SecretName, change.NewController) }

@@ -25,7 +25,7 @@ type Charge struct {
 	Pods      []Pod
 	// Generation is that of the budget by which the pods were chosen.
 	Generation int64
-	// Asker is the admission that asks, in this process; see admission/budget.
+	// Asker is the admission that asks, in this process; see admission/protection/budget.
 	Asker uint64
 	// Return gives back what the same charge without it took.
 	Return bool

@@ -1,0 +1,42 @@
+package change
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/admission/change/releasecheck"
+	"github.com/breakwater-dev/breakwater/admission/change/suspend"
+	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// newReleaseCheck returns the handler that asks the server about releases, and
+// deletes the answers that are old until ctx ends.
+func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender suspend.Sender) (*releasecheck.Check, error) {
+	now := clock.RealClock{}
+	server, err := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, otel.Meter(meterName))
+	if err != nil {
+		return nil, err
+	}
+	records := releasecheck.Records{Client: changeclient.Get(ctx).AppV1alpha1()}
+	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if err := records.Sweep(ctx, now.Now()); err != nil {
+			logging.FromContext(ctx).Warnw("old answers about releases are not deleted", "error", err)
+		}
+	}, releasecheck.SweepEvery, 1, true)
+	return &releasecheck.Check{
+		Kinds: func() []workload.Kind { return known().Kinds }, Settings: in, History: past, Server: server, Records: records,
+		Recorder: recorder, Sender: sender, Clock: now,
+	}, nil
+}

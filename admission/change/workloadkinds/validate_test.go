@@ -1,0 +1,32 @@
+package workloadkinds
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func TestAConfigMapWithAMistakeIsRefusedWithEntryFieldAndFix(t *testing.T) {
+	ask := func(data, name string) *admissionv1.AdmissionResponse {
+		cm := configMap(data)
+		cm.Name = name
+		raw, err := json.Marshal(cm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Validator{}.Admit(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: raw}}).Response
+	}
+	if r := ask(cloneSet+rollout, "config-workloads"); !r.Allowed {
+		t.Errorf("refused: %v", r.Result)
+	}
+	if r := ask(mistake, "another"); !r.Allowed {
+		t.Errorf("another ConfigMap is refused: %v", r.Result)
+	}
+	r := ask(cloneSet+mistake, "config-workloads")
+	if r.Allowed || !strings.HasPrefix(r.Result.Message, "data.kinds[1].revisions: ") || !strings.Contains(r.Result.Message, "write ReplicaSet or") {
+		t.Errorf("said %v", r.Result)
+	}
+}

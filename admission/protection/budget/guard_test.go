@@ -1,0 +1,437 @@
+package budget
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+)
+
+var (
+	rs         = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "web-1", UID: "uid-rs"}
+	deployment = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d"}
+	gone       = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", Gone: true}
+	living     = chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web": {deployment}}}
+)
+
+func TestWhatARequestCosts(t *testing.T) {
+	changed := func(change func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
+		return func(t *testing.T) *admissionv1.AdmissionRequest { return updating(t, "", newPod(nil), newPod(change)) }
+	}
+	deleted := func(change func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
+		return func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, newPod(change)) }
+	}
+	larger := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	}
+	for _, tc := range []struct {
+		name    string
+		request func(*testing.T) *admissionv1.AdmissionRequest
+		// charged in deletedPods or in unavailablePods; refused with the code
+		// where the budget is used up
+		deleted, changed bool
+		code             int32
+	}{
+		{"delete", deleted(nil), true, false, 403},
+		{"evict", func(*testing.T) *admissionv1.AdmissionRequest { return eviction() }, true, false, 429},
+		{"delete what is not ready", deleted(func(p *corev1.Pod) { p.Status.Conditions = nil }), false, false, 0},
+		{"delete what is terminating", deleted(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }), false, false, 0},
+		{"delete what has finished", deleted(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, false, 0},
+		{"delete what is exempt", deleted(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, false, 0},
+		{"delete another application", deleted(func(p *corev1.Pod) { p.Labels["app"] = "db" }), false, false, 0},
+		{"another image", changed(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }), false, true, 403},
+		{"another image of a sidecar", changed(func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:2"}}
+		}), false, true, 403},
+		{"marked unavailable", changed(func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailablePrefix+"test"] = "true" }), false, true, 403},
+		{"made exempt", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, true, 403},
+		{"relabelled away", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
+		{"relabelled within", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
+		{"annotated", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }), false, false, 0},
+		{"resized", func(t *testing.T) *admissionv1.AdmissionRequest {
+			return updating(t, "resize", newPod(nil), newPod(larger))
+		}, false, true, 403},
+		{"not resized", func(t *testing.T) *admissionv1.AdmissionRequest {
+			return updating(t, "resize", newPod(nil), newPod(nil))
+		}, false, false, 0},
+		{"restarted by OpenKruise", restart, false, true, 403},
+		{"its ReplicaSet deleted", ofReplicaSet, true, false, 403},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			if a := w.ask(t, tc.request(t)); !a.Response.Allowed {
+				t.Fatalf("refused: %s", a.Response.Result.Message)
+			}
+			s := w.budget(t, "web").Status
+			if got := len(s.DeletedPods) > 0; got != tc.deleted {
+				t.Errorf("deletedPods %v", s.DeletedPods)
+			}
+			if got := len(s.UnavailablePods) > 0; got != tc.changed {
+				t.Errorf("unavailablePods %v", s.UnavailablePods)
+			}
+			again := w.ask(t, tc.request(t))
+			if !again.Response.Allowed {
+				t.Errorf("refused when asked again: %s", again.Response.Result.Message)
+			}
+
+			empty := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			a := empty.ask(t, tc.request(t))
+			if a.Response.Allowed != (tc.code == 0) {
+				t.Fatalf("without room: %+v", a)
+			}
+			if tc.code != 0 {
+				checkRefusal(t, a.Response, tc.code)
+			}
+		})
+	}
+}
+
+func checkRefusal(t *testing.T, res *admissionv1.AdmissionResponse, code int32) {
+	t.Helper()
+	s := res.Result
+	if s.Code != code || s.Details == nil || len(s.Details.Causes) != 1 {
+		t.Fatalf("got %+v", s)
+	}
+	if s.Details.RetryAfterSeconds != 0 {
+		t.Error("client-go would put a controller's worker to sleep")
+	}
+	for _, words := range []string{"it needs 1, and 0 more", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
+		if !strings.Contains(s.Message, words) {
+			t.Errorf("%q is not said: %s", words, s.Message)
+		}
+	}
+}
+
+func restart(t *testing.T) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Namespace: "ns", Name: "again",
+		Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "containerrecreaterequests"},
+		Object:   raw(t, map[string]any{"spec": map[string]any{"podName": "web-1-a"}}),
+	}
+}
+
+func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1",
+		Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"},
+		OldObject: raw(t, &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "uid-rs", OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: ptr.To(true)}}},
+			Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		}),
+	}
+}
+
+func TestTheEndOfAnApplicationIsNoDisruption(t *testing.T) {
+	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, gone}, "web": {gone}}}
+	learned := chains{remembered: living.remembered, live: ending.remembered}
+	for name, above := range map[string]chains{"known": ending, "learned before refusing": learned} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(), ofReplicaSet(t)} {
+				if a := w.ask(t, req); !a.Response.Allowed {
+					t.Errorf("%s: %s", req.Operation, a.Response.Result.Message)
+				}
+			}
+			if a := w.ask(t, updating(t, "", newPod(nil), newPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }))); a.Response.Allowed {
+				t.Error("a change in place is one all the same")
+			}
+		})
+	}
+}
+
+func TestAReplicaSetThatLeavesItsPodsCostsNothing(t *testing.T) {
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+	req := ofReplicaSet(t)
+	req.Options = raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
+	if a := w.ask(t, req); !a.Response.Allowed {
+		t.Error(a.Response.Result.Message)
+	}
+}
+
+func TestABudgetThatNamesItsTarget(t *testing.T) {
+	target := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
+	}
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
+	if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
+		t.Error("let through")
+	}
+	orphan := newPod(func(p *corev1.Pod) { p.OwnerReferences = nil })
+	if !w.ask(t, deletion(t, orphan)).Response.Allowed {
+		t.Error("a pod of nobody was refused")
+	}
+}
+
+// What makes a pod leave the hands of the target is judged; that its controller then
+// lets go of it is not.
+func TestAPodDoesNotLeaveABudgetThatNamesItsTarget(t *testing.T) {
+	target := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
+	}
+	byLabel := ownerchain.Selection{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
+	ending := byLabel
+	ending.Gone = true
+	relabelled := func(p *corev1.Pod) { p.Labels["app"] = "debug" }
+	orphaned := func(p *corev1.Pod) { p.OwnerReferences = nil }
+	for name, tc := range map[string]struct {
+		before, after func(*corev1.Pod)
+		by            ownerchain.Selection
+		want          bool
+	}{
+		"by a label that its controller selects by":    {nil, relabelled, byLabel, false},
+		"by another label":                             {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
+		"by a label, nobody knows what is selected":    {nil, relabelled, ownerchain.Selection{}, false},
+		"by taking its owner away":                     {nil, orphaned, byLabel, false},
+		"by its controller, that selects it no longer": {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
+		"by the end of its ReplicaSet":                 {nil, orphaned, ending, true},
+		"into the hands of another ReplicaSet of its":  {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
+	} {
+		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}}, selections: map[string]ownerchain.Selection{"web-1": tc.by}}
+		w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
+		if a := w.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); a.Response.Allowed != tc.want {
+			t.Errorf("%s: %+v", name, a)
+		}
+		room := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, target)}, newPod(nil))
+		if a := room.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); !a.Response.Allowed || (len(room.budget(t, "web").Status.UnavailablePods) == 0) != tc.want {
+			t.Errorf("%s, with room: %+v, charged %v", name, a, room.budget(t, "web").Status.UnavailablePods)
+		}
+	}
+}
+
+func TestOnlyWhatABudgetProtectsIsJudged(t *testing.T) {
+	evictions := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
+	}
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
+	if !w.ask(t, deletion(t, newPod(nil))).Response.Allowed || w.ask(t, eviction()).Response.Allowed {
+		t.Error("judged otherwise")
+	}
+}
+
+func TestADryRunTakesNothing(t *testing.T) {
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+	req := deletion(t, newPod(nil))
+	req.DryRun = ptr.To(true)
+	if a := w.ask(t, req); !a.Response.Allowed || w.budget(t, "web").Status.UnavailableAllowed != 1 {
+		t.Errorf("got %+v", a)
+	}
+	none := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+	if none.ask(t, req).Response.Allowed {
+		t.Error("it does not tell what would happen")
+	}
+	if len(none.events.Events) > 0 {
+		t.Error("an Event tells of a dry run")
+	}
+}
+
+func TestShadowModeOnlyTells(t *testing.T) {
+	shadow := func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = true }
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, shadow)}, newPod(nil))
+	a := w.ask(t, deletion(t, newPod(nil)))
+	if !a.Response.Allowed || a.Decision != DecisionShadow || len(a.Response.Warnings) != 1 {
+		t.Errorf("got %+v", a)
+	}
+	if e := <-w.events.Events; !strings.Contains(e, v1alpha1.ReasonWouldRefuse) {
+		t.Error(e)
+	}
+}
+
+func TestWhatOneBudgetTookIsGivenBackWhenAnotherRefuses(t *testing.T) {
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 1, nil), newBudget("b", 0, nil)}, newPod(nil))
+	if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
+		t.Fatal("let through")
+	}
+	w.untilGivenBack(t, "a", 1)
+}
+
+func (w *world) untilGivenBack(t *testing.T, name string, allowed int32) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+		s := w.budget(t, name).Status
+		return len(s.DeletedPods) == 0 && s.UnavailableAllowed == allowed, nil
+	}); err != nil {
+		t.Errorf("kept: %+v", w.budget(t, name).Status)
+	}
+}
+
+// The API server asks with a timeout; when it is over nobody hears the answer.
+// Another replica that asked decides by itself then.
+func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refuses, forwarded bool
+		kept               int
+	}{
+		"refused for us":                    {true, false, 0},
+		"let through for us":                {false, false, 1},
+		"decided by who handed it on to us": {true, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			w.guard.Refuses = func() bool { return tc.refuses }
+			asked := &http.Request{URL: &url.URL{}, Header: http.Header{}}
+			if tc.forwarded {
+				affinity.Forward(asked.Header)
+			}
+			ctx, cancel := context.WithCancel(apis.WithHTTPRequest(t.Context(), asked))
+			defer cancel()
+			w.guard.Recorder = w.events
+			// The asker goes away between the commit and the answer.
+			ask := asking{Guard: w.guard, asker: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
+			if refusal := ask.one(ctx, newBudget("web", 1, nil)); refusal != nil {
+				t.Fatal(refusal.Response.Result.Message)
+			}
+			cancel()
+			if a := ask.all(ctx, nil); a.Response.Allowed == tc.refuses {
+				t.Errorf("answered %+v", a)
+			}
+			if tc.kept == 0 {
+				w.untilGivenBack(t, "web", 1)
+				return
+			}
+			w.settled(t)
+			if got := w.budget(t, "web").Status; len(got.DeletedPods) != tc.kept {
+				t.Errorf("given back though somebody may go on by it: %+v", got)
+			}
+		})
+	}
+}
+
+func TestTheApiServerSaysHowLongItWaits(t *testing.T) {
+	r := &http.Request{URL: &url.URL{RawQuery: "timeout=2s"}}
+	ctx, cancel := admission.WithDeadline(apis.WithHTTPRequest(t.Context(), r))
+	defer cancel()
+	if at, ok := ctx.Deadline(); !ok || time.Until(at) > 2*time.Second {
+		t.Errorf("until %v", at)
+	}
+}
+
+func TestABudgetThatIsNotComputedRefusesForASecond(t *testing.T) {
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 5, func(b *v1alpha1.PodUnavailableBudget) {
+		b.Status.ObservedGeneration = 0
+	})}, newPod(nil))
+	s := w.ask(t, deletion(t, newPod(nil))).Response.Result
+	if s == nil || s.Code != 429 || s.Details.RetryAfterSeconds != 1 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestABudgetThatWasChangedChoosesAnew(t *testing.T) {
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+	other := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+		b.Generation, b.Status.ObservedGeneration, b.ResourceVersion = 2, 2, "2"
+		b.Spec.Selector.MatchLabels["app"] = "db"
+	})
+	if err := w.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), other, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	// The fake API server takes a write on an old state; what is decided there
+	// has to come from a live read.
+	nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.Reliance, groupcommit.Options{})
+	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
+		t.Error(a.Response.Result.Message)
+	}
+}
+
+func TestAnEvictionThatAPodDisruptionBudgetWillRefuseIsNotCharged(t *testing.T) {
+	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+		}
+	}
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(0))
+	if a := w.ask(t, eviction()); a.Response.Allowed || a.Response.Result.Code != 429 || len(w.budget(t, "web").Status.DeletedPods) > 0 {
+		t.Errorf("got %+v", a)
+	}
+	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
+		t.Error("a deletion is not an eviction")
+	}
+	open := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
+	if a := open.ask(t, eviction()); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// The API server asks again about a deletion, with the pod as it was, when the
+// charge has served its time: it is due again only if the pod lives on.
+func TestADeletionThatIsCarriedOutIsNotChargedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now  []runtime.Object
+		want bool
+	}{
+		"gone":        {nil, true},
+		"terminating": {[]runtime.Object{newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })}, true},
+		"replaced":    {[]runtime.Object{newPod(func(p *corev1.Pod) { p.UID = "uid-next" })}, true},
+		"alive":       {[]runtime.Object{newPod(nil)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, tc.now...)
+			if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
+				t.Fatal("let through though it never was charged")
+			}
+			w.guard.Recent.See(nil, newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+				b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
+			}))
+			if a := w.ask(t, deletion(t, newPod(nil))); a.Response.Allowed != tc.want {
+				t.Errorf("got %+v", a)
+			}
+		})
+	}
+}
+
+func TestProbes(t *testing.T) {
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)})
+	probe := func(uid types.UID, generation int64) []string {
+		return w.ask(t, &admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update, Namespace: "ns", Name: "web", DryRun: ptr.To(true),
+			Resource: metav1.GroupVersionResource{Group: v1alpha1.GroupName, Version: "v1alpha1", Resource: "podunavailablebudgets"},
+			Object: raw(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				UID: uid, Generation: generation, Annotations: map[string]string{v1alpha1.ProbeAnnotation: "7"}}}),
+		}).Response.Warnings
+	}
+	if got := probe("web", 2); len(got) > 0 {
+		t.Errorf("it claims to know what it does not: %v", got)
+	}
+	if got := probe("another", 1); len(got) > 0 {
+		t.Errorf("it takes it for another: %v", got)
+	}
+	got := probe("web", 1)
+	if len(got) != 1 {
+		t.Fatalf("got %v", got)
+	}
+	seen, ok := budget.ParseHeard(got[0])
+	if diff := cmp.Diff(budget.Heard{Probe: "7", Replica: "replica-1"}, seen); !ok || diff != "" {
+		t.Error(diff)
+	}
+	if _, ok := budget.ParseHeard("some other warning"); ok {
+		t.Error("any warning will do")
+	}
+}

@@ -1,0 +1,187 @@
+package cascade
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+)
+
+const (
+	// page and pages bound what is read to say how much would go.
+	page  = 500
+	pages = 4
+)
+
+// Handler answers for the webhook. It writes nothing but Events.
+type Handler struct {
+	Core corev1client.CoreV1Interface
+	// Objects lists the objects of a CRD.
+	Objects  metadata.Interface
+	Recorder record.EventRecorder
+	// Denials tells programs; nil: nobody.
+	Denials *denialevents.Teller
+}
+
+var _ admission.Handler = Handler{}
+
+// Admit implements admission.Handler.
+func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	if req.Operation != admissionv1.Delete {
+		return admission.Allow(admission.DecisionAdmitted)
+	}
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(req.OldObject.Raw, &object); err != nil {
+		return admission.Fail(fmt.Errorf("read %s %s: %w", req.Kind.Kind, req.Name, err))
+	}
+	if object.DeletionTimestamp != nil || !Protected(object.Labels) {
+		return admission.Allow(admission.DecisionAdmitted)
+	}
+	goes, hint, err := h.underneath(ctx, req)
+	switch {
+	case err != nil:
+		goes, hint = fmt.Sprintf("what would go with it cannot be counted (%v)", err), hintOf(req, err)
+	case goes == "":
+		return admission.Allow(DecisionFree)
+	default:
+		goes += " would go with it"
+	}
+	message := fmt.Sprintf("%s %s is protected from cascading deletion: %s. Ways out: %sor remove its label %s or %s",
+		req.Resource.Resource, object.Name, goes, hint, v1alpha1.CascadeLabel, v1alpha1.ProtectionLabel)
+	return h.refuse(ctx, req, &object, message)
+}
+
+// underneath says what would go with the object, and how to clear it away.
+func (h Handler) underneath(ctx context.Context, req *admissionv1.AdmissionRequest) (goes, hint string, err error) {
+	if req.Kind.Kind == "Namespace" {
+		pods, err := h.pods(ctx, req.Name)
+		if err != nil {
+			return "", "", err
+		}
+		claims, err := h.claims(ctx, req.Name)
+		return words(pods, claims), "scale its workloads to 0 and delete its claims first; ", err
+	}
+	objects, err := h.objects(ctx, req)
+	return words(objects), "delete its objects first; ", err
+}
+
+// hintOf says how to let us count.
+func hintOf(req *admissionv1.AdmissionRequest, err error) string {
+	if !apierrs.IsForbidden(err) {
+		return ""
+	}
+	return fmt.Sprintf("allow the webhook to list %s by a ClusterRole that is labelled %s: \"true\" (docs/protection-cascading-deletion.md); ",
+		req.Name, v1alpha1.CountedLabel)
+}
+
+func (h Handler) refuse(ctx context.Context, req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
+	shadow := object.Annotations[v1alpha1.ShadowAnnotation] == "true"
+	if !ptr.Deref(req.DryRun, false) {
+		about := &corev1.ObjectReference{
+			APIVersion: metav1.GroupVersion{Group: req.Kind.Group, Version: req.Kind.Version}.String(),
+			Kind:       req.Kind.Kind, Name: object.Name, UID: object.UID,
+		}
+		if shadow {
+			h.Recorder.Eventf(about, corev1.EventTypeNormal, v1alpha1.ReasonWouldRefuseCascade, "%s: %s", req.UserInfo.Username, message)
+		} else {
+			h.Recorder.Eventf(about, corev1.EventTypeWarning, v1alpha1.ReasonCascadeRefused, "%s: %s", req.UserInfo.Username, message)
+			h.Denials.Tell(ctx, events.DeletionDenied{
+				Guard:     events.Guard{APIVersion: about.APIVersion, Kind: about.Kind, Name: about.Name, UID: about.UID},
+				Operation: string(v1alpha1.OperationDelete), Object: object.Name,
+				User: req.UserInfo.Username, Reason: v1alpha1.ReasonCascadeRefused, Message: message,
+			})
+		}
+	}
+	if shadow {
+		a := admission.Allow(DecisionShadow)
+		a.Response.Warnings = []string{"shadow: without it, this deletion would have been refused: " + message}
+		return a
+	}
+	return admission.Deny(DecisionRefused, metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Details: &metav1.StatusDetails{Name: object.Name, Group: req.Kind.Group, Kind: req.Resource.Resource,
+			Causes: []metav1.StatusCause{{Type: "CascadingDeletion", Message: message}}},
+	})
+}
+
+// pods counts the active pods of a namespace.
+func (h Handler) pods(ctx context.Context, namespace string) (count, error) {
+	return tally(ctx, count{one: "pod", many: "pods"}, h.Core.Pods(namespace).List,
+		func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
+}
+
+// claims counts the bound PersistentVolumeClaims of a namespace.
+func (h Handler) claims(ctx context.Context, namespace string) (count, error) {
+	return tally(ctx, count{one: "bound PersistentVolumeClaim", many: "bound PersistentVolumeClaims"}, h.Core.PersistentVolumeClaims(namespace).List,
+		func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }, bound)
+}
+
+// tally adds to a count what counts of a list. It reads page after page until
+// there are no more, or until there were enough to say "more than"; where none of
+// many counted, it reads on.
+func tally[L metav1.ListInterface, T any](ctx context.Context, c count, list func(context.Context, metav1.ListOptions) (L, error),
+	items func(L) []T, counts func(*T) bool) (count, error) {
+	options := metav1.ListOptions{Limit: page}
+	for n := 1; ; n++ {
+		read, err := list(ctx, options)
+		if err != nil {
+			return c, fmt.Errorf("list %s: %w", c.many, err)
+		}
+		all := items(read)
+		for i := range all {
+			if counts(&all[i]) {
+				c.n++
+			}
+		}
+		options.Continue = read.GetContinue()
+		if options.Continue == "" {
+			return c, nil
+		}
+		if n >= pages && c.n > 0 {
+			c.more = true
+			return c, nil
+		}
+	}
+}
+
+// objects counts the objects of a CRD. One is read, and the API server says how
+// many remain.
+func (h Handler) objects(ctx context.Context, req *admissionv1.AdmissionRequest) (count, error) {
+	c := count{one: "object", many: "objects"}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(req.OldObject.Raw, &crd); err != nil {
+		return c, fmt.Errorf("read CustomResourceDefinition: %w", err)
+	}
+	resource, ok := served(&crd)
+	if !ok {
+		return c, fmt.Errorf("no version of %s is served", req.Name)
+	}
+	list, err := h.Objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrs.IsNotFound(err) {
+		return c, nil // not established: there can be none
+	} else if err != nil {
+		return c, fmt.Errorf("list %s: %w", req.Name, err)
+	}
+	c.n = int64(len(list.Items))
+	if left := list.RemainingItemCount; left != nil {
+		c.n += *left
+	} else if list.Continue != "" {
+		c.more = true
+	}
+	return c, nil
+}

@@ -1,0 +1,162 @@
+package deletionflow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deletionflow"
+)
+
+// Webhook is asked about deletions of pods and namespaces, and evictions.
+const Webhook = "vdeletionflow.kb.io"
+
+// Disruptions knows Kubernetes' own PodDisruptionBudgets.
+type Disruptions interface {
+	// Blocking returns one that will not let the pod be evicted; nil: none is known.
+	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
+}
+
+// Time is the clock, and what is known to be wrong with it.
+type Time interface {
+	Now() time.Time
+	Off() error
+}
+
+// Guard answers whether pods may go.
+type Guard struct {
+	Flows      listers.PodDeletionFlowControlLister
+	Pods       corev1client.PodsGetter
+	Namespaces corev1listers.NamespaceLister
+	PDBs       Disruptions
+	Commit     *Committer
+	Time       Time
+	Recorder   record.EventRecorder
+	// Denials tells programs; nil: nobody.
+	Denials *denialevents.Teller
+}
+
+var _ admission.Handler = Guard{}
+
+// Admit implements admission.Handler.
+func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	ctx, cancel := admission.WithDeadline(ctx)
+	defer cancel()
+	flows, err := g.Flows.List(labels.Everything())
+	if err != nil {
+		return undecided(admission.DecisionError, err)
+	}
+	if len(flows) == 0 {
+		return admission.Allow(DecisionNone)
+	}
+	a, err := reader{g.Pods, g.Namespaces}.read(ctx, req)
+	if err != nil {
+		return undecided(admission.DecisionError, err)
+	}
+	if a == nil {
+		return admission.Allow(DecisionGone)
+	}
+	return g.ask(ctx, a, flows)
+}
+
+// ask asks one flow control after the other. The first that refuses decides;
+// what the others have counted by then stays counted.
+func (g Guard) ask(ctx context.Context, a *asked, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
+	inCharge, why := choose(a, flows)
+	if len(inCharge) == 0 {
+		return admission.Allow(why)
+	}
+	if err := g.Time.Off(); err != nil {
+		return undecided(DecisionClock, err)
+	}
+	if blocked := g.blocked(ctx, a); blocked != nil {
+		return *blocked
+	}
+	answer := admission.Allow(DecisionCounted)
+	for _, f := range inCharge {
+		v, err := g.Commit.Do(ctx, types.NamespacedName{Name: f.Name}, a.Request)
+		switch {
+		case apierrs.IsNotFound(err): // it was deleted meanwhile
+		case err != nil:
+			return undecided(admission.DecisionError, err)
+		case !v.Allowed:
+			refusal := refused(a, f.Name, v, g.Time.Now())
+			g.tell(a, f, v1alpha1.ReasonDeletionRefused, refusal)
+			g.denied(ctx, a, f, refusal)
+			return refusal
+		case v.Shadow:
+			refusal := refused(a, f.Name, v, g.Time.Now())
+			g.tell(a, f, v1alpha1.ReasonDeletionWouldBeRefused, refusal)
+			answer.Decision = DecisionShadow
+			answer.Response.Warnings = append(answer.Response.Warnings, "shadow mode, so this passes: "+refusal.Response.Result.Message)
+		}
+	}
+	return answer
+}
+
+// choose returns the flow controls that count the request, in a fixed order,
+// or why none does. The decision itself is made again on what is committed.
+func choose(a *asked, flows []*v1alpha1.PodDeletionFlowControl) (inCharge []*v1alpha1.PodDeletionFlowControl, why string) {
+	for _, f := range flows {
+		n, exempt := deletionflow.Count(&f.Spec, a.Request)
+		if n > 0 {
+			inCharge = append(inCharge, f)
+		} else if why == "" || exempt != deletionflow.OutOfScope {
+			why = exempt
+		}
+	}
+	// Those that refuse nothing last: what they count is then what really went.
+	slices.SortFunc(inCharge, func(x, y *v1alpha1.PodDeletionFlowControl) int {
+		if x.Spec.Shadow != y.Spec.Shadow {
+			if x.Spec.Shadow {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(x.Name, y.Name)
+	})
+	return inCharge, why
+}
+
+// blocked returns the refusal of an eviction that Kubernetes would refuse.
+func (g Guard) blocked(ctx context.Context, a *asked) *admission.Answer {
+	if !a.Eviction || a.DryRun || !ready(a.pod) {
+		return nil // of a pod that is not Ready, a budget may let go at 0 too
+	}
+	pdb, err := g.PDBs.Blocking(ctx, a.pod)
+	if err != nil {
+		answer := undecided(admission.DecisionError, err)
+		return &answer
+	}
+	if pdb == nil {
+		return nil
+	}
+	message := fmt.Sprintf("eviction of %s would violate PodDisruptionBudget %s: it allows 0 disruptions now (%d healthy, %d needed)",
+		a.subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
+	s := status(a, pdb.Name, message)
+	s.Details.Group, s.Details.Kind = "policy", "poddisruptionbudgets"
+	answer := admission.Deny(DecisionDisruption, s)
+	return &answer
+}
+
+func ready(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,129 @@
+package cabundle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// KindsAnnotation is the text that the webhooks of a generated configuration
+// were made of. Who starts while the ConfigMap has a mistake goes on with it.
+const KindsAnnotation = "app.ops.cloud.alipay.com/kinds"
+
+// fieldManager owns the generated configurations, and all that is in them.
+const fieldManager = "webhook"
+
+// generate writes the configuration of the kinds that config-workloads names.
+// What a person changes in it is put back; what a person changes in the static
+// one, of whose webhooks these are twins, comes here too.
+func (r *Reconciler) generate(ctx context.Context, kind string, bundle []byte) error {
+	state := r.Kinds()
+	if state.Err != nil && kind == validating {
+		r.complain(ctx, state)
+	}
+	config, count, err := r.generated(kind, state, bundle)
+	if apierrs.IsNotFound(err) {
+		return nil // the creation of the static one will wake us
+	} else if err != nil {
+		return err
+	}
+	if count == 0 && !r.exists(kind) {
+		return nil
+	}
+	meta := metaOf(config)
+	meta.Annotations = map[string]string{KindsAnnotation: state.Data}
+	if meta.OwnerReferences, err = r.owner(ctx); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", meta.Name, err)
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}
+	if kind == mutating {
+		_, err = r.Client.MutatingWebhookConfigurations().Patch(ctx, meta.Name, types.ApplyPatchType, raw, options)
+	} else {
+		_, err = r.Client.ValidatingWebhookConfigurations().Patch(ctx, meta.Name, types.ApplyPatchType, raw, options)
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s/%s: %w", kind, meta.Name, err)
+	}
+	return nil
+}
+
+// generated returns the configuration, and how many webhooks it has.
+func (r *Reconciler) generated(kind string, state workloadkinds.State, bundle []byte) (any, int, error) {
+	meta := metav1.ObjectMeta{Name: r.Generated, Labels: map[string]string{
+		"app.kubernetes.io/part-of": "breakwater", "app.kubernetes.io/component": "webhook",
+	}}
+	version := admissionregistrationv1.SchemeGroupVersion.String()
+	if kind == mutating {
+		static, err := r.Mutating.Get(r.Static)
+		if err != nil {
+			return nil, 0, err
+		}
+		webhooks, err := workloadkinds.MutatingOf(static.Webhooks, state.Kinds, bundle)
+		return &admissionregistrationv1.MutatingWebhookConfiguration{
+			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "MutatingWebhookConfiguration"},
+			ObjectMeta: meta, Webhooks: webhooks,
+		}, len(webhooks), err
+	}
+	static, err := r.Validating.Get(r.Static)
+	if err != nil {
+		return nil, 0, err
+	}
+	webhooks, err := workloadkinds.ValidatingOf(static.Webhooks, state.Kinds, bundle)
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: meta, Webhooks: webhooks,
+	}, len(webhooks), err
+}
+
+func metaOf(config any) *metav1.ObjectMeta {
+	if c, ok := config.(*admissionregistrationv1.MutatingWebhookConfiguration); ok {
+		return &c.ObjectMeta
+	}
+	return &config.(*admissionregistrationv1.ValidatingWebhookConfiguration).ObjectMeta
+}
+
+// exists says whether there is a generated configuration. Without kinds none
+// is made, and one that there is loses its webhooks.
+func (r *Reconciler) exists(kind string) bool {
+	var err error
+	if kind == mutating {
+		_, err = r.Mutating.Get(r.Generated)
+	} else {
+		_, err = r.Validating.Get(r.Generated)
+	}
+	return err == nil
+}
+
+// owner makes the configuration go with Breakwater's namespace: no manifest
+// names it, so nothing else would remove it.
+func (r *Reconciler) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
+	ns, err := r.Namespaces.Get(ctx, v1alpha1.SystemNamespace, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get namespace %s: %w", v1alpha1.SystemNamespace, err)
+	}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: ns.Name, UID: ns.UID}}, nil
+}
+
+// complain tells who looks at the ConfigMap that it does not count.
+func (r *Reconciler) complain(ctx context.Context, state workloadkinds.State) {
+	logging.FromContext(ctx).Errorw("ConfigMap "+workload.ConfigMapName+" has a mistake; its last good state counts", "error", state.Err)
+	r.Recorder.Event(&corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName, UID: state.UID,
+	}, corev1.EventTypeWarning, v1alpha1.ReasonConfigInvalid, "the last good state counts: "+state.Err.Error())
+}

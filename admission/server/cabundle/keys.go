@@ -1,0 +1,29 @@
+package cabundle
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The namespace of a key, which a cluster-scoped object has no other use for,
+// tells the two kinds of configuration apart.
+const (
+	mutating   = "mutating"
+	validating = "validating"
+)
+
+// MutatingKey is the key of a MutatingWebhookConfiguration.
+func MutatingKey(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: mutating, Name: name}
+}
+
+// ValidatingKey is the key of a ValidatingWebhookConfiguration.
+func ValidatingKey(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: validating, Name: name}
+}
+
+func parseKey(key string) (kind, name string, ok bool) {
+	kind, name, ok = strings.Cut(key, "/")
+	return kind, name, ok && name != "" && (kind == mutating || kind == validating)
+}

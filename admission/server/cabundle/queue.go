@@ -1,0 +1,37 @@
+package cabundle
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/reconciler"
+)
+
+// Promote returns the PromoteFunc of who looks after a few keys: a new leader
+// looks at each.
+func Promote(keys ...types.NamespacedName) func(reconciler.Bucket, func(reconciler.Bucket, types.NamespacedName)) error {
+	return func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+		for _, key := range keys {
+			enqueue(b, key)
+		}
+		return nil
+	}
+}
+
+// Follow has the keys looked at whenever an object that passes the filter changes.
+func Follow(impl *controller.Impl, in cache.SharedIndexInformer, filter func(any) bool, keys ...types.NamespacedName) error {
+	_, err := in.AddEventHandler(cache.FilteringResourceEventHandler{
+		FilterFunc: filter,
+		Handler: controller.HandleAll(func(any) {
+			for _, key := range keys {
+				impl.EnqueueKey(key)
+			}
+		}),
+	})
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	return nil
+}

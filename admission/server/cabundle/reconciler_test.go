@@ -1,0 +1,169 @@
+package cabundle
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clientgotesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+const authority = "-----BEGIN CERTIFICATE-----"
+
+func clientConfig(service, bundle string) admissionregistrationv1.WebhookClientConfig {
+	return admissionregistrationv1.WebhookClientConfig{
+		Service:  &admissionregistrationv1.ServiceReference{Namespace: v1alpha1.SystemNamespace, Name: service, Path: ptr.To("/a")},
+		CABundle: []byte(bundle),
+	}
+}
+
+func mutatingConfig(bundle string) *admissionregistrationv1.MutatingWebhookConfiguration {
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "breakwater"},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{
+			{
+				Name: "a.kb.io", ClientConfig: clientConfig("webhook", bundle),
+				TimeoutSeconds:  ptr.To[int32](3),
+				FailurePolicy:   ptr.To(admissionregistrationv1.Ignore),
+				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "a", Expression: "true"}},
+			},
+			{Name: "elsewhere.kb.io", ClientConfig: clientConfig("another", "theirs")},
+		},
+	}
+}
+
+func validatingConfig(bundle string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "breakwater"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			{Name: "b.kb.io", ClientConfig: clientConfig("webhook", bundle)},
+			{Name: "c.kb.io", ClientConfig: clientConfig("webhook", authority)},
+		},
+	}
+}
+
+func secret(data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "certs"}, Data: data}
+}
+
+func certificate() *corev1.Secret { return secret(map[string][]byte{"ca-cert.pem": []byte(authority)}) }
+
+// newReconciler returns a leader that sees the objects.
+func newReconciler(t *testing.T, objects ...runtime.Object) (*Reconciler, *fake.Clientset) {
+	t.Helper()
+	client := fake.NewSimpleClientset(objects...)
+	index := func(is func(runtime.Object) bool) cache.Indexer {
+		in := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+		for _, o := range objects {
+			if !is(o) {
+				continue
+			}
+			if err := in.Add(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return in
+	}
+	r := &Reconciler{
+		Service: "webhook", Secret: "certs", Client: client.AdmissionregistrationV1(),
+		Mutating:   admissionlisters.NewMutatingWebhookConfigurationLister(index(is[*admissionregistrationv1.MutatingWebhookConfiguration])),
+		Validating: admissionlisters.NewValidatingWebhookConfigurationLister(index(is[*admissionregistrationv1.ValidatingWebhookConfiguration])),
+		Secrets:    corelisters.NewSecretLister(index(is[*corev1.Secret])),
+	}
+	if err := r.Promote(reconciler.UniversalBucket(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return r, client
+}
+
+func is[T runtime.Object](o runtime.Object) bool { _, ok := o.(T); return ok }
+
+func patches(client *fake.Clientset) []string {
+	var found []string
+	for _, a := range client.Actions() {
+		if p, ok := a.(clientgotesting.PatchAction); ok {
+			found = append(found, a.GetResource().Resource+" "+string(p.GetPatch()))
+		}
+	}
+	return found
+}
+
+func TestTheBookkeeperWrites(t *testing.T) {
+	const bundle = `"caBundle":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"`
+	for name, tc := range map[string]struct {
+		key     types.NamespacedName
+		objects []runtime.Object
+		want    []string
+	}{
+		"a bundle that is missing, and nothing of others' webhooks": {
+			MutatingKey("breakwater"), []runtime.Object{certificate(), mutatingConfig("")},
+			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `}}]}`},
+		},
+		"a bundle that is stale, and nothing where it is right": {
+			ValidatingKey("breakwater"), []runtime.Object{certificate(), validatingConfig("stale")},
+			[]string{`validatingwebhookconfigurations {"webhooks":[{"name":"b.kb.io","clientConfig":{` + bundle + `}}]}`},
+		},
+		"nothing when all is right":                    {MutatingKey("breakwater"), []runtime.Object{certificate(), mutatingConfig(authority)}, nil},
+		"nothing while there is no certificate":        {MutatingKey("breakwater"), []runtime.Object{secret(nil), mutatingConfig("")}, nil},
+		"nothing while there is no Secret":             {MutatingKey("breakwater"), []runtime.Object{mutatingConfig("")}, nil},
+		"nothing while there is no configuration":      {ValidatingKey("breakwater"), []runtime.Object{certificate(), mutatingConfig("")}, nil},
+		"nothing to a configuration of another's name": {MutatingKey("other"), []runtime.Object{certificate(), mutatingConfig("")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, client := newReconciler(t, tc.objects...)
+			if err := r.Reconcile(t.Context(), tc.key.String()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, patches(client)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatAPersonTunedStays(t *testing.T) {
+	r, client := newReconciler(t, certificate(), mutatingConfig("stale"))
+	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "breakwater", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(mutatingConfig(authority), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyTheLeaderWrites(t *testing.T) {
+	r, client := newReconciler(t, certificate(), mutatingConfig(""))
+	r.Demote(reconciler.UniversalBucket())
+	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); !controller.IsSkipKey(err) {
+		t.Errorf("got %v", err)
+	}
+	if got := patches(client); len(got) > 0 {
+		t.Errorf("wrote %v", got)
+	}
+}
+
+func TestAKeyThatIsNoConfigurationIsNotTriedAgain(t *testing.T) {
+	r, _ := newReconciler(t)
+	for _, key := range []string{"breakwater", "default/breakwater", "mutating/"} {
+		if err := r.Reconcile(t.Context(), key); !controller.IsPermanentError(err) {
+			t.Errorf("%s: got %v", key, err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	certresources "knative.dev/pkg/webhook/certificates/resources"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func probe(ctx context.Context, r *Readiness) int {
+	w := httptest.NewRecorder()
+	r.Handler(ctx)(w, httptest.NewRequest(http.MethodGet, "/readiness", nil))
+	return w.Code
+}
+
+func TestReadiness(t *testing.T) {
+	good, err := certresources.MakeSecret(t.Context(), "certs", v1alpha1.SystemNamespace, "webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "certs", Namespace: v1alpha1.SystemNamespace}}
+	for name, tc := range map[string]struct {
+		secret  *corev1.Secret
+		unwired bool
+		ended   bool
+		want    int
+	}{
+		"ready with a certificate":        {secret: good, want: http.StatusOK},
+		"not ready with an empty Secret":  {secret: empty, want: http.StatusServiceUnavailable},
+		"not ready without a Secret":      {want: http.StatusServiceUnavailable},
+		"not ready before it is wired":    {secret: good, unwired: true, want: http.StatusServiceUnavailable},
+		"not ready when the process ends": {secret: good, ended: true, want: http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+			if tc.secret != nil {
+				if err := index.Add(tc.secret); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Readiness{}
+			if !tc.unwired {
+				r.Watch(corelisters.NewSecretLister(index), "certs")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.ended {
+				cancel()
+			}
+			if got := probe(ctx, r); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,27 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/broker"
+)
+
+// NewSender returns a sender of events that runs until ctx ends. Without Knative
+// Eventing, or without a ConfigMap that names a Broker, what is sent goes nowhere.
+func NewSender(ctx context.Context, cmw configmap.Watcher) (*events.Sender, error) {
+	sender, err := broker.NewSender(ctx, cmw, events.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("create sender: %w", err)
+	}
+	go func() {
+		if err := sender.Run(ctx); err != nil {
+			logging.FromContext(ctx).Errorw("the sender of events stopped", "error", err)
+		}
+	}()
+	return sender, nil
+}
