@@ -9,22 +9,22 @@ import (
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 // guards is what config/core installs and what has to stay as it is. Those that
 // only fill in what is missing, and that a reconciler makes up for, say Ignore.
-func guards(ctx context.Context) selfcheck.Plan {
+func guards(ctx context.Context) webhookhealth.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }
 
-func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
+func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 	const static = "breakwater"
 	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
 	policies := []string{"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs"}
-	plan := selfcheck.Plan{
+	plan := webhookhealth.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
-		Guards: []selfcheck.Guard{
+		Guards: []webhookhealth.Guard{
 			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
 			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "vconfigworkloads.kb.io", Ignores: true},
@@ -33,13 +33,13 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	}
 	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
 		plan.Guards = append(plan.Guards,
-			selfcheck.Guard{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
-			selfcheck.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
+			webhookhealth.Guard{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
+			webhookhealth.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
 	}
 	return plan
 }
 
 // optedIn are the namespaces whose releases are judged.
 func optedIn(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
-	return selfcheck.Guardable(namespaces, labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
+	return webhookhealth.Guardable(namespaces, labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 }

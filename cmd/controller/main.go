@@ -17,14 +17,14 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/outbox"
-	"github.com/breakwater-dev/breakwater/reconciler/changepod"
-	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
-	"github.com/breakwater-dev/breakwater/reconciler/history"
-	"github.com/breakwater-dev/breakwater/reconciler/opsconfiginfo"
-	"github.com/breakwater-dev/breakwater/reconciler/pod"
-	"github.com/breakwater-dev/breakwater/reconciler/rollback"
-	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
-	"github.com/breakwater-dev/breakwater/reconciler/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
+	"github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/reconciler/change/pod"
+	"github.com/breakwater-dev/breakwater/reconciler/change/revisionhistory"
+	"github.com/breakwater-dev/breakwater/reconciler/change/rollback"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 // component names the process in logs, metrics, Leases and config-logging.
@@ -48,8 +48,8 @@ func controllers(out *outbox.Outbox) []injection.ControllerConstructor {
 	return []injection.ControllerConstructor{
 		workload.NewController,
 		opsconfiginfo.NewController,
-		history.NewController,
-		selfcheck.NewController(guards),
+		revisionhistory.NewController,
+		webhookhealth.NewController(guards),
 		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return pod.NewController(ctx, cmw, s)
 		}),

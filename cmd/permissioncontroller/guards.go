@@ -9,7 +9,7 @@ import (
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
 	"github.com/breakwater-dev/breakwater/apis/permission"
-	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 const (
@@ -23,15 +23,17 @@ const (
 )
 
 // guards is what config/permission installs and what has to stay as it is.
-func guards(ctx context.Context) selfcheck.Plan { return planOf(namespaceinformer.Get(ctx).Lister()) }
+func guards(ctx context.Context) webhookhealth.Plan {
+	return planOf(namespaceinformer.Get(ctx).Lister())
+}
 
-func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
-	return selfcheck.Plan{
+func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
+	return webhookhealth.Plan{
 		Service: service,
-		Guards: []selfcheck.Guard{
+		Guards: []webhookhealth.Guard{
 			{Configuration: configuration, Mutating: true, Webhook: "mpodpermission.kb.io",
 				Namespaces: func() ([]*corev1.Namespace, error) {
-					return selfcheck.Guardable(namespaces, labels.Set{permission.Label: permission.LabelEnabled})
+					return webhookhealth.Guardable(namespaces, labels.Set{permission.Label: permission.LabelEnabled})
 				}},
 			// It only tells early what the pod tells later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},

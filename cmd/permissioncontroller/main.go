@@ -21,8 +21,8 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/outbox"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
-	"github.com/breakwater-dev/breakwater/reconciler/permission"
-	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 // component names the process in logs, metrics, Leases and its logging config.
@@ -36,7 +36,7 @@ func main() {
 	out := &outbox.Outbox{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
-	sharedmain.MainWithConfig(signals.NewContext(), component, config, out.With(newController), selfcheck.NewController(guards))
+	sharedmain.MainWithConfig(signals.NewContext(), component, config, out.With(newController), webhookhealth.NewController(guards))
 	out.Drain()
 }
 
@@ -46,5 +46,5 @@ func newController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 		logging.FromContext(ctx).Panicw("create a client of metadata", "error", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
-	return permission.NewController(ctx, cmw, sender, ownerchain.New(objects, mapper))
+	return finalizer.NewController(ctx, cmw, sender, ownerchain.New(objects, mapper))
 }

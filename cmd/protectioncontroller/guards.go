@@ -14,24 +14,24 @@ import (
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 // guards is what config/protection installs and what has to stay as it is.
-func guards(ctx context.Context) selfcheck.Plan {
+func guards(ctx context.Context) webhookhealth.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister(), budgetinformer.Get(ctx).Lister(), flowinformer.Get(ctx).Lister())
 }
 
-func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) selfcheck.Plan {
+func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) webhookhealth.Plan {
 	const static = "breakwater-protection"
 	guarded := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets) }
-	hooked := func(webhook string) selfcheck.Guard {
-		return selfcheck.Guard{Configuration: static, Webhook: webhook,
+	hooked := func(webhook string) webhookhealth.Guard {
+		return webhookhealth.Guard{Configuration: static, Webhook: webhook,
 			Namespaces: guarded, Hook: v1alpha1.GuardedLabel, Value: v1alpha1.GuardedValue}
 	}
-	return selfcheck.Plan{
+	return webhookhealth.Plan{
 		Service: "protection-webhook",
-		Guards: []selfcheck.Guard{
+		Guards: []webhookhealth.Guard{
 			hooked("vpodbudget.kb.io"), hooked("vownerbudget.kb.io"), hooked("vrestartbudget.kb.io"),
 			{Configuration: static, Webhook: "vpodunavailablebudget.kb.io"},
 			// Raising a limit must not depend on us.
@@ -42,7 +42,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 					all, err := flows.List(labels.Everything())
 					return len(all) > 0, err
 				},
-				Namespaces: func() ([]*corev1.Namespace, error) { return selfcheck.Guardable(namespaces, nil) },
+				Namespaces: func() ([]*corev1.Namespace, error) { return webhookhealth.Guardable(namespaces, nil) },
 			},
 		},
 		Policies: []string{
@@ -65,6 +65,6 @@ func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnav
 	for _, b := range found {
 		names.Insert(b.Namespace)
 	}
-	all, err := selfcheck.Guardable(namespaces, nil)
+	all, err := webhookhealth.Guardable(namespaces, nil)
 	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool { return !names.Has(n.Name) }), err
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 const manifests = "../../config/protection/"
@@ -33,7 +33,7 @@ func index(t *testing.T, objects ...any) cache.Indexer {
 	return all
 }
 
-func newPlan(t *testing.T, namespaces, budgets, flows []any) selfcheck.Plan {
+func newPlan(t *testing.T, namespaces, budgets, flows []any) webhookhealth.Plan {
 	t.Helper()
 	return planOf(corelisters.NewNamespaceLister(index(t, namespaces...)), listers.NewPodUnavailableBudgetLister(index(t, budgets...)),
 		listers.NewPodDeletionFlowControlLister(index(t, flows...)))

@@ -14,11 +14,11 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/outbox"
-	"github.com/breakwater-dev/breakwater/reconciler/budget"
-	"github.com/breakwater-dev/breakwater/reconciler/deletionflow"
-	"github.com/breakwater-dev/breakwater/reconciler/generate"
-	"github.com/breakwater-dev/breakwater/reconciler/guarded"
-	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/reconciler/protection/budget"
+	"github.com/breakwater-dev/breakwater/reconciler/protection/deletionflow"
+	"github.com/breakwater-dev/breakwater/reconciler/protection/generatedbudget"
+	"github.com/breakwater-dev/breakwater/reconciler/protection/namespacelabel"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 // component names the process in logs, metrics, Leases and its logging config.
@@ -29,8 +29,8 @@ func main() {
 		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
 	ctx := signals.NewContext()
 	out := &outbox.Outbox{}
-	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), guarded.NewController, generate.NewController,
-		selfcheck.NewController(guards),
+	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), namespacelabel.NewController, generatedbudget.NewController,
+		webhookhealth.NewController(guards),
 		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
 			return deletionflow.NewController(ctx, cmw, s)
 		}))

@@ -41,9 +41,9 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/reconciler/changepod"
-	"github.com/breakwater-dev/breakwater/reconciler/changeworkload"
-	"github.com/breakwater-dev/breakwater/reconciler/kinds"
+	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
+	"github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
 // controllerName is the process that reconciles, and the writer that it is.
@@ -113,7 +113,7 @@ func start(w *world) *process {
 		p.informers = append(p.informers, i)
 		return i
 	}
-	ctx = kinds.Over(ctx, func(k workload.Kind) cache.SharedIndexInformer {
+	ctx = workloadinformer.Over(ctx, func(k workload.Kind) cache.SharedIndexInformer {
 		i := watched(k.Resource)
 		i.kind = &k
 		return i

@@ -1,0 +1,89 @@
+package changepod
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
+	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
+	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+)
+
+// meterName is where this package's metrics come from.
+const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/changepod"
+
+// NewController returns the controller of ChangePods.
+func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
+	logger := logging.FromContext(ctx)
+	changePods := changepodinformer.Get(ctx)
+	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.batches.unjudged",
+		metric.WithDescription("Batches that nobody judged in time, by reason and by what no-verdict says."))
+	if err != nil {
+		logger.Panicw("create metric", "error", err)
+	}
+	r := &Reconciler{
+		spare:           rate.NewLimiter(rate.Every(sparePeriod), spareBurst),
+		unjudged:        unjudged,
+		client:          changeclient.Get(ctx),
+		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
+		sender:          sender,
+		wakeups:         resend.New(resend.Clock(ctx)),
+		clock:           resend.Clock(ctx),
+	}
+	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
+		// Facts of others stand in the same status: see statuspatch.
+		return controller.Options{SkipStatusUpdates: true}
+	})
+
+	resync := func() { impl.FilteredGlobalResync(unfinished, changePods.Informer()) }
+	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), resync)
+	if err != nil {
+		logger.Panicw("settings", "error", err)
+	}
+	r.settings = store.Get
+	r.serverConfigured = altershield.WatchConfigured(ctx, cmw, resync)
+
+	if _, err := changePods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
+		logger.Panicw("watch ChangePods", "error", err)
+	}
+	// A ChangeWorkload whose order was not taken, or that a newer template ended,
+	// ends its batches; one whose order failed its check holds them until that is overruled.
+	if _, err := changeworkloadinformer.Get(ctx).Informer().AddEventHandler(cache.FilteringResourceEventHandler{
+		FilterFunc: func(obj any) bool {
+			c, ok := obj.(*v1alpha1.ChangeWorkload)
+			return ok && (orderFailed(c) || superseded(c) || orderHeld(c))
+		},
+		Handler: controller.HandleAll(func(obj any) {
+			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			impl.FilteredGlobalResync(func(cp any) bool {
+				owner, ok := obj.(*v1alpha1.ChangeWorkload)
+				c, isPod := cp.(*v1alpha1.ChangePod)
+				return ok && isPod && c.Namespace == owner.Namespace && c.Spec.ChangeWorkloadID == owner.Name
+			}, changePods.Informer())
+		}),
+	}); err != nil {
+		logger.Panicw("watch ChangeWorkloads", "error", err)
+	}
+	return impl
+}
+
+// unfinished says whether a change of configuration can matter to a ChangePod.
+func unfinished(obj any) bool {
+	c, ok := obj.(*v1alpha1.ChangePod)
+	return ok && c.Status.Phase != v1alpha1.PodExecuteDone
+}

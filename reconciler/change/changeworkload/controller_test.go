@@ -1,0 +1,68 @@
+package changeworkload
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
+	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	rtesting "knative.dev/pkg/reconciler/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod/fake"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+)
+
+func TestWhetherThePodsOfAReleaseMatter(t *testing.T) {
+	const success = v1alpha1.WorkloadSuccess
+	tests := map[string]struct {
+		phase   v1alpha1.WorkloadPhase
+		attempt int64
+		uid     types.UID // of the workload that it is of
+		unknown bool
+		want    bool
+	}{
+		"it runs":                              {phase: v1alpha1.WorkloadRunning, attempt: 2, uid: "d", want: true},
+		"it was a Success and is current":      {phase: success, attempt: 2, uid: "d", want: true},
+		"it was a Success and was replaced":    {phase: success, attempt: 1, uid: "d"},
+		"it was replaced before its end":       {phase: v1alpha1.WorkloadFailed, attempt: 1, uid: "d", want: true},
+		"the cache of workloads is behind":     {phase: success, attempt: 3, uid: "d", want: true},
+		"its workload is another of the name":  {phase: success, attempt: 1, uid: "former", want: true},
+		"its ChangeWorkload is not known yet":  {unknown: true, want: true},
+		"it is held, and a repair replaced it": {phase: v1alpha1.WorkloadSuspend, attempt: 1, uid: "d", want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, _ := rtesting.SetupFakeContext(t)
+			workloadinformertest.Add(ctx, t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: "web", UID: "d",
+				Labels:      map[string]string{v1alpha1.VersionKey: "v"},
+				Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
+			}})
+			all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+			if !tc.unknown {
+				c := &v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web--x--v"}}
+				c.Spec = v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: tc.attempt, WorkloadRef: v1alpha1.WorkloadRef{
+					APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: tc.uid,
+				}}
+				c.Status.Phase = tc.phase
+				if err := all.Add(c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Reconciler{lister: changelisters.NewChangeWorkloadLister(all), workloads: workloadinformertest.Run(ctx, t)}
+			if got := r.podsMatter(types.NamespacedName{Namespace: "default", Name: "web--x--v"}); got != tc.want {
+				t.Errorf("matter: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

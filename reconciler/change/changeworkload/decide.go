@@ -1,0 +1,361 @@
+package changeworkload
+
+import (
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+)
+
+// Input is everything that the state of a ChangeWorkload follows from.
+type Input struct {
+	Now time.Time
+	// Up is when this process began to decide; zero when that does not matter.
+	// What ended while nobody was there to wake function submit is given
+	// retrieveGrace from then on.
+	Up               time.Time
+	Settings         settings.Settings
+	ServerConfigured bool
+	ChangeWorkload   *v1alpha1.ChangeWorkload
+	Workload         Workload
+	// Pods are the pods of this version and attempt that are there.
+	Pods []Pod
+	// ChangePods are the batches of this ChangeWorkload.
+	ChangePods []*v1alpha1.ChangePod
+}
+
+// Workload is what matters of the workload, whatever its kind.
+type Workload struct {
+	// Version and Attempt are the current ones.
+	Version string
+	Attempt int64
+	// Replicas is how many pods are wanted.
+	Replicas int32
+	// Complete: the roll-out of the current version is over and all is Ready.
+	Complete bool
+	// Suspend is the value of SuspendLabel; empty when not suspended.
+	Suspend string
+	// Hold is what was changed to stop a roll-out, or nil.
+	Hold *v1alpha1.Hold
+	// Bypass is the last update that was admitted to a suspended workload, or nil.
+	Bypass *v1alpha1.Bypass
+	// Processed: DefenseStatusLabel is there.
+	Processed bool
+	// IsRollback: the current version is a way back.
+	IsRollback bool
+}
+
+// Pod is a pod of the version.
+type Pod struct {
+	v1alpha1.PodSummary
+	// Finished: the pod is Ready, or was: it carries FinishedLabel. The label comes
+	// later than what it says, and only in its own time (reconciler/change/pod).
+	Finished bool
+	// ReadySince is when it became Ready; zero when it is not.
+	ReadySince time.Time
+}
+
+// Action is what is to be done to the workload.
+type Action string
+
+// The actions.
+const (
+	// ActionNone leaves the workload alone.
+	ActionNone Action = ""
+	// ActionHold suspends the workload and stops its roll-out.
+	ActionHold Action = "Hold"
+	// ActionResume undoes our hold and ends the suspension.
+	ActionResume Action = "Resume"
+	// ActionProcessed only marks the workload as processed.
+	ActionProcessed Action = "Processed"
+)
+
+// Decision is the state that follows, and what is to be done.
+type Decision struct {
+	Phase  v1alpha1.WorkloadPhase
+	Reason string
+	// Detail says the reason to a person.
+	Detail string
+	Tally  Tally
+	// Batches are the pods to put before the judge, a ChangePod each.
+	Batches [][]v1alpha1.PodSummary
+	Action  Action
+	// Order is what is known of the order as a whole, and what it waits for.
+	Order Order
+	// OrderPending: the server has not taken the order yet.
+	OrderPending bool
+	// unjudgedOrder is the reason of OrderJudged when nobody judged it in time.
+	unjudgedOrder string
+	// Deadline is when time alone changes the decision; zero when it never does.
+	Deadline time.Time
+}
+
+// Decide derives the state of a release.
+func Decide(in Input) Decision {
+	c := in.ChangeWorkload
+	d := Decision{Tally: count(in), Order: Order{Outcome: v1alpha1.OutcomePending, Step: c.Status.OrderStep}}
+	switch {
+	case c.Spec.Attempt == 0:
+		d.Phase, d.Reason = v1alpha1.WorkloadSuccess, v1alpha1.ReasonBaseline
+		d.Detail = "the version ran when its namespace was opted in and is not judged"
+		return d
+	case in.Workload.Version != c.Spec.Reversion || in.Workload.Attempt != c.Spec.Attempt:
+		// Nothing that is learnt of an old version touches the workload.
+		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOf(c), detailOf(c)
+		newer := replaced(in)
+		if newer {
+			d.Order = closing(in, endOf(in))
+		}
+		if newer && !ended(c.Status.Phase) && c.Status.Phase != v1alpha1.WorkloadSuspend {
+			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
+				"a newer template was applied before this version was judged to its end"
+		}
+		if newer && c.Status.Phase == v1alpha1.WorkloadSuccess {
+			d.condemn(c)
+		}
+		return d
+	case len(d.Tally.Failed) > 0:
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, d.Tally.failure()
+		// The pods that are there go on to be judged: a person who overrules the
+		// fail should not have to wait for them.
+		d.Batches, d.Deadline = batches(in)
+		d.Action = holdOrNot(in)
+		d.Order = orderOf(in, false)
+		if d.Order.Outcome == v1alpha1.OutcomeFail {
+			d.Batches, d.Deadline = nil, time.Time{}
+		}
+		return d
+	case orderFails(in):
+		// No batch is made or started: the server has failed all of them.
+		d.Order = orderOf(in, false)
+		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderFailed
+		d.Detail = "the order as a whole failed its check: " + d.Order.Detail
+		if orderUnjudged(in) {
+			d.Reason, d.Detail = v1alpha1.ReasonUnjudgedFail, "nobody judged the order as a whole: "+d.Order.Detail
+		}
+		d.Action = holdOrNot(in)
+		return d
+	case forgotten(in):
+		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost
+		d.Detail = "the workload is suspended, but the ChangeWorkload that knew the failed check was deleted: repair it or roll it back"
+		return d
+	case c.Status.Phase == v1alpha1.WorkloadSuccess && !unseen(in):
+		// Pods that come after the release ended are not part of it.
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, reasonOf(c), detailOf(c)
+		d.Action = afterSuccess(in)
+		d.Order = closing(in, v1alpha1.OrderSuccess)
+		return d
+	case c.Status.Phase == v1alpha1.WorkloadFailed:
+		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOf(c), detailOf(c)
+		d.Order = closing(in, v1alpha1.OrderCancel)
+		if in.Workload.Complete {
+			// Nobody judges this version, so nothing else could end a suspension
+			// that it was admitted to repair.
+			d.Action = afterSuccess(in)
+		}
+		return d
+	}
+
+	pending := in.ServerConfigured && !c.Status.Order.Opened()
+	ready := in.Workload.Complete && d.Tally.allPassed(in.Workload.Replicas)
+	d.Order = orderOf(in, ready)
+	// Without an order only people can have judged, and they need none.
+	if ready && (!pending || d.Tally.allJudged()) {
+		return atTheEnd(in, d, pending)
+	}
+	if pending {
+		deadline := askedSince(in).Add(in.Settings.OrderTimeout)
+		if !refused(in) {
+			deadline = resend.Grace(deadline, in.Up, in.Now, retrieveGrace)
+		}
+		late := !in.Now.Before(deadline)
+		if late && in.Settings.NoVerdictOfRelease() != v1alpha1.NoVerdictHold {
+			return orderFailed(in, d)
+		}
+		d.OrderPending = true
+		if !late {
+			d.Deadline = deadline
+		}
+	}
+
+	var next time.Time
+	d.Batches, next = batches(in)
+	d.Deadline = earliest(earliest(d.Deadline, next), d.Order.Deadline)
+	d.Phase, d.Reason, d.Detail = running(in, d)
+	if in.Workload.Suspend != "" && ours(in) {
+		// The fail was overruled by a person: the roll-out goes on.
+		d.Action = ActionResume
+	}
+	return d
+}
+
+// replaced says whether the workload is at a newer release. An attempt that is
+// not newer is a cache that is behind, or a workload whose annotations were taken
+// away: neither ends this release.
+func replaced(in Input) bool {
+	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
+}
+
+// over says whether a release was a Success and has been replaced since. Only a fail
+// changes what is known of it, and not that its pods go.
+func over(in Input) bool {
+	return in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess && replaced(in)
+}
+
+// condemn ends the success of a version that was replaced since and failed
+// later: it is none to go back to any more.
+func (d *Decision) condemn(c *v1alpha1.ChangeWorkload) {
+	outcome, detail := c.Status.OrderOutcome()
+	switch {
+	case len(d.Tally.Failed) > 0:
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, d.Tally.failure()
+	case outcome == v1alpha1.OutcomeFail:
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderFailed, "the order as a whole failed its check: "+detail
+	}
+}
+
+// atTheEnd decides a release all of whose pods passed: the order as a whole
+// has the last word.
+func atTheEnd(in Input, d Decision, pending bool) Decision {
+	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, d.Tally.summary()
+	o := d.Order
+	switch {
+	case pending || !in.ServerConfigured || o.Outcome == v1alpha1.OutcomePass:
+	case o.Outcome == v1alpha1.OutcomePending:
+		d.Phase, d.Reason, d.Deadline = v1alpha1.WorkloadRunning, v1alpha1.ReasonOrderChecking, o.Deadline
+		d.Detail += "; the order as a whole is before the judge"
+	case o.Skipped:
+		d.Detail += "; " + o.Detail
+	default:
+		d.Detail += "; nobody judged the order as a whole: " + o.Detail
+		switch in.Settings.NoVerdictOfOrder() {
+		case v1alpha1.NoVerdictHold:
+			d.Phase, d.Reason, d.unjudgedOrder = v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, v1alpha1.ReasonUnjudgedHold
+		case v1alpha1.NoVerdictFail:
+			d.Phase, d.Reason, d.unjudgedOrder = v1alpha1.WorkloadSuspend, v1alpha1.ReasonUnjudgedFail, v1alpha1.ReasonUnjudgedFail
+			d.Action = holdOrNot(in)
+		case v1alpha1.NoVerdictPass:
+			d.unjudgedOrder = v1alpha1.ReasonUnjudgedPass
+		}
+	}
+	switch {
+	case d.Phase == v1alpha1.WorkloadSuccess:
+		d.Action = afterSuccess(in)
+		if end := closing(in, v1alpha1.OrderSuccess); end.Wake {
+			d.Order.Step, d.Order.Wake = end.Step, true
+		} else {
+			d.Order.Wake = false
+		}
+	case d.Phase == v1alpha1.WorkloadRunning && in.Workload.Suspend != "" && ours(in):
+		d.Action = ActionResume // the fail was overruled by a person
+	}
+	return d
+}
+
+// running tells the states of a release that is under way apart.
+func running(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string) {
+	if d.OrderPending {
+		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not taken the order yet"
+	}
+	if n := d.Tally.Waiting; n > 0 && n == len(d.Tally.Checking) && len(d.Batches) == 0 && len(d.Tally.Preparing) == 0 {
+		return v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, d.Tally.summary()
+	}
+	if len(d.Tally.Checking) > 0 || len(d.Batches) > 0 {
+		return v1alpha1.WorkloadRunning, v1alpha1.ReasonJudging, d.Tally.summary()
+	}
+	missing := len(d.Tally.Preparing) > 0 || len(d.Tally.Passed) < int(in.Workload.Replicas)
+	if missing && !in.Now.Before(waitingSince(in).Add(in.Settings.WaitThreshold)) {
+		return v1alpha1.WorkloadTimeOutPre, v1alpha1.ReasonRollingOut,
+			"no pod was finished within " + in.Settings.WaitThreshold.String()
+	}
+	return v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut, d.Tally.summary()
+}
+
+// askedSince is when the server was first asked for the order. That is not when
+// the release began if the server was configured later, or if the controller
+// was down: a server that was never asked has refused nothing.
+func askedSince(in Input) time.Time {
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	switch {
+	case cond == nil, cond.Reason == v1alpha1.ReasonNoServer:
+		return in.Now
+	case refused(in):
+		return time.Time{} // its time is over
+	default:
+		return cond.LastTransitionTime.Inner.Time
+	}
+}
+
+// refused says whether it was decided already that the server did not take the order.
+func refused(in Input) bool {
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	return cond != nil && cond.Reason == v1alpha1.ReasonOrderRefused
+}
+
+// orderFailed decides a release whose order the server did not take in time.
+// With no-verdict Hold it is never reached: that waits for the server.
+func orderFailed(in Input, d Decision) Decision {
+	detail := "the server did not take the order within " + in.Settings.OrderTimeout.String()
+	if o := in.ChangeWorkload.Status.Order; o != nil && o.Error != nil {
+		detail += ": " + o.Error.Message
+	}
+	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderRefused, detail
+	d.Order.Wake = false
+	if in.Settings.NoVerdictOfRelease() == v1alpha1.NoVerdictFail {
+		d.Phase, d.Action = v1alpha1.WorkloadSuspend, holdOrNot(in)
+	}
+	return d
+}
+
+// holdOrNot suspends the workload unless that is done or not wanted.
+func holdOrNot(in Input) Action {
+	switch {
+	case !in.Settings.Blocking:
+		return ActionNone
+	case in.Workload.Suspend != "" && ours(in):
+		return ActionNone
+	default:
+		return ActionHold
+	}
+}
+
+// ours says whether the suspension was made for this attempt.
+func ours(in Input) bool {
+	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
+}
+
+// unseen says whether the version succeeded without a pod, as one that was
+// applied at 0 replicas does, and has pods now: they are the release.
+func unseen(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
+
+// forgotten says whether the suspension is of this attempt and this
+// ChangeWorkload is not the one that made it. Deleting a ChangeWorkload must
+// not lift what it holds, so the new one does not begin anew.
+func forgotten(in Input) bool {
+	c := in.ChangeWorkload
+	fresh := c.Status.Phase == v1alpha1.WorkloadInit && reasonOf(c) == ""
+	return in.Workload.Suspend != "" && ours(in) && (fresh || reasonOf(c) == v1alpha1.ReasonCheckLost)
+}
+
+// afterSuccess ends what suspension this success ends: one of ours, or the one
+// that this attempt was admitted to repair. A person's own freeze stays.
+func afterSuccess(in Input) Action {
+	w := in.Workload
+	repaired := w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt && w.Bypass.Suspend == w.Suspend
+	switch {
+	case w.Hold != nil, w.Suspend != "" && repaired:
+		return ActionResume
+	case !w.Processed:
+		return ActionProcessed
+	default:
+		return ActionNone
+	}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,279 @@
+package changeworkload
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+)
+
+// rolling is a Deployment of attempt 2 in the middle of its roll-out.
+func rolling() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "a", UID: "u", ResourceVersion: "7", Generation: 3,
+			Labels:      map[string]string{v1alpha1.VersionKey: "v"},
+			Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
+		},
+		Spec:   appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 4, UpdatedReplicas: 2},
+	}
+}
+
+func attempt(n int64) *v1alpha1.ChangeWorkload {
+	return &v1alpha1.ChangeWorkload{Spec: v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: n}}
+}
+
+// of is the Deployment as the reconciler has it.
+func of(t *testing.T, d *appsv1.Deployment) *workload.Workload {
+	return workloadinformertest.Workload(t, workload.Deployment, d)
+}
+
+// applied returns the Deployment after a patch.
+func applied(t *testing.T, d *appsv1.Deployment, patch []byte, err error) (*appsv1.Deployment, error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err = decoded.Apply(raw)
+	if err != nil {
+		return nil, err
+	}
+	var out appsv1.Deployment
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out, nil
+}
+
+func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
+	return unlessChanged(w, ActionHold, Input{ChangeWorkload: c, Now: now})
+}
+
+func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+	return unlessChanged(w, ActionResume, Input{ChangeWorkload: c})
+}
+
+func TestAHoldIsUndoneToTheLetter(t *testing.T) {
+	for name, change := range map[string]func(*appsv1.Deployment){
+		"of a roll-out":                      func(*appsv1.Deployment) {},
+		"of a workload that rolled out":      func(d *appsv1.Deployment) { d.Status.Replicas, d.Status.UpdatedReplicas = 3, 3 },
+		"of a workload that a person paused": func(d *appsv1.Deployment) { d.Spec.Paused = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := rolling()
+			change(before)
+			patch, err := holdPatch(of(t, before), attempt(2), time.Unix(1700000000, 0))
+			held, err := applied(t, before, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := held.Labels[v1alpha1.SuspendLabel]; got != "1700000000" {
+				t.Errorf("suspend is %q", got)
+			}
+			if of(t, before).InProgress && !held.Spec.Paused {
+				t.Error("the roll-out goes on")
+			}
+			patch, err = resumePatch(of(t, held), attempt(2))
+			resumed, err := applied(t, held, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(resumed.Labels, v1alpha1.DefenseStatusLabel) // stays by intent
+			if diff := cmp.Diff(before, resumed); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAHoldNeverMeetsANewerTemplate(t *testing.T) {
+	patch, err := holdPatch(of(t, rolling()), attempt(2), time.Unix(1700000000, 0))
+	newer := rolling()
+	newer.Annotations[v1alpha1.AttemptAnnotation] = "3"
+	if _, err := applied(t, newer, patch, err); err == nil {
+		t.Error("the patch was applied")
+	}
+}
+
+func TestAnOlderHoldIsNotTakenForAPersonsPause(t *testing.T) {
+	for name, tc := range map[string]struct {
+		older  string
+		paused bool
+		want   any
+	}{
+		"paused by the older hold":                {`{"attempt":1}`, true, nil},
+		"paused by a person before it":            {`{"attempt":1,"former":true}`, true, true},
+		"paused by a person, who let it go since": {`{"attempt":1,"former":true}`, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rolling()
+			d.Spec.Paused = tc.paused
+			d.Annotations[v1alpha1.HoldAnnotation] = tc.older
+			patch, err := holdPatch(of(t, d), attempt(2), time.Unix(1700000000, 0))
+			held, err := applied(t, d, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &v1alpha1.Hold{Attempt: 2, Former: tc.want}
+			if diff := cmp.Diff(want, v1alpha1.HoldOf(held.Annotations)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A hold of every kind is undone to the letter, a person's own values included.
+func TestAHoldOfEveryKind(t *testing.T) {
+	const partition = `{"type":"RollingUpdate","rollingUpdate":{"partition":2}}`
+	for name, tc := range map[string]struct {
+		kind                   workload.Kind
+		strategy, held, status string
+	}{
+		"a StatefulSet with a person's partition": {workload.StatefulSet, partition,
+			`{"type":"RollingUpdate","rollingUpdate":{"partition":2147483647}}`, `{"replicas":3,"updatedReplicas":1}`},
+		"a StatefulSet whose roll-out is over": {workload.StatefulSet, partition, partition, `{"replicas":3,"updatedReplicas":3}`},
+		"a DaemonSet": {workload.DaemonSet, `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}`,
+			`{"type":"OnDelete","rollingUpdate":{"maxUnavailable":1}}`, `{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
+		"a DaemonSet that replaces no pod by itself": {workload.DaemonSet, `{"type":"OnDelete"}`, `{"type":"OnDelete"}`,
+			`{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := `{"metadata":{"uid":"u","resourceVersion":"7","labels":{"` + v1alpha1.VersionKey + `":"v"},"annotations":{"` + v1alpha1.VersionKey + `":"v","` + v1alpha1.AttemptAnnotation + `":"2"}},` +
+				`"spec":{"replicas":3,"updateStrategy":` + tc.strategy + `},"status":` + tc.status + `}`
+			patch, err := holdPatch(readWorkload(t, tc.kind, before), attempt(2), time.Unix(1700000000, 0))
+			held := patchJSON(t, before, patch, err)
+			if diff := cmp.Diff(decode(t, tc.held), decode(t, held)["spec"].(map[string]any)["updateStrategy"]); diff != "" {
+				t.Error(diff)
+			}
+			patch, err = resumePatch(readWorkload(t, tc.kind, held), attempt(2))
+			after := decode(t, patchJSON(t, held, patch, err))
+			delete(after["metadata"].(map[string]any)["labels"].(map[string]any), v1alpha1.DefenseStatusLabel) // stays by intent
+			if diff := cmp.Diff(decode(t, before), after); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What a person has suspended stays so when the suspension by a check is over.
+func TestAPersonsFreezeOutlivesTheHold(t *testing.T) {
+	repaired := `{"kind":"repair","suspend":"1700000000","attempt":2,"freeze":"holidays"}`
+	for name, tc := range map[string]struct {
+		suspend, hold, bypass, recorded, after string
+	}{
+		"nobody had frozen it":                      {"", "", "", "", ""},
+		"it comes back":                             {"holidays", "", "", "holidays", "holidays"},
+		"it comes back after a second hold":         {"1700000000", `{"attempt":1,"freeze":"holidays"}`, "", "holidays", "holidays"},
+		"it comes back when the repair failed, too": {"1700000000", "", repaired, "holidays", "holidays"},
+		"a suspension that was ours is no freeze":   {"1700000000", `{"attempt":1}`, "", "", ""},
+		"nor is one that a repair was to end":       {"1700000000", "", `{"kind":"repair","suspend":"1700000000","attempt":2}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rolling()
+			for key, value := range map[string]string{v1alpha1.HoldAnnotation: tc.hold, v1alpha1.BypassAnnotation: tc.bypass} {
+				if value != "" {
+					d.Annotations[key] = value
+				}
+			}
+			if tc.suspend != "" {
+				d.Labels[v1alpha1.SuspendLabel] = tc.suspend
+			}
+			patch, err := holdPatch(of(t, d), attempt(2), time.Unix(1800000000, 0))
+			held, err := applied(t, d, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := v1alpha1.HoldOf(held.Annotations).Freeze; got != tc.recorded {
+				t.Errorf("recorded %q", got)
+			}
+			if got := held.Labels[v1alpha1.SuspendLabel]; got != "1800000000" {
+				t.Errorf("suspended since %q", got)
+			}
+			patch, err = resumePatch(of(t, held), attempt(2))
+			resumed, err := applied(t, held, patch, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := resumed.Labels[v1alpha1.SuspendLabel]; got != tc.after {
+				t.Errorf("afterwards suspended with %q", got)
+			}
+		})
+	}
+}
+
+func TestAFreezeComesBackAfterARepair(t *testing.T) {
+	d := rolling()
+	d.Labels[v1alpha1.SuspendLabel] = "1700000000"
+	d.Annotations[v1alpha1.BypassAnnotation] = `{"kind":"repair","suspend":"1700000000","attempt":2,"freeze":"holidays"}`
+	patch, err := resumePatch(of(t, d), attempt(2))
+	resumed, err := applied(t, d, patch, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resumed.Labels[v1alpha1.SuspendLabel]; got != "holidays" {
+		t.Errorf("suspended with %q", got)
+	}
+}
+
+func TestAHoldSaysWhatBecomesOfDeletedPods(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile come back in the former version",
+		"DaemonSet": "; pods that are deleted meanwhile come back in the new version",
+	} {
+		if got := consequence(v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}); got != want {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+}
+
+func readWorkload(t *testing.T, kind workload.Kind, raw string) *workload.Workload {
+	t.Helper()
+	w, err := workload.Read(kind, []byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func patchJSON(t *testing.T, raw string, patch []byte, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := decoded.Apply([]byte(raw))
+	if err != nil {
+		t.Fatalf("apply %s: %v", patch, err)
+	}
+	return string(out)
+}
+
+func decode(t *testing.T, raw string) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal([]byte(raw), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

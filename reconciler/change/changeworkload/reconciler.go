@@ -1,0 +1,265 @@
+// Package changeworkload follows one version of a workload on its way out. The
+// states are
+//
+//	"" -> Running <-> TimeOutPreThreshold -> Success | Suspend | Failed
+//	Success -> Suspend when a later verdict or a person fails a pod
+//
+// It claims finished pods into ChangePods, adds up what became of them, and
+// holds the workload on the first fail. What it learns of an old version never
+// touches the workload.
+package changeworkload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel/metric"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
+)
+
+// fieldManager owns what this binary applies.
+const fieldManager = "controller"
+
+// retryMoved is how long to wait when the workload has moved on: its own event
+// is under way, this is for the case that it was something else.
+const retryMoved = time.Second
+
+// retryStale is how long to wait for the cache when a write showed it to be behind.
+const retryStale = 50 * time.Millisecond
+
+// Sender sends a CloudEvent without blocking.
+type Sender interface {
+	Send(ctx context.Context, event cloudevents.Event)
+}
+
+// Reconciler follows ChangeWorkloads.
+type Reconciler struct {
+	dynamic    dynamic.Interface
+	client     versioned.Interface
+	workloads  *workloadinformer.Watch
+	revisions  *releasefinder.Finder
+	namespaces corelisters.NamespaceLister
+	lister     changelisters.ChangeWorkloadLister
+	// changePods carries the index revision.ByController.
+	changePods cache.Indexer
+	// settings returns the settings in force.
+	settings func() settings.Settings
+	// serverConfigured says whether there is a server to ask.
+	serverConfigured func() bool
+	sender           Sender
+	wakeups          *resend.Schedule
+	// slots remembers which slot of progress was told of last, by UID.
+	slots *lru.Cache
+	// unjudged counts orders that nobody judged in time.
+	unjudged metric.Int64Counter
+	clock    clock.PassiveClock
+	// up is since when this process decides.
+	up resend.Since
+}
+
+var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
+
+// ReconcileKind follows one ChangeWorkload.
+func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
+	if c.DeletionTimestamp != nil {
+		return nil
+	}
+	in, w, err := r.gather(c)
+	if err != nil || w == nil {
+		return err
+	}
+	d := Decide(in)
+
+	// First what stops harm, then what is only told.
+	if err := r.act(ctx, in, w, d.Action); isStale(err) {
+		return controller.NewRequeueAfter(retryMoved)
+	} else if err != nil {
+		return err
+	}
+	if err := r.claim(ctx, in, d.Batches); isStale(err) {
+		return controller.NewRequeueAfter(retryStale)
+	} else if err != nil {
+		return err
+	}
+	again, err := r.record(ctx, in, d, w)
+	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
+		return controller.NewRequeueAfter(retryStale)
+	} else if err != nil {
+		return err
+	}
+	next, err := r.emptyInbox(ctx, in)
+	if err != nil {
+		return err
+	}
+	again = resend.Sooner(again, next)
+	next, err = r.wakeOrder(ctx, in, d)
+	if err != nil {
+		return err
+	}
+	again = resend.Sooner(again, next)
+	next, err = r.tellProgress(ctx, in, d)
+	if err != nil {
+		return err
+	}
+	again = resend.Sooner(again, next)
+	if !d.Deadline.IsZero() {
+		again = resend.Sooner(again, resend.Until(d.Deadline, in.Now))
+	}
+	if again > 0 {
+		return controller.NewRequeueAfter(again)
+	}
+	return nil
+}
+
+// gather reads everything that decides. A nil workload means that there is
+// nothing to do: it is gone (the garbage collector takes the ChangeWorkload),
+// is another of the same name, its kind is not watched any more, or its
+// namespace is not opted in.
+func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Workload, error) {
+	ns, err := r.namespaces.Get(c.Namespace)
+	if apierrs.IsNotFound(err) || (err == nil && !v1alpha1.OptedIn(ns)) {
+		return Input{}, nil, nil
+	} else if err != nil {
+		return Input{}, nil, fmt.Errorf("read namespace %s: %w", c.Namespace, err)
+	}
+	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
+	if w == nil || w.DeletionTimestamp != nil {
+		return Input{}, nil, nil
+	}
+	pods, err := r.revisions.Pods(w, c.Release())
+	if err != nil {
+		return Input{}, nil, err
+	}
+	changePods, err := releasefinder.Owned[*v1alpha1.ChangePod](r.changePods, c.UID)
+	if err != nil {
+		return Input{}, nil, err
+	}
+	now := r.clock.Now()
+	return Input{
+		Now: now, Up: r.up.First(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
+		ChangeWorkload: c, Workload: workloadOf(w), Pods: podsOf(pods, c), ChangePods: changePods,
+	}, w, nil
+}
+
+// podsMatter says whether a pod can still change what is known of its release. The
+// pods of one that is over go, hundreds in a second.
+func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
+	c, err := r.lister.ChangeWorkloads(release.Namespace).Get(release.Name)
+	if err != nil {
+		return true // it comes after its pods, or is gone, and then nothing is done
+	}
+	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
+	return w == nil || !over(Input{ChangeWorkload: c, Workload: workloadOf(w)})
+}
+
+// act changes the workload.
+func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, action Action) error {
+	c := in.ChangeWorkload
+	switch action {
+	case ActionNone:
+		return nil
+	case ActionHold, ActionResume:
+		if err := r.confirm(ctx, in, w, action); err != nil {
+			return err
+		}
+	case ActionProcessed:
+		patch, err := processedPatch(w, c)
+		if err != nil {
+			return err
+		}
+		if err := r.patch(ctx, w, action, patch); err != nil {
+			return err
+		}
+	}
+	logging.FromContext(ctx).Infow("workload", "action", action)
+	announceAction(ctx, w, c, action)
+	return nil
+}
+
+// claim puts pods before the judge.
+func (r *Reconciler) claim(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
+	if len(batches) == 0 {
+		return nil
+	}
+	at := places(in, batches)
+	for i, pods := range batches {
+		cp := changePod(in.ChangeWorkload, at[i], pods, in.Now)
+		if err := r.createBatch(ctx, cp); err != nil {
+			return fmt.Errorf("create ChangePod %s/%s: %w", cp.Namespace, cp.Name, err)
+		}
+	}
+	return nil
+}
+
+// createBatch creates a ChangePod. A name that an orphan has (its ChangeWorkload
+// was deleted and left it behind) is left to it, for ever, and the next one is
+// taken. Any other ChangePod of the name says that the cache is behind, or that
+// the garbage collector is.
+func (r *Reconciler) createBatch(ctx context.Context, cp *v1alpha1.ChangePod) error {
+	all := r.client.AppV1alpha1().ChangePods(cp.Namespace)
+	for n := v1alpha1.ChangePodIndex(cp.Name); ; n++ {
+		cp.Name = v1alpha1.ChangePodName(cp.Spec.ChangeWorkloadID, n)
+		_, err := all.Create(ctx, cp, metav1.CreateOptions{FieldManager: fieldManager})
+		if !apierrs.IsAlreadyExists(err) {
+			return err
+		}
+		there, getErr := all.Get(ctx, cp.Name, metav1.GetOptions{})
+		if getErr != nil || metav1.GetControllerOfNoCopy(there) != nil {
+			return err
+		}
+	}
+}
+
+// record writes the derived status, and tells of what changed. It returns how
+// long the write has to wait, if it has to.
+func (r *Reconciler) record(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
+	next := derive(in, d)
+	kind := compare(in.ChangeWorkload, next)
+	if kind == progress && len(d.Batches) > 0 {
+		return 0, nil // the ChangePods that were just made bring us back
+	}
+	if wait, write := writable(kind, in); !write || wait > 0 {
+		return wait, nil
+	}
+	body, err := statuspatch.Derived(next, statuspatch.ChangeWorkloadDerived)
+	if err != nil {
+		return 0, err
+	}
+	_, err = r.client.AppV1alpha1().ChangeWorkloads(next.Namespace).Patch(ctx, next.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}, "status")
+	if err != nil {
+		return 0, fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", next.Namespace, next.Name, err)
+	}
+	return 0, r.announce(ctx, in, next, w, d)
+}
+
+// isStale says whether a write failed because the cache was behind: the
+// workload is another version by now, or the ChangePod exists.
+func isStale(err error) bool {
+	return errors.Is(err, errBehind) || apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
+}

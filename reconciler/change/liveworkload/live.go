@@ -1,0 +1,110 @@
+// Package liveworkload reads the workload that a ChangeWorkload is about from the API
+// server, for what must not be decided on a cache that is behind, and for its
+// pod template, which caches leave out.
+package liveworkload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// Reader reads workloads of the built-in kinds.
+type Reader struct {
+	Client     dynamic.Interface
+	Namespaces corelisters.NamespaceLister
+}
+
+// Workload is a workload as the API server has it.
+type Workload struct {
+	*workload.Workload
+	// Raw is its pod template, with fields that our types do not know.
+	Raw json.RawMessage
+	// Selector selects its pods.
+	Selector *metav1.LabelSelector
+	// Release is the one that it is at; Known is false when it is not stamped.
+	Release v1alpha1.Release
+	Known   bool
+	// Stamped: the template is the one whose version the workload carries.
+	Stamped bool
+}
+
+// OptedIn says whether a namespace is guarded, as far as is known.
+func (r *Reader) OptedIn(namespace string) (bool, error) {
+	ns, err := r.Namespaces.Get(namespace)
+	if apierrs.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("read namespace %s: %w", namespace, err)
+	}
+	return v1alpha1.OptedIn(ns) && ns.DeletionTimestamp == nil, nil
+}
+
+// KindOf returns the kind that a reference is to; false when it is not built in.
+func KindOf(ref v1alpha1.WorkloadRef) (workload.Kind, bool) {
+	for _, k := range workload.BuiltIn() {
+		if k.Is(ref.APIVersion, ref.Kind) {
+			return k, true
+		}
+	}
+	return workload.Kind{}, false
+}
+
+// Of returns the workload of a ChangeWorkload. nil: it is of another kind than
+// those that are built in, it is gone or going, or its name belongs to another
+// by now.
+func (r *Reader) Of(ctx context.Context, c *v1alpha1.ChangeWorkload) (*Workload, error) {
+	ref := c.Spec.WorkloadRef
+	kind, ok := KindOf(ref)
+	if !ok {
+		return nil, nil
+	}
+	u, err := r.Client.Resource(kind.GroupVersionResource()).Namespace(c.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) || (err == nil && (u.GetUID() != ref.UID || u.GetDeletionTimestamp() != nil)) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read %s %s/%s: %w", kind.Kind, c.Namespace, ref.Name, err)
+	}
+	return From(kind, u)
+}
+
+// From reads a workload from an object.
+func From(kind workload.Kind, u *unstructured.Unstructured) (*Workload, error) {
+	w, err := workload.FromUnstructured(kind, u)
+	if err != nil {
+		return nil, err
+	}
+	var spec struct {
+		Selector *metav1.LabelSelector `json:"selector"`
+		Template json.RawMessage       `json:"template"`
+	}
+	raw, err := json.Marshal(u.Object["spec"])
+	if err == nil {
+		err = json.Unmarshal(raw, &spec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the template of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+	}
+	out := &Workload{Workload: w, Raw: spec.Template, Selector: spec.Selector}
+	out.Release, out.Known = v1alpha1.ReleaseOf(w.Annotations)
+	computed, err := workload.Version(kind, &w.Template)
+	if err != nil {
+		return nil, err
+	}
+	out.Stamped = out.Known && computed == out.Release.Version
+	return out, nil
+}
+
+// At says whether the workload is at the release of the ChangeWorkload.
+func (w *Workload) At(c *v1alpha1.ChangeWorkload) bool {
+	return w.Known && w.Release == c.Release()
+}

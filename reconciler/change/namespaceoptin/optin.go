@@ -1,0 +1,47 @@
+// Package namespaceoptin tells controllers which objects are in guarded namespaces, and
+// when a namespace becomes one. It works on caches only.
+package namespaceoptin
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Filter returns a filter for the objects of guarded namespaces. It does not
+// let through an object whose namespace is not in the cache yet; who filters
+// must therefore also listen with Handler.
+func Filter(namespaces corelisters.NamespaceLister) func(any) bool {
+	return func(obj any) bool {
+		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = tombstone.Obj
+		}
+		o, ok := obj.(metav1.Object)
+		if !ok {
+			return false
+		}
+		ns, err := namespaces.Get(o.GetNamespace())
+		return err == nil && v1alpha1.OptedIn(ns)
+	}
+}
+
+// Handler returns a handler for namespaces that calls do with the name of each
+// one that is, or becomes, guarded.
+func Handler(do func(namespace string)) cache.ResourceEventHandler {
+	handle := func(obj any) {
+		if ns, ok := obj.(*corev1.Namespace); ok && v1alpha1.OptedIn(ns) {
+			do(ns.Name)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: handle,
+		UpdateFunc: func(before, after any) {
+			if was, ok := before.(*corev1.Namespace); ok && !v1alpha1.OptedIn(was) {
+				handle(after)
+			}
+		},
+	}
+}

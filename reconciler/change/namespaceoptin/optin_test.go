@@ -1,0 +1,78 @@
+package namespaceoptin
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func namespace(name string, optedIn bool) *corev1.Namespace {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if optedIn {
+		ns.Labels = map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}
+	}
+	return ns
+}
+
+func TestFilter(t *testing.T) {
+	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, ns := range []*corev1.Namespace{namespace("in", true), namespace("out", false)} {
+		if err := known.Add(ns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	filter := Filter(corelisters.NewNamespaceLister(known))
+	pod := func(ns string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}}
+	}
+	tests := map[string]struct {
+		obj  any
+		want bool
+	}{
+		"an object of a guarded namespace passes":         {pod("in"), true},
+		"an object of another namespace does not":         {pod("out"), false},
+		"an object of an unknown namespace does not":      {pod("unseen"), false},
+		"a tombstone passes like what it stands for":      {cache.DeletedFinalStateUnknown{Obj: pod("in")}, true},
+		"what is no object does not pass, nor does panic": {"in/p", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := filter(tc.obj); got != tc.want {
+				t.Errorf("filter = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestHandler(t *testing.T) {
+	tests := map[string]struct {
+		before, after *corev1.Namespace
+		want          []string
+	}{
+		"a guarded namespace is told when it appears":      {nil, namespace("a", true), []string{"a"}},
+		"a namespace that is not guarded is not told":      {nil, namespace("a", false), nil},
+		"opting in is told":                                {namespace("a", false), namespace("a", true), []string{"a"}},
+		"opting out is not told":                           {namespace("a", true), namespace("a", false), nil},
+		"another change of a guarded namespace is no news": {namespace("a", true), namespace("a", true), nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			h := Handler(func(ns string) { told = append(told, ns) })
+			if tc.before == nil {
+				h.OnAdd(tc.after, true)
+			} else {
+				h.OnUpdate(tc.before, tc.after)
+			}
+			if diff := cmp.Diff(tc.want, told); diff != "" {
+				t.Error("(-want +got):", diff)
+			}
+		})
+	}
+}

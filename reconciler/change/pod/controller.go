@@ -1,0 +1,110 @@
+package pod
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
+	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
+	reconcilerpod "knative.dev/pkg/client/injection/kube/reconciler/core/v1/pod"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
+)
+
+const (
+	// agentName is the source of our Kubernetes Events.
+	agentName = "breakwater"
+	meterName = "github.com/breakwater-dev/breakwater/reconciler/change/pod"
+	// workers is how many pods are labelled at a time.
+	workers = 8
+)
+
+// NewController returns the controller of pods. It sets the transforms of the
+// informers of pods and ReplicaSets, which must not have been started.
+func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *controller.Impl {
+	logger := logging.FromContext(ctx)
+	pods, lister := podinformer.Get(ctx).Informer(), podinformer.Get(ctx).Lister()
+	replicaSets, namespaces := replicasetinformer.Get(ctx), namespaceinformer.Get(ctx)
+	workloads := workloadinformer.Get(ctx)
+	must := func(err error) {
+		if err != nil {
+			logger.Panicw("wire the controller of pods", "error", err)
+		}
+	}
+	must(pods.SetTransform(Trim))
+	must(replicaSets.Informer().SetTransform(TrimReplicaSet))
+	counter, err := otel.Meter(meterName).Int64Counter("breakwater.pods.finished",
+		metric.WithDescription("Pods of a release that became ready and were labelled"))
+	must(err)
+
+	finder, err := releasefinder.New(ctx)
+	must(err)
+	known := facts{guarded: namespaceoptin.Filter(namespaces.Lister()), releases: finder,
+		rolling: func(namespace string, of v1alpha1.WorkloadRef) bool {
+			w := workloads.Find(namespace, of)
+			return w != nil && !w.Complete
+		}}
+	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
+		kube: kubeclient.Get(ctx), facts: known, pace: newPace(clock.RealClock{}), sender: sender, finished: counter,
+	}, func(*controller.Impl) controller.Options {
+		return controller.Options{
+			AgentName:         agentName,
+			SkipStatusUpdates: true, // a pod's status is the kubelet's
+			PromoteFilterFunc: known.due,
+		}
+	})
+	impl.Concurrency = workers
+
+	watch := func(informer cache.SharedInformer, handler cache.ResourceEventHandler) {
+		_, err := informer.AddEventHandler(handler)
+		must(err)
+	}
+	watch(pods, cache.FilteringResourceEventHandler{
+		FilterFunc: known.due,
+		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: impl.Enqueue, UpdateFunc: controller.PassNew(impl.Enqueue)},
+	})
+	// The caches fill in any order, and a release becomes known with its
+	// revision: what made a pod not due may be told after the pod.
+	again := func(all []*corev1.Pod, err error) {
+		must(err) // a store in memory has no error to give
+		for _, p := range all {
+			if known.due(p) {
+				impl.EnqueueSlow(p)
+			}
+		}
+	}
+	ofOwner := func(uid types.UID) {
+		again(releasefinder.Owned[*corev1.Pod](pods.GetIndexer(), uid))
+	}
+	watch(namespaces.Informer(), namespaceoptin.Handler(func(namespace string) {
+		again(lister.Pods(namespace).List(labels.Everything()))
+	}))
+	watch(replicaSets.Informer(), onRelease(known.guarded, func(rs metav1.Object) { ofOwner(rs.GetUID()) }))
+	// The attempt of a ControllerRevision is that of its workload.
+	must(workloads.Handle(onRelease(known.guarded, func(w metav1.Object) { ofOwner(w.GetUID()) })))
+	watch(revisioninformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		if r, ok := obj.(*appsv1.ControllerRevision); ok && known.guarded(r) {
+			if owner := metav1.GetControllerOfNoCopy(r); owner != nil {
+				ofOwner(owner.UID)
+			}
+		}
+	}})
+	return impl
+}

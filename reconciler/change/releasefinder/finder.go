@@ -1,0 +1,267 @@
+// Package releasefinder finds the release of a pod, and the pods of a release, by
+// the object that a workload's controller makes of each template: a ReplicaSet
+// or a ControllerRevision. It works on caches only.
+//
+// The two differ. The annotations of a ReplicaSet follow those of its workload
+// for as long as it is the newest. Those of a ControllerRevision stay what they
+// were when it was made: the revision of a template that is applied again
+// tells of an attempt long gone, and one that is older than the opting in of
+// its namespace has none. So of a ControllerRevision the template decides.
+package releasefinder
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
+	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
+)
+
+// replicaSet is the kind of an owner of pods that is no workload.
+var replicaSet = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
+
+// Finder finds. Its indexers carry the index ByController.
+type Finder struct {
+	workloads                    *workloadinformer.Watch
+	replicaSets, revisions, pods cache.Indexer
+}
+
+// New returns a Finder over the shared informers. It sets the transform of that
+// of ControllerRevisions and adds an index to all, so that none may have been
+// started.
+func New(ctx context.Context) (*Finder, error) {
+	replicaSets := replicasetinformer.Get(ctx).Informer()
+	revisions := revisioninformer.Get(ctx).Informer()
+	pods := podinformer.Get(ctx).Informer()
+	if err := revisions.SetTransform(Trim); err != nil {
+		return nil, err
+	}
+	for _, in := range []cache.SharedIndexInformer{replicaSets, revisions, pods} {
+		if err := Index(in); err != nil {
+			return nil, err
+		}
+	}
+	return &Finder{
+		workloads:   workloadinformer.Get(ctx),
+		replicaSets: replicaSets.GetIndexer(), revisions: revisions.GetIndexer(), pods: pods.GetIndexer(),
+	}, nil
+}
+
+// Of returns the release of a pod and the workload that it is of; false when
+// nothing is known of them (yet).
+func (f *Finder) Of(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner == nil {
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
+	}
+	if owner.Kind == replicaSet.Kind && owner.APIVersion == replicaSet.GroupVersion().String() {
+		return f.ofReplicaSet(p.Namespace, owner)
+	}
+	w := f.workloads.ControllerOf(p)
+	if w == nil || w.Kind.Revisions != workload.ControllerRevisions {
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
+	}
+	all, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
+	if err != nil {
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // the index is there: see New
+	}
+	release, known := releaseOf(all, w, p)
+	return refOf(owner), release, known
+}
+
+func (f *Finder) ofReplicaSet(namespace string, ref *metav1.OwnerReference) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+	obj, _, err := f.replicaSets.GetByKey(cache.ObjectName{Namespace: namespace, Name: ref.Name}.String())
+	rs, ok := obj.(*appsv1.ReplicaSet)
+	if err != nil || !ok || rs.UID != ref.UID {
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
+	}
+	owner := metav1.GetControllerOfNoCopy(rs)
+	if owner == nil {
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
+	}
+	siblings, err := Owned[*appsv1.ReplicaSet](f.replicaSets, owner.UID)
+	if err != nil {
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // the index is there: see New
+	}
+	release, known := carries(rs, siblings)
+	return refOf(owner), release, known
+}
+
+// carries returns the release of a ReplicaSet; all are those of its workload. A
+// template that was applied while the webhook was away gives its ReplicaSet the
+// release of the template before it, until the workload is stamped: of two with
+// one release only the first to have it is believed.
+func carries(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
+	release, known := v1alpha1.ReleaseOf(rs.Annotations)
+	if !known {
+		return v1alpha1.Release{}, false
+	}
+	number := savedtemplate.Number(rs)
+	for _, o := range all {
+		of, known := v1alpha1.ReleaseOf(o.Annotations)
+		if known && of == release && savedtemplate.Number(o) < number {
+			return v1alpha1.Release{}, false
+		}
+	}
+	return release, true
+}
+
+// Pods returns the pods of a release of a workload, by revision and name.
+func (f *Finder) Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
+	if w.Kind.Revisions == workload.ReplicaSets {
+		return f.podsOfReplicaSets(w, release)
+	}
+	revisions, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := Owned[*corev1.Pod](f.pods, w.UID)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
+		of, known := releaseOf(revisions, w, p)
+		return !known || of != release
+	}), nil
+}
+
+func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
+	sets, err := Owned[*appsv1.ReplicaSet](f.replicaSets, w.UID)
+	if err != nil {
+		return nil, err
+	}
+	var out []*corev1.Pod
+	for _, rs := range sets {
+		if of, known := carries(rs, sets); !known || of != release {
+			continue
+		}
+		pods, err := Owned[*corev1.Pod](f.pods, rs.UID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, pods...)
+	}
+	return out, nil
+}
+
+// Carriers is how many revisions of a workload carry a version.
+func (f *Finder) Carriers(w *workload.Workload, version string) (int, error) {
+	if version == "" {
+		return 0, nil
+	}
+	n := 0
+	count := func(carried string) {
+		if carried == version {
+			n++
+		}
+	}
+	if w.Kind.Revisions == workload.ReplicaSets {
+		sets, err := Owned[*appsv1.ReplicaSet](f.replicaSets, w.UID)
+		for _, rs := range sets {
+			count(rs.Annotations[v1alpha1.VersionKey])
+		}
+		return n, err
+	}
+	revisions, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
+	for _, r := range revisions {
+		count(cmp.Or(r.Annotations[v1alpha1.VersionKey], r.Annotations[computedKey]))
+	}
+	return n, err
+}
+
+// releaseOf returns the release of a pod whose workload owns it; all are the
+// workload's revisions.
+func releaseOf(all []*appsv1.ControllerRevision, w *workload.Workload, p *corev1.Pod) (v1alpha1.Release, bool) {
+	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
+	// The label is the name for a StatefulSet, its end for a DaemonSet.
+	at := slices.IndexFunc(all, func(r *appsv1.ControllerRevision) bool {
+		return hash != "" && (r.Name == hash || strings.HasSuffix(r.Name, "-"+hash))
+	})
+	if at < 0 {
+		return v1alpha1.Release{}, false
+	}
+	return standsFor(all[at], all, w)
+}
+
+// standsFor returns the release that one of a workload's revisions stands for.
+func standsFor(r *appsv1.ControllerRevision, all []*appsv1.ControllerRevision, w *workload.Workload) (v1alpha1.Release, bool) {
+	current, stamped := v1alpha1.ReleaseOf(w.Annotations)
+	if stamped && r.Annotations[computedKey] == current.Version {
+		return current, true
+	}
+	written, known := v1alpha1.ReleaseOf(r.Annotations)
+	if !known {
+		// Made before its namespace was opted in.
+		computed := r.Annotations[computedKey]
+		return v1alpha1.Release{Version: computed}, computed != ""
+	}
+	// The template may have been computed to another version when it was
+	// admitted: an API server knows defaults that its controllers may not. A
+	// revision that got past the webhook carries the version of another, too.
+	other := slices.ContainsFunc(all, func(o *appsv1.ControllerRevision) bool {
+		return o.Annotations[computedKey] == current.Version
+	})
+	if stamped && written.Version == current.Version && !other {
+		return current, true
+	}
+	return written, true
+}
+
+func refOf(o *metav1.OwnerReference) v1alpha1.WorkloadRef {
+	return v1alpha1.WorkloadRef{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}
+}
+
+// ByController is the name of an index: the UID of an object's controller.
+const ByController = "controller"
+
+// Index adds the index ByController to an informer that does not have it.
+func Index(in cache.SharedIndexInformer) error {
+	if _, ok := in.GetIndexer().GetIndexers()[ByController]; ok {
+		return nil
+	}
+	return in.AddIndexers(cache.Indexers{ByController: controllerOf})
+}
+
+// controllerOf is the index function of ByController.
+func controllerOf(obj any) ([]string, error) {
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, nil
+	}
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return nil, nil
+}
+
+// Owned returns the objects of an index that a UID controls, by name. An index
+// has no order of its own, and lists that follow from it would be written to
+// status in another one each time.
+func Owned[T metav1.Object](in cache.Indexer, uid types.UID) ([]T, error) {
+	objects, err := in.ByIndex(ByController, string(uid))
+	if err != nil {
+		return nil, fmt.Errorf("look up by controller: %w", err)
+	}
+	out := make([]T, 0, len(objects))
+	for _, o := range objects {
+		if t, ok := o.(T); ok {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return out, nil
+}

@@ -1,0 +1,316 @@
+package releasefinder
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
+	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	rtesting "knative.dev/pkg/reconciler/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+)
+
+func template(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}}
+}
+
+func version(t *testing.T, image string) string {
+	t.Helper()
+	of := template(image)
+	v, err := workload.Version(workload.StatefulSet, &of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// owner refers to the StatefulSet web.
+func owner() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "s", Controller: ptr.To(true)}}
+}
+
+// stamp is what the webhook writes; an attempt of -1 is nothing.
+func stamp(t *testing.T, image string, attempt int) map[string]string {
+	if attempt < 0 {
+		return nil
+	}
+	return map[string]string{v1alpha1.VersionKey: version(t, image), v1alpha1.AttemptAnnotation: fmt.Sprint(attempt)}
+}
+
+// made is the ControllerRevision that the StatefulSet controller makes of a
+// template, with the annotations that the StatefulSet had then.
+func made(t *testing.T, name, image string, annotations map[string]string) *appsv1.ControllerRevision {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template(image)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: annotations, OwnerReferences: owner()},
+		Data:       runtime.RawExtension{Raw: raw},
+	}
+}
+
+func pod(name, revision string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: name, OwnerReferences: owner(),
+		Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: revision},
+	}}
+}
+
+// world is a Finder whose caches hold the StatefulSet web and the revisions.
+func world(t *testing.T, image string, attempt int, revisions ...*appsv1.ControllerRevision) (*Finder, *workload.Workload) {
+	t.Helper()
+	ctx, _ := rtesting.SetupFakeContext(t)
+	workloadinformertest.Add(ctx, t, &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "s", Annotations: stamp(t, image, attempt)},
+		Spec:       appsv1.StatefulSetSpec{Template: template(image)},
+	})
+	f, err := New(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := workloadinformertest.Run(ctx, t)
+	for _, r := range revisions {
+		trimmed, err := Trim(r)
+		if err == nil {
+			trimmed, err = Trim(trimmed) // a cache may do it again
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.revisions.Add(trimmed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f, watch.All()[0]
+}
+
+func TestTheReleaseOfAPodThatItsWorkloadOwns(t *testing.T) {
+	for name, tc := range map[string]struct {
+		image     string
+		attempt   int
+		revisions []*appsv1.ControllerRevision
+		revision  string
+		want      v1alpha1.Release
+		unknown   bool
+	}{
+		"it is what the revision was made for": {
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "b", 2))}, "web-a",
+			v1alpha1.Release{Version: version(t, "a"), Attempt: 1}, false,
+		},
+		"the label may be the end of the name": {
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b", stamp(t, "b", 2))}, "b",
+			v1alpha1.Release{Version: version(t, "b"), Attempt: 2}, false,
+		},
+		"a template that is applied again is the attempt of the workload, whatever the revision says": {
+			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "b", 2))}, "web-a",
+			v1alpha1.Release{Version: version(t, "a"), Attempt: 3}, false,
+		},
+		"so is one that ran before its namespace was opted in": {
+			"a", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", stamp(t, "b", 1))}, "web-a",
+			v1alpha1.Release{Version: version(t, "a"), Attempt: 2}, false,
+		},
+		"what ran before and is not current is the baseline": {
+			"b", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", stamp(t, "b", 1))}, "web-a",
+			v1alpha1.Release{Version: version(t, "a")}, false,
+		},
+		"a template that computes to another version than when it was admitted is what was written": {
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b with a default", stamp(t, "b", 2))}, "web-b",
+			v1alpha1.Release{Version: version(t, "b"), Attempt: 2}, false,
+		},
+		"a template that got past the webhook is not the one whose version it carries": {
+			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "a", 1))}, "web-b",
+			v1alpha1.Release{Version: version(t, "a"), Attempt: 1}, false,
+		},
+		"a revision that is not known tells nothing": {
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1))}, "web-b", v1alpha1.Release{}, true,
+		},
+		"nor does a pod without a label": {
+			"a", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1))}, "", v1alpha1.Release{}, true,
+		},
+		"of a workload that is not stamped the revision says what it can": {
+			"a", -1, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil)}, "web-a", v1alpha1.Release{Version: version(t, "a")}, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, w := world(t, tc.image, tc.attempt, tc.revisions...)
+			p := pod("web-0", tc.revision)
+			of, release, known := f.Of(p)
+			if known == tc.unknown || release != tc.want {
+				t.Errorf("got %v, known %v; want %v", release, known, tc.want)
+			}
+			if known && (of.Name != "web" || of.Kind != "StatefulSet") {
+				t.Errorf("of %v", of)
+			}
+			if tc.unknown {
+				return
+			}
+			if err := f.pods.Add(p); err != nil {
+				t.Fatal(err)
+			}
+			for release, want := range map[v1alpha1.Release]int{tc.want: 1, {Version: tc.want.Version, Attempt: 9}: 0} {
+				if got, err := f.Pods(w, release); err != nil || len(got) != want {
+					t.Errorf("%d pods of %v, %v; want %d", len(got), release, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestHowManyRevisionsCarryAVersion(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revisions []*appsv1.ControllerRevision
+		want      int
+	}{
+		"one each":                                 {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "b", 2))}, 1},
+		"a template got past the webhook":          {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "a", 1))}, 2},
+		"one got past it just after the opting in": {[]*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", stamp(t, "a", 0))}, 2},
+	} {
+		f, w := world(t, "a", 1, tc.revisions...)
+		if got, err := f.Carriers(w, version(t, "a")); err != nil || got != tc.want {
+			t.Errorf("%s: %d carriers, %v; want %d", name, got, err, tc.want)
+		}
+	}
+}
+
+func TestThePodsOfAReplicaSet(t *testing.T) {
+	ctx, _ := rtesting.SetupFakeContext(t)
+	f, err := New(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web-1", UID: "r", Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
+	}}
+	if err := f.replicaSets.Add(rs); err != nil {
+		t.Fatal(err)
+	}
+	mine := func(uid types.UID) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1-a",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: uid, Controller: ptr.To(true)}}}}
+	}
+	want := v1alpha1.Release{Version: "v", Attempt: 2}
+	if of, release, known := f.Of(mine("r")); !known || release != want || of.Name != "web" || of.UID != "d" {
+		t.Errorf("got %v %v %v", of, release, known)
+	}
+	if _, _, known := f.Of(mine("another ReplicaSet of the name")); known {
+		t.Error("a pod of an earlier ReplicaSet is taken for one of this")
+	}
+	if err := f.pods.Add(mine("r")); err != nil {
+		t.Fatal(err)
+	}
+	w := workloadinformertest.Workload(t, workload.Deployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "d"}})
+	if pods, err := f.Pods(w, want); err != nil || len(pods) != 1 {
+		t.Errorf("%d pods, %v", len(pods), err)
+	}
+}
+
+// A template that is applied while the webhook is away makes a ReplicaSet, or
+// takes an old one, that is given the release of the template before it.
+func TestOfTwoReplicaSetsWithOneReleaseTheFirstIsBelieved(t *testing.T) {
+	ctx, _ := rtesting.SetupFakeContext(t)
+	f, err := New(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, number, attempt int) {
+		t.Helper()
+		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(name),
+			Annotations: map[string]string{
+				v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: strconv.Itoa(attempt), savedtemplate.NumberAnnotation: strconv.Itoa(number),
+			},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
+		}}
+		if err := f.replicaSets.Update(set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(set string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: set + "-a",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set, UID: types.UID(set), Controller: ptr.To(true)}}}}
+	}
+	w := workloadinformertest.Workload(t, workload.Deployment, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "d"}})
+	expect := func(known map[string]bool, released ...string) {
+		t.Helper()
+		for set, want := range known {
+			if _, _, got := f.Of(of(set)); got != want {
+				t.Errorf("the release of a pod of %s is known: %t, want %t", set, got, want)
+			}
+		}
+		pods, err := f.Pods(w, v1alpha1.Release{Version: "v", Attempt: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range pods {
+			got = append(got, p.Name)
+		}
+		if diff := cmp.Diff(released, got); diff != "" {
+			t.Error("pods of the release (-want +got):", diff)
+		}
+	}
+	for _, set := range []string{"old", "new"} {
+		if err := f.pods.Add(of(set)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("old", 4, 2)
+	put("new", 5, 2)
+	expect(map[string]bool{"old": true, "new": false}, "old-a")
+	// It is stamped.
+	put("new", 5, 3)
+	expect(map[string]bool{"old": true, "new": true}, "old-a")
+	// The way back, unstamped: the old one is the latest now.
+	put("old", 6, 3)
+	expect(map[string]bool{"old": false, "new": true})
+}
+
+func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{ByController: controllerOf})
+	var want []string
+	for n := 10; n < 40; n++ {
+		p := pod(fmt.Sprint("p-", n), "")
+		want = append(want, p.Name)
+		if err := index.Add(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := Owned[*corev1.Pod](index, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range all {
+		got = append(got, p.Name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTrimPassesOnWhatItDoesNotKnow(t *testing.T) {
+	tombstone := cache.DeletedFinalStateUnknown{Key: "default/web"}
+	got, err := Trim(tombstone)
+	if diff := cmp.Diff(any(tombstone), got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+}

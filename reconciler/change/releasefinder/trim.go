@@ -1,0 +1,72 @@
+package releasefinder
+
+import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+var _ cache.TransformFunc = Trim
+
+// computedKey is an annotation that stands in our cache only: the version of
+// the template that the ControllerRevision holds.
+const computedKey = "breakwater.dev/computed-version"
+
+// Trim reduces a ControllerRevision, before it is cached, to what tells its
+// release. What is not one passes unchanged.
+func Trim(obj any) (any, error) {
+	r, ok := obj.(*appsv1.ControllerRevision)
+	if !ok {
+		return obj, nil
+	}
+	annotations := map[string]string{}
+	for _, key := range []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, computedKey} {
+		if value, ok := r.Annotations[key]; ok {
+			annotations[key] = value
+		}
+	}
+	if version := computed(r); version != "" {
+		annotations[computedKey] = version
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: r.Name, Namespace: r.Namespace, UID: r.UID, ResourceVersion: r.ResourceVersion,
+			Annotations: annotations, OwnerReferences: r.OwnerReferences, DeletionTimestamp: r.DeletionTimestamp,
+		},
+		Revision: r.Revision,
+	}, nil
+}
+
+// computed is the version of the template of a ControllerRevision that a
+// workload controls; empty when it holds none. StatefulSets, DaemonSets and
+// those who followed them hold a patch of spec.template.
+func computed(r *appsv1.ControllerRevision) string {
+	owner := metav1.GetControllerOfNoCopy(r)
+	if owner == nil {
+		return ""
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return ""
+	}
+	var data struct {
+		Spec struct {
+			Template *corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(r.Data.Raw, &data) != nil || data.Spec.Template == nil {
+		return ""
+	}
+	version, err := workload.Version(workload.Kind{GroupVersionKind: gv.WithKind(owner.Kind)}, data.Spec.Template)
+	if err != nil {
+		return ""
+	}
+	return version
+}

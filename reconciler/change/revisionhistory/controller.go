@@ -1,0 +1,62 @@
+package revisionhistory
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"k8s.io/client-go/tools/cache"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection/clients/dynamicclient"
+	"knative.dev/pkg/logging"
+
+	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
+	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+)
+
+const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/revisionhistory"
+
+// NewController returns the controller of the history. What it needs of a
+// workload it reads when a release ends: a cache of all templates would be the
+// largest of the process and hardly ever be looked at.
+func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+	logger := logging.FromContext(ctx)
+	must := func(err error) {
+		if err != nil {
+			logger.Panicw("wire the controller of the history", "error", err)
+		}
+	}
+	changes, err := otel.Meter(meterName).Int64Counter("breakwater.history.changes",
+		metric.WithDescription("Templates of successful versions that were kept, kept again, pruned or forgotten, by action and kind of workload"))
+	must(err)
+	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), nil)
+	must(err)
+	changeWorkloads := changeworkloadinformer.Get(ctx)
+	impl := reconcilerchangeworkload.NewImpl(ctx, &Reconciler{
+		kube:     kubeclient.Get(ctx),
+		client:   changeclient.Get(ctx),
+		live:     &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister()},
+		settings: store.Get,
+		changes:  changes,
+	}, func(*controller.Impl) controller.Options {
+		// Facts of others stand in the same status: see statuspatch.
+		return controller.Options{SkipStatusUpdates: true}
+	})
+	_, err = changeWorkloads.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: impl.Enqueue,
+		UpdateFunc: func(before, after any) {
+			if matters(before, after) {
+				impl.Enqueue(after)
+			}
+		},
+	})
+	must(err)
+	return impl
+}

@@ -1,0 +1,59 @@
+package revisionhistory
+
+import (
+	"testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func TestDecide(t *testing.T) {
+	success := Input{Current: true, Attempt: 3, Phase: v1alpha1.WorkloadSuccess, Reason: v1alpha1.ReasonAllPassed,
+		Pods: 2, Replicas: 2, Complete: true, Stamped: true}
+	but := func(f func(*Input)) Input {
+		in := success
+		f(&in)
+		return in
+	}
+	for name, tc := range map[string]struct {
+		in   Input
+		want Decision
+	}{
+		"the template of a Success is kept":            {success, Keep},
+		"also when a pod has become unavailable since": {but(func(in *Input) { in.Complete = false }), Keep},
+		"not twice": {but(func(in *Input) { in.Kept = true }), Leave},
+		"not that of a release which is not the current": {but(func(in *Input) { in.Current = false }), Leave},
+		"not before the release is a Success":            {but(func(in *Input) { in.Phase = v1alpha1.WorkloadRunning }), Leave},
+		"not when it had no pod":                         {but(func(in *Input) { in.Pods, in.Replicas = 0, 0 }), Leave},
+		"not when the template got past the webhook":     {but(func(in *Input) { in.Stamped = false }), Leave},
+		"not where the workload's controller would adopt it": {
+			but(func(in *Input) { in.Selected = true }), Refuse},
+		"a baseline whose pods are all available is kept": {
+			but(func(in *Input) { in.Attempt, in.Pods = 0, 0 }), Keep},
+		"a baseline that is not well is waited for": {
+			but(func(in *Input) { in.Attempt, in.Complete = 0, false }), Wait},
+		"a baseline without pods proves nothing": {
+			but(func(in *Input) { in.Attempt, in.Pods, in.Replicas = 0, 0, 0 }), Wait},
+		"a version that failed is forgotten": {
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed }), Forget},
+		"also one that succeeded before": {
+			but(func(in *Input) {
+				in.Phase, in.Reason, in.Kept = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
+			}), Forget},
+		"also one that is not the current any more": {
+			but(func(in *Input) {
+				in.Current, in.Phase, in.Reason, in.Kept = false, v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, true
+			}), Forget},
+		"also one whose order failed as a whole": {
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderFailed }), Forget},
+		"a version that nobody judged is not forgotten": {
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderRefused }), Leave},
+		"a version whose fail was lost is not forgotten anew": {
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost }), Leave},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Decide(tc.in); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,231 @@
+// Package revisionhistory keeps the pod templates of versions that succeeded, as
+// ControllerRevisions that a workload can go back to. How many, the
+// OpsConfigInfo history-limit says; a workload's revisionHistoryLimit has no
+// part in it.
+package revisionhistory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+)
+
+const (
+	// fieldManager owns what this reconciler writes.
+	fieldManager = "breakwater-history"
+	// unwell is how often a baseline that is not well is looked at.
+	unwell = time.Minute
+	// taken is how long to wait where another object has the name: that of an
+	// earlier workload, which the garbage collector is about to take.
+	taken = 5 * time.Second
+	// stale is how long to wait for the cache when a write showed it to be behind.
+	stale = time.Second
+)
+
+// Reconciler keeps and forgets templates.
+type Reconciler struct {
+	kube   kubernetes.Interface
+	client versioned.Interface
+	live   *liveworkload.Reader
+	// settings returns the settings in force.
+	settings func() settings.Settings
+	// changes counts what was kept, pruned and forgotten.
+	changes metric.Int64Counter
+}
+
+var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
+
+// ReconcileKind keeps the template of one release, if it is to be kept.
+func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
+	if c.DeletionTimestamp != nil || !due(c) {
+		return nil
+	}
+	if optedIn, err := r.live.OptedIn(c.Namespace); err != nil || !optedIn {
+		return err
+	}
+	w, err := r.live.Of(ctx, c)
+	if err != nil || w == nil {
+		return err
+	}
+	decision := Decide(gather(c, w))
+	switch decision {
+	case Keep:
+		err = r.keep(ctx, c, w)
+	case Forget:
+		err = r.forget(ctx, c, w)
+	case Refuse:
+		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonHistorySelected,
+			"the selector of %s %s has nothing but exclusions and matches label %s: its template is not kept to go back to",
+			w.Kind.Kind, w.Name, savedtemplate.OfLabel)
+	case Wait:
+		return controller.NewRequeueAfter(unwell)
+	}
+	switch {
+	case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil
+	case apierrs.IsConflict(err), apierrs.IsNotFound(err):
+		return controller.NewRequeueAfter(stale)
+	case apierrs.IsAlreadyExists(err):
+		return controller.NewRequeueAfter(taken)
+	}
+	return err
+}
+
+// due says whether anything can follow for a release: most ChangeWorkloads must
+// not cost a call.
+func due(c *v1alpha1.ChangeWorkload) bool {
+	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.KeptAs == "" ||
+		c.Status.Phase == v1alpha1.WorkloadSuspend ||
+		c.Status.Phase == v1alpha1.WorkloadFailed && c.Status.KeptAs != ""
+}
+
+func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
+	in := Input{
+		Current:  w.At(c),
+		Attempt:  c.Spec.Attempt,
+		Phase:    c.Status.Phase,
+		Pods:     c.Status.Counts.Pods,
+		Kept:     c.Status.KeptAs != "",
+		Replicas: w.Replicas,
+		Complete: w.Complete,
+		Stamped:  w.Stamped,
+		Selected: savedtemplate.Selected(w.Selector, w.UID),
+	}
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
+		in.Reason = cond.Reason
+	}
+	return in
+}
+
+// keep stores the template, then drops what is too much, then says so in the
+// status: whoever dies in between does it again.
+func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
+	kept, err := r.list(ctx, w)
+	if err != nil {
+		return err
+	}
+	if k, ok := savedtemplate.Find(kept, w.Release.Version); !ok {
+		err = r.create(ctx, w)
+	} else if k.Release != w.Release {
+		err = r.again(ctx, w, k)
+	}
+	if err != nil {
+		return err
+	}
+	if kept, err = r.list(ctx, w); err != nil {
+		return err
+	}
+	for _, k := range savedtemplate.Surplus(kept, r.settings().HistoryLimit) {
+		if err := r.remove(ctx, w, k, "prune"); err != nil {
+			return err
+		}
+	}
+	return r.record(ctx, c, savedtemplate.Name(w.Name, w.Release.Version))
+}
+
+func (r *Reconciler) create(ctx context.Context, w *liveworkload.Workload) error {
+	revision, err := savedtemplate.Build(w.Workload, w.Release, w.Raw)
+	if err != nil {
+		return controller.NewPermanentError(err)
+	}
+	_, err = r.kube.AppsV1().ControllerRevisions(w.Namespace).Create(ctx, revision, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("keep version %s of %s %s/%s: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	r.count(ctx, "keep", w)
+	return nil
+}
+
+func (r *Reconciler) again(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Kept) error {
+	patch, err := savedtemplate.Again(k, w.Release)
+	if err != nil {
+		return controller.NewPermanentError(err)
+	}
+	_, err = r.kube.AppsV1().ControllerRevisions(w.Namespace).Patch(ctx, k.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("keep version %s of %s %s/%s again: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	r.count(ctx, "again", w)
+	return nil
+}
+
+func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
+	kept, err := r.list(ctx, w)
+	if err != nil {
+		return err
+	}
+	// A later attempt at the version may have succeeded.
+	if k, ok := savedtemplate.Find(kept, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
+		if err := r.remove(ctx, w, k, "forget"); err != nil {
+			return err
+		}
+	}
+	return r.record(ctx, c, "")
+}
+
+func (r *Reconciler) list(ctx context.Context, w *liveworkload.Workload) ([]savedtemplate.Kept, error) {
+	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
+	if err != nil {
+		return nil, fmt.Errorf("list what is kept of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	return savedtemplate.ReadAll(list.Items, w.UID), nil
+}
+
+func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Kept, why string) error {
+	err := r.kube.AppsV1().ControllerRevisions(w.Namespace).Delete(ctx, k.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &k.UID, ResourceVersion: &k.ResourceVersion}})
+	if apierrs.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("%s version %s of %s %s/%s: %w", why, k.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	logging.FromContext(ctx).Infow("history", "action", why, "kept", k.Name, "attempt", k.Release.Attempt)
+	r.changes.Add(ctx, 1, metric.WithAttributes(attribute.String("action", why), attribute.String("kind", w.Kind.Kind)))
+	return nil
+}
+
+// record writes status.keptAs.
+func (r *Reconciler) record(ctx context.Context, c *v1alpha1.ChangeWorkload, name string) error {
+	after := c.DeepCopy()
+	after.Status.KeptAs = name
+	patch, err := statuspatch.Facts(c, after, statuspatch.ChangeWorkloadHistory)
+	if err != nil {
+		return controller.NewPermanentError(err)
+	}
+	if patch == nil {
+		return nil
+	}
+	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err != nil {
+		return fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) count(ctx context.Context, action string, w *liveworkload.Workload) {
+	logging.FromContext(ctx).Infow("history", "action", action, "version", w.Release.Version, "attempt", w.Release.Attempt)
+	r.changes.Add(ctx, 1, metric.WithAttributes(attribute.String("action", action), attribute.String("kind", w.Kind.Kind)))
+}

@@ -1,0 +1,227 @@
+package revisionhistory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/metric/noop"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/apis"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+	"knative.dev/pkg/controller"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// world is one workload with its ChangeWorkload and what is kept of it.
+type world struct {
+	*Reconciler
+	workload *appsv1.Deployment
+	change   *v1alpha1.ChangeWorkload
+}
+
+// at returns a world in which the workload is at an attempt of the template
+// with a marker, and its ChangeWorkload is in a phase.
+func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase, reason string, kept ...*appsv1.ControllerRevision) world {
+	t.Helper()
+	d := gen.Deployment("web", 2, gen.Release(marker))
+	d.Namespace, d.UID = "default", "u1"
+	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Annotations = map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: fmt.Sprint(attempt)}
+	d.Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}
+	c := &v1alpha1.ChangeWorkload{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ChangeWorkloadName("web", version), Namespace: "default", UID: "c1", ResourceVersion: "1"},
+		Spec: v1alpha1.ChangeWorkloadSpec{Reversion: version, Attempt: attempt,
+			WorkloadRef: v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u1"}},
+		Status: v1alpha1.ChangeWorkloadStatus{Phase: phase, Counts: v1alpha1.PodCounts{Pods: 2}},
+	}
+	c.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Reason: reason}}
+
+	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}); err != nil {
+		t.Fatal(err)
+	}
+	kube := kubefake.NewClientset()
+	for _, k := range kept {
+		if err := kube.Tracker().Add(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changes, err := noop.Meter{}.Int64Counter("changes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := settings.Default()
+	s.HistoryLimit = 2
+	return world{
+		Reconciler: &Reconciler{
+			kube:   kube,
+			client: fake.NewSimpleClientset(c),
+			live: &liveworkload.Reader{
+				Client:     dynamicfake.NewSimpleDynamicClient(scheme.Scheme, unstructuredOf(t, d)),
+				Namespaces: corelisters.NewNamespaceLister(namespaces),
+			},
+			settings: func() settings.Settings { return s },
+			changes:  changes,
+		},
+		workload: d,
+		change:   c,
+	}
+}
+
+func unstructuredOf(t *testing.T, d *appsv1.Deployment) *unstructured.Unstructured {
+	t.Helper()
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+// before returns what was kept of an earlier release.
+func before(t *testing.T, version string, attempt int64) *appsv1.ControllerRevision {
+	t.Helper()
+	w := &workload.Workload{Kind: workload.Deployment, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u1"}}
+	r, err := savedtemplate.Build(w, v1alpha1.Release{Version: version, Attempt: attempt}, json.RawMessage(`{"spec":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// kept returns the attempts that are kept, the latest first, and what the
+// ChangeWorkload says.
+func (w world) kept(ctx context.Context, t *testing.T) (attempts []int64, keptAs string) {
+	t.Helper()
+	list, err := w.kube.AppsV1().ControllerRevisions("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range savedtemplate.ReadAll(list.Items, "u1") {
+		attempts = append(attempts, k.Release.Attempt)
+	}
+	c, err := w.client.AppV1alpha1().ChangeWorkloads("default").Get(ctx, w.change.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return attempts, c.Status.KeptAs
+}
+
+func TestASuccessIsKeptAndTheOldestGoes(t *testing.T) {
+	w := at(t, "v3", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, before(t, "a", 1), before(t, "b", 3))
+	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
+		t.Fatal(err)
+	}
+	attempts, keptAs := w.kept(t.Context(), t)
+	if diff := cmp.Diff([]int64{5, 3}, attempts); diff != "" {
+		t.Error(diff)
+	}
+	if keptAs != w.change.Name {
+		t.Errorf("the ChangeWorkload says %q", keptAs)
+	}
+	list, err := w.kube.AppsV1().ControllerRevisions("default").Get(t.Context(), keptAs, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, _ := savedtemplate.Read(list, "u1")
+	template, err := k.PodTemplate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&w.workload.Spec.Template, template); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAVersionThatSucceedsAgainIsTheNewest(t *testing.T) {
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	version := w.change.Spec.Reversion
+	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, version, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, "b", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
+		t.Fatal(err)
+	}
+	attempts, _ := w.kept(t.Context(), t)
+	if diff := cmp.Diff([]int64{5, 3}, attempts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAVersionThatFailsItsCheckIsForgotten(t *testing.T) {
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, before(t, "b", 3))
+	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, w.change.Spec.Reversion, 1)); err != nil {
+		t.Fatal(err)
+	}
+	w.change.Status.KeptAs = w.change.Name
+	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
+		t.Fatal(err)
+	}
+	attempts, keptAs := w.kept(t.Context(), t)
+	if diff := cmp.Diff([]int64{3}, attempts); diff != "" || keptAs != "" {
+		t.Error(diff, keptAs)
+	}
+}
+
+func TestAReleaseThatIsNoLongerTheCurrentIsNotKept(t *testing.T) {
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	w.change.Spec.Attempt = 4
+	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
+		t.Fatal(err)
+	}
+	if attempts, keptAs := w.kept(t.Context(), t); len(attempts) > 0 || keptAs != "" {
+		t.Errorf("kept %v as %q", attempts, keptAs)
+	}
+}
+
+func TestAWorkloadOfAnotherUIDIsNotTheOne(t *testing.T) {
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	w.change.Spec.WorkloadRef.UID = "u0"
+	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
+		t.Fatal(err)
+	}
+	if attempts, _ := w.kept(t.Context(), t); len(attempts) > 0 {
+		t.Errorf("kept %v", attempts)
+	}
+}
+
+func TestTheNameOfAnEarlierWorkloadIsWaitedFor(t *testing.T) {
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	old := before(t, w.change.Spec.Reversion, 1)
+	old.OwnerReferences[0].UID, old.Labels[savedtemplate.OfLabel] = "u0", "u0"
+	if err := w.kube.(*kubefake.Clientset).Tracker().Add(old); err != nil {
+		t.Fatal(err)
+	}
+	err := w.ReconcileKind(t.Context(), w.change)
+	if again, _ := controller.IsRequeueKey(err); !again {
+		t.Errorf("got %v", err)
+	}
+	if _, keptAs := w.kept(t.Context(), t); keptAs != "" {
+		t.Errorf("said to be kept as %q", keptAs)
+	}
+}

@@ -1,0 +1,91 @@
+package rollback
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+)
+
+// remember writes on the ChangeWorkload of the release that was left that it
+// was, and tells programs. It follows from the record on the workload, so it is
+// made up for when we died after the rollback.
+func (r *Reconciler) remember(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) error {
+	record := v1alpha1.RollbackOf(w.Annotations)
+	if record == nil || record.From() != c.Release() || c.Status.Rollback != nil {
+		return nil
+	}
+	// The record comes back with an old ReplicaSet's annotations: it counts when
+	// the workload went on to what it says.
+	if release, known := v1alpha1.ReleaseOf(w.Annotations); !known || release.Attempt < record.Attempt {
+		return nil
+	}
+	after := c.DeepCopy()
+	after.Status.Rollback = record
+	patch, err := statuspatch.Facts(c, after, statuspatch.ChangeWorkloadRollback)
+	if err != nil {
+		return controller.NewPermanentError(err)
+	}
+	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err != nil {
+		return fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	event, err := events.New(events.ChangeWorkload{
+		Verb: events.VerbRolledBack, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
+		Workload: events.Workload{
+			APIVersion: c.Spec.WorkloadRef.APIVersion, Kind: c.Spec.WorkloadRef.Kind, Name: c.Spec.WorkloadRef.Name,
+		},
+		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, Status: c.Status.Phase,
+		EntryTimeUnix: c.Status.EntryTimeUnix, Counts: c.Status.Counts,
+		Reason: record.Kind.Reason(), Message: record.Message, User: record.User,
+	})
+	if err != nil {
+		return controller.NewPermanentError(fmt.Errorf("tell of the rollback of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
+	}
+	r.sender.Send(ctx, event)
+	return nil
+}
+
+// announce tells people of a rollback that was written.
+func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, cause Cause, target Target) {
+	reason := cause.Kind.Reason()
+	logging.FromContext(ctx).Infow("rolled back", "kind", w.Kind.Kind, "workload", w.Name, "reason", reason, "user", cause.User,
+		"from", w.Release.Version, "attempt", w.Release.Attempt, "to", target.Version, "message", cause.Message)
+	r.rollbacks.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason), attribute.String("kind", w.Kind.Kind)))
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, reason,
+		"went back from version %s to version %s: %s; %s", w.Release.Version, target.Version, cause.Message, target.Proof)
+}
+
+func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why string) {
+	user := "somebody"
+	if request := v1alpha1.RollbackRequestOf(w.Annotations); request != nil {
+		user = request.User
+	}
+	logging.FromContext(ctx).Warnw("a request to go back is dropped", "kind", w.Kind.Kind, "workload", w.Name, "user", user, "why", why)
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonRollbackDropped,
+		"the request of %s to go back is not carried out: %s", user, why)
+}
+
+// tellOnce tells that a workload should go back and cannot, once a release and
+// process: it is found out anew each time that its pods are looked at.
+func (r *Reconciler) tellOnce(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, why string) {
+	if _, told := r.told.Get(c.UID); told {
+		return
+	}
+	r.told.Add(c.UID, struct{}{})
+	logging.FromContext(ctx).Warnw("should go back and cannot", "kind", w.Kind.Kind, "workload", w.Name, "why", why)
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonRollbackImpossible, "not rolled back: %s", why)
+}

@@ -1,0 +1,85 @@
+package rollback
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+)
+
+// options gathers where a workload can go back to: what is kept, and, where
+// that matters, what runs beside the current version. Templates come from the
+// API server; caches leave them out.
+func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause, w *liveworkload.Workload) (Options, error) {
+	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
+	if err != nil {
+		return Options{}, fmt.Errorf("list what is kept of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	o := Options{
+		Current: w.Release.Version,
+		Kept:    savedtemplate.ReadAll(list.Items, w.UID),
+		Failed: func(version string) bool {
+			other, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(v1alpha1.ChangeWorkloadName(w.Name, version))
+			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.Status.Phase == v1alpha1.WorkloadSuspend
+		},
+	}
+	if cause.Kind != v1alpha1.RollbackSelfHealing {
+		return o, nil
+	}
+	for _, p := range s.Pods {
+		o.Serving = o.Serving || p.Ready
+	}
+	o.Running, err = r.running(ctx, w)
+	return o, err
+}
+
+// running returns the versions of a workload and the pods of each.
+func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]Revision, error) {
+	templates, err := r.templates(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	var out []Revision
+	for _, t := range templates {
+		pods, err := ofTemplate(r.pods, w.Workload, t)
+		if err != nil {
+			return nil, err
+		}
+		rev := Revision{Version: t.Version, Number: t.Number, Template: t.Raw, Pods: len(pods)}
+		for _, p := range pods {
+			if p.Ready {
+				rev.Ready++
+			}
+		}
+		out = append(out, rev)
+	}
+	return out, nil
+}
+
+// templates returns what the workload's controller has made of its templates.
+func (r *Reconciler) templates(ctx context.Context, w *liveworkload.Workload) ([]savedtemplate.Template, error) {
+	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+	}
+	matching := metav1.ListOptions{LabelSelector: selector.String()}
+	if w.Kind.Revisions == workload.ReplicaSets {
+		list, err := r.dynamic.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(w.Namespace).List(ctx, matching)
+		if err != nil {
+			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
+		}
+		return savedtemplate.OfReplicaSets(list.Items, w.Workload)
+	}
+	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
+	if err != nil {
+		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
+	}
+	return savedtemplate.OfControllerRevisions(list.Items, w.Workload)
+}

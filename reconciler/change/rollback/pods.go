@@ -1,0 +1,57 @@
+package rollback
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+)
+
+// Finder finds the pods of a release in caches.
+type Finder interface {
+	// Of returns the release of a pod, and its workload.
+	Of(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
+	// Pods returns the pods of a release.
+	Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error)
+}
+
+// ofRelease returns the pods of a release that are not being deleted.
+func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) ([]Pod, error) {
+	pods, err := r.finder.Pods(w, release)
+	return there(pods), err
+}
+
+// ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are
+// not being deleted.
+func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Template) ([]Pod, error) {
+	if w.Kind.Revisions == workload.ReplicaSets {
+		own, err := releasefinder.Owned[*corev1.Pod](pods, t.UID)
+		return there(own), err
+	}
+	all, err := releasefinder.Owned[*corev1.Pod](pods, w.UID)
+	var own []*corev1.Pod
+	for _, p := range all {
+		// The label is the name for a StatefulSet, its end for a DaemonSet.
+		hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
+		if hash != "" && (t.Name == hash || strings.HasSuffix(t.Name, "-"+hash)) {
+			own = append(own, p)
+		}
+	}
+	return there(own), err
+}
+
+func there(pods []*corev1.Pod) []Pod {
+	var out []Pod
+	for _, p := range pods {
+		if p.DeletionTimestamp == nil {
+			out = append(out, podOf(p))
+		}
+	}
+	return out
+}

@@ -1,0 +1,209 @@
+// Package rollback takes workloads back to a version that is known to be good:
+// because the pods of a release do not come up, because a release failed its
+// check, or because a person asked. Nobody else of Breakwater writes a pod
+// template.
+//
+// A rollback is one write: the template and the record of why, on condition
+// that the workload is still at the release that was decided on. The webhook
+// makes a release of its own of it, with the next attempt, which is checked as
+// any other.
+package rollback
+
+import (
+	"context"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel/metric"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"knative.dev/pkg/apis"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+)
+
+const (
+	// fieldManager owns the template that was written: who applies server-side
+	// afterwards and meets a conflict reads why.
+	fieldManager = "breakwater-rollback"
+	// moved is how long to wait when the workload has moved on meanwhile, or a
+	// cache is behind.
+	moved = time.Second
+	// unanswered is how long to wait for a webhook that does not answer.
+	unanswered = 10 * time.Second
+)
+
+// Sender sends a CloudEvent without blocking.
+type Sender interface {
+	Send(ctx context.Context, event cloudevents.Event)
+}
+
+// Workloads is the cache of workloads.
+type Workloads interface {
+	// Find returns the workload that a reference means, or nil.
+	Find(namespace string, ref v1alpha1.WorkloadRef) *workload.Workload
+}
+
+// Reconciler takes workloads back.
+type Reconciler struct {
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	client  versioned.Interface
+	live    *liveworkload.Reader
+
+	workloads Workloads
+	finder    Finder
+	// pods carries the index revision.ByController.
+	pods            cache.Indexer
+	changeWorkloads listers.ChangeWorkloadLister
+	// settings returns the settings in force.
+	settings func() settings.Settings
+	sender   Sender
+	// rollbacks counts what was written, by reason and kind of workload.
+	rollbacks metric.Int64Counter
+	// told remembers which impossible rollbacks people were told of.
+	told  *lru.Cache
+	clock clock.PassiveClock
+}
+
+var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
+
+// ReconcileKind looks whether the workload of a release is to go back from it.
+func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
+	if c.DeletionTimestamp != nil {
+		return nil
+	}
+	if optedIn, err := r.live.OptedIn(c.Namespace); err != nil || !optedIn {
+		return err
+	}
+	if _, ok := liveworkload.KindOf(c.Spec.WorkloadRef); !ok {
+		return nil
+	}
+	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
+	if w == nil || w.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := r.remember(ctx, c, w); err != nil {
+		return again(err)
+	}
+	next, err := r.sweep(ctx, c, w)
+	if err != nil {
+		return again(err)
+	}
+	s, err := r.situation(c, w)
+	if err != nil {
+		return err
+	}
+	cause := Due(s)
+	switch {
+	case cause.Drop:
+		err = r.drop(ctx, w, cause.Message)
+	case cause.Stop:
+		r.tellOnce(ctx, c, w, cause.Message)
+	case cause.Kind != "":
+		var later time.Duration
+		if later, err = r.rollBack(ctx, c, s, cause); later > 0 {
+			next = later
+		}
+	}
+	if err != nil {
+		return again(err)
+	}
+	if !cause.Again.IsZero() {
+		next = max(cause.Again.Sub(s.Now), time.Millisecond)
+	}
+	if next > 0 {
+		return controller.NewRequeueAfter(next)
+	}
+	return nil
+}
+
+// again turns an error that only says that something was outdated into a wait.
+func again(err error) error {
+	if apierrs.IsConflict(err) || apierrs.IsInvalid(err) || apierrs.IsNotFound(err) {
+		return controller.NewRequeueAfter(moved)
+	}
+	return err
+}
+
+// situation reads what Due wants, from caches.
+func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload) (Situation, error) {
+	s := Situation{
+		Now: r.clock.Now(), Settings: r.settings(),
+		Release:  c.Release(),
+		Phase:    c.Status.Phase,
+		Current:  at(w, c),
+		Rolling:  w.Rolling,
+		Held:     w.Held(),
+		Complete: w.Complete,
+		Record:   v1alpha1.RollbackOf(w.Annotations),
+		Request:  v1alpha1.RollbackRequestOf(w.Annotations),
+	}
+	_, asked := w.Annotations[v1alpha1.RollbackRequestAnnotation]
+	s.Garbled = asked && s.Request == nil
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
+		s.Reason = cond.Reason
+	}
+	if !s.Current || w.Complete {
+		return s, nil
+	}
+	var err error
+	s.Pods, err = r.ofRelease(w, s.Release)
+	return s, err
+}
+
+// rollBack does what is due, if there is a version to go back to. It returns
+// how long to wait before it is looked at again; 0 when nothing is to be waited for.
+func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause) (time.Duration, error) {
+	w, err := r.live.Of(ctx, c)
+	if err != nil || w == nil {
+		return 0, err
+	}
+	if !w.At(c) || !w.Stamped {
+		return moved, nil // the cache is behind, or a template got past the webhook
+	}
+	options, err := r.options(ctx, c, s, cause, w)
+	if err != nil {
+		return 0, err
+	}
+	target, ok, why := Choose(cause, options)
+	switch {
+	case !ok && cause.Kind == v1alpha1.RollbackRequested:
+		return 0, r.drop(ctx, w.Workload, why)
+	case !ok:
+		r.tellOnce(ctx, c, w.Workload, cause.Message+"; "+why)
+		if cause.Kind == v1alpha1.RollbackSelfHealing {
+			return look(s.Settings.HealAfter), nil // the other version may get well
+		}
+		return 0, nil
+	}
+	answered, err := r.write(ctx, w, recordOf(s, cause, target), target)
+	if err != nil {
+		return 0, err
+	}
+	if !answered {
+		logging.FromContext(ctx).Warnw("the webhook did not answer, and would not know a rollback: it waits", "version", target.Version)
+		return unanswered, nil
+	}
+	r.announce(ctx, w, cause, target)
+	return 0, nil
+}
+
+// at says whether the workload is at the release.
+func at(w *workload.Workload, c *v1alpha1.ChangeWorkload) bool {
+	release, known := v1alpha1.ReleaseOf(w.Annotations)
+	return known && release == c.Release()
+}

@@ -1,0 +1,66 @@
+package rollback
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+)
+
+// sweepEvery is how often the pods of a StatefulSet that went back are looked at.
+const sweepEvery = 5 * time.Second
+
+// sweep deletes the pods of a StatefulSet that keep its rollback from going
+// on: its controller waits for a pod that is not Ready before it replaces any,
+// also for one of the template that was taken back
+// (https://github.com/kubernetes/kubernetes/issues/67250). A pod goes only when
+// it is of the version that was left and is not Ready. It returns how long to
+// wait before it looks again.
+func (r *Reconciler) sweep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
+	record := v1alpha1.RollbackOf(w.Annotations)
+	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.Held() ||
+		record == nil || !at(w, c) || record.Attempt != c.Spec.Attempt {
+		return 0, nil
+	}
+	all, err := releasefinder.Owned[*corev1.Pod](r.pods, w.UID)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		_, release, known := r.finder.Of(p)
+		if !known || release.Version != record.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready {
+			continue
+		}
+		if err := r.remove(ctx, p, w, record); err != nil {
+			return 0, err
+		}
+	}
+	return sweepEvery, nil
+}
+
+// remove deletes a pod, provided that it still is as it was looked at.
+func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Workload, record *v1alpha1.Rollback) error {
+	err := r.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion},
+	})
+	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
+		return nil // it is gone, or something about it has changed: look again
+	} else if err != nil {
+		return fmt.Errorf("delete pod %s/%s of the version that was left: %w", p.Namespace, p.Name, err)
+	}
+	logging.FromContext(ctx).Infow("deleted a pod that is not Ready, of the version that was left",
+		"statefulset", w.Name, "pod", p.Name, "revision", p.Labels[appsv1.ControllerRevisionHashLabelKey])
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, record.Kind.Reason(),
+		"deleted pod %s: it is of the version that was left and not Ready, and the roll-out waits for it", p.Name)
+	return nil
+}

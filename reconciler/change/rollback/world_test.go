@@ -1,0 +1,313 @@
+package rollback
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"go.opentelemetry.io/otel/metric/noop"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/lru"
+	"knative.dev/pkg/apis"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+	"knative.dev/pkg/controller"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+// world is an API server in memory with a webhook, a Deployment web that went
+// from the template v1 (attempt 1, kept) to v2 (attempt 2), and its pods.
+type world struct {
+	*Reconciler
+	t       *testing.T
+	dynamic *dynamicfake.FakeDynamicClient
+	kube    *kubefake.Clientset
+	change  *fake.Clientset
+	pods    cache.Indexer
+	known   cache.Indexer
+	// cached is what the cache of workloads has; nil: what the API server has.
+	cached *workload.Workload
+	// answers: the webhook answers.
+	answers  bool
+	settings settings.Settings
+	recorder *record.FakeRecorder
+	sent     []cloudevents.Event
+	// good and bad are the versions of v1 and v2.
+	good, bad string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, answers: true, settings: settings.Default(), recorder: record.NewFakeRecorder(20)}
+	d := deployment("v2", 2)
+	before := deployment("v1", 1)
+	w.good, w.bad = versionOf(t, before), versionOf(t, d)
+	d.Annotations = stamp(w.bad, 2)
+	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: d.ObjectMeta},
+		v1alpha1.Release{Version: w.good, Attempt: 1}, marshal(t, before.Spec.Template))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme, d, replicaSet(d, "web-2", 2), replicaSet(before, "web-1", 1))
+	w.dynamic.PrependReactor("patch", "deployments", w.patch)
+	w.kube = kubefake.NewClientset(kept)
+	w.change = fake.NewSimpleClientset()
+	w.pods = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := w.pods.AddIndexers(cache.Indexers{releasefinder.ByController: func(obj any) ([]string, error) {
+		return []string{string(metav1.GetControllerOf(obj.(*corev1.Pod)).UID)}, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	w.known = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}); err != nil {
+		t.Fatal(err)
+	}
+	counter, err := noop.Meter{}.Int64Counter("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Reconciler = &Reconciler{
+		kube: w.kube, dynamic: w.dynamic, client: w.change,
+		live:      &liveworkload.Reader{Client: w.dynamic, Namespaces: corelisters.NewNamespaceLister(namespaces)},
+		workloads: w, finder: w, pods: w.pods,
+		changeWorkloads: listers.NewChangeWorkloadLister(w.known),
+		settings:        func() settings.Settings { return w.settings },
+		sender:          w, rollbacks: counter, told: lru.New(10),
+		clock: clocktesting.NewFakePassiveClock(now),
+	}
+	return w
+}
+
+func deployment(marker string, attempt int64) *appsv1.Deployment {
+	d := gen.Deployment("web", 2, gen.Release(marker))
+	d.Namespace, d.UID, d.Generation = "default", "u1", attempt
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: attempt, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2}
+	return d
+}
+
+func versionOf(t *testing.T, d *appsv1.Deployment) string {
+	t.Helper()
+	v, err := workload.Version(workload.Deployment, &d.Spec.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func stamp(version string, attempt int64) map[string]string {
+	return map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: fmt.Sprint(attempt)}
+}
+
+func marshal(t *testing.T, v any) json.RawMessage {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func replicaSet(d *appsv1.Deployment, name string, number int) *appsv1.ReplicaSet {
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: d.Namespace, UID: types.UID(name), Labels: d.Spec.Selector.MatchLabels,
+		Annotations:     map[string]string{"deployment.kubernetes.io/revision": strconv.Itoa(number)},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, workload.Deployment.GroupVersionKind)},
+	}}
+	rs.Spec.Template = *d.Spec.Template.DeepCopy()
+	rs.Spec.Template.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: name}
+	return rs
+}
+
+// pod adds a pod of a ReplicaSet that is three minutes old.
+func (w *world) pod(name, set string, change func(*corev1.Pod)) {
+	w.t.Helper()
+	yes := true
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", CreationTimestamp: metav1.NewTime(ago(3 * time.Minute)),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: set, UID: types.UID(set), Controller: &yes}}},
+		Spec: corev1.PodSpec{NodeName: "n"},
+	}
+	change(p)
+	if err := w.pods.Add(p); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func isReady(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(3 * time.Minute))}}
+}
+
+func pullsInVain(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodPending
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+}
+
+// stuck has one broken pod of v2 beside the two of v1.
+func (w *world) stuck() *world {
+	w.pod("web-2-a", "web-2", pullsInVain)
+	w.pod("web-1-a", "web-1", isReady)
+	w.pod("web-1-b", "web-1", isReady)
+	return w
+}
+
+// release is a ChangeWorkload of the Deployment.
+func (w *world) release(version string, attempt int64, phase v1alpha1.WorkloadPhase, reason string) *v1alpha1.ChangeWorkload {
+	w.t.Helper()
+	c := &v1alpha1.ChangeWorkload{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ChangeWorkloadName("web", version), Namespace: "default",
+			UID: types.UID("c" + version[:4] + fmt.Sprint(attempt)), ResourceVersion: "1"},
+		Spec: v1alpha1.ChangeWorkloadSpec{Reversion: version, Attempt: attempt,
+			WorkloadRef: v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u1"}},
+		Status: v1alpha1.ChangeWorkloadStatus{Phase: phase, EntryTimeUnix: 1},
+	}
+	c.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Reason: reason}}
+	if err := w.known.Add(c); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.change.Tracker().Add(c); err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// reconcile looks at a release and returns whether it is looked at again.
+func (w *world) reconcile(c *v1alpha1.ChangeWorkload) (again bool) {
+	w.t.Helper()
+	err := w.ReconcileKind(controller.WithEventRecorder(w.t.Context(), w.recorder), c)
+	again, _ = controller.IsRequeueKey(err)
+	if err != nil && !again {
+		w.t.Fatal(err)
+	}
+	return again
+}
+
+// now returns the Deployment as it is stored.
+func (w *world) now() *unstructured.Unstructured {
+	w.t.Helper()
+	// From the tracker: a reactor must not ask the client that it reacts for.
+	stored, err := w.dynamic.Tracker().Get(workload.Deployment.GroupVersionResource(), "default", "web")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	u, ok := stored.(*unstructured.Unstructured)
+	if !ok {
+		w.t.Fatalf("the tracker holds a %T", stored)
+	}
+	return u.DeepCopy()
+}
+
+// change changes the stored Deployment.
+func (w *world) edit(f func(*unstructured.Unstructured)) {
+	w.t.Helper()
+	u := w.now()
+	f(u)
+	if err := w.dynamic.Tracker().Update(workload.Deployment.GroupVersionResource(), u, "default"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) annotate(key, value string) {
+	w.edit(func(u *unstructured.Unstructured) {
+		m := u.GetAnnotations()
+		m[key] = value
+		u.SetAnnotations(m)
+	})
+}
+
+// patch is the API server: tests that fail are 422, a dry run stores nothing,
+// and a changed template is stamped by the webhook, if that answers.
+func (w *world) patch(a clienttesting.Action) (bool, runtime.Object, error) {
+	action := a.(clienttesting.PatchActionImpl)
+	before := w.now()
+	patch, err := jsonpatch.DecodePatch(action.GetPatch())
+	if err != nil {
+		return true, nil, err
+	}
+	raw, err := patch.Apply(marshal(w.t, before.Object))
+	if err != nil {
+		return true, nil, apierrs.NewGenericServerResponse(422, "patch", appsv1.Resource("deployments"), "web", err.Error(), 0, true)
+	}
+	after := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &after.Object); err != nil {
+		return true, nil, err
+	}
+	was, _ := workload.FromUnstructured(workload.Deployment, before)
+	is, err := workload.FromUnstructured(workload.Deployment, after)
+	if err != nil {
+		return true, nil, err
+	}
+	version, err := workload.Version(workload.Deployment, &is.Template)
+	if err != nil {
+		return true, nil, err
+	}
+	if release, _ := v1alpha1.ReleaseOf(was.Annotations); version != release.Version && w.answers {
+		m := after.GetAnnotations()
+		for key, value := range stamp(version, release.Attempt+1) {
+			m[key] = value
+		}
+		after.SetAnnotations(m)
+	}
+	if len(action.PatchOptions.DryRun) > 0 {
+		return true, after, nil
+	}
+	return true, after, w.dynamic.Tracker().Update(workload.Deployment.GroupVersionResource(), after, "default")
+}
+
+// Find implements Workloads.
+func (w *world) Find(string, v1alpha1.WorkloadRef) *workload.Workload {
+	if w.cached != nil {
+		return w.cached
+	}
+	read, err := workload.FromUnstructured(workload.Deployment, w.now())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return read
+}
+
+// Pods implements Finder.
+func (w *world) Pods(_ *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
+	set := types.UID("web-1")
+	if release.Version == w.bad {
+		set = "web-2"
+	}
+	return releasefinder.Owned[*corev1.Pod](w.pods, set)
+}
+
+// Of implements Finder.
+func (w *world) Of(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+	return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
+}
+
+// Send implements Sender.
+func (w *world) Send(_ context.Context, e cloudevents.Event) { w.sent = append(w.sent, e) }

@@ -1,0 +1,126 @@
+package workload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	clientgotesting "k8s.io/client-go/testing"
+	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
+	"knative.dev/pkg/configmap"
+	fakedynamicclient "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	rtesting "knative.dev/pkg/reconciler/testing"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+)
+
+var deployments = workload.Deployment.GroupVersionResource()
+
+// api is the API server that a running controller works on.
+type api struct {
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	client  versioned.Interface
+}
+
+// start runs the controller over an API server that has the objects, and whose
+// webhook stamps a Deployment that is touched.
+func start(t *testing.T, objects ...runtime.Object) api {
+	t.Helper()
+	ctx, cancel, informers := rtesting.SetupFakeContextWithCancel(t)
+	kube, client := fakekubeclient.Get(ctx), fakechangeclient.Get(ctx)
+	for _, o := range append(objects, guarded("kube-system")) {
+		if _, ok := o.(*appsv1.Deployment); ok {
+			workloadinformertest.Add(ctx, t, o)
+			continue
+		}
+		if err := kube.Tracker().Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dynamic := fakedynamicclient.Get(ctx)
+	dynamic.PrependReactor("patch", "deployments", func(a clientgotesting.Action) (bool, runtime.Object, error) {
+		stamped := workloadinformertest.Unstructured(t, sleep(t, "0"))
+		return true, stamped, dynamic.Tracker().Update(deployments, stamped, a.GetNamespace())
+	})
+	impl := NewController(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: altershield.ConfigMapName}, Data: map[string]string{"cluster-name": "c1"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName}}))
+	stopped, err := rtesting.RunAndSyncInformers(ctx, informers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- impl.RunContext(ctx, 2) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		stopped()
+	})
+	return api{kube: kube, dynamic: dynamic, client: client}
+}
+
+// wait waits for a ChangeWorkload of the attempt and returns it.
+func (a api) wait(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found *v1alpha1.ChangeWorkload
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		all, err := a.client.AppV1alpha1().ChangeWorkloads("default").List(ctx, metav1.ListOptions{})
+		if err != nil || len(all.Items) != 1 {
+			return false, err
+		}
+		found = &all.Items[0]
+		return found.Spec.Attempt == attempt, nil
+	})
+	if err != nil {
+		t.Fatalf("no ChangeWorkload of attempt %d: %v", attempt, err)
+	}
+	return found
+}
+
+func TestOptingInANamespaceRecordsWhatRunsAsBaseline(t *testing.T) {
+	a := start(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, ""))
+	if _, err := a.kube.CoreV1().Namespaces().Update(t.Context(), guarded("default"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := a.wait(t, 0)
+	if want := "c1/default/Deployment/sleep/d/" + versionOf(t, sleep(t, "")) + "/0"; got.Spec.OrderID != want {
+		t.Errorf("orderId = %q, want %q", got.Spec.OrderID, want)
+	}
+}
+
+func TestAReleaseAndTheNextAttemptOfIt(t *testing.T) {
+	a := start(t, guarded("default"), sleep(t, "1"))
+	a.wait(t, 1)
+	newer := workloadinformertest.Unstructured(t, sleep(t, "2"))
+	if _, err := a.dynamic.Resource(deployments).Namespace("default").Update(t.Context(), newer, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.wait(t, 2)
+}
+
+func TestAChangeWorkloadThatAPersonDeletesComesBack(t *testing.T) {
+	a := start(t, guarded("default"), sleep(t, "1"))
+	c := a.wait(t, 1)
+	if err := a.client.AppV1alpha1().ChangeWorkloads("default").Delete(t.Context(), c.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.wait(t, 1)
+}

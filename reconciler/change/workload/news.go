@@ -1,0 +1,61 @@
+package workload
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
+)
+
+// onChange calls enqueue for an update in which differs holds. A resync, which
+// repeats an object with the resourceVersion that it had, always counts.
+func onChange[T metav1.Object](differs func(before, after T) bool, enqueue func(any)) func(any, any) {
+	return func(before, after any) {
+		b, ok := before.(T)
+		a, okAfter := after.(T)
+		if !ok || !okAfter || a.GetResourceVersion() == b.GetResourceVersion() || differs(b, a) {
+			enqueue(after)
+		}
+	}
+}
+
+// differs leaves out updates of the status, of which a rollout makes many.
+func differs(before, after *workload.Workload) bool {
+	return before.Generation != after.Generation || before.UID != after.UID ||
+		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
+}
+
+// endDiffers leaves out all that a ChangeWorkload learns on its way.
+func endDiffers(before, after *v1alpha1.ChangeWorkload) bool {
+	return before.Status.Phase != after.Status.Phase || before.Status.Order.Closed() != after.Status.Order.Closed()
+}
+
+// versionDiffers leaves out everything but what the Deployment controller
+// copies for us.
+func versionDiffers(before, after *appsv1.ReplicaSet) bool {
+	return before.Annotations[v1alpha1.VersionKey] != after.Annotations[v1alpha1.VersionKey]
+}
+
+// keyOfController returns the key of the workload that controls an object,
+// also a deleted one; false when its controller is not of a kind that is watched.
+func keyOfController(w *workloadinformer.Watch, obj any) (types.NamespacedName, bool) {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	o, ok := obj.(metav1.Object)
+	if !ok {
+		return types.NamespacedName{}, false
+	}
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil {
+		return types.NamespacedName{}, false
+	}
+	kind, ok := w.Kind(owner.APIVersion, owner.Kind)
+	return keyOf(kind, o.GetNamespace(), owner.Name), ok
+}

@@ -1,0 +1,247 @@
+package workload
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgotesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	fakenamespace "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	fakedynamicclient "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	"knative.dev/pkg/reconciler"
+	rtesting "knative.dev/pkg/reconciler/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
+	fakechangeworkload "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+)
+
+var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+
+func guarded(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+		Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}
+}
+
+// sleep is a Deployment that the webhook has seen; attempt "" is one that it has not.
+func sleep(t *testing.T, attempt string) *appsv1.Deployment {
+	t.Helper()
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sleep", UID: "d", Labels: map[string]string{"app": "sleep"}},
+		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
+	}
+	if attempt != "" {
+		v := versionOf(t, d)
+		d.Labels[v1alpha1.VersionKey] = v
+		d.Annotations = map[string]string{v1alpha1.VersionKey: v, v1alpha1.AttemptAnnotation: attempt}
+	}
+	return d
+}
+
+func versionOf(t *testing.T, d *appsv1.Deployment) string {
+	t.Helper()
+	v, err := workload.Version(workload.Deployment, &d.Spec.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// of is the ChangeWorkload of a Deployment's attempt.
+func of(t *testing.T, d *appsv1.Deployment, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	c := build(workloadinformertest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: versionOf(t, d), Attempt: attempt}, "uid-kube-system", settings.Default(), now)
+	c.UID, c.Status.Phase = types.UID(c.Name), phase
+	return c
+}
+
+func named(c *v1alpha1.ChangeWorkload, name string) *v1alpha1.ChangeWorkload {
+	c.Name, c.UID = name, types.UID(name)
+	return c
+}
+
+// unborn is a ChangeWorkload as it is sent to the API server.
+func unborn(c *v1alpha1.ChangeWorkload) *v1alpha1.ChangeWorkload {
+	c.UID = ""
+	return c
+}
+
+// oneEach says that each version has one revision.
+type oneEach struct{}
+
+func (oneEach) Carriers(*workload.Workload, string) (int, error) { return 1, nil }
+
+// world is a Reconciler over caches and an API server that hold the objects.
+func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtesting.ActionRecorderList, rtesting.EventList) {
+	t.Helper()
+	ctx, _ := rtesting.SetupFakeContext(t)
+	dynamic, client := fakedynamicclient.Get(ctx), fakechangeclient.Get(ctx)
+	stores := map[string]interface{ Add(any) error }{
+		"namespace": fakenamespace.Get(ctx).Informer().GetIndexer(), "changeworkload": fakechangeworkload.Get(ctx).Informer().GetIndexer(),
+	}
+	for _, o := range append(row.Objects, guarded("kube-system")) {
+		var store string
+		var err error
+		switch o.(type) {
+		case *appsv1.Deployment:
+			workloadinformertest.Add(ctx, t, o)
+			continue
+		case *corev1.Namespace:
+			store = "namespace"
+		case *v1alpha1.ChangeWorkload:
+			store, err = "changeworkload", client.Tracker().Add(o)
+		}
+		if err == nil {
+			err = stores[store].Add(o)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	workloads := workloadinformertest.Run(ctx, t)
+	for _, reactor := range row.WithReactors {
+		dynamic.PrependReactor("*", "*", reactor)
+		client.PrependReactor("*", "*", reactor)
+	}
+	touched, _ := noop.Meter{}.Int64Counter("")
+	r := &Reconciler{
+		dynamic: dynamic, client: client, workloads: workloads, revisions: oneEach{},
+		namespaces:      fakenamespace.Get(ctx).Lister(),
+		changeWorkloads: fakechangeworkload.Get(ctx).Lister(),
+		settings:        settings.Default,
+		cluster:         watchCluster(configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-altershield"}}), fakenamespace.Get(ctx).Lister()),
+		touches:         resend.New(clocktesting.NewFakePassiveClock(now)),
+		touched:         touched,
+		clock:           clocktesting.NewFakePassiveClock(now),
+	}
+	if err := r.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
+		t.Fatal(err)
+	}
+	return r, rtesting.ActionRecorderList{dynamic, client}, rtesting.EventList{Recorder: record.NewFakeRecorder(10)}
+}
+
+func touchOf(name string) []clientgotesting.PatchActionImpl {
+	p := clientgotesting.PatchActionImpl{Name: name, Patch: []byte("{}")}
+	p.Namespace = "default"
+	return []clientgotesting.PatchActionImpl{p}
+}
+
+func deleteOf(names ...string) []clientgotesting.DeleteActionImpl {
+	var all []clientgotesting.DeleteActionImpl
+	for _, name := range names {
+		all = append(all, clientgotesting.NewDeleteAction(v1alpha1.SchemeGroupVersion.WithResource("changeworkloads"), "default", name))
+	}
+	return all
+}
+
+// webhook answers a touch as the API server does when the webhook is there.
+func webhook(t *testing.T) clientgotesting.ReactionFunc {
+	return func(a clientgotesting.Action) (bool, runtime.Object, error) {
+		return a.GetVerb() == "patch", workloadinformertest.Unstructured(t, sleep(t, "0")), nil
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	d1 := sleep(t, "1")
+	current := of(t, d1, 1, v1alpha1.WorkloadSuccess)
+	newer := sleep(t, "2")
+	table := rtesting.TableTest{{
+		Name: "a key without a Deployment is nothing to do",
+		Key:  "default/Deployment.apps:gone",
+	}, {
+		Name:    "a Deployment outside guarded namespaces is left alone",
+		Key:     "default/Deployment.apps:sleep",
+		Objects: []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, "")},
+	}, {
+		Name:        "a Deployment without a version is touched; the rest waits for the webhook's work",
+		Key:         "default/Deployment.apps:sleep",
+		Objects:     []runtime.Object{guarded("default"), sleep(t, "")},
+		WantPatches: touchOf("sleep"), WithReactors: []clientgotesting.ReactionFunc{webhook(t)},
+	}, {
+		Name:        "a touch without effect is due again later",
+		Key:         "default/Deployment.apps:sleep",
+		Objects:     []runtime.Object{guarded("default"), sleep(t, "")},
+		WantPatches: touchOf("sleep"), WantErr: true, // asks to be queued again
+	}, {
+		Name:        "a release gets its ChangeWorkload, named after the cluster's UID at the server",
+		Key:         "default/Deployment.apps:sleep",
+		Objects:     []runtime.Object{guarded("default"), sleep(t, "1")},
+		WantCreates: []runtime.Object{unborn(of(t, d1, 1, ""))},
+	}, {
+		Name: "a ChangeWorkload that the cache has not seen is looked for later",
+		Key:  "default/Deployment.apps:sleep", WantErr: true,
+		Objects:      []runtime.Object{guarded("default"), sleep(t, "1")},
+		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
+		WithReactors: []clientgotesting.ReactionFunc{refuse("create", alreadyExists)},
+	}, {
+		Name:         "a namespace that is going away gets none",
+		Key:          "default/Deployment.apps:sleep",
+		Objects:      []runtime.Object{guarded("default"), sleep(t, "1")},
+		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
+		WithReactors: []clientgotesting.ReactionFunc{refuse("create", terminating)},
+	}, {
+		Name:        "a new attempt replaces the ChangeWorkload of the one before",
+		Key:         "default/Deployment.apps:sleep",
+		Objects:     []runtime.Object{guarded("default"), newer, of(t, d1, 1, v1alpha1.WorkloadSuccess)},
+		WantDeletes: deleteOf(current.Name),
+		WantCreates: []runtime.Object{unborn(of(t, newer, 2, ""))},
+	}, {
+		Name: "a Success deletes the history, and no ChangeWorkload of another Deployment",
+		Key:  "default/Deployment.apps:sleep",
+		Objects: []runtime.Object{guarded("default"), d1, of(t, d1, 1, v1alpha1.WorkloadSuccess),
+			named(of(t, d1, 1, v1alpha1.WorkloadSuspend), "older"), func() runtime.Object {
+				c := named(of(t, d1, 1, v1alpha1.WorkloadSuccess), "neighbour")
+				c.Spec.WorkloadRef.UID = "other"
+				return c
+			}()},
+		WantDeletes: deleteOf("older"),
+	}}
+	table.Test(t, world)
+}
+
+func TestNothingIsDeletedOnTheWordOfAStaleCache(t *testing.T) {
+	// The cache still has attempt 1; the API server, and the leader before
+	// this one, are at attempt 2.
+	d1, d2 := sleep(t, "1"), sleep(t, "2")
+	row := rtesting.TableRow{
+		Name: "stale", Key: "default/Deployment.apps:sleep", WantErr: true, // asks to be queued again
+		Objects: []runtime.Object{guarded("default"), d1, of(t, d2, 2, v1alpha1.WorkloadRunning)},
+		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
+			return a.GetVerb() == "get", workloadinformertest.Unstructured(t, d2), nil
+		}},
+	}
+	row.Test(t, world)
+}
+
+func TestATouchWithoutEffectIsNotRepeatedAtOnce(t *testing.T) {
+	row := rtesting.TableRow{Objects: []runtime.Object{guarded("default"), sleep(t, "")}}
+	r, actions, _ := world(t, &row)
+	for range 3 {
+		if requeue, after := controller.IsRequeueKey(r.Reconcile(context.Background(), "default/Deployment.apps:sleep")); !requeue || after <= 0 {
+			t.Fatalf("want to be queued again after a pause, got %v, %s", requeue, after)
+		}
+	}
+	all, err := actions.ActionsByVerb()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Patches) != 1 {
+		t.Errorf("touched %d times, want once", len(all.Patches))
+	}
+}

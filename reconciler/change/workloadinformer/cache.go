@@ -1,0 +1,98 @@
+package workloadinformer
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// Get returns a workload, or nil when the cache has none or does not watch its
+// kind. What it returns is shared: nobody may change it.
+func (w *Watch) Get(gk schema.GroupKind, namespace, name string) *workload.Workload {
+	w.mu.RLock()
+	in := w.watched[gk]
+	w.mu.RUnlock()
+	if in == nil {
+		return nil
+	}
+	obj, _, err := in.informer.GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
+	if err != nil {
+		return nil // a store in memory has no error to give
+	}
+	found, _ := obj.(*workload.Workload)
+	return found
+}
+
+// Find returns the workload that a reference means, or nil: another workload of
+// the name is not meant.
+func (w *Watch) Find(namespace string, ref v1alpha1.WorkloadRef) *workload.Workload {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return nil
+	}
+	found := w.Get(gv.WithKind(ref.Kind).GroupKind(), namespace, ref.Name)
+	if found == nil || found.UID != ref.UID {
+		return nil
+	}
+	return found
+}
+
+// ControllerOf returns the workload that controls an object, or nil.
+func (w *Watch) ControllerOf(o metav1.Object) *workload.Workload {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil {
+		return nil
+	}
+	return w.Find(o.GetNamespace(), v1alpha1.WorkloadRef{
+		APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID,
+	})
+}
+
+// Kind returns the kind that a reference (apiVersion and kind) means, if it is
+// watched.
+func (w *Watch) Kind(apiVersion, kind string) (workload.Kind, bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, in := range w.watched {
+		if in.kind.Is(apiVersion, kind) {
+			return in.kind, true
+		}
+	}
+	return workload.Kind{}, false
+}
+
+// All returns the workloads of all kinds, by kind, namespace and name.
+func (w *Watch) All() []*workload.Workload {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var all []*workload.Workload
+	for _, in := range w.watched {
+		for _, obj := range in.informer.GetIndexer().List() {
+			if one, ok := obj.(*workload.Workload); ok {
+				all = append(all, one)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *workload.Workload) int {
+		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// Deleted unwraps the last known state of an object that is gone, and reads it
+// as a workload; nil when it is none.
+func Deleted(obj any) *workload.Workload {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	w, _ := obj.(*workload.Workload)
+	return w
+}
+
+func isWorkload(obj any) bool { return Deleted(obj) != nil }

@@ -1,0 +1,94 @@
+package workloadinformer
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/injection/clients/dynamicclient"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
+
+// As all informers of Knative do: one a process, started and waited for by
+// sharedmain, found in the context by whoever needs it.
+func init() {
+	injection.Default.RegisterInformer(inject)
+	injection.Fake.RegisterInformer(inject)
+}
+
+// key is the key of the Watch in a context.
+type key struct{}
+
+func inject(ctx context.Context) (context.Context, controller.Informer) {
+	w := newWatch(ctx)
+	return context.WithValue(ctx, key{}, w), w
+}
+
+// Get returns the process's Watch.
+func Get(ctx context.Context) *Watch {
+	w, ok := ctx.Value(key{}).(*Watch)
+	if !ok {
+		logging.FromContext(ctx).Panic("no watch of workloads in the context")
+	}
+	return w
+}
+
+func newWatch(ctx context.Context) *Watch {
+	logger := logging.FromContext(ctx)
+	must := func(err error) {
+		if err != nil {
+			logger.Panicw("watch workloads", "error", err)
+		}
+	}
+	meter := otel.Meter(meterName)
+	watching, err := meter.Int64Gauge("breakwater.kinds.watched",
+		metric.WithDescription("1 for a kind of workload that is watched, 0 for one that the API server does not have"))
+	must(err)
+	rejected, err := meter.Int64Counter("breakwater.kinds.rejected",
+		metric.WithDescription("Versions of config-workloads that do not read"))
+	must(err)
+	w := &Watch{
+		client: dynamicclient.Get(ctx),
+		served: func(k workload.Kind) (bool, error) {
+			kind, err := apidiscovery.Kind(kubeclient.Get(ctx).Discovery(), k.GroupVersionResource())
+			return kind == k.Kind, err
+		},
+		resync:   controller.GetResyncPeriod(ctx),
+		look:     look,
+		logger:   logger,
+		tell:     teller(ctx),
+		watching: watching,
+		rejected: rejected,
+		news:     make(chan struct{}, 1),
+		wanted:   workload.BuiltIn(),
+		watched:  map[schema.GroupKind]*watched{},
+		missing:  map[schema.GroupKind]bool{},
+	}
+	for _, k := range w.wanted {
+		must(w.add(k))
+	}
+	return w
+}
+
+// teller writes Events on config-workloads.
+func teller(ctx context.Context) func(reason, message string) {
+	told := eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater)
+	return func(reason, message string) {
+		told.Event(&corev1.ObjectReference{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName,
+		}, corev1.EventTypeWarning, reason, message)
+	}
+}

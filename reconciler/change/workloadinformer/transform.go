@@ -1,0 +1,57 @@
+package workloadinformer
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// ours are the ends of the domains of annotations that mean something here.
+// All others, of which some hold a copy of the whole object, are not cached.
+var ours = []string{"antgroup.com", "alipay.com", "breakwater.dev"}
+
+// transform makes a Workload of each object before it is cached. One that does
+// not read keeps only its metadata and is nobody's business: an error here
+// would keep all others of its kind out of the cache.
+func (w *Watch) transform(k workload.Kind) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil // a tombstone, or a workload that was here before
+		}
+		u.SetManagedFields(nil)
+		trimAnnotations(u)
+		read, err := workload.FromUnstructured(k, u)
+		if err != nil {
+			w.logger.Errorw("a workload does not read as its kind and is not guarded",
+				"kind", k.String(), "key", cache.MetaObjectToName(u).String(), "error", err)
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"],
+			}}, nil
+		}
+		return read, nil
+	}
+}
+
+func trimAnnotations(u *unstructured.Unstructured) {
+	all := u.GetAnnotations()
+	kept := make(map[string]string, len(all))
+	for key, value := range all {
+		if mine(key) {
+			kept[key] = value
+		}
+	}
+	if len(kept) == 0 {
+		kept = nil
+	}
+	u.SetAnnotations(kept)
+}
+
+func mine(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.ContainsFunc(ours, func(end string) bool { return strings.HasSuffix(domain, end) })
+}

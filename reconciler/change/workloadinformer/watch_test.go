@@ -1,0 +1,235 @@
+package workloadinformer
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	fakedynamic "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/configmap"
+	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	rtesting "knative.dev/pkg/reconciler/testing"
+
+	_ "knative.dev/pkg/client/injection/kube/client/fake"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+var cloneSets = schema.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "clonesets"}
+
+const cloneSetKind = `- {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, revisions: ControllerRevision}`
+
+func object(apiVersion, kind, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	u.SetNamespace("default")
+	u.SetName(name)
+	return u
+}
+
+// world is a Watch that runs.
+type world struct {
+	watch *Watch
+	cm    *configmap.ManualWatcher
+	mu    sync.Mutex
+	// served says which kinds the API server has.
+	served map[string]bool
+	// told are the reasons of Events, and seen what the handler was told of.
+	told, seen []string
+}
+
+func start(t *testing.T, objects ...runtime.Object) *world {
+	t.Helper()
+	t.Setenv("SYSTEM_NAMESPACE", "altershieldoperator-system")
+	ctx, _ := rtesting.SetupFakeContext(t)
+	x := &world{watch: newWatch(ctx), cm: &configmap.ManualWatcher{}, served: map[string]bool{}}
+	lists := map[schema.GroupVersionResource]string{cloneSets: "CloneSetList"}
+	for _, k := range workload.BuiltIn() {
+		lists[k.GroupVersionResource()] = k.Kind + "List"
+	}
+	x.watch.client = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
+	x.watch.look = 5 * time.Millisecond
+	x.watch.served = func(k workload.Kind) (bool, error) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.served[k.Kind], nil
+	}
+	x.watch.tell = func(reason, message string) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.told = append(x.told, reason+" "+message)
+	}
+	// The informers of the built-in kinds have the client of the context.
+	x.watch.watched = map[schema.GroupKind]*watched{}
+	for _, k := range workload.BuiltIn() {
+		if err := x.watch.add(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.watch.Follow(x.cm)
+	err := x.watch.Handle(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		w := Deleted(obj)
+		x.seen = append(x.seen, w.Kind.Kind+"/"+w.Name)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, over := make(chan struct{}), make(chan struct{})
+	go func() { defer close(over); x.watch.Run(stop) }()
+	t.Cleanup(func() { close(stop); <-over })
+	x.await(t, "the watch to sync", x.watch.HasSynced)
+	return x
+}
+
+func (x *world) await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, 20*time.Second, true,
+		func(context.Context) (bool, error) { return holds(), nil })
+	if err != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		t.Fatalf("waited in vain for %s; told %q, seen %q", what, x.told, x.seen)
+	}
+}
+
+func (x *world) serve(kind string, yes bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.served[kind] = yes
+}
+
+func (x *world) configure(kinds string) {
+	x.cm.OnChange(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName}, Data: map[string]string{workload.KindsKey: kinds},
+	})
+}
+
+func (x *world) has(kind, name string) func() bool {
+	return func() bool {
+		return x.watch.Get(schema.ParseGroupKind(kind), "default", name) != nil
+	}
+}
+
+func (x *world) sees(what string) func() bool {
+	return func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return slices.Contains(x.seen, what)
+	}
+}
+
+func (x *world) tells(reason string) func() bool {
+	return func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return slices.ContainsFunc(x.told, func(s string) bool { return strings.HasPrefix(s, reason+" ") })
+	}
+}
+
+func not(f func() bool) func() bool { return func() bool { return !f() } }
+
+func TestTheBuiltInKindsAreWatchedWithoutAConfiguration(t *testing.T) {
+	x := start(t, object("apps/v1", "Deployment", "d"), object("apps/v1", "StatefulSet", "s"), object("apps/v1", "DaemonSet", "a"))
+	for _, what := range []string{"Deployment/d", "StatefulSet/s", "DaemonSet/a"} {
+		x.await(t, what, x.sees(what))
+	}
+	var got []string
+	for _, w := range x.watch.All() {
+		got = append(got, w.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "d", "s"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAKindThatIsAddedIsWatchedWhenTheAPIServerHasIt(t *testing.T) {
+	x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
+	x.configure(cloneSetKind)
+	x.await(t, "an Event that the kind is missing", x.tells(ReasonKindMissing))
+	if x.has("CloneSet.apps.kruise.io", "c")() {
+		t.Fatal("watched though the API server does not have it")
+	}
+	x.serve("CloneSet", true)
+	x.await(t, "the kind's objects", x.has("CloneSet.apps.kruise.io", "c"))
+	x.await(t, "the handler to be told", x.sees("CloneSet/c"))
+	if k, ok := x.watch.Kind("apps.kruise.io/v1beta1", "CloneSet"); !ok || k.Resource != "clonesets" {
+		t.Errorf("another version of the group is kind %v, %v", k, ok)
+	}
+}
+
+func TestAKindIsNotWatchedAnyMore(t *testing.T) {
+	for name, end := range map[string]func(*world){
+		"that was taken out of the list": func(x *world) { x.configure("") },
+		"whose CRD is gone":              func(x *world) { x.serve("CloneSet", false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"), object("apps/v1", "Deployment", "d"))
+			x.serve("CloneSet", true)
+			x.configure(cloneSetKind)
+			x.await(t, "the kind's objects", x.has("CloneSet.apps.kruise.io", "c"))
+			end(x)
+			x.await(t, "the end of the kind", not(x.has("CloneSet.apps.kruise.io", "c")))
+			if !x.has("Deployment.apps", "d")() {
+				t.Error("a built-in kind ended, too")
+			}
+		})
+	}
+}
+
+func TestAKindIsWatchedAnewWhenItsDefinitionChanges(t *testing.T) {
+	x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
+	x.serve("CloneSet", true)
+	x.configure(cloneSetKind)
+	x.await(t, "the kind's objects", x.has("CloneSet.apps.kruise.io", "c"))
+	x.configure(`- {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, revisions: ControllerRevision, pause: spec.updateStrategy.paused}`)
+	x.await(t, "the new path", func() bool {
+		w := x.watch.Get(schema.ParseGroupKind("CloneSet.apps.kruise.io"), "default", "c")
+		return w != nil && len(w.Kind.Hold.Path) == 3
+	})
+}
+
+func TestAMistakeKeepsTheLastGoodList(t *testing.T) {
+	x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
+	x.serve("CloneSet", true)
+	x.configure(cloneSetKind)
+	x.await(t, "the kind's objects", x.has("CloneSet.apps.kruise.io", "c"))
+	x.configure(`- {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}`)
+	x.await(t, "an Event that names the field", x.tells(ReasonKindsInvalid+" kinds[0].revisions:"))
+	if !x.has("CloneSet.apps.kruise.io", "c")() {
+		t.Error("a list that does not read ended what was watched")
+	}
+}
+
+func TestAWorkloadIsFoundByAReferenceToItselfOnly(t *testing.T) {
+	u := object("apps/v1", "Deployment", "d")
+	u.SetUID("1")
+	x := start(t, u)
+	x.await(t, "the Deployment", x.has("Deployment.apps", "d"))
+	for name, tc := range map[string]struct {
+		ref  v1alpha1.WorkloadRef
+		want bool
+	}{
+		"the same":                       {v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "1"}, true},
+		"another version of its group":   {v1alpha1.WorkloadRef{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "d", UID: "1"}, true},
+		"an earlier one of the name":     {v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "0"}, false},
+		"another kind":                   {v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "d", UID: "1"}, false},
+		"the kind's name in other hands": {v1alpha1.WorkloadRef{APIVersion: "example.com/v1", Kind: "Deployment", Name: "d", UID: "1"}, false},
+	} {
+		if got := x.watch.Find("default", tc.ref) != nil; got != tc.want {
+			t.Errorf("%s: found %v", name, got)
+		}
+	}
+}

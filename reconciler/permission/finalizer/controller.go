@@ -1,0 +1,147 @@
+package finalizer
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	nodeinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/node"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/permission/breaker"
+	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/permission/wants"
+)
+
+const (
+	meterName = "github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
+	// queueName is part of the name of the Lease, which RBAC names.
+	queueName = "permission"
+	// workers is how many pods are looked at at a time; each may wait for the
+	// centre.
+	workers = 16
+	// tokenFile is where the manifest mounts the token for the permission centre.
+	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
+	// calls to the centre a second: a namespace of a thousand pods is let go in
+	// seconds, and the centre has others to serve.
+	calls = 200
+)
+
+// NewController returns the controller of pods that need permissions. owners
+// finds what stands above a pod.
+func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Sender, owners wants.Owners) *controller.Impl {
+	logger := logging.FromContext(ctx)
+	must := func(err error) {
+		if err != nil {
+			logger.Panicw("wire the controller of permissions", "error", err)
+		}
+	}
+	pods, nodes, namespaces := podinformer.Get(ctx), nodeinformer.Get(ctx), namespaceinformer.Get(ctx)
+	must(pods.Informer().SetTransform(trimPod))
+	must(nodes.Informer().SetTransform(trimNode))
+	store := settings.NewStore()
+	store.Follow(ctx, cmw)
+	kube := kubeclient.Get(ctx)
+	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Limit: rate.NewLimiter(calls, calls)})
+	told := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
+	tell, err := newTeller(told, sender, otel.Meter(meterName))
+	must(err)
+	r := &Reconciler{
+		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
+		settings: store.Get, clock: resend.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
+	}
+	r.wants = wants.Finder{Owners: owners, Namespaces: r.namespaces, Live: kube.CoreV1().Namespaces()}
+	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+		all, err := r.pods.List(labels.Everything())
+		for _, p := range all {
+			enqueue(b, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+		}
+		return err
+	}
+	must(measure(otel.Meter(meterName), r))
+	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName), Concurrency: workers})
+	_, err = pods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
+	must(err)
+	_, err = namespaces.Informer().AddEventHandler(onNamespaces(func(namespace string) {
+		all, err := r.pods.Pods(namespace).List(labels.Everything())
+		if err != nil {
+			logger.Errorw("list the pods of a namespace", "namespace", namespace, "error", err)
+		}
+		for _, p := range all {
+			impl.Enqueue(p)
+		}
+	}))
+	must(err)
+	c := &chores{Reconciler: r, lister: centre, reporter: centre, record: newRecord(ctx, kube)}
+	go c.run(ctx)
+	return impl
+}
+
+// newRecord reads the record of the breaker through a watch of its own.
+func newRecord(ctx context.Context, kube kubernetes.Interface) Record {
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(v1alpha1.SystemNamespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = breaker.Label + "=true" }))
+	lister := factory.Core().V1().ConfigMaps().Lister()
+	factory.Start(ctx.Done())
+	return breaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, breaker.DefaultPolicy, groupcommit.Options{})
+}
+
+// measure shows what is open.
+func measure(meter metric.Meter, r *Reconciler) error {
+	gauge := func(name, what string, observe func(metric.Int64Observer)) error {
+		_, err := meter.Int64ObservableGauge("breakwater.permission."+name, metric.WithDescription(what),
+			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+				if r.IsLeaderFor(leads) {
+					observe(o)
+				}
+				return nil
+			}))
+		if err != nil {
+			return fmt.Errorf("create gauge: %w", err)
+		}
+		return nil
+	}
+	if err := gauge("uninjected", "Pods that should have waited for permissions and were let in without, by why", func(o metric.Int64Observer) {
+		for reason, n := range r.open.counts() {
+			o.Observe(n, metric.WithAttributes(attribute.String("reason", reason)))
+		}
+	}); err != nil {
+		return err
+	}
+	if err := gauge("leaked.addresses", "Addresses for which grants of pods that are gone still hold", func(o metric.Int64Observer) {
+		addresses, _ := r.leaks.counts()
+		o.Observe(addresses)
+	}); err != nil {
+		return err
+	}
+	if err := gauge("leaked.untold", "Pods that were let go before their permissions were taken back, and of which the permission centre has not heard", func(o metric.Int64Observer) {
+		o.Observe(r.letGo.count())
+	}); err != nil {
+		return err
+	}
+	return gauge("leaked.holders", "Pods that have an address for which a grant of another pod still holds", func(o metric.Int64Observer) {
+		_, holders := r.leaks.counts()
+		o.Observe(holders)
+	})
+}

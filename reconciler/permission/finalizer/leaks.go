@@ -1,0 +1,87 @@
+package finalizer
+
+import (
+	"context"
+	"net/url"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+// Lister lists applications.
+type Lister interface {
+	List(ctx context.Context, query url.Values) ([]api.Application, error)
+}
+
+// leaks knows the addresses for which grants of former pods hold, and the pods
+// that have them now: they can do what was not granted to them.
+type leaks struct {
+	recorder record.EventRecorder
+
+	mu sync.Mutex
+	// byIP are leaked applications; holders the pods that have such an address,
+	// with the application that was told of.
+	byIP    map[string]api.Application
+	holders map[types.NamespacedName]string
+}
+
+func newLeaks(recorder record.EventRecorder) *leaks {
+	return &leaks{recorder: recorder, byIP: map[string]api.Application{}, holders: map[types.NamespacedName]string{}}
+}
+
+// refresh asks the centre which there are.
+func (l *leaks) refresh(ctx context.Context, centre Lister, cluster string) error {
+	all, err := centre.List(ctx, url.Values{"cluster": {cluster}, "state": {string(api.Leaked)}})
+	if err != nil {
+		return err
+	}
+	byIP := map[string]api.Application{}
+	for _, app := range all {
+		for _, ip := range app.PodIPs {
+			byIP[ip] = app
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.byIP = byIP
+	return nil
+}
+
+// look tells of a pod that has the address of a leak, once.
+func (l *leaks) look(_ context.Context, p *corev1.Pod) {
+	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, ip := range permission.IPs(p) {
+		app, leaked := l.byIP[ip]
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		if !leaked || app.PodUID == string(p.UID) || p.DeletionTimestamp != nil || ended {
+			continue
+		}
+		if l.holders[at] != app.ID {
+			l.holders[at] = app.ID
+			l.recorder.Eventf(p, corev1.EventTypeWarning, permission.ReasonLeakedIP,
+				"address %s still has what was granted to pod %s/%s, which is gone: %s", ip, app.Namespace, app.Pod, messageOf(app))
+		}
+		return
+	}
+	delete(l.holders, at)
+}
+
+func (l *leaks) forget(at types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.holders, at)
+}
+
+// counts returns how many addresses leak, and how many pods have one.
+func (l *leaks) counts() (addresses, holders int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(len(l.byIP)), int64(len(l.holders))
+}

@@ -1,0 +1,81 @@
+package finalizer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/api"
+)
+
+const (
+	// reportPage is how many pods a page of a report may have.
+	reportPage = 5000
+	// listPage is how many pods are read at a time.
+	listPage = 500
+)
+
+// Reporter takes reports of living pods.
+type Reporter interface {
+	Report(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error)
+}
+
+// sweep reports the living pods to the centre, which revokes what is granted to
+// others. The pods are read from the API server and not from a cache: one that
+// is missing here loses its permissions.
+func sweep(ctx context.Context, kube kubernetes.Interface, centre Reporter, cluster string, now time.Time) (revoked int, err error) {
+	var live []api.LivePod
+	options := metav1.ListOptions{LabelSelector: permission.Label + "=" + permission.LabelRequired, Limit: listPage}
+	for {
+		list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return 0, fmt.Errorf("list pods: %w", err)
+		}
+		for i := range list.Items {
+			p := &list.Items[i]
+			if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+				live = append(live, api.LivePod{UID: string(p.UID), IPs: permission.IPs(p)})
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			break
+		}
+	}
+	for _, page := range pages(live, now) {
+		result, err := centre.Report(ctx, cluster, page)
+		if err != nil {
+			return revoked, fmt.Errorf("report living pods: %w", err)
+		}
+		revoked += result.Revoked
+	}
+	return revoked, nil
+}
+
+// pages cuts a report so that each page speaks for a range of UIDs, and all of
+// them for every UID.
+func pages(live []api.LivePod, observed time.Time) []api.PodReport {
+	slices.SortFunc(live, func(a, b api.LivePod) int { return cmp.Compare(a.UID, b.UID) })
+	var all []api.PodReport
+	after := ""
+	for {
+		n := min(len(live), reportPage)
+		page := api.PodReport{Observed: observed, After: after, Pods: live[:n], Empty: n == 0}
+		if page.Pods == nil {
+			page.Pods = []api.LivePod{}
+		}
+		if live = live[n:]; len(live) > 0 {
+			page.Through = page.Pods[n-1].UID
+			after = page.Through
+		}
+		if all = append(all, page); len(live) == 0 {
+			return all
+		}
+	}
+}

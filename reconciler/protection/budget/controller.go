@@ -1,0 +1,161 @@
+package budget
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	daemonsetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/daemonset"
+	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
+	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
+	statefulsetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/statefulset"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/injection/clients/dynamicclient"
+	"knative.dev/pkg/kmeta"
+	"knative.dev/pkg/logging"
+
+	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
+	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+)
+
+const (
+	// agentName is the source of our Kubernetes Events.
+	agentName = "breakwater"
+	meterName = "github.com/breakwater-dev/breakwater/reconciler/protection/budget"
+	// workers is how many budgets are looked at at a time.
+	workers = 8
+)
+
+// NewController returns the constructor of the controller of budgets; kept is
+// for how long a charge is kept whose pod does not change; flags are read later.
+func NewController(kept *time.Duration) injection.ControllerConstructor {
+	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+		logger := logging.FromContext(ctx)
+		must := func(err error) {
+			if err != nil {
+				logger.Panicw("wire the controller of PodUnavailableBudgets", "error", err)
+			}
+		}
+		pods := podinformer.Get(ctx)
+		must(pods.Informer().SetTransform(trimPod))
+		for _, owners := range workloads(ctx) {
+			must(owners.SetTransform(trimOwner))
+		}
+		r, err := newReconciler(ctx, *kept)
+		must(err)
+		impl := reconcilerbudget.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
+			return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap: see write
+		})
+		impl.Concurrency = workers
+		must(watch(ctx, impl, r))
+		return impl
+	}
+}
+
+func workloads(ctx context.Context) []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{
+		deploymentinformer.Get(ctx).Informer(), replicasetinformer.Get(ctx).Informer(),
+		statefulsetinformer.Get(ctx).Informer(), daemonsetinformer.Get(ctx).Informer(),
+	}
+}
+
+func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error) {
+	returned, err := otel.Meter(meterName).Int64Counter("breakwater.budget.charges.returned",
+		metric.WithDescription("Charges that were given back because nothing became of the request"))
+	if err != nil {
+		return nil, err
+	}
+	kube := kubeclient.Get(ctx)
+	probes, err := newProber(injection.GetConfig(ctx), kube)
+	if err != nil {
+		return nil, err
+	}
+	return &Reconciler{
+		kube: kube, client: policyclient.Get(ctx).PolicyV1alpha1(), podLister: podinformer.Get(ctx).Lister(),
+		owners: &owners{
+			deployments: deploymentinformer.Get(ctx).Lister(), replicaSets: replicasetinformer.Get(ctx).Lister(),
+			statefulSets: statefulsetinformer.Get(ctx).Lister(), daemonSets: daemonsetinformer.Get(ctx).Lister(),
+			client: dynamicclient.Get(ctx), read: utilcache.NewExpiring(),
+			mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery())),
+		},
+		progress: &progress{}, charges: newCharges(clock.RealClock{}, kept), pace: newPace(clock.RealClock{}),
+		guarding: newGuarding(probes, clock.RealClock{}), returned: returned,
+	}, nil
+}
+
+// watch has budgets looked at when something changes that they follow from.
+func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
+	lister := budgetinformer.Get(ctx).Lister()
+	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
+		return err
+	}
+	ofPod := func(obj any) {
+		if p, ok := podOf(obj); ok {
+			enqueueOf(impl, lister, p)
+		}
+	}
+	pods := cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { r.progress.see(obj); ofPod(obj) },
+		UpdateFunc: func(before, after any) { r.progress.see(after); ofPod(before); ofPod(after) },
+		DeleteFunc: func(obj any) { r.progress.see(obj); ofPod(obj) },
+	}
+	if _, err := podinformer.Get(ctx).Informer().AddEventHandler(pods); err != nil {
+		return err
+	}
+	for _, informer := range workloads(ctx) {
+		if _, err := informer.AddEventHandler(controller.HandleAll(func(obj any) {
+			if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
+				enqueueAll(impl, lister, o.GetNamespace())
+			}
+		})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func podOf(obj any) (*corev1.Pod, bool) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	p, ok := obj.(*corev1.Pod)
+	return p, ok
+}
+
+// enqueueOf wakes the budgets that may cover the pod.
+func enqueueOf(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, p *corev1.Pod) {
+	all, err := lister.PodUnavailableBudgets(p.Namespace).List(labels.Everything())
+	if err != nil {
+		return // a store in memory has no error to give
+	}
+	for _, b := range all {
+		if scope, err := budget.ScopeOf(b); err == nil && (scope.NeedsChain() || scope.Covers(p, nil)) {
+			impl.Enqueue(b)
+		}
+	}
+}
+
+func enqueueAll(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, namespace string) {
+	all, err := lister.PodUnavailableBudgets(namespace).List(labels.Everything())
+	if err != nil {
+		return // a store in memory has no error to give
+	}
+	for _, b := range all {
+		impl.Enqueue(b)
+	}
+}

@@ -1,0 +1,110 @@
+package generatedbudget
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	deploymentinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/deployment"
+	statefulsetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/statefulset"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	pdbinformer "knative.dev/pkg/client/injection/kube/informers/policy/v1/poddisruptionbudget"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection/clients/dynamicclient"
+	"knative.dev/pkg/kmeta"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+)
+
+// queueName is part of the name of the Lease, which RBAC names.
+const queueName = "generate"
+
+// NewController returns the controller of generated budgets. The informers of
+// workloads are trimmed by package reconciler/protection/budget.
+func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+	logger, kube := logging.FromContext(ctx), kubeclient.Get(ctx)
+	others := &foreign{
+		client: dynamicclient.Get(ctx), logger: logger, watched: map[string]*watched{},
+		served: func(resource schema.GroupVersionResource) (bool, error) {
+			kind, err := apidiscovery.Kind(kube.Discovery(), resource)
+			return kind != "", err
+		},
+	}
+	cluster := &defaults{recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), logger: logger}
+	r := &Reconciler{
+		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister(), others},
+		namespaces: namespaceinformer.Get(ctx).Lister(),
+		budgets:    budgetinformer.Get(ctx).Lister(),
+		pdbs:       pdbinformer.Get(ctx).Lister(),
+		kube:       kube,
+		policies:   policyclient.Get(ctx),
+		recorder:   cluster.recorder,
+		defaults:   cluster.get,
+	}
+	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+		return r.workloads.all("", func(key types.NamespacedName) { enqueue(b, key) })
+	}
+	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
+	if err := watch(ctx, impl, r); err != nil {
+		logger.Panicw("wire the controller of generated budgets", "error", err)
+	}
+	others.changed = impl.EnqueueKey
+	cluster.changed = func() { _ = r.workloads.all("", impl.EnqueueKey) } // stores in memory have no error to give
+	cluster.follow(cmw)
+	go others.run(ctx)
+	return impl
+}
+
+func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
+	of := func(k kind) func(any) {
+		return func(obj any) {
+			if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
+				impl.EnqueueKey(keyOf(k, o.GetNamespace(), o.GetName()))
+			}
+		}
+	}
+	owner := func(obj any) {
+		o, err := kmeta.DeletionHandlingAccessor(obj)
+		if err != nil {
+			return
+		}
+		ref := metav1.GetControllerOfNoCopy(o)
+		if ref == nil {
+			return
+		}
+		if k, ok := kindOf(ref.APIVersion, ref.Kind); ok {
+			impl.EnqueueKey(keyOf(k, o.GetNamespace(), ref.Name))
+		}
+	}
+	within := func(obj any) {
+		if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
+			_ = r.workloads.all(o.GetName(), impl.EnqueueKey) // stores in memory have no error to give
+		}
+	}
+	for _, w := range []struct {
+		informer cache.SharedIndexInformer
+		handle   func(any)
+	}{
+		{deploymentinformer.Get(ctx).Informer(), of(deployment)},
+		{statefulsetinformer.Get(ctx).Informer(), of(statefulSet)},
+		{budgetinformer.Get(ctx).Informer(), owner},
+		{pdbinformer.Get(ctx).Informer(), owner},
+		{namespaceinformer.Get(ctx).Informer(), within},
+	} {
+		if _, err := w.informer.AddEventHandler(controller.HandleAll(w.handle)); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	return nil
+}

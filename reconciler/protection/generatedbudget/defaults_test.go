@@ -1,0 +1,60 @@
+package generatedbudget
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
+)
+
+func TestADefaultThatDoesNotReadLeavesTheOneBeforeIt(t *testing.T) {
+	recorder, changed := record.NewFakeRecorder(5), 0
+	d := &defaults{recorder: recorder, logger: zaptest.NewLogger(t).Sugar(), changed: func() { changed++ }}
+	says := func(want string) {
+		t.Helper()
+		limits := d.get()
+		if got := limits.MaxUnavailable.String(); got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
+	}
+	says("25%")
+	d.observe(&corev1.ConfigMap{Data: map[string]string{"max-unavailable": "10%"}})
+	says("10%")
+	if changed != 1 || len(recorder.Events) > 0 {
+		t.Errorf("%d times all were looked at, %d Events", changed, len(recorder.Events))
+	}
+	d.observe(&corev1.ConfigMap{Data: map[string]string{"max-unavailable": "few"}})
+	says("10%")
+	if changed != 1 || len(recorder.Events) != 1 {
+		t.Errorf("%d times all were looked at, %d Events", changed, len(recorder.Events))
+	}
+	d.observe(&corev1.ConfigMap{}) // it was deleted
+	says("25%")
+}
+
+func TestTheInstalledDefaultReads(t *testing.T) {
+	raw, err := os.ReadFile("../../../config/protection/130-config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range strings.Split(string(raw), "\n---\n") {
+		var cm corev1.ConfigMap
+		if err := yaml.Unmarshal([]byte(doc), &cm); err != nil {
+			t.Fatal(err)
+		}
+		if cm.Name != generatedbudget.ConfigName {
+			continue
+		}
+		if limits, err := generatedbudget.DefaultOf(cm.Data); err != nil || limits.MaxUnavailable.String() != "25%" {
+			t.Errorf("%+v, %v", limits, err)
+		}
+		return
+	}
+	t.Errorf("no ConfigMap %s is installed", generatedbudget.ConfigName)
+}

@@ -1,0 +1,111 @@
+package generatedbudget
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
+)
+
+// kind is one whose annotations are followed.
+type kind struct {
+	// word is its name in keys and in names of what is generated: there are two
+	// kinds StatefulSet.
+	word        string
+	group, kind string
+	resource    string
+	// versions are those that can be read, the newest first; none of a kind that
+	// is built in.
+	versions []version
+}
+
+// version is one of a kind, and where its strategy says maxUnavailable: the
+// first of the paths that is there.
+type version struct {
+	name  string
+	paths [][]string
+}
+
+var (
+	deployment  = kind{word: "Deployment", group: "apps", kind: "Deployment"}
+	statefulSet = kind{word: "StatefulSet", group: "apps", kind: "StatefulSet"}
+
+	flat    = []string{"spec", "updateStrategy", "maxUnavailable"}
+	rolling = []string{"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}
+
+	cloneSet = kind{word: "CloneSet", group: kruise, kind: "CloneSet", resource: "clonesets", versions: []version{
+		{"v1beta1", [][]string{rolling, flat}},
+		{"v1alpha1", [][]string{flat}},
+	}}
+	advancedStatefulSet = kind{word: "AdvancedStatefulSet", group: kruise, kind: "StatefulSet", resource: "statefulsets", versions: []version{
+		{"v1beta1", [][]string{rolling}},
+		{"v1alpha1", [][]string{rolling}},
+	}}
+	// A UnitedDeployment has no such field itself: what counts is the one of its
+	// template, of which there is one.
+	unitedDeployment = kind{word: "UnitedDeployment", group: kruise, kind: "UnitedDeployment", resource: "uniteddeployments", versions: []version{
+		{"v1alpha1", [][]string{
+			inTemplate("deploymentTemplate", "strategy", "rollingUpdate"),
+			inTemplate("statefulSetTemplate", "updateStrategy", "rollingUpdate"),
+			inTemplate("advancedStatefulSetTemplate", "updateStrategy", "rollingUpdate"),
+			inTemplate("cloneSetTemplate", "updateStrategy"),
+		}},
+	}}
+)
+
+// kruise is the group of OpenKruise's workloads.
+const kruise = "apps.kruise.io"
+
+func inTemplate(template string, path ...string) []string {
+	return append(append([]string{"spec", "template", template, "spec"}, path...), "maxUnavailable")
+}
+
+// foreignKinds are those of CRDs.
+func foreignKinds() []kind { return []kind{cloneSet, advancedStatefulSet, unitedDeployment} }
+
+func kinds() []kind { return append([]kind{deployment, statefulSet}, foreignKinds()...) }
+
+// kindOf returns the kind that an owner reference means.
+func kindOf(apiVersion, name string) (kind, bool) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.group == gv.Group && k.kind == name })
+	if err != nil || i < 0 {
+		return kind{}, false
+	}
+	return all[i], true
+}
+
+// read makes a workload of an object: what is cached of it.
+func (k kind) read(v version, u *unstructured.Unstructured) *workload {
+	w := &workload{
+		kind: k, apiVersion: k.group + "/" + v.name,
+		Object: &metav1.ObjectMeta{
+			Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+			DeletionTimestamp: u.GetDeletionTimestamp(), Annotations: generatedbudget.Annotations(u.GetAnnotations()),
+		},
+	}
+	if raw, ok, err := unstructured.NestedMap(u.Object, "spec", "selector"); err == nil && ok {
+		selector := &metav1.LabelSelector{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector) == nil {
+			w.selector = selector
+		}
+	}
+	for _, path := range v.paths {
+		switch value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...); value := value.(type) {
+		case int64:
+			w.strategy = &intstr.IntOrString{Type: intstr.Int, IntVal: int32(min(value, 1<<30))}
+		case string:
+			w.strategy = &intstr.IntOrString{Type: intstr.String, StrVal: value}
+		default:
+			continue
+		}
+		break
+	}
+	return w
+}

@@ -1,0 +1,106 @@
+package generatedbudget
+
+import (
+	"context"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
+)
+
+// meta is that of what is generated. Without what the API server fills in, and
+// without a status: what is not applied stays as it is.
+type meta struct {
+	Name            string                  `json:"name"`
+	Namespace       string                  `json:"namespace"`
+	Labels          map[string]string       `json:"labels"`
+	OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+}
+
+// document is what is applied.
+type document struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   meta   `json:"metadata"`
+	Spec       spec   `json:"spec"`
+}
+
+type spec struct {
+	TargetRef      *v1alpha1.TargetRef   `json:"targetRef,omitempty"`
+	Selector       *metav1.LabelSelector `json:"selector,omitempty"`
+	MaxUnavailable *intstr.IntOrString   `json:"maxUnavailable,omitempty"`
+	MinAvailable   *intstr.IntOrString   `json:"minAvailable,omitempty"`
+}
+
+func (w *workload) meta() meta {
+	return meta{
+		Name: w.nameOf(), Namespace: w.GetNamespace(),
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "breakwater"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
+		}},
+	}
+}
+
+// budgets is what the clients of both kinds do.
+type budgets[T metav1.Object] interface {
+	Patch(ctx context.Context, name string, kind types.PatchType, raw []byte, o metav1.PatchOptions, subresources ...string) (T, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+}
+
+// targetOf is the target of a kind: by what it selects pods, and what a budget
+// that is there says.
+func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name string) (T, error), kind document, says func(T) spec) target {
+	kind.Metadata = w.meta()
+	wanted := func(l *generatedbudget.Limits) document {
+		d := kind
+		d.Spec.MaxUnavailable, d.Spec.MinAvailable = l.MaxUnavailable, l.MinAvailable
+		return d
+	}
+	t := target{
+		same:   func(*generatedbudget.Limits) bool { return false },
+		object: func(l *generatedbudget.Limits) any { return wanted(l) },
+		apply: func(ctx context.Context, raw []byte, o metav1.PatchOptions) error {
+			_, err := client.Patch(ctx, w.nameOf(), types.ApplyPatchType, raw, o)
+			return err
+		},
+		remove: func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.nameOf(), o) },
+	}
+	there, err := get(w.nameOf())
+	if apierrs.IsNotFound(err) {
+		return t
+	} else if err != nil {
+		return target{err: err}
+	}
+	t.exists = there
+	t.same = func(l *generatedbudget.Limits) bool { return equality.Semantic.DeepEqual(says(there), wanted(l).Spec) }
+	return t
+}
+
+// pub is the PodUnavailableBudget of a workload: by its name.
+func (r *Reconciler) pub(w *workload) target {
+	return targetOf(w, r.policies.PolicyV1alpha1().PodUnavailableBudgets(w.GetNamespace()), r.budgets.PodUnavailableBudgets(w.GetNamespace()).Get,
+		document{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
+			Spec: spec{TargetRef: &v1alpha1.TargetRef{APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName()}},
+		},
+		func(b *v1alpha1.PodUnavailableBudget) spec {
+			return spec{TargetRef: b.Spec.TargetRef, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
+		})
+}
+
+// pdb is the PodDisruptionBudget of a workload: by its selector.
+func (r *Reconciler) pdb(w *workload) target {
+	return targetOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
+		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget", Spec: spec{Selector: w.selector}},
+		func(b *policyv1.PodDisruptionBudget) spec {
+			return spec{Selector: b.Spec.Selector, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
+		})
+}

@@ -1,0 +1,101 @@
+package generatedbudget
+
+import (
+	"fmt"
+	"strings"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+)
+
+// workload is what a generated budget follows from.
+type workload struct {
+	metav1.Object
+	kind       kind
+	apiVersion string
+	selector   *metav1.LabelSelector
+	// strategy is the maxUnavailable of its roll-outs, if it says one.
+	strategy *intstr.IntOrString
+}
+
+// nameOf is that of what is generated for a workload: kinds share a namespace.
+func (w *workload) nameOf() string { return strings.ToLower(w.kind.word) + "-" + w.GetName() }
+
+// workloads reads them: those that are built in, and those of CRDs.
+type workloads struct {
+	deployments  appslisters.DeploymentLister
+	statefulSets appslisters.StatefulSetLister
+	foreign      *foreign
+}
+
+func (w workloads) get(k kind, namespace, name string) (*workload, error) {
+	found := &workload{kind: k, apiVersion: "apps/v1"}
+	switch k.word {
+	case deployment.word:
+		d, err := w.deployments.Deployments(namespace).Get(name)
+		if err != nil {
+			return nil, err
+		}
+		found.Object, found.selector = d, d.Spec.Selector
+		if r := d.Spec.Strategy.RollingUpdate; r != nil {
+			found.strategy = r.MaxUnavailable
+		}
+		return found, nil
+	case statefulSet.word:
+		s, err := w.statefulSets.StatefulSets(namespace).Get(name)
+		if err != nil {
+			return nil, err
+		}
+		found.Object, found.selector = s, s.Spec.Selector
+		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
+			found.strategy = r.MaxUnavailable
+		}
+		return found, nil
+	}
+	if other := w.foreign.get(k, namespace, name); other != nil {
+		return other, nil
+	}
+	return nil, apierrs.NewNotFound(schema.GroupResource{Group: k.group, Resource: k.resource}, name)
+}
+
+// all tells of the workloads of a namespace, or of all with "".
+func (w workloads) all(namespace string, tell func(types.NamespacedName)) error {
+	deployments, err := w.deployments.Deployments(namespace).List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	for _, d := range deployments {
+		tell(keyOf(deployment, d.Namespace, d.Name))
+	}
+	sets, err := w.statefulSets.StatefulSets(namespace).List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list StatefulSets: %w", err)
+	}
+	for _, s := range sets {
+		tell(keyOf(statefulSet, s.Namespace, s.Name))
+	}
+	w.foreign.all(namespace, tell)
+	return nil
+}
+
+// keyOf is the key of a workload in the queue.
+func keyOf(k kind, namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: k.word + "/" + name}
+}
+
+func parseKey(key string) (k kind, namespace, name string, err error) {
+	parts := strings.Split(key, "/")
+	if len(parts) == 3 {
+		for _, k := range kinds() {
+			if k.word == parts[1] {
+				return k, parts[0], parts[2], nil
+			}
+		}
+	}
+	return kind{}, "", "", fmt.Errorf("no workload has the key %q", key)
+}

@@ -1,0 +1,196 @@
+package namespacelabel
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	clocktest "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+)
+
+func newNamespace(name, label string) *corev1.Namespace {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if label != "" {
+		n.Labels = map[string]string{v1alpha1.GuardedLabel: label}
+	}
+	return n
+}
+
+func TestTheLabelIsThereWhileThereIsABudget(t *testing.T) {
+	terminating := newNamespace("ns", "")
+	terminating.DeletionTimestamp = ptr.To(metav1.Now())
+	for _, tc := range []struct {
+		name      string
+		namespace *corev1.Namespace
+		budgets   bool
+		unused    time.Duration
+		want      deed
+	}{
+		{"the first budget", newNamespace("ns", ""), true, 0, set},
+		{"more budgets", newNamespace("ns", "true"), true, 0, keep},
+		{"somebody wrote another value", newNamespace("ns", "no"), true, 0, set},
+		{"no budget yet, or no more", newNamespace("ns", "true"), false, 0, wait},
+		{"a moment later", newNamespace("ns", "true"), false, settle - 1, wait},
+		{"no budget for long", newNamespace("ns", "true"), false, settle, remove},
+		{"never a budget", newNamespace("ns", ""), false, 0, keep},
+		{"a namespace that is never guarded", newNamespace("kube-system", ""), true, 0, keep},
+		{"one that has the label", newNamespace("kube-system", "true"), true, settle, remove},
+		{"a namespace that ends", terminating, true, 0, keep},
+	} {
+		if got := decide(tc.namespace, tc.budgets, tc.unused); got != tc.want {
+			t.Errorf("%s: got %v", tc.name, got)
+		}
+	}
+}
+
+// world has a namespace with the label; its budgets are in the API server, and
+// in the cache.
+type world struct {
+	*Reconciler
+	namespace *corev1.Namespace
+	kube      *kubefake.Clientset
+	policy    *fake.Clientset
+	cached    cache.Indexer
+	clock     *clocktest.FakePassiveClock
+}
+
+func newWorld() *world {
+	w := &world{namespace: newNamespace("ns", "true"), policy: fake.NewSimpleClientset(),
+		cached: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), clock: clocktest.NewFakePassiveClock(time.Unix(1e9, 0))}
+	w.namespace.UID, w.namespace.ResourceVersion = "uid", "7"
+	w.kube = kubefake.NewClientset(w.namespace)
+	w.restart()
+	return w
+}
+
+// restart forgets what only the process knew.
+func (w *world) restart() {
+	w.Reconciler = &Reconciler{Namespaces: w.kube.CoreV1().Namespaces(), Client: w.policy.PolicyV1alpha1(),
+		Lister: listers.NewPodUnavailableBudgetLister(w.cached), Clock: w.clock}
+}
+
+func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+// look reconciles and says in how long it is done again, and whether the label
+// is there.
+func (w *world) look(t *testing.T) (again time.Duration, label bool) {
+	t.Helper()
+	err := w.ReconcileKind(t.Context(), w.namespace)
+	requeue, again := controller.IsRequeueKey(err)
+	if err != nil && !requeue {
+		t.Fatal(err)
+	}
+	n, err := w.kube.CoreV1().Namespaces().Get(t.Context(), "ns", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again, labelled(n)
+}
+
+func (w *world) want(t *testing.T, again time.Duration, label bool) {
+	t.Helper()
+	if gotAgain, gotLabel := w.look(t); gotAgain != again || gotLabel != label {
+		t.Errorf("it is looked at again in %s, want %s; the label is there: %v", gotAgain, again, gotLabel)
+	}
+}
+
+var budget = &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
+
+func (w *world) cache(t *testing.T, has bool) {
+	t.Helper()
+	do := w.cached.Delete
+	if has {
+		do = w.cached.Add
+	}
+	if err := do(budget); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The webhook sets the label before the first budget is there.
+func TestTheLabelGoesOnlyWhenThereHasBeenNoBudgetForLong(t *testing.T) {
+	w := newWorld()
+	w.want(t, settle, true)
+	w.pass(settle - time.Second)
+	w.want(t, time.Second, true)
+	w.cache(t, true)
+	w.want(t, 0, true)
+	w.cache(t, false)
+	w.want(t, settle, true)
+	w.pass(settle)
+	w.want(t, 0, false)
+}
+
+func TestAProcessThatIsNewWaitsAnew(t *testing.T) {
+	w := newWorld()
+	w.want(t, settle, true)
+	w.pass(settle - time.Second)
+	w.restart()
+	w.want(t, settle, true)
+	// What led before another process did has seen nothing since.
+	w.pass(2 * settle)
+	w.want(t, settle, true)
+	w.pass(settle)
+	w.want(t, 0, false)
+}
+
+// Nothing is kept of a namespace that nobody looks at any more.
+func TestNamespacesThatHaveGoneAreForgotten(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	var i idle
+	i.look("gone", now)
+	i.look("there", now.Add(settle))
+	i.look("another", now.Add(2*settle))
+	i.forget("another")
+	if _, there := i.since["there"]; len(i.since) != 1 || !there {
+		t.Errorf("kept are %v", i.since)
+	}
+}
+
+// The label goes only when the API server knows no budget either.
+func TestABudgetThatTheCacheDoesNotHaveKeepsTheLabel(t *testing.T) {
+	w := newWorld()
+	w.want(t, settle, true)
+	if err := w.policy.Tracker().Add(budget); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(settle)
+	w.want(t, settle, true)
+	w.want(t, settle, true)
+}
+
+// A label that is set anew when it was just taken off is not taken off at once.
+func TestALabelThatIsSetAnewStaysForAsLong(t *testing.T) {
+	w := newWorld()
+	w.want(t, settle, true)
+	w.pass(settle)
+	w.want(t, 0, false)
+	w.want(t, settle, false) // the cache still has it, or has it again
+}
+
+func TestALabelThatSomebodyHasSetAnewStays(t *testing.T) {
+	w := newWorld()
+	w.want(t, settle, true)
+	w.pass(settle)
+	w.kube.PrependReactor("patch", "namespaces", func(a kubetesting.Action) (bool, runtime.Object, error) {
+		if patch := string(a.(kubetesting.PatchAction).GetPatch()); !strings.Contains(patch, `"resourceVersion":"7"`) {
+			t.Errorf("it is patched whatever it is: %s", patch)
+		}
+		return true, nil, apierrs.NewConflict(corev1.Resource("namespaces"), "ns", errors.New("it is another"))
+	})
+	w.want(t, retryStale, true)
+}

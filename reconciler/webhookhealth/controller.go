@@ -1,0 +1,65 @@
+package webhookhealth
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+)
+
+const (
+	meterName = "github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	// queueName is part of the name of the Lease, which RBAC names.
+	queueName = "selfcheck"
+)
+
+// NewController returns the constructor of the controller that looks after a
+// plan, which is made of the process's informers.
+func NewController(plan func(context.Context) Plan) injection.ControllerConstructor {
+	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+		kube, logger := kubeclient.Get(ctx), logging.FromContext(ctx)
+		r := &Reconciler{
+			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
+				PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+					enqueue(b, Key)
+					return nil
+				},
+			},
+			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
+			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
+		}
+		if err := measure(otel.Meter(meterName), r.now); err != nil {
+			logger.Panicw("wire the self-check", "error", err)
+		}
+		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
+	}
+}
+
+// measure shows what is open. A replica that does not look shows nothing.
+func measure(meter metric.Meter, now func() map[string]int64) error {
+	_, err := meter.Int64ObservableGauge("breakwater.guard.open",
+		metric.WithDescription("1 while a guard is open for the reason, 0 while none is"),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			for reason, value := range now() {
+				o.Observe(value, metric.WithAttributes(attribute.String("reason", reason)))
+			}
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("create gauge: %w", err)
+	}
+	return nil
+}

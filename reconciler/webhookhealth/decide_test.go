@@ -1,0 +1,146 @@
+package webhookhealth
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/webhook/certificates/resources"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+const (
+	service = "protection-webhook"
+	host    = service + "." + v1alpha1.SystemNamespace + ".svc"
+)
+
+// certificate returns what is served, and what verifies it.
+func certificate(t *testing.T, name string) (*x509.Certificate, []byte) {
+	t.Helper()
+	secret, err := resources.MakeSecret(t.Context(), "certs", v1alpha1.SystemNamespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(secret.Data[resources.ServerCert])
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed, secret.Data[resources.CACert]
+}
+
+func newEntry(bundle []byte) Entry {
+	return Entry{
+		Guard: Guard{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io", Hook: "guarded", Value: "true"},
+		Found: &admissionregistrationv1.ValidatingWebhook{
+			Name:              "vpodbudget.kb.io",
+			FailurePolicy:     ptr.To(admissionregistrationv1.Fail),
+			Rules:             make([]admissionregistrationv1.RuleWithOperations, 1),
+			ClientConfig:      admissionregistrationv1.WebhookClientConfig{CABundle: bundle, Service: &admissionregistrationv1.ServiceReference{Name: service}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "true"}},
+			ObjectSelector:    &metav1.LabelSelector{},
+		},
+		Namespaces: []*corev1.Namespace{labelled("shop", "true")},
+	}
+}
+
+func labelled(name, guarded string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"guarded": guarded}}}
+}
+
+func TestWhichGuardsAreOpen(t *testing.T) {
+	served, bundle := certificate(t, service)
+	other, otherBundle := certificate(t, "another")
+	for _, tc := range []struct {
+		name  string
+		entry func(*Entry)
+		seen  func(*Seen)
+		want  []string
+	}{
+		{name: "none"},
+		{name: "it lets pass what it cannot answer", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonIgnored}},
+		{name: "it lets pass, as its manifest says", entry: func(e *Entry) { e.Found.FailurePolicy, e.Ignores = ptr.To(admissionregistrationv1.Ignore), true }},
+		{name: "it was taken away", entry: func(e *Entry) { e.Found = nil }, want: []string{ReasonMissing}},
+		{name: "it points elsewhere", entry: func(e *Entry) { e.Found.ClientConfig.Service.Name = "mine" }, want: []string{ReasonMissing}},
+		{name: "it points out of the cluster", entry: func(e *Entry) { e.Found.ClientConfig.Service = nil }, want: []string{ReasonMissing}},
+		{name: "an empty caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil }, want: []string{ReasonBundle}},
+		{name: "a caBundle that is none", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = []byte("ca") }, want: []string{ReasonBundle}},
+		{name: "the caBundle of another certificate", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle }, want: []string{ReasonBundle}},
+		{name: "a certificate of another name", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle },
+			seen: func(s *Seen) { s.Served = []*x509.Certificate{other} }, want: []string{ReasonBundle}},
+		{name: "a certificate that is over", seen: func(s *Seen) { s.Now = s.Now.Add(365 * 24 * time.Hour) }, want: []string{ReasonBundle}},
+		{name: "one replica of two serves with another certificate", seen: func(s *Seen) { s.Ready, s.Served = 2, append(s.Served, other) }, want: []string{ReasonBundle}},
+		{name: "nobody is there", seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints}},
+		{name: "nobody is there, and the caBundle is empty", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil },
+			seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonBundle}},
+		{name: "one of two cannot be connected to", seen: func(s *Seen) { s.Ready = 2 }},
+		{name: "nobody can be connected to", seen: func(s *Seen) { s.Served = nil }, want: []string{ReasonUnknown}},
+		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "")) }, want: []string{ReasonUnhooked}},
+		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "yes")) }, want: []string{ReasonUnhooked}},
+		{name: "two namespaces without the label", entry: func(e *Entry) { e.Namespaces = []*corev1.Namespace{labelled("a", ""), labelled("b", "")} },
+			want: []string{ReasonUnhooked, ReasonUnhooked}},
+		{name: "another namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector.MatchLabels = map[string]string{"team": "mine"} }, want: []string{ReasonUnmatched}},
+		{name: "a namespaceSelector that is none", entry: func(e *Entry) {
+			e.Found.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
+		}, want: []string{ReasonUnmatched}},
+		{name: "no namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector = nil }},
+		{name: "an objectSelector", entry: func(e *Entry) { e.Found.ObjectSelector.MatchLabels = map[string]string{"guard": "me"} }, want: []string{ReasonUnmatched}},
+		{name: "no rules", entry: func(e *Entry) { e.Found.Rules = nil }, want: []string{ReasonUnmatched}},
+		{name: "no namespaces", entry: func(e *Entry) { e.Found.Rules, e.Namespaces = nil, nil }},
+		{name: "a policy that is not there", seen: func(s *Seen) { s.Policies[0].There = false }, want: []string{ReasonMissing}},
+		{name: "a policy that lets pass what it cannot evaluate", seen: func(s *Seen) { s.Policies[0].Denies = false }, want: []string{ReasonNotDenying}},
+		{name: "a binding that is not there", seen: func(s *Seen) { s.Policies[1].There = false }, want: []string{ReasonMissing}},
+		{name: "a binding that only tells", seen: func(s *Seen) { s.Policies[1].Denies = false }, want: []string{ReasonNotDenying}},
+		{name: "something cannot be read", seen: func(s *Seen) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonUnknown}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := Seen{
+				Now: time.Now(), Service: service, Host: host, Ready: 1, Served: []*x509.Certificate{served},
+				Entries:  []Entry{newEntry(bundle)},
+				Policies: []Policy{{Name: "replicas", There: true, Denies: true}, {Name: "replicas", Binding: true, There: true, Denies: true}},
+			}
+			if tc.entry != nil {
+				tc.entry(&s.Entries[0])
+			}
+			if tc.seen != nil {
+				tc.seen(&s)
+			}
+			var got []string
+			for _, f := range Decide(s) {
+				if f.Guard == "" || f.Message == "" {
+					t.Errorf("says too little: %+v", f)
+				}
+				got = append(got, f.Reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsSeenTwiceCounts(t *testing.T) {
+	a, b := Finding{Reason: ReasonUnhooked, Guard: "v", Namespace: "a"}, Finding{Reason: ReasonUnhooked, Guard: "v", Namespace: "b"}
+	said := a
+	said.Message = "in other words"
+	for name, tc := range map[string]struct{ before, now, want []Finding }{
+		"the first time":        {nil, []Finding{a}, []Finding{}},
+		"the second time":       {[]Finding{a}, []Finding{said}, []Finding{said}},
+		"closed again":          {[]Finding{a}, nil, nil},
+		"of another namespace":  {[]Finding{a}, []Finding{b}, []Finding{}},
+		"one of two is known":   {[]Finding{a}, []Finding{a, b}, []Finding{a}},
+		"of both, one is there": {[]Finding{a, b}, []Finding{b}, []Finding{b}},
+	} {
+		if diff := cmp.Diff(tc.want, lasting(tc.before, tc.now)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

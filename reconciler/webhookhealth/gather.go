@@ -1,0 +1,137 @@
+package webhookhealth
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Guard is a webhook that has to be there.
+type Guard struct {
+	// Configuration is where it stands; Mutating says of which sort that is.
+	Configuration string
+	Mutating      bool
+	// Webhook is its name.
+	Webhook string
+	// Ignores: its manifest says failurePolicy Ignore, with a reason.
+	Ignores bool
+	// Wanted says whether it has to be there now; nil for always.
+	Wanted func() (bool, error)
+	// Namespaces returns those whose requests have to reach it; nil for none.
+	Namespaces func() ([]*corev1.Namespace, error)
+	// Hook and Value are the label by which they do; empty for none.
+	Hook, Value string
+}
+
+// Plan is what has to be there.
+type Plan struct {
+	// Service is the webhooks', in SystemNamespace. Its Deployment has its name.
+	Service string
+	Guards  []Guard
+	// Policies and Bindings are the names of ValidatingAdmissionPolicies and of
+	// their bindings that have to deny.
+	Policies, Bindings []string
+}
+
+// entries reads the webhooks.
+func (r *Reconciler) entries(ctx context.Context) (all []Entry, failed []error) {
+	read := map[place][]admissionregistrationv1.ValidatingWebhook{}
+	for _, g := range r.plan.Guards {
+		if g.Wanted != nil {
+			if wanted, err := g.Wanted(); err != nil || !wanted {
+				failed = appendError(failed, err)
+				continue
+			}
+		}
+		at := place{g.Configuration, g.Mutating}
+		if _, known := read[at]; !known {
+			webhooks, err := r.configuration(ctx, at)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			read[at] = webhooks
+		}
+		e := Entry{Guard: g}
+		if i := slices.IndexFunc(read[at], func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == g.Webhook }); i >= 0 {
+			e.Found = &read[at][i]
+		}
+		if g.Namespaces != nil {
+			var err error
+			e.Namespaces, err = g.Namespaces()
+			failed = appendError(failed, err)
+		}
+		all = append(all, e)
+	}
+	return all, failed
+}
+
+func appendError(all []error, err error) []error {
+	if err != nil {
+		all = append(all, err)
+	}
+	return all
+}
+
+// place names a configuration.
+type place struct {
+	name     string
+	mutating bool
+}
+
+// configuration returns the webhooks of one; none where it is not there.
+func (r *Reconciler) configuration(ctx context.Context, at place) (all []admissionregistrationv1.ValidatingWebhook, err error) {
+	if !at.mutating {
+		config, err := r.admission.ValidatingWebhookConfigurations().Get(ctx, at.name, metav1.GetOptions{})
+		if err != nil {
+			return nil, unlessAbsent(err)
+		}
+		return config.Webhooks, nil
+	}
+	config, err := r.admission.MutatingWebhookConfigurations().Get(ctx, at.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, unlessAbsent(err)
+	}
+	for _, w := range config.Webhooks {
+		all = append(all, admissionregistrationv1.ValidatingWebhook{
+			Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
+			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector,
+		})
+	}
+	return all, nil
+}
+
+// policies reads policies and bindings.
+func policies(ctx context.Context, client admissionclient.AdmissionregistrationV1Interface, plan Plan) (all []Policy, failed []error) {
+	for _, name := range plan.Policies {
+		found, err := client.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
+			continue
+		}
+		all = append(all, Policy{Name: name, There: err == nil,
+			Denies: err == nil && ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail})
+	}
+	for _, name := range plan.Bindings {
+		found, err := client.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
+			continue
+		}
+		all = append(all, Policy{Name: name, Binding: true, There: err == nil,
+			Denies: err == nil && slices.Contains(found.Spec.ValidationActions, admissionregistrationv1.Deny)})
+	}
+	return all, failed
+}
+
+func unlessAbsent(err error) error {
+	if err == nil || apierrs.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("read what guards: %w", err)
+}

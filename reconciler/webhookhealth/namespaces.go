@@ -1,0 +1,20 @@
+package webhookhealth
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Guardable lists the namespaces with the labels, without those that are never
+// guarded and those that are being deleted.
+func Guardable(namespaces corelisters.NamespaceLister, labelled labels.Set) ([]*corev1.Namespace, error) {
+	all, err := namespaces.List(labelled.AsSelector())
+	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool {
+		return n.DeletionTimestamp != nil || v1alpha1.NeverGuarded(n.Name)
+	}), err
+}
