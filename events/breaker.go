@@ -37,7 +37,7 @@ type Breaker struct {
 	// Denied and Failed are what had been counted.
 	Denied int64 `json:"denied,omitempty"`
 	Failed int64 `json:"failed,omitempty"`
-	// Reason is one of the Reason constants of apis/permission.
+	// Reason is one of the Reason constants of permission/podmeta.
 	Reason string `json:"reason,omitempty"`
 	// User is who reset it. New cuts it to 512 bytes.
 	User string `json:"user,omitempty"`

@@ -51,7 +51,7 @@ type Permission struct {
 	Application string `json:"application,omitempty"`
 	// Attempt counts those of the application, from 1.
 	Attempt int64 `json:"attempt,omitempty"`
-	// Reason is one of the Reason constants of apis/permission.
+	// Reason is one of the Reason constants of permission/podmeta.
 	Reason string `json:"reason,omitempty"`
 	// Message is for people. New cuts it to MaxText bytes.
 	Message string `json:"message,omitempty"`

@@ -64,5 +64,5 @@ done
 rmdir client/.crd
 
 go run ./events/generate
-go run ./permission/centre/rest/generate
+go run ./permission/centre/rest/openapigen
 hack/kustomization.sh

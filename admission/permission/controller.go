@@ -29,8 +29,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
-	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // The names of what the manifests make, in SystemNamespace.
@@ -87,7 +87,7 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	store.Follow(ctx, cmw)
 	catalogue := NewCatalogue(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
-	find := wants.Finder{Owners: ownerchain.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister(), Live: kubeclient.Get(ctx).CoreV1().Namespaces()}
+	find := requiredsets.Finder{Owners: ownerchain.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister(), Live: kubeclient.Get(ctx).CoreV1().Namespaces()}
 	return map[string]admission.Handler{
 		PodWebhook: Pods{
 			Wants:     find,

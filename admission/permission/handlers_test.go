@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
-	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // sets are what the centre has; nil: it cannot be reached.
@@ -59,7 +59,7 @@ func request(t *testing.T, object any) *admissionv1.AdmissionRequest {
 }
 
 func annotated(value string) map[string]string {
-	return map[string]string{permission.SetAnnotation: value}
+	return map[string]string{podmeta.SetAnnotation: value}
 }
 
 func TestWhichPodsAreInjected(t *testing.T) {
@@ -94,10 +94,10 @@ func TestWhichPodsAreInjected(t *testing.T) {
 			p := pod(tc.pod)
 			namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 			if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: tc.namespace,
-				Labels: map[string]string{permission.Label: permission.LabelEnabled}}}); err != nil {
+				Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}}}); err != nil {
 				t.Fatal(err)
 			}
-			find := wants.Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Live: fake.NewClientset().CoreV1().Namespaces()}
+			find := requiredsets.Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Live: fake.NewClientset().CoreV1().Namespaces()}
 			h := Pods{Wants: find, Catalogue: NewCatalogue(tc.centre), Settings: settings.Default, Image: "client:1"}
 			answer := h.Admit(t.Context(), request(t, p))
 			if answer.Decision != tc.want {
@@ -110,8 +110,8 @@ func TestWhichPodsAreInjected(t *testing.T) {
 				return
 			}
 			got := patched(t, p, answer.Response.Patch)
-			if strings.Join(permission.Sets(got), ",") != tc.sets {
-				t.Errorf("asks for %v", permission.Sets(got))
+			if strings.Join(podmeta.Sets(got), ",") != tc.sets {
+				t.Errorf("asks for %v", podmeta.Sets(got))
 			}
 			again := h.Admit(t.Context(), request(t, got))
 			if again.Decision != DecisionComplete || len(again.Response.Patch) > 0 {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 const (
@@ -45,8 +45,8 @@ func (i Injection) Patch(p *corev1.Pod) []Operation {
 	var ops []Operation
 	ops = append(ops, i.container(p)...)
 	ops = append(ops, i.volume(p)...)
-	ops = append(ops, key("/metadata/labels", p.Labels, permission.Label, permission.LabelRequired)...)
-	return append(ops, key("/metadata/annotations", p.Annotations, permission.SetAnnotation, strings.Join(i.Sets, ","))...)
+	ops = append(ops, key("/metadata/labels", p.Labels, podmeta.Label, podmeta.LabelRequired)...)
+	return append(ops, key("/metadata/annotations", p.Annotations, podmeta.SetAnnotation, strings.Join(i.Sets, ","))...)
 }
 
 func (i Injection) container(p *corev1.Pod) []Operation {
@@ -76,12 +76,12 @@ func (i Injection) build(policy corev1.RestartPolicy, apps []corev1.Container) c
 		Env: []corev1.EnvVar{
 			{Name: initaction.EnvServer, Value: i.Server},
 			{Name: initaction.EnvSets, Value: strings.Join(i.Sets, ",")},
-			{Name: initaction.EnvTokenFile, Value: permission.TokenMountPath + "/token"},
+			{Name: initaction.EnvTokenFile, Value: podmeta.TokenMountPath + "/token"},
 			{Name: initaction.EnvDeadline, Value: i.Deadline.String()},
 			{Name: initaction.EnvRestartPolicy, Value: string(policy)},
 		},
 		Resources:                resources(apps),
-		VolumeMounts:             []corev1.VolumeMount{{Name: permission.TokenVolume, MountPath: permission.TokenMountPath, ReadOnly: true}},
+		VolumeMounts:             []corev1.VolumeMount{{Name: podmeta.TokenVolume, MountPath: podmeta.TokenMountPath, ReadOnly: true}},
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		SecurityContext: &corev1.SecurityContext{
@@ -96,13 +96,13 @@ func (i Injection) build(policy corev1.RestartPolicy, apps []corev1.Container) c
 // volume has a token that is worth nothing elsewhere: its audience is the
 // server, and it ends with the pod.
 func (Injection) volume(p *corev1.Pod) []Operation {
-	want := corev1.Volume{Name: permission.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+	want := corev1.Volume{Name: podmeta.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
 			Audience: initaction.Audience, ExpirationSeconds: ptr.To(tokenLifetime), Path: "token",
 		}}},
 	}}}
-	at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == permission.TokenVolume })
+	at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == podmeta.TokenVolume })
 	switch {
 	case at >= 0 && equality.Semantic.DeepEqual(p.Spec.Volumes[at], want):
 		return nil

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 var whole = Injection{Sets: []string{"web", "audit"}, Image: "client:1", Server: "http://server", Deadline: 10 * time.Minute}
@@ -60,7 +60,7 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"a plain pod":                nil,
 		"a pod without labels":       func(p *corev1.Pod) { p.Labels = nil },
-		"a pod with annotations":     func(p *corev1.Pod) { p.Annotations = map[string]string{permission.SetAnnotation: "web, audit"} },
+		"a pod with annotations":     func(p *corev1.Pod) { p.Annotations = map[string]string{podmeta.SetAnnotation: "web, audit"} },
 		"a pod with init containers": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}} },
 		"a pod with a sidecar":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
 		"a pod with volumes":         func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
@@ -70,8 +70,8 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 		"a pod with a forged container": func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: initaction.Container, Image: "true", Command: []string{"true"}}}
 		},
-		"a pod with a forged volume": func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: permission.TokenVolume}} },
-		"a pod with a forged label":  func(p *corev1.Pod) { p.Labels[permission.Label] = "no" },
+		"a pod with a forged volume": func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: podmeta.TokenVolume}} },
+		"a pod with a forged label":  func(p *corev1.Pod) { p.Labels[podmeta.Label] = "no" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod(change)
@@ -92,13 +92,13 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 			if diff := cmp.Diff(users, kept); diff != "" {
 				t.Errorf("init containers of the user: %s", diff)
 			}
-			if got.Labels[permission.Label] != permission.LabelRequired || got.Annotations[permission.SetAnnotation] != "web,audit" {
+			if got.Labels[podmeta.Label] != podmeta.LabelRequired || got.Annotations[podmeta.SetAnnotation] != "web,audit" {
 				t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
 			}
 			if again := whole.Patch(got); len(again) > 0 {
 				t.Errorf("a second time: %+v", again)
 			}
-			if sets := permission.Sets(got); cmp.Diff(whole.Sets, sets) != "" {
+			if sets := podmeta.Sets(got); cmp.Diff(whole.Sets, sets) != "" {
 				t.Errorf("the server reads %v", sets)
 			}
 		})

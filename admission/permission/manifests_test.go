@@ -17,8 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/permission"
-	"github.com/breakwater-dev/breakwater/permission/breaker"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
@@ -66,7 +66,7 @@ func TestTheWebhooksOfTheManifestsAreServedAndSayWhatHappensWhileTheyAreDown(t *
 			t.Errorf("%s is not left out everywhere", s)
 		}
 	}
-	if m.NamespaceSelector.MatchLabels[permission.Label] != permission.LabelEnabled || v.NamespaceSelector.MatchLabels[permission.Label] != permission.LabelEnabled {
+	if m.NamespaceSelector.MatchLabels[podmeta.Label] != podmeta.LabelEnabled || v.NamespaceSelector.MatchLabels[podmeta.Label] != podmeta.LabelEnabled {
 		t.Error("namespaces that are not enabled are asked about")
 	}
 }
@@ -74,7 +74,7 @@ func TestTheWebhooksOfTheManifestsAreServedAndSayWhatHappensWhileTheyAreDown(t *
 type object = map[string]any
 
 func asking(value string) object {
-	return object{"metadata": object{"annotations": object{permission.SetAnnotation: value}}}
+	return object{"metadata": object{"annotations": object{podmeta.SetAnnotation: value}}}
 }
 
 func templated(value string) object {
@@ -156,7 +156,7 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 		"mutatingwebhookconfigurations":   {Configuration},
 		"validatingwebhookconfigurations": {Configuration},
 		"secrets":                         {SecretName},
-		"configmaps":                      breaker.Names(),
+		"configmaps":                      podbreaker.Names(),
 		"leases":                          {"permission-webhook." + server.QueueName + ".00-of-01", "permission-webhook.webhookcertificates.00-of-01", "permission-controller.permission.00-of-01"},
 	} {
 		for _, name := range want {
@@ -177,11 +177,11 @@ func TestWhatIsInstalledIsTheDefaultAndEveryValueIsExplained(t *testing.T) {
 	if diff := cmp.Diff(settings.Default(), got); diff != "" {
 		t.Errorf("(-default +installed):\n%s", diff)
 	}
-	if cm.Name != permission.ConfigName {
+	if cm.Name != podmeta.ConfigName {
 		t.Errorf("it is called %s", cm.Name)
 	}
 	record := admissiontest.Manifests[corev1.ConfigMap](t, manifests+"210-breaker.yaml")[0]
-	if record.Name != breaker.First || record.Labels[breaker.Label] != "true" || record.Data != nil {
+	if record.Name != podbreaker.First || record.Labels[podbreaker.Label] != "true" || record.Data != nil {
 		t.Errorf("the record is %+v: applying it again would take entries away", record)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
-	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // PodWebhook is asked about new pods.
@@ -40,7 +40,7 @@ const (
 
 // Pods gives new pods what they need to wait for their permissions.
 type Pods struct {
-	Wants     wants.Finder
+	Wants     requiredsets.Finder
 	Catalogue Catalogue
 	Settings  func() settings.Settings
 	// Image is that of the init-action-client.
@@ -61,10 +61,10 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	if err != nil {
 		return admission.Fail(err)
 	}
-	sets, err := permission.ParseSets(value)
+	sets, err := podmeta.ParseSets(value)
 	if err != nil {
 		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s of the %s: %v", permission.SetAnnotation, source, err))
+			fmt.Sprintf("annotation %s of the %s: %v", podmeta.SetAnnotation, source, err))
 	}
 	if len(sets) == 0 {
 		return admission.Allow(DecisionNotAsked)

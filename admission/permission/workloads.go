@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 // SetWebhook is asked about workloads and namespaces that name sets.
@@ -55,7 +55,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	all, err := w.sets()
 	if err != nil {
 		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s: %v", permission.SetAnnotation, err))
+			fmt.Sprintf("annotation %s: %v", podmeta.SetAnnotation, err))
 	}
 	if len(all) == 0 {
 		return admission.Allow(DecisionNotAsked)
@@ -64,7 +64,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(f.Unknown) > 0 {
 		return deny(DecisionUnknownSet, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre: register it there first, or mend the name",
-				permission.SetAnnotation, strings.Join(f.Unknown, ", ")))
+				podmeta.SetAnnotation, strings.Join(f.Unknown, ", ")))
 	}
 	if w.hostNetwork() {
 		if refusal := h.Catalogue.hostNetwork(ctx, all); refusal != "" && f.Err == nil {
@@ -83,7 +83,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 func (w workload) sets() ([]string, error) {
 	var all []string
 	for _, m := range []metav1.ObjectMeta{w.Metadata, w.Spec.Template.Metadata, w.Spec.JobTemplate.Spec.Template.Metadata} {
-		sets, err := permission.ParseSets(m.Annotations[permission.SetAnnotation])
+		sets, err := podmeta.ParseSets(m.Annotations[podmeta.SetAnnotation])
 		if err != nil {
 			return nil, err
 		}

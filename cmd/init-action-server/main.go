@@ -1,5 +1,5 @@
 // The init-action-server gets pods their permissions before their app
-// containers start. Package permission/authorizer says how.
+// containers start. Package permission/initaction/server says how.
 package main
 
 import (
@@ -22,9 +22,9 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
-	"github.com/breakwater-dev/breakwater/permission/authorizer"
-	"github.com/breakwater-dev/breakwater/permission/breaker"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/initaction/server"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 )
 
 const (
@@ -49,12 +49,12 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 	if err != nil {
 		return functions.Parts{}, err
 	}
-	var share *authorizer.Share
-	watch, err := authorizer.NewWatch(ctx, kube, v1alpha1.SystemNamespace, func(n int) { share.Replicas(n) })
+	var share *server.Share
+	watch, err := server.NewWatch(ctx, kube, v1alpha1.SystemNamespace, func(n int) { share.Replicas(n) })
 	if err != nil {
 		return functions.Parts{}, err
 	}
-	share = authorizer.NewShare(watch.Settings.Get)
+	share = server.NewShare(watch.Settings.Get)
 	sender, follow, err := broker.NewLoneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
 		return functions.Parts{}, err
@@ -62,17 +62,17 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 	if err := watch.Start(ctx); err != nil {
 		return functions.Parts{}, err
 	}
-	handler, err := authorizer.New(authorizer.Options{
+	handler, err := server.New(server.Options{
 		Kube: kube, Pods: watch.Pods, Hub: watch.Hub, Settings: watch.Settings.Get,
 		Centre: centreclient.New(centreclient.Options{
 			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, Limit: share.Limiter,
 		}),
-		Breaker: breaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
-			func() breaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
-		Steps:  []authorizer.Step{authorizer.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
+		Breaker: podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
+			func() podbreaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
+		Steps:  []server.Step{server.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
 		Clock:  clock.RealClock{},
 		Random: rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
-		Meter: otel.Meter("github.com/breakwater-dev/breakwater/permission/authorizer"), Draining: ctx.Done(),
+		Meter: otel.Meter("github.com/breakwater-dev/breakwater/permission/initaction/server"), Draining: ctx.Done(),
 	})
 	refresh := func(ctx context.Context) error {
 		ticker := time.NewTicker(time.Second)

@@ -8,7 +8,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
@@ -33,7 +33,7 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 		Guards: []webhookhealth.Guard{
 			{Configuration: configuration, Mutating: true, Webhook: "mpodpermission.kb.io",
 				Namespaces: func() ([]*corev1.Namespace, error) {
-					return webhookhealth.Guardable(namespaces, labels.Set{permission.Label: permission.LabelEnabled})
+					return webhookhealth.Guardable(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
 				}},
 			// It only tells early what the pod tells later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},

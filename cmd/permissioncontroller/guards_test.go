@@ -15,13 +15,13 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	admissionpermission "github.com/breakwater-dev/breakwater/admission/permission"
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 const manifests = "../../config/permission/"
 
 func namespace(name, label string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{permission.Label: label}}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{podmeta.Label: label}}}
 }
 
 func TestEveryGuardOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {

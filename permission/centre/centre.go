@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/permission/authlimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
-	"github.com/breakwater-dev/breakwater/permission/centre/pace"
+	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/queue"
+	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 	api "github.com/breakwater-dev/breakwater/permission/centre/rest"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
-	"github.com/breakwater-dev/breakwater/permission/centre/work"
-	"github.com/breakwater-dev/breakwater/permission/refusals"
 )
 
 // Centre is a replica.
@@ -31,8 +31,8 @@ type Centre struct {
 	log      *slog.Logger
 	store    *store.Store
 	queue    *queue.Queue
-	engine   *work.Engine
-	hub      *work.Hub
+	engine   *lifecycle.Engine
+	hub      *lifecycle.Hub
 	metrics  *metrics
 	server   *api.Server
 	stopping chan struct{}
@@ -52,10 +52,10 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Centre{config: config, log: log, store: s, hub: &work.Hub{}, metrics: newMetrics(s), stopping: make(chan struct{})}
+	c := &Centre{config: config, log: log, store: s, hub: &lifecycle.Hub{}, metrics: newMetrics(s), stopping: make(chan struct{})}
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
-	c.engine = &work.Engine{Store: s, Pacer: pace.New(s, now), Breaker: &work.Breakers{}, Callers: &provider.Cache{Factory: factory},
+	c.engine = &lifecycle.Engine{Store: s, Pacer: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Callers: &provider.Cache{Factory: factory},
 		Clock: now, Random: rand.Float64, Watchers: c.hub, Metrics: c.metrics, Log: log, Patience: config.Patience, Stopping: c.stopping}
 	if c.queue, err = queue.New(s, c.engine, config.Workers, now.Now, quiet(log)); err != nil {
 		s.Close()
@@ -65,7 +65,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, CanRevoke: c.engine.RetryLeaks, Serve: c.queue.Serve}
 	c.server = &api.Server{Store: s, Registry: reg, Engine: c.engine, Hub: c.hub, Authenticators: authenticators, Roles: roles,
 		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
-		Refusals: refusals.New(func() float64 { return config.RefusalsPerMinute }, now)}
+		Refusals: authlimit.New(func() float64 { return config.RefusalsPerMinute }, now)}
 	return c, nil
 }
 

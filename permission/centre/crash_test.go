@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
-	"github.com/breakwater-dev/breakwater/permission/centre/work"
 	"github.com/breakwater-dev/breakwater/test/database"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
@@ -178,7 +178,7 @@ func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 		var want []double.Entry
 		states := map[api.State]int{}
 		for n := range pods {
-			a, err := s.View(t.Context()).Application(work.ID(pod(n, "web")))
+			a, err := s.View(t.Context()).Application(lifecycle.ID(pod(n, "web")))
 			if err != nil {
 				t.Fatalf("pod %d: %v", n, err)
 			}

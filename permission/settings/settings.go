@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/breakwater-dev/breakwater/permission/breaker"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 )
 
 // The keys of the ConfigMap.
@@ -54,7 +54,7 @@ type Settings struct {
 	// ClientDeadline is how long a round of an init container lasts.
 	ClientDeadline time.Duration
 	// Breaker paces what failed.
-	Breaker breaker.Policy
+	Breaker podbreaker.Policy
 	// CMDBURL, if set, is where pods are registered before their permissions.
 	CMDBURL string
 	// RevokeDeadline is when a pod is let go although its permissions could not
@@ -73,7 +73,7 @@ func Default() Settings {
 		Refusals:       60,
 		ServerURL:      "http://init-action-server.altershieldoperator-system.svc.cluster.local",
 		ClientDeadline: 10 * time.Minute,
-		Breaker:        breaker.DefaultPolicy(),
+		Breaker:        podbreaker.DefaultPolicy(),
 		RevokeDeadline: 5 * time.Minute,
 		SweepInterval:  time.Hour,
 	}

@@ -8,8 +8,8 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 // Store holds the settings in force. One that is wrong does not take the place
@@ -43,5 +43,5 @@ func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 
 // Follow has the store follow ConfigMap config-permission, which need not exist.
 func (s *Store) Follow(ctx context.Context, cmw configmap.Watcher) {
-	optionalconfig.Follow(cmw, permission.ConfigName, func(cm *corev1.ConfigMap) { s.Update(ctx, cm) })
+	optionalconfig.Follow(cmw, podmeta.ConfigName, func(cm *corev1.ConfigMap) { s.Update(ctx, cm) })
 }

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -46,16 +46,16 @@ func (s *story) permissions(ctx context.Context) (err error) {
 	if err := s.all(ctx,
 		[]string{"delete", "namespace", shops, "--ignore-not-found"},
 		[]string{"create", "namespace", shops},
-		[]string{"label", "namespace", shops, permission.Label + "=" + permission.LabelEnabled},
+		[]string{"label", "namespace", shops, podmeta.Label + "=" + podmeta.LabelEnabled},
 		[]string{"apply", "-n", shops, "-f", manifests + "shop.yaml"},
 		[]string{"wait", "-n", shops, "--for=create", "pod", "-l", "app=shop", within},
 	); err != nil {
 		return err
 	}
 	s.say("Its pod waits, and says for what and whom to ask:")
-	told := `{.status.conditions[?(@.type=="` + permission.ConditionAuthorized + `")]`
+	told := `{.status.conditions[?(@.type=="` + podmeta.ConditionAuthorized + `")]`
 	if err := s.all(ctx,
-		[]string{"wait", "-n", shops, "--for=jsonpath=" + told + ".reason}=" + permission.ReasonApplying, "pod", "-l", "app=shop", within},
+		[]string{"wait", "-n", shops, "--for=jsonpath=" + told + ".reason}=" + podmeta.ReasonApplying, "pod", "-l", "app=shop", within},
 		[]string{"get", "pods", "-n", shops},
 		[]string{"get", "pods", "-n", shops, "-l", "app=shop", "-o", "jsonpath={.items[0]" + strings.TrimPrefix(told, "{") + `.message}{"\n"}`},
 	); err != nil {
@@ -64,7 +64,7 @@ func (s *story) permissions(ctx context.Context) (err error) {
 	s.say("It is granted, and only now the application starts:")
 	if err := s.all(ctx,
 		[]string{"wait", "-n", shops, "--for=condition=Ready", "pod", "-l", "app=shop", within},
-		[]string{"get", "events", "-n", shops, "--field-selector", "reason=" + permission.ReasonGranted},
+		[]string{"get", "events", "-n", shops, "--field-selector", "reason=" + podmeta.ReasonGranted},
 	); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
@@ -49,7 +49,7 @@ func TestPermission(t *testing.T) {
 	if err := b.namespace(ctx, benchStarts); err != nil {
 		t.Fatal(err)
 	}
-	if err := setup.Kubectl(ctx, "label", "namespace", benchStarts, permission.Label+"="+permission.LabelEnabled); err != nil {
+	if err := setup.Kubectl(ctx, "label", "namespace", benchStarts, podmeta.Label+"="+podmeta.LabelEnabled); err != nil {
 		t.Fatal(err)
 	}
 	m := permissions{Machine: machine(), Rates: map[string]float64{}}
@@ -121,7 +121,7 @@ func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (t
 	if sets == "" {
 		p.Spec.InitContainers = []corev1.Container{{Name: "bare", Image: "busybox", Command: []string{"/bin/true"}}}
 	} else {
-		p.Annotations[permission.SetAnnotation] = sets
+		p.Annotations[podmeta.SetAnnotation] = sets
 	}
 	pods := s.kube.CoreV1().Pods(benchStarts)
 	// The kubelet looks once a second: a pod may come at any time between two looks.
@@ -161,7 +161,7 @@ func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (t
 // called is how long the call of the init container took, as its condition says.
 func called(t *testing.T, p *corev1.Pod) time.Duration {
 	t.Helper()
-	c := permission.Condition(p, permission.ConditionAuthorized)
+	c := podmeta.Condition(p, podmeta.ConditionAuthorized)
 	if c == nil || c.Status != corev1.ConditionTrue {
 		t.Fatalf("%s is not authorised: %+v", p.Name, c)
 	}
@@ -175,7 +175,7 @@ func called(t *testing.T, p *corev1.Pod) time.Duration {
 // imageSize asks the registry for the size of the init-action-client, as it is pulled.
 func (b *bed) imageSize(ctx context.Context, t *testing.T, p *corev1.Pod) (size int64) {
 	t.Helper()
-	host, rest, _ := strings.Cut(permission.InitContainer(p).Image, "/")
+	host, rest, _ := strings.Cut(podmeta.InitContainer(p).Image, "/")
 	repository, digest, _ := strings.Cut(rest, "@")
 	repository, _, _ = strings.Cut(repository, ":")
 	for digest != "" {

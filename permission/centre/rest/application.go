@@ -10,8 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
-	"github.com/breakwater-dev/breakwater/permission/centre/work"
 )
 
 // historyLimit is how many of an application's changes are shown.
@@ -32,7 +32,7 @@ func (s *Server) ask(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.show(c, map[work.Asked]int{work.AskedNew: http.StatusCreated, work.AskedAgain: http.StatusAccepted, work.AskedSame: http.StatusOK}[asked], app, grants)
+	return s.show(c, map[lifecycle.Asked]int{lifecycle.AskedNew: http.StatusCreated, lifecycle.AskedAgain: http.StatusAccepted, lifecycle.AskedSame: http.StatusOK}[asked], app, grants)
 }
 
 func checkRequest(r api.ApplicationRequest) error {
@@ -166,7 +166,7 @@ func (s *Server) reset(c echo.Context) error {
 		return err
 	}
 	status := http.StatusOK
-	if asked == work.AskedAgain {
+	if asked == lifecycle.AskedAgain {
 		status = http.StatusAccepted
 	}
 	return s.show(c, status, app, grants)

@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/authlimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
+	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
-	"github.com/breakwater-dev/breakwater/permission/centre/work"
-	"github.com/breakwater-dev/breakwater/permission/refusals"
 )
 
 const (
@@ -32,8 +32,8 @@ const (
 type Server struct {
 	Store          *store.Store
 	Registry       *registry.Registry
-	Engine         *work.Engine
-	Hub            *work.Hub
+	Engine         *lifecycle.Engine
+	Hub            *lifecycle.Hub
 	Authenticators []access.Authenticator
 	Roles          access.Roles
 	Clock          clock.Clock
@@ -43,7 +43,7 @@ type Server struct {
 	// Stopping is closed when long polls are to end.
 	Stopping <-chan struct{}
 	// Refusals bounds what each address may be refused.
-	Refusals *refusals.Limit
+	Refusals *authlimit.Limit
 }
 
 // Handler routes requests.
@@ -125,9 +125,9 @@ func (s *Server) answerError(err error, c echo.Context) {
 func describe(err error) (int, api.Error) {
 	var (
 		invalid    registry.Invalid
-		refusal    work.Refusal
-		noSet      work.NoSet
-		notAllowed work.NotAllowed
+		refusal    lifecycle.Refusal
+		noSet      lifecycle.NoSet
+		notAllowed lifecycle.NotAllowed
 		referenced registry.Referenced
 		taken      registry.Taken
 		forbidden  access.Forbidden
@@ -151,7 +151,7 @@ func describe(err error) (int, api.Error) {
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: referenced.Error()}
 	case errors.As(err, &taken):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: taken.Error(), Field: "name"}
-	case errors.Is(err, work.ErrGoing):
+	case errors.Is(err, lifecycle.ErrGoing):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "what was granted is being taken back, or was: ask for it when that is done, if the pod lives"}
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: "there is no such object"}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
-	"github.com/breakwater-dev/breakwater/permission/breaker"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 const (
@@ -83,8 +83,8 @@ func (c *chores) look(ctx context.Context, now time.Time) {
 	uids := map[string]types.UID{}
 	for _, p := range all {
 		c.leaks.look(ctx, p)
-		if permission.InitContainer(p) != nil {
-			uids[breaker.Key(p.Namespace, p.Name)] = p.UID
+		if podmeta.InitContainer(p) != nil {
+			uids[podbreaker.Key(p.Namespace, p.Name)] = p.UID
 		}
 	}
 	removed, err := c.record.Collect(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })

@@ -28,10 +28,10 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/resend"
-	"github.com/breakwater-dev/breakwater/permission/breaker"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
-	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 const (
@@ -50,7 +50,7 @@ const (
 
 // NewController returns the controller of pods that need permissions. owners
 // finds what stands above a pod.
-func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Sender, owners wants.Owners) *controller.Impl {
+func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Sender, owners requiredsets.Owners) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	must := func(err error) {
 		if err != nil {
@@ -71,7 +71,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
 		settings: store.Get, clock: resend.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
 	}
-	r.wants = wants.Finder{Owners: owners, Namespaces: r.namespaces, Live: kube.CoreV1().Namespaces()}
+	r.wants = requiredsets.Finder{Owners: owners, Namespaces: r.namespaces, Live: kube.CoreV1().Namespaces()}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())
 		for _, p := range all {
@@ -101,10 +101,10 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *events.Se
 // newRecord reads the record of the breaker through a watch of its own.
 func newRecord(ctx context.Context, kube kubernetes.Interface) Record {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(v1alpha1.SystemNamespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = breaker.Label + "=true" }))
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podbreaker.Label + "=true" }))
 	lister := factory.Core().V1().ConfigMaps().Lister()
 	factory.Start(ctx.Done())
-	return breaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, breaker.DefaultPolicy, groupcommit.Options{})
+	return podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, podbreaker.DefaultPolicy, groupcommit.Options{})
 }
 
 // measure shows what is open.

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 // grace is how long after its deletion timestamp a pod whose node is gone is
@@ -54,8 +54,8 @@ func Decide(in Input) Decision {
 	p := in.Pod
 	going, terminal := p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	switch {
-	case !permission.HasFinalizer(p):
-		if permission.InitContainer(p) != nil && !going && !terminal {
+	case !podmeta.HasFinalizer(p):
+		if podmeta.InitContainer(p) != nil && !going && !terminal {
 			return Decision{Outcome: Protect}
 		}
 		return Decision{Outcome: Nothing}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 // found are pods that should have been injected and were not, by why.
@@ -39,7 +39,7 @@ func (f *found) forget(at types.NamespacedName) {
 func (f *found) counts() map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	counts := map[string]int64{permission.ReasonNotInjected: 0, permission.ReasonNamespaceOff: 0}
+	counts := map[string]int64{podmeta.ReasonNotInjected: 0, podmeta.ReasonNamespaceOff: 0}
 	for _, reason := range f.all {
 		counts[reason]++
 	}
@@ -58,7 +58,7 @@ func (r *Reconciler) inspect(ctx context.Context, p *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	c := permission.Condition(p, permission.ConditionInjected)
+	c := podmeta.Condition(p, podmeta.ConditionInjected)
 	if d.Reason == "" {
 		r.open.forget(at)
 		if c == nil {
@@ -104,12 +104,12 @@ type request struct {
 }
 
 func asked(n *corev1.Namespace) request {
-	sets, has := n.Annotations[permission.SetAnnotation]
-	return request{n.Labels[permission.Label], sets, has}
+	sets, has := n.Annotations[podmeta.SetAnnotation]
+	return request{n.Labels[podmeta.Label], sets, has}
 }
 
 func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error) {
-	if permission.InitContainer(p) != nil && p.Labels[permission.Label] == permission.LabelRequired {
+	if podmeta.InitContainer(p) != nil && p.Labels[podmeta.Label] == podmeta.LabelRequired {
 		return Defence{}, nil // most of those that ask
 	}
 	n, err := r.namespaces.Get(p.Namespace)
@@ -118,12 +118,12 @@ func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error
 	} else if err != nil {
 		return Defence{}, err
 	}
-	enabled := n.Labels[permission.Label] == permission.LabelEnabled
-	value, asks := p.Annotations[permission.SetAnnotation]
+	enabled := n.Labels[podmeta.Label] == podmeta.LabelEnabled
+	value, asks := p.Annotations[podmeta.SetAnnotation]
 	if !asks {
-		value, asks = n.Annotations[permission.SetAnnotation]
+		value, asks = n.Annotations[podmeta.SetAnnotation]
 	}
-	told := permission.Condition(p, permission.ConditionInjected) != nil
+	told := podmeta.Condition(p, podmeta.ConditionInjected) != nil
 	if !enabled && !asks && !told {
 		return Defence{}, nil // the owners of every pod of the cluster are not read
 	}
@@ -136,13 +136,13 @@ func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error
 }
 
 func (r *Reconciler) writeInjected(ctx context.Context, p *corev1.Pod, d Defence) error {
-	return r.patchCondition(ctx, p, corev1.PodCondition{Type: permission.ConditionInjected, Status: corev1.ConditionFalse,
+	return r.patchCondition(ctx, p, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse,
 		Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())})
 }
 
 // forgetInjected takes the condition off a pod that asks for nothing any more.
 func (r *Reconciler) forgetInjected(ctx context.Context, p *corev1.Pod) error {
-	return r.patchCondition(ctx, p, map[string]any{"type": permission.ConditionInjected, "$patch": "delete"})
+	return r.patchCondition(ctx, p, map[string]any{"type": podmeta.ConditionInjected, "$patch": "delete"})
 }
 
 // patchCondition writes an entry of a strategic merge patch.

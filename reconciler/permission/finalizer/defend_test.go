@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
 	namespace := func(labels, annotations map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels, Annotations: annotations}}
 	}
-	enabled := map[string]string{permission.Label: permission.LabelEnabled}
+	enabled := map[string]string{podmeta.Label: podmeta.LabelEnabled}
 	for name, tc := range map[string]struct {
 		was, is *corev1.Namespace
 		look    bool
@@ -24,8 +24,8 @@ func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
 		"something else":      {namespace(enabled, nil), namespace(enabled, map[string]string{"team": "shop"}), false},
 		"enabled":             {namespace(nil, nil), namespace(enabled, nil), true},
 		"not enabled now":     {namespace(enabled, nil), namespace(nil, nil), true},
-		"sets":                {namespace(enabled, nil), namespace(enabled, map[string]string{permission.SetAnnotation: "web"}), true},
-		"an annotation of no": {namespace(enabled, nil), namespace(enabled, map[string]string{permission.SetAnnotation: ""}), true},
+		"sets":                {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: "web"}), true},
+		"an annotation of no": {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: ""}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			looked := 0
@@ -49,7 +49,7 @@ func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
 // One whose workload asks still does, when its namespace is enabled no more.
 func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *testing.T) {
 	p := pod(plain)
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: permission.ConditionInjected, Status: corev1.ConditionFalse, Reason: permission.ReasonNotInjected})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonNotInjected})
 	w := newWorld(t, p, nil)
 	w.wants.Owners = workload{}
 	w.look(t)
@@ -57,7 +57,7 @@ func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := permission.Condition(got, permission.ConditionInjected); c == nil || c.Reason != permission.ReasonNamespaceOff {
+	if c := podmeta.Condition(got, podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceOff {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -71,14 +71,14 @@ func (workload) Annotation(context.Context, string, []metav1.OwnerReference, str
 
 func TestAPodThatAsksForNothingAnyMoreIsNotSaidToHaveGotInWithoutWaiting(t *testing.T) {
 	p := pod(plain)
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: permission.ConditionInjected, Status: corev1.ConditionFalse, Reason: permission.ReasonNotInjected})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonNotInjected})
 	w := newWorld(t, p, nil)
 	w.look(t)
 	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := permission.Condition(got, permission.ConditionInjected); c != nil {
+	if c := podmeta.Condition(got, podmeta.ConditionInjected); c != nil {
 		t.Errorf("condition %+v", c)
 	}
 	if told := w.events(); told != "" {

@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 // Defence says whether a pod is as the webhook would have left it: the second
@@ -17,16 +17,16 @@ type Defence struct {
 // Inspect looks at a pod that asks for sets: value is the annotation that
 // counts, enabled says that its namespace is.
 func Inspect(p *corev1.Pod, value string, enabled bool) Defence {
-	sets, err := permission.ParseSets(value)
+	sets, err := podmeta.ParseSets(value)
 	switch {
 	case err == nil && len(sets) == 0, v1alpha1.NeverGuarded(p.Namespace):
 		return Defence{}
-	case permission.InitContainer(p) != nil && p.Labels[permission.Label] == permission.LabelRequired:
+	case podmeta.InitContainer(p) != nil && p.Labels[podmeta.Label] == podmeta.LabelRequired:
 		return Defence{}
 	case !enabled:
-		return Defence{permission.ReasonNamespaceOff, "permission sets " + value + " are asked for, but the namespace does not have the label " +
-			permission.Label + "=" + permission.LabelEnabled + ": the pod runs without them"}
+		return Defence{podmeta.ReasonNamespaceOff, "permission sets " + value + " are asked for, but the namespace does not have the label " +
+			podmeta.Label + "=" + podmeta.LabelEnabled + ": the pod runs without them"}
 	}
-	return Defence{permission.ReasonNotInjected, "the pod should have waited for permission sets " + value +
+	return Defence{podmeta.ReasonNotInjected, "the pod should have waited for permission sets " + value +
 		", and was let in without the init container: delete it, so that its successor waits"}
 }

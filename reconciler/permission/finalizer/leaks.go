@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 // Lister lists applications.
@@ -57,7 +57,7 @@ func (l *leaks) look(_ context.Context, p *corev1.Pod) {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, ip := range permission.IPs(p) {
+	for _, ip := range podmeta.IPs(p) {
 		app, leaked := l.byIP[ip]
 		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		if !leaked || app.PodUID == string(p.UID) || p.DeletionTimestamp != nil || ended {
@@ -65,7 +65,7 @@ func (l *leaks) look(_ context.Context, p *corev1.Pod) {
 		}
 		if l.holders[at] != app.ID {
 			l.holders[at] = app.ID
-			l.recorder.Eventf(p, corev1.EventTypeWarning, permission.ReasonLeakedIP,
+			l.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonLeakedIP,
 				"address %s still has what was granted to pod %s/%s, which is gone: %s", ip, app.Namespace, app.Pod, messageOf(app))
 		}
 		return

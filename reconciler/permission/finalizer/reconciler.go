@@ -30,10 +30,10 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
-	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // Centre is the permission centre.
@@ -58,7 +58,7 @@ type Reconciler struct {
 	tries *tries
 	// letGo are pods that did not wait, of which the centre is to hear.
 	letGo *letGo
-	wants wants.Finder
+	wants requiredsets.Finder
 	// open are pods that should have been injected and were not, leaks the
 	// addresses for which an old grant holds.
 	open  *found
@@ -110,7 +110,7 @@ func (r *Reconciler) protect(ctx context.Context, at types.NamespacedName, p *co
 	d := Decide(in)
 	switch d.Outcome {
 	case Protect:
-		return r.patchFinalizer(ctx, p, map[string]any{"finalizers": []string{permission.Finalizer}})
+		return r.patchFinalizer(ctx, p, map[string]any{"finalizers": []string{podmeta.Finalizer}})
 	case Await:
 		return controller.NewRequeueAfter(max(d.Again.Sub(now), time.Second))
 	case Revoke:
@@ -144,7 +144,7 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	// What is told is told before the pod can go, and again after a crash: the
 	// events have the same id.
 	r.tell.settled(ctx, p, settlement, err)
-	if err := r.patchFinalizer(ctx, p, map[string]any{"$deleteFromPrimitiveList/finalizers": []string{permission.Finalizer}}); err != nil {
+	if err := r.patchFinalizer(ctx, p, map[string]any{"$deleteFromPrimitiveList/finalizers": []string{podmeta.Finalizer}}); err != nil {
 		return err
 	}
 	r.tries.forget(at)

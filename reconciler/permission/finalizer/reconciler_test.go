@@ -20,10 +20,10 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
-	"github.com/breakwater-dev/breakwater/permission/wants"
 )
 
 // centre answers a revocation.
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
 		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(w.told),
 	}
-	w.wants = wants.Finder{Owners: nobody{}, Namespaces: w.namespaces, Live: w.kube.CoreV1().Namespaces()}
+	w.wants = requiredsets.Finder{Owners: nobody{}, Namespaces: w.namespaces, Live: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func (w *world) look(t *testing.T) (protected, again bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return permission.HasFinalizer(p), again
+	return podmeta.HasFinalizer(p), again
 }
 
 func (w *world) events() string {
@@ -168,7 +168,7 @@ func TestAPodIsReleasedAtTheDeadlineAndTheLeakIsTold(t *testing.T) {
 			if protected, again := w.look(t); protected || again {
 				t.Errorf("protected %v, again %v", protected, again)
 			}
-			if told := w.events(); !strings.Contains(told, permission.ReasonLeaked) {
+			if told := w.events(); !strings.Contains(told, podmeta.ReasonLeaked) {
 				t.Errorf("told %q", told)
 			}
 			if len(w.sent.types) != 1 || !strings.Contains(w.sent.types[0], "permission.leaked") {
@@ -188,17 +188,17 @@ func TestAPodIsReleasedAtTheDeadlineAndTheLeakIsTold(t *testing.T) {
 
 func TestAPodThatWasLetInWithoutTheInitContainerIsFound(t *testing.T) {
 	enabled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
-		Labels: map[string]string{permission.Label: permission.LabelEnabled}, Annotations: map[string]string{permission.SetAnnotation: "web"}}}
+		Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}, Annotations: map[string]string{podmeta.SetAnnotation: "web"}}}
 	w := newWorld(t, pod(plain), enabled)
 	if protected, _ := w.look(t); protected {
 		t.Error("it has the finalizer")
 	}
 	p, _ := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
-	c := permission.Condition(p, permission.ConditionInjected)
-	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != permission.ReasonNotInjected {
+	c := podmeta.Condition(p, podmeta.ConditionInjected)
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != podmeta.ReasonNotInjected {
 		t.Errorf("condition %+v", c)
 	}
-	if w.open.counts()[permission.ReasonNotInjected] != 1 || !strings.Contains(w.events(), permission.ReasonNotInjected) {
+	if w.open.counts()[podmeta.ReasonNotInjected] != 1 || !strings.Contains(w.events(), podmeta.ReasonNotInjected) {
 		t.Errorf("counts %v", w.open.counts())
 	}
 }
@@ -211,7 +211,7 @@ func TestAnAddressThatComesBackWhileAGrantHoldsForItIsTold(t *testing.T) {
 	w.look(t)
 	w.look(t)
 	told := w.events()
-	if strings.Count(told, permission.ReasonLeakedIP) != 1 || !strings.Contains(told, "orders-db") || !strings.Contains(told, "team-db") {
+	if strings.Count(told, podmeta.ReasonLeakedIP) != 1 || !strings.Contains(told, "orders-db") || !strings.Contains(told, "team-db") {
 		t.Errorf("told %q", told)
 	}
 	if addresses, holders := w.leaks.counts(); addresses != 1 || holders != 1 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 func apps(states ...api.State) Proof {
@@ -58,9 +58,9 @@ func TestASecondLineFindsPodsThatShouldHaveBeenInjected(t *testing.T) {
 	}{
 		"it asks for nothing":                {false, "", true, ""},
 		"it was injected":                    {true, "web", true, ""},
-		"it was not":                         {false, "web", true, permission.ReasonNotInjected},
-		"it was not, and the value is wrong": {false, "Not_A_Name", true, permission.ReasonNotInjected},
-		"its namespace is not enabled":       {false, "web", false, permission.ReasonNamespaceOff},
+		"it was not":                         {false, "web", true, podmeta.ReasonNotInjected},
+		"it was not, and the value is wrong": {false, "Not_A_Name", true, podmeta.ReasonNotInjected},
+		"its namespace is not enabled":       {false, "web", false, podmeta.ReasonNamespaceOff},
 		"it asks for none":                   {false, " ,", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

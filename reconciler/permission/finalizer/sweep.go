@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 const (
@@ -32,7 +32,7 @@ type Reporter interface {
 // is missing here loses its permissions.
 func sweep(ctx context.Context, kube kubernetes.Interface, centre Reporter, cluster string, now time.Time) (revoked int, err error) {
 	var live []api.LivePod
-	options := metav1.ListOptions{LabelSelector: permission.Label + "=" + permission.LabelRequired, Limit: listPage}
+	options := metav1.ListOptions{LabelSelector: podmeta.Label + "=" + podmeta.LabelRequired, Limit: listPage}
 	for {
 		list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
@@ -41,7 +41,7 @@ func sweep(ctx context.Context, kube kubernetes.Interface, centre Reporter, clus
 		for i := range list.Items {
 			p := &list.Items[i]
 			if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-				live = append(live, api.LivePod{UID: string(p.UID), IPs: permission.IPs(p)})
+				live = append(live, api.LivePod{UID: string(p.UID), IPs: podmeta.IPs(p)})
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {

@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 // Sender takes CloudEvents; it never blocks.
@@ -56,7 +56,7 @@ func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err e
 		events.Tell(ctx, t.sender, events.PermissionOf(events.PermissionRevoked, p, app))
 	}
 	if n := len(s.Revoked); n > 0 {
-		t.recorder.Eventf(p, corev1.EventTypeNormal, permission.ReasonRevoked, "%s taken back from %s", sets(s.Revoked), strings.Join(permission.IPs(p), ", "))
+		t.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonRevoked, "%s taken back from %s", sets(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
 	}
 	for _, app := range s.Leaked {
 		t.leak(ctx, p, app, whyProvider, fmt.Sprintf("permission set %s could not be taken back: %s", app.Set, messageOf(app)))
@@ -69,7 +69,7 @@ func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err e
 		if err != nil {
 			message += ": " + err.Error()
 		}
-		t.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: permission.IPs(p)}}, whyUnreachable, message)
+		t.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, whyUnreachable, message)
 	}
 	for _, app := range s.Open {
 		t.leak(ctx, p, app, whyDeadline, fmt.Sprintf("permission set %s was not taken back until the deadline: it is %s; the centre goes on trying", app.Set, app.State))
@@ -78,9 +78,9 @@ func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err e
 
 func (t *teller) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
 	t.leaked.Add(ctx, 1, metric.WithAttributes(attribute.String("why", why)))
-	t.recorder.Event(p, corev1.EventTypeWarning, permission.ReasonLeaked, message)
+	t.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonLeaked, message)
 	d := events.PermissionOf(events.PermissionLeaked, p, app)
-	d.Reason, d.Message = permission.ReasonLeaked, message
+	d.Reason, d.Message = podmeta.ReasonLeaked, message
 	events.Tell(ctx, t.sender, d)
 }
 

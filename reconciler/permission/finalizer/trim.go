@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/breakwater-dev/breakwater/apis/permission"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 var (
@@ -24,13 +24,13 @@ func trimPod(obj any) (any, error) {
 		Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, CreationTimestamp: p.CreationTimestamp,
 		DeletionTimestamp: p.DeletionTimestamp, DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds, OwnerReferences: p.OwnerReferences,
 	}}
-	if permission.HasFinalizer(p) {
-		trimmed.Finalizers = []string{permission.Finalizer}
+	if podmeta.HasFinalizer(p) {
+		trimmed.Finalizers = []string{podmeta.Finalizer}
 	}
-	if value, ok := p.Labels[permission.Label]; ok {
-		trimmed.Labels = map[string]string{permission.Label: value}
+	if value, ok := p.Labels[podmeta.Label]; ok {
+		trimmed.Labels = map[string]string{podmeta.Label: value}
 	}
-	for _, key := range []string{permission.SetAnnotation, corev1.MirrorPodAnnotationKey} {
+	for _, key := range []string{podmeta.SetAnnotation, corev1.MirrorPodAnnotationKey} {
 		if value, ok := p.Annotations[key]; ok {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}
@@ -39,14 +39,14 @@ func trimPod(obj any) (any, error) {
 		}
 	}
 	trimmed.Spec.NodeName = p.Spec.NodeName
-	if c := permission.InitContainer(p); c != nil {
+	if c := podmeta.InitContainer(p); c != nil {
 		trimmed.Spec.InitContainers = []corev1.Container{{Name: c.Name, Env: c.Env}}
 	}
 	trimmed.Status.Phase, trimmed.Status.PodIP, trimmed.Status.PodIPs = p.Status.Phase, p.Status.PodIP, p.Status.PodIPs
-	if c := permission.Condition(p, permission.ConditionInjected); c != nil {
+	if c := podmeta.Condition(p, podmeta.ConditionInjected); c != nil {
 		trimmed.Status.Conditions = []corev1.PodCondition{*c}
 	}
-	if permission.HasFinalizer(p) {
+	if podmeta.HasFinalizer(p) {
 		trimmed.Spec.Containers = make([]corev1.Container, len(p.Spec.Containers))
 		trimmed.Status.ContainerStatuses = trimStates(p.Status.ContainerStatuses)
 		trimmed.Status.InitContainerStatuses = trimStates(p.Status.InitContainerStatuses)

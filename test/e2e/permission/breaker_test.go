@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	names "github.com/breakwater-dev/breakwater/apis/permission"
-	"github.com/breakwater-dev/breakwater/permission/breaker"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -25,7 +25,7 @@ func entry(t *testing.T, p *corev1.Pod) (string, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, ok := cm.Data[breaker.Key(p.Namespace, p.Name)]
+	raw, ok := cm.Data[podbreaker.Key(p.Namespace, p.Name)]
 	return raw, ok
 }
 

@@ -12,8 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	names "github.com/breakwater-dev/breakwater/apis/permission"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )

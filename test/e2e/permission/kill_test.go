@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	names "github.com/breakwater-dev/breakwater/apis/permission"
+	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/victim"
 	"github.com/breakwater-dev/breakwater/test/provider"
 )

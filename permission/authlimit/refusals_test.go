@@ -1,0 +1,95 @@
+package authlimit
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	clocktest "k8s.io/utils/clock/testing"
+)
+
+func TestWhoIsRefusedTooOftenIsNotHeardForAWhile(t *testing.T) {
+	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
+	allowed := 3.0
+	l := New(func() float64 { return allowed }, clock)
+	reviews := 0
+	e := echo.New()
+	e.Use(l.Middleware)
+	e.GET("/", func(c echo.Context) error {
+		reviews++
+		switch c.Request().Header.Get("Authorization") {
+		case "good":
+			return c.NoContent(http.StatusOK)
+		case "other":
+			return echo.NewHTTPError(http.StatusForbidden)
+		}
+		return echo.NewHTTPError(http.StatusUnauthorized)
+	})
+	ask := func(address, token string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = address
+		r.Header.Set("Authorization", token)
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w
+	}
+	for range 100 {
+		if w := ask("10.0.0.1:1", "good"); w.Code != http.StatusOK {
+			t.Fatalf("who is not refused is held up: %d", w.Code)
+		}
+	}
+	for i, token := range []string{"bad", "other", "bad"} {
+		if w := ask(fmt.Sprintf("10.0.0.1:%d", 2+i), token); w.Code == http.StatusTooManyRequests {
+			t.Errorf("refusal %d is too much", i+1)
+		}
+	}
+	reviews = 0
+	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "20" || reviews != 0 {
+		t.Errorf("the fourth: %d after %d reviews, Retry-After %q", w.Code, reviews, w.Header().Get("Retry-After"))
+	}
+	if w := ask("[fd00::2]:9", "good"); w.Code != http.StatusOK {
+		t.Errorf("another address: %d", w.Code)
+	}
+	clock.SetTime(clock.Now().Add(20 * time.Second))
+	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusOK {
+		t.Errorf("after a while: %d", w.Code)
+	}
+	if w := ask("10.0.0.1:9", "bad"); w.Code != http.StatusUnauthorized {
+		t.Errorf("refused anew: %d", w.Code)
+	}
+	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusTooManyRequests {
+		t.Errorf("one refusal more: %d", w.Code)
+	}
+	allowed = 0
+	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusOK {
+		t.Errorf("without a limit: %d", w.Code)
+	}
+}
+
+func TestRefusalsThatWereUnderWayTogetherAllCount(t *testing.T) {
+	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
+	l := New(func() float64 { return 60 }, clock)
+	for range 60 + 30 {
+		l.Refused("10.0.0.1")
+	}
+	if wait := l.Wait("10.0.0.1"); wait != 31*time.Second {
+		t.Errorf("not heard for %s", wait)
+	}
+	clock.SetTime(clock.Now().Add(remembered + time.Second))
+	if wait := l.Wait("10.0.0.1"); wait != 0 {
+		t.Errorf("remembered for longer: %s", wait)
+	}
+}
+
+func TestSoManyAddressesAreRememberedAndNoMore(t *testing.T) {
+	l := New(func() float64 { return 1 }, clocktest.NewFakePassiveClock(time.Unix(1<<30, 0)))
+	for n := range addresses + 1 {
+		l.Refused(fmt.Sprint(n))
+	}
+	if l.Wait("0") != 0 || l.Wait("1") == 0 || len(l.known.Keys()) != addresses {
+		t.Errorf("%d are remembered", len(l.known.Keys()))
+	}
+}

@@ -1,0 +1,188 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
+	type want struct {
+		Call   provider.Op
+		Wait   bool
+		State  api.State
+		Reason string
+	}
+	for name, tc := range map[string]struct {
+		in   Input
+		want want
+	}{
+		"what is asked for is granted":                        {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
+		"a call of unknown end is repeated":                   {Input{State: api.Applying, Touched: true}, want{Call: provider.Grant, State: api.Applying}},
+		"what the provider decides later is polled":           {Input{State: api.Applying, Touched: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
+		"what is granted needs nothing":                       {Input{State: api.Granted, Touched: true}, want{}},
+		"what is denied needs nothing":                        {Input{State: api.Denied}, want{}},
+		"what failed needs nothing":                           {Input{State: api.Failed, Touched: true}, want{}},
+		"a grant waits for another pod's revocation":          {Input{State: api.Requested, OtherGoing: true}, want{Wait: true, Reason: ReasonWaits}},
+		"a node's grant does not":                             {Input{State: api.Requested, OtherGoing: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
+		"a leak of another pod does not hold a grant up":      {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
+		"what was never called is revoked at once":            {Input{State: api.Requested, Going: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"what was denied is revoked at once":                  {Input{State: api.Denied, Going: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"what was granted is taken back":                      {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
+		"what failed half-way is taken back":                  {Input{State: api.Failed, Touched: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
+		"what cannot be taken back is leaked":                 {Input{State: api.Granted, Touched: true, Going: true}, want{State: api.Leaked, Reason: ReasonCannotRevoke}},
+		"a leak is tried on":                                  {Input{State: api.Leaked, Touched: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke}},
+		"a leak that another pod's grant covers is left":      {Input{State: api.Leaked, Touched: true, Going: true, CanRevoke: true, OtherHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByOther}},
+		"a node's grant stays while another pod has it":       {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true, NodeScoped: true, OtherHolds: true}, want{State: api.Revoked, Reason: ReasonShared}},
+		"a node's grant goes with its last pod":               {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
+		"what is revoked stays so":                            {Input{State: api.Revoked, Going: true, CanRevoke: true}, want{}},
+		"another's revocation does not hold a revocation up":  {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true, OtherGoing: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
+		"what is pending when its pod goes is taken back too": {Input{State: api.Applying, Touched: true, Pending: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(tc.in)
+			if diff := cmp.Diff(tc.want, want{d.Call, d.Wait, d.State, d.Reason}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+var t0 = time.Unix(1_700_000_000, 0).UTC()
+
+func TestACallsResultSaysWhatAGrantBecomes(t *testing.T) {
+	retry := api.Retry{MaxCalls: 3, BackoffSeconds: 2, PollSeconds: 5, PollTimeoutSeconds: 60}
+	type want struct {
+		State    api.State
+		Due      time.Duration // since t0; 0: never
+		Touched  bool
+		Pending  bool
+		Failures int
+		Keys     int
+		NewKey   bool
+	}
+	applying := store.Grant{State: api.Applying, Touched: true, CallKey: "k", Began: t0}
+	revoking := store.Grant{State: api.Revoking, Touched: true, CallKey: "k", Began: t0}
+	with := func(g store.Grant, change func(*store.Grant)) store.Grant { change(&g); return g }
+	failed := provider.Result{Outcome: provider.Failed, Sent: true}
+	for name, tc := range map[string]struct {
+		g      store.Grant
+		op     provider.Op
+		before bool
+		r      provider.Result
+		after  time.Duration
+		random float64
+		want   want
+	}{
+		"granted":                          {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Granted, Touched: true}},
+		"denied leaves nothing":            {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Keys: 1, NewKey: true}},
+		"denied after a call was lost may": {g: applying, op: provider.Grant, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Touched: true, Keys: 1, NewKey: true}},
+		"denied half-way leaves something": {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Denied, Sent: true, Partial: true}, want: want{State: api.Denied, Touched: true, Keys: 1, NewKey: true}},
+		"failed is tried again":            {g: applying, op: provider.Grant, r: failed, want: want{State: api.Applying, Due: 2 * time.Second, Touched: true, Failures: 1}},
+		"failed again waits for longer":    {g: with(applying, func(g *store.Grant) { g.Failures = 1 }), op: provider.Grant, r: failed, random: 1, want: want{State: api.Applying, Due: 8 * time.Second, Touched: true, Failures: 2}},
+		"the last failure is the end":      {g: with(applying, func(g *store.Grant) { g.Failures = 2 }), op: provider.Grant, r: failed, want: want{State: api.Failed, Touched: true, Failures: 3}},
+		"not sent leaves nothing":          {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Failed}, want: want{State: api.Applying, Due: 2 * time.Second, Failures: 1}},
+		"not sent, but one before was":     {g: applying, op: provider.Grant, before: true, r: provider.Result{Outcome: provider.Failed}, want: want{State: api.Applying, Due: 2 * time.Second, Touched: true, Failures: 1}},
+		"Retry-After is honoured":          {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Failed, Sent: true, RetryAfter: time.Minute}, want: want{State: api.Applying, Due: time.Minute, Touched: true, Failures: 1}},
+		"later":                            {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Pending, Sent: true}, want: want{State: api.Applying, Due: 5 * time.Second, Touched: true, Pending: true}},
+		"too late":                         {g: applying, op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Pending, Sent: true}, after: 61 * time.Second, want: want{State: api.Failed, Touched: true}},
+		"denied after it was taken":        {g: with(applying, func(g *store.Grant) { g.Pending = true }), op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Keys: 1, NewKey: true}},
+		"taken back":                       {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked}},
+		"not taken back yet":               {g: revoking, op: provider.Revoke, before: true, r: failed, want: want{State: api.Revoking, Due: 2 * time.Second, Touched: true, Failures: 1}},
+		"not taken back is leaked":         {g: with(revoking, func(g *store.Grant) { g.Failures = 2 }), op: provider.Revoke, before: true, r: failed, want: want{State: api.Leaked, Due: 8 * time.Second, Touched: true, Failures: 3}},
+		"a leak is tried once an hour":     {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: failed, random: 1, want: want{State: api.Leaked, Due: time.Hour, Touched: true, Failures: 51}},
+		"a leak that is healed":            {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked, Failures: 50}},
+		"a refusal to revoke is tried on":  {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Revoking, Due: 2 * time.Second, Touched: true, Failures: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := t0.Add(tc.after)
+			g := Judge(tc.g, Outcome{Now: now, Op: tc.op, Before: tc.before, Result: tc.r, Retry: retry, Random: tc.random})
+			got := want{State: g.State, Touched: g.Touched, Pending: g.Pending, Failures: g.Failures, Keys: g.Keys, NewKey: g.CallKey == ""}
+			if !g.Due.IsZero() {
+				got.Due = g.Due.Sub(now)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if g.Calls != 1 || !g.NextTry.Equal(g.Due) {
+				t.Errorf("%d calls, next try %s, due %s", g.Calls, g.NextTry, g.Due)
+			}
+		})
+	}
+}
+
+func TestTheBackoffDoublesIsJitteredAndBounded(t *testing.T) {
+	r := api.Retry{BackoffSeconds: 2}
+	for _, tc := range []struct {
+		failures int
+		random   float64
+		want     time.Duration
+	}{
+		{1, 0, 2 * time.Second}, {1, 1, 4 * time.Second}, {2, 0, 4 * time.Second}, {2, .5, 6 * time.Second}, {5, 0, 32 * time.Second},
+		{11, 0, 2048 * time.Second}, {12, 0, time.Hour}, {1000, 1, time.Hour},
+	} {
+		if got := Backoff(r, tc.failures, tc.random); got != tc.want {
+			t.Errorf("%d failures, random %v: %s, want %s", tc.failures, tc.random, got, tc.want)
+		}
+	}
+}
+
+func TestAnApplicationsStateFollowsFromItsGrants(t *testing.T) {
+	for name, tc := range map[string]struct {
+		going  bool
+		states []api.State
+		want   api.State
+	}{
+		"nothing was called":            {false, []api.State{api.Requested, api.Requested}, api.Requested},
+		"one is called":                 {false, []api.State{api.Applying, api.Requested}, api.Applying},
+		"one is granted":                {false, []api.State{api.Granted, api.Requested}, api.Applying},
+		"all are granted":               {false, []api.State{api.Granted, api.Granted}, api.Granted},
+		"one is denied":                 {false, []api.State{api.Granted, api.Denied, api.Requested}, api.Denied},
+		"one failed":                    {false, []api.State{api.Granted, api.Failed}, api.Failed},
+		"denied is worse than failed":   {false, []api.State{api.Failed, api.Denied}, api.Denied},
+		"one is not taken back yet":     {true, []api.State{api.Revoked, api.Revoking}, api.Revoking},
+		"one is still being granted":    {true, []api.State{api.Applying, api.Revoked}, api.Revoking},
+		"all are taken back":            {true, []api.State{api.Revoked, api.Revoked}, api.Revoked},
+		"one is leaked":                 {true, []api.State{api.Revoked, api.Leaked}, api.Leaked},
+		"one is leaked, one on its way": {true, []api.State{api.Revoking, api.Leaked}, api.Revoking},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var grants []store.Grant
+			for _, s := range tc.states {
+				grants = append(grants, store.Grant{Permission: "p", Owner: "team-a", State: s})
+			}
+			if got := Derive(tc.going, grants); got.State != tc.want || got.Reason == "" && tc.want != api.Applying && len(got.Message) == 0 {
+				t.Errorf("got %+v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAPodIsGoneWhenNobodyNamesItOrItsAddresses(t *testing.T) {
+	living := map[string][]string{"here": {"10.0.0.1", "fd00::1"}, "starting": nil}
+	for name, tc := range map[string]struct {
+		uid  string
+		ips  []string
+		age  time.Duration
+		want bool
+	}{
+		"a pod that is not named":             {"gone", []string{"10.0.0.9"}, time.Hour, true},
+		"one that was not listed yet":         {"gone", []string{"10.0.0.9"}, time.Minute, false},
+		"a pod with the same addresses":       {"here", []string{"10.0.0.1", "fd00::1"}, time.Hour, false},
+		"a pod that has other addresses now":  {"here", []string{"10.0.0.2"}, time.Hour, true},
+		"a pod that has one of them no more":  {"here", []string{"10.0.0.1"}, time.Hour, true},
+		"a pod that has no address right now": {"starting", []string{"10.0.0.3"}, time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := store.Application{Request: api.ApplicationRequest{PodUID: tc.uid, PodIPs: tc.ips}, Created: t0.Add(-tc.age)}
+			if got := Gone(a, living, t0); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

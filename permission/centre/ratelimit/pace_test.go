@@ -1,0 +1,116 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+	clocktest "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+	"github.com/breakwater-dev/breakwater/test/database"
+)
+
+func TestMain(m *testing.M) { database.Run(m) }
+
+// busiest says how many moments fall into the busiest second.
+func busiest(moments []time.Time) int {
+	slices.SortFunc(moments, time.Time.Compare)
+	most, from := 0, 0
+	for i, m := range moments {
+		for m.Sub(moments[from]) >= time.Second {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
+// Two pacers are two replicas.
+func TestReplicasTogetherStayBelowTheLimit(t *testing.T) {
+	limit := api.RateLimit{PerSecond: 100, Burst: 5}
+	for name, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "a.db"), "postgres": database.Postgres(t)} {
+		t.Run(name, func(t *testing.T) {
+			s, err := store.Open(t.Context(), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			var mu sync.Mutex
+			var moments []time.Time
+			var all sync.WaitGroup
+			for _, p := range []*Pacer{New(s, clock.RealClock{}), New(s, clock.RealClock{})} {
+				for range 100 {
+					all.Go(func() {
+						at, err := p.Next(t.Context(), "double", limit, time.Minute)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						moments = append(moments, at)
+					})
+				}
+			}
+			all.Wait()
+			if n := busiest(moments); n > 105 || n < 50 {
+				t.Errorf("%d calls in the busiest second", n)
+			}
+			if took := moments[len(moments)-1].Sub(moments[0]); took < 1900*time.Millisecond || took > 10*time.Second {
+				t.Errorf("200 calls within %s", took)
+			}
+		})
+	}
+}
+
+func TestAMomentThatWentByIsNotUsed(t *testing.T) {
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "a.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0))
+	p, limit := New(s, now), api.RateLimit{PerSecond: 10, Burst: 3}
+	next := func(horizon time.Duration) time.Time {
+		t.Helper()
+		at, err := p.Next(context.Background(), "double", limit, horizon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	// A burst of three at once, then one each interval.
+	var offsets []time.Duration
+	for range 5 {
+		offsets = append(offsets, next(time.Minute).Sub(now.Now()))
+	}
+	interval := Interval(limit)
+	for i, want := range []time.Duration{0, 0, 0, interval, 2 * interval} {
+		if diff := (offsets[i] - want).Abs(); diff > time.Millisecond {
+			t.Errorf("call %d comes after %s, not %s", i, offsets[i], want)
+		}
+	}
+	var full Full
+	if _, err := p.Next(context.Background(), "double", limit, interval); !errors.As(err, &full) || !full.Until.After(now.Now()) {
+		t.Errorf("beyond the horizon: %v", err)
+	}
+	// Other providers have moments of their own.
+	if at, err := p.Next(context.Background(), "other", limit, 0); err != nil || !at.Equal(now.Now()) {
+		t.Errorf("another provider: %s %v", at, err)
+	}
+	at := next(time.Minute)
+	now.Step(at.Sub(now.Now()) + slack + time.Millisecond)
+	if !p.Late(at) {
+		t.Error("it is not late")
+	}
+	if again := next(time.Minute); !again.After(at) {
+		t.Errorf("the same moment again: %s", again)
+	}
+}

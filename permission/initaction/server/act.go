@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+// applyTimeout bounds how long an attempt takes to begin: well below how long
+// the breaker holds the place for who was let through.
+const applyTimeout = 10 * time.Second
+
+// read reads what the centre knows of the pod.
+func (c *call) read(ctx context.Context) error {
+	all, err := c.Centre.OfPod(ctx, c.Settings().Cluster, string(c.pod.UID))
+	if later := centreclient.Later(err); later > 0 {
+		return c.wait(ctx, c.Clock.Now().Add(later))
+	} else if err != nil {
+		return err
+	}
+	c.facts.Applications, c.facts.Others, c.facts.Known = map[string]api.Application{}, false, true
+	for _, app := range all {
+		switch {
+		case slices.Equal(app.PodIPs, c.facts.IPs):
+			c.facts.Applications[app.Set] = app
+		case app.State != api.Revoking && app.State != api.Revoked && app.State != api.Leaked:
+			c.facts.Others = true
+		}
+	}
+	return nil
+}
+
+// register takes the steps before permissions.
+func (c *call) register(ctx context.Context) error {
+	request, err := c.request(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, step := range c.Steps {
+		stepping, cancel := context.WithTimeout(ctx, applyTimeout)
+		err := step.Take(stepping, request)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w", step.Name(), err)
+		}
+	}
+	c.facts.Registered = true
+	return nil
+}
+
+// request is the pod as the API server has it.
+func (c *call) request(ctx context.Context, set string) (api.ApplicationRequest, error) {
+	on, err := c.nodes.get(ctx, c.pod.Spec.NodeName)
+	if err != nil {
+		return api.ApplicationRequest{}, err
+	}
+	return api.ApplicationRequest{
+		Cluster: c.Settings().Cluster, Namespace: c.pod.Namespace, Pod: c.pod.Name, PodUID: string(c.pod.UID),
+		PodIPs: c.facts.IPs, Node: c.pod.Spec.NodeName, NodeIPs: on.addresses, HostNetwork: c.pod.Spec.HostNetwork,
+		ServiceAccount: c.pod.Spec.ServiceAccountName, Set: set,
+	}, nil
+}
+
+// revokeOthers takes back what the pod's former sandbox had: its address may be
+// another pod's by now.
+func (c *call) revokeOthers(ctx context.Context) error {
+	_, err := c.Centre.Revoke(ctx, api.RevokeRequest{Cluster: c.Settings().Cluster, PodUID: string(c.pod.UID), KeepIPs: c.facts.IPs})
+	if err != nil {
+		return fmt.Errorf("take back what the former sandbox had: %w", err)
+	}
+	c.facts.Others = false
+	return nil
+}
+
+// begin asks the breaker for leave.
+func (c *call) begin(ctx context.Context) error {
+	d, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Begin, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Holder: c.id})
+	if err != nil {
+		return err
+	}
+	c.facts.Admitted = d.Outcome == podbreaker.Closed
+	if !c.facts.Admitted {
+		c.facts.Known = false // whoever is let through changes what there is
+	}
+	c.proven = &d
+	return nil
+}
+
+// ask begins an attempt.
+func (c *call) ask(ctx context.Context, set string) error {
+	request, err := c.request(ctx, set)
+	if err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
+	app, err := c.Centre.Apply(asking, request)
+	if later := centreclient.Later(err); later > 0 {
+		return c.wait(ctx, c.Clock.Now().Add(later))
+	} else if err != nil {
+		return fmt.Errorf("permission set %s: %w", set, err)
+	}
+	c.facts.Applications[set] = app
+	c.tell.requested(ctx, app)
+	return nil
+}
+
+// poll waits until an application changes.
+func (c *call) poll(ctx context.Context, set string) error {
+	app := c.facts.Applications[set]
+	wait := pollFor
+	if c.tell.held {
+		wait = pollSoon
+	}
+	polling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// A pod that changes is looked at before the centre answers.
+	type polled struct {
+		app api.Application
+		err error
+	}
+	answers := make(chan polled, 1)
+	go func() {
+		app, err := c.Centre.Wait(polling, app.ID, app.Version, wait)
+		answers <- polled{app, err}
+	}()
+	select {
+	case a := <-answers:
+		if later := centreclient.Later(a.err); later > 0 {
+			return c.wait(ctx, c.Clock.Now().Add(later))
+		} else if a.err != nil {
+			return a.err
+		}
+		c.facts.Applications[set] = a.app
+		return nil
+	case <-c.woken:
+		return nil
+	case <-c.Draining:
+	case <-ctx.Done():
+	}
+	return errOver
+}
+
+// settle counts an attempt that was not granted. Where it was counted before,
+// by this or another replica, the call goes on.
+func (c *call) settle(ctx context.Context, set string) (*initaction.Answer, error) {
+	app := c.facts.Applications[set]
+	message := describe(app)
+	d, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Settle, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Spread: c.Random(),
+		Application: app.ID, Attempt: app.Attempt, Denied: app.State == api.Denied, Message: message})
+	if err != nil {
+		return nil, err
+	}
+	c.facts.Admitted = false
+	if !d.Counted {
+		c.proven = &d
+		return nil, nil
+	}
+	state := initaction.Failed
+	if app.State == api.Denied {
+		state = initaction.Denied
+		c.tell.denied(ctx, app)
+	}
+	c.tell.failed(ctx, reasonOf(app.State), message, d)
+	return &initaction.Answer{State: state, Reason: reasonOf(app.State), Message: message}, nil
+}
+
+// granted ends the call well.
+func (c *call) granted(ctx context.Context) (*initaction.Answer, error) {
+	if c.facts.Breaker.Exists {
+		before := c.facts.Breaker.Entry
+		if _, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Succeed, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now()}); err != nil {
+			return nil, err
+		}
+		c.tell.closed(ctx, before, "")
+	}
+	message := c.tell.granted(ctx, c.facts, c.Clock.Since(c.began))
+	return &initaction.Answer{State: initaction.Granted, Reason: podmeta.ReasonGranted, Message: message}, nil
+}
+
+// isDenied says that asking again as it is changes nothing.
+func isDenied(err error) bool { return centreclient.IsInvalid(err) }

@@ -1,0 +1,217 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+const (
+	// pollFor is how long the centre may hold a poll.
+	pollFor = 20 * time.Second
+	// pollSoon is the same while there is something to tell that was held back.
+	pollSoon = 2 * time.Second
+	// tolerated is how many calls to the centre may fail in a row before it counts
+	// as a failure of the pod's; the pauses between them double from missPause.
+	tolerated = 4
+	missPause = 500 * time.Millisecond
+	// look is how often a pod is looked at that nothing is heard of.
+	look = 30 * time.Second
+)
+
+// call is what one init container waits for.
+type call struct {
+	*server
+	// id tells the call from others, for the breaker.
+	id  string
+	pod *corev1.Pod
+	// key is that of the pod in the record.
+	key   string
+	woken <-chan struct{}
+	facts Facts
+	// proven is what the breaker said last; until it is looked at again.
+	proven *podbreaker.Decision
+	tell   *teller
+	// began is when the call began.
+	began time.Time
+	// misses counts calls to the centre that failed, since the last that did not.
+	misses int
+}
+
+func (s *server) newCall(pod *corev1.Pod, woken <-chan struct{}) *call {
+	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), woken: woken, began: s.Clock.Now()}
+	c.facts = Facts{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
+	c.tell = newTeller(s, pod)
+	return c
+}
+
+// errOver says that nobody waits for the answer any more, or that somebody else
+// has to give it.
+var errOver = errors.New("the call is over")
+
+// run takes one step after the other until the call is decided.
+func (c *call) run(ctx context.Context) initaction.Answer {
+	for {
+		if answer, ok := c.over(ctx); ok {
+			return answer
+		}
+		c.look()
+		d := Decide(c.facts)
+		c.tell.progress(ctx, c.facts, d)
+		answer, err := c.step(ctx, d)
+		switch {
+		case answer != nil:
+			return *answer
+		case errors.Is(err, errOver):
+		case err != nil && !c.tolerate(ctx, d, err):
+			return c.failed(ctx, err)
+		case err == nil && (d.Action == Ask || d.Action == Poll):
+			c.misses = 0
+		}
+	}
+}
+
+// tolerate waits after a call to the centre that got no answer: a centre that is
+// restarted is no failure. While the breaker is open nothing counts anyway, and
+// what is on its way is looked for now and then.
+func (c *call) tolerate(ctx context.Context, d Decision, err error) bool {
+	if !asksCentre(d.Action) || isDenied(err) {
+		return false
+	}
+	c.facts.Known, c.facts.Admitted = false, false
+	pause := look
+	if c.facts.Breaker.Outcome == podbreaker.Closed {
+		if c.misses++; c.misses > tolerated {
+			return false
+		}
+		pause = time.Duration(float64(missPause<<c.misses) * (0.5 + c.Random()))
+	}
+	if !centreclient.IsConflict(err) { // it is still taken back; the next look tells so
+		c.tell.unreachable(ctx, sentence(err))
+	}
+	_ = c.wait(ctx, c.Clock.Now().Add(pause)) // run looks whether it is over
+	return true
+}
+
+func asksCentre(a Action) bool {
+	return a == Read || a == Ask || a == Poll || a == RevokeOthers
+}
+
+// over ends a call that cannot be decided here and now.
+func (c *call) over(ctx context.Context) (initaction.Answer, bool) {
+	select {
+	case <-c.Draining:
+		return initaction.Answer{State: initaction.Waiting, Reason: "Draining", Message: "this replica is about to end; ask again"}, true
+	default:
+	}
+	if ctx.Err() != nil {
+		return initaction.Answer{State: initaction.Waiting, Reason: c.tell.last.Reason, Message: c.tell.last.Message}, true
+	}
+	return initaction.Answer{}, false
+}
+
+// look reads what is cached: the pod and the record of the breaker.
+func (c *call) look() {
+	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID {
+		c.pod = p
+	}
+	ips := podmeta.IPs(c.pod)
+	if !slices.Equal(ips, c.facts.IPs) {
+		// Another sandbox: what is known is about the former one.
+		c.facts.Known, c.facts.Registered, c.facts.Admitted = false, false, false
+	}
+	c.facts.IPs, c.facts.Going, c.facts.Finalizer = ips, going(c.pod), podmeta.HasFinalizer(c.pod)
+	if c.proven != nil {
+		c.facts.Breaker, c.proven = *c.proven, nil
+		return
+	}
+	c.facts.Breaker = c.Breaker.Look(c.key, c.pod.UID, c.Clock.Now(), c.id)
+}
+
+// step takes one step. An answer ends the call; so does an error that is not
+// errOver, as a failure.
+func (c *call) step(ctx context.Context, d Decision) (*initaction.Answer, error) {
+	switch d.Action {
+	case Stop:
+		return &initaction.Answer{State: initaction.Failed, Reason: d.Reason, Message: "the pod is going"}, nil
+	case AwaitPod:
+		return nil, c.wait(ctx, c.Clock.Now().Add(look))
+	case Read:
+		return nil, c.read(ctx)
+	case Grant:
+		return c.granted(ctx)
+	case Settle:
+		return c.settle(ctx, d.Set)
+	case Register:
+		return nil, c.register(ctx)
+	case RevokeOthers:
+		return nil, c.revokeOthers(ctx)
+	case Begin:
+		return nil, c.begin(ctx)
+	case Ask:
+		return nil, c.ask(ctx, d.Set)
+	case Poll:
+		return nil, c.poll(ctx, d.Set)
+	case Hold:
+		until := d.Until
+		if until.IsZero() || until.Sub(c.Clock.Now()) > look {
+			until = c.Clock.Now().Add(look)
+		}
+		// Whoever owns a permission may have mended it and reset the application at
+		// the centre, of which the record knows nothing.
+		c.facts.Known = c.facts.Known && d.Reason != podmeta.ReasonBreakerDenied
+		return nil, c.wait(ctx, until)
+	}
+	return nil, fmt.Errorf("no such step: %q", d.Action)
+}
+
+// wait returns when the pod or the record changed, at the time at the latest.
+func (c *call) wait(ctx context.Context, until time.Time) error {
+	timer := c.Clock.NewTimer(max(until.Sub(c.Clock.Now()), 10*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-c.woken:
+		return nil
+	case <-timer.C():
+		return nil
+	case <-c.Draining:
+	case <-ctx.Done():
+	}
+	return errOver
+}
+
+// failed counts a failure that no application knows of, and ends the call.
+func (c *call) failed(ctx context.Context, err error) initaction.Answer {
+	if answer, ok := c.over(ctx); ok {
+		return answer // it failed because nobody waits any more
+	}
+	denied := isDenied(err)
+	logging.FromContext(ctx).Warnw("permissions could not be asked for", "pod", c.key, "error", err)
+	d, recorded := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Settle, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Spread: c.Random(),
+		Call: c.id, Denied: denied, Message: err.Error()})
+	if recorded != nil {
+		logging.FromContext(ctx).Errorw("a failure could not be recorded", "pod", c.key, "error", recorded)
+	}
+	state, reason := initaction.Failed, podmeta.ReasonFailed
+	if denied {
+		state, reason = initaction.Denied, podmeta.ReasonDenied
+	}
+	c.tell.failed(ctx, reason, sentence(err), d)
+	return initaction.Answer{State: state, Reason: reason, Message: sentence(err)}
+}
+
+// sentence is an error for a person.
+func sentence(err error) string { return strings.TrimSpace(err.Error()) }

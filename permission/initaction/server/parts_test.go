@@ -1,0 +1,124 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+)
+
+func TestTheCMDBGetsARecordForEachAddressUnderAKeyOfItsOwn(t *testing.T) {
+	var got []string
+	status := http.StatusOK
+	cmdb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var pod api.ApplicationRequest
+		if err := json.NewDecoder(r.Body).Decode(&pod); err != nil {
+			t.Error(err)
+		}
+		got = append(got, fmt.Sprintf("%s %s %s %s", r.Method, r.URL.EscapedPath(), r.Header.Get("Idempotency-Key"), pod.Pod))
+		w.WriteHeader(status)
+	}))
+	defer cmdb.Close()
+	url := ""
+	step := CMDB{Settings: func() settings.Settings { s := settings.Default(); s.CMDBURL = url; return s }, HTTP: cmdb.Client()}
+	pod := api.ApplicationRequest{Pod: "web", PodUID: "uid", PodIPs: []string{"10.0.0.1", "fd00::1"}}
+	if err := step.Take(t.Context(), pod); err != nil || len(got) > 0 {
+		t.Errorf("without a CMDB: %v %v", got, err)
+	}
+	url = cmdb.URL
+	if err := step.Take(t.Context(), pod); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"PUT /v1/records/10.0.0.1 uid/10.0.0.1 web", "PUT /v1/records/fd00::1 uid/fd00::1 web"}, got); diff != "" {
+		t.Error(diff)
+	}
+	status = http.StatusServiceUnavailable
+	if err := step.Take(t.Context(), pod); err == nil || strings.Contains(err.Error(), "http://") || !strings.Contains(err.Error(), "503") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAllReplicasTogetherObeyTheLimit(t *testing.T) {
+	s := settings.Default()
+	s.CentreRate = 100
+	share := NewShare(func() settings.Settings { return s })
+	for _, tc := range []struct {
+		replicas int
+		want     float64
+	}{{1, 100}, {4, 25}, {0, 100}} {
+		share.Replicas(tc.replicas)
+		if got := float64(share.Limit()); got != tc.want {
+			t.Errorf("%d replicas: %g each, want %g", tc.replicas, got, tc.want)
+		}
+	}
+	s.CentreRate = 0.5
+	share.Refresh()
+	if share.Limit() != 0.5 || share.Burst() != 1 {
+		t.Errorf("after a change %g, burst %d", float64(share.Limit()), share.Burst())
+	}
+}
+
+func TestReplicasAreTheEndpointsThatAreReady(t *testing.T) {
+	slice := func(ready ...*bool) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{}
+		for _, r := range ready {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{Ready: r}})
+		}
+		return s
+	}
+	if n := countReady([]*discoveryv1.EndpointSlice{slice(ptr.To(true), ptr.To(false), nil), slice(ptr.To(true))}); n != 3 {
+		t.Errorf("%d replicas", n)
+	}
+	if n := countReady(nil); n != 1 {
+		t.Errorf("%d replicas while none is known", n)
+	}
+}
+
+// What is cached has to say the same as the whole pod.
+func TestATrimmedPodSaysWhatIsDecidedBy(t *testing.T) {
+	whole := podOf(func(p *corev1.Pod) {
+		p.Spec.Containers = []corev1.Container{{Name: "app", Env: []corev1.EnvVar{{Name: "A", Value: "large"}}}}
+		p.Spec.ServiceAccountName, p.Spec.HostNetwork = "web", true
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: podmeta.ConditionAuthorized, Reason: "R"}}
+	})
+	raw, err := trim(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := raw.(*corev1.Pod)
+	if len(p.Spec.Containers) > 0 || len(p.Status.Conditions) != 1 {
+		t.Errorf("it is not trimmed: %+v", p)
+	}
+	view := func(p *corev1.Pod) []any {
+		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), going(p), p.Labels[podmeta.Label],
+			p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID}
+	}
+	if diff := cmp.Diff(view(whole), view(p)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAddressesAreComparedAndNotTheirSpelling(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host string
+		want bool
+	}{
+		"the same": {"10.0.0.1", true}, "mapped": {"::ffff:10.0.0.1", true}, "the other family": {"fd00:0::1", true},
+		"another": {"10.0.0.10", false}, "none": {"", false}, "a name": {"localhost", false},
+	} {
+		if got := has([]string{"10.0.0.1", "fd00::1"}, tc.host); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

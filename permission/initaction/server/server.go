@@ -1,0 +1,138 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/authlimit"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+)
+
+const (
+	// maxBody is how many bytes a request may have: a few names.
+	maxBody = "16K"
+	// callTimeout bounds one call to the API server.
+	callTimeout = 5 * time.Second
+	// shortTimeout bounds a request that is no authorization.
+	shortTimeout = 20 * time.Second
+)
+
+// Centre is the permission centre.
+type Centre interface {
+	OfPod(ctx context.Context, cluster, uid string) ([]api.Application, error)
+	Apply(ctx context.Context, r api.ApplicationRequest) (api.Application, error)
+	Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error)
+	Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error)
+	Reset(ctx context.Context, id string) error
+}
+
+// Breaker is the record of what failed.
+type Breaker interface {
+	Do(ctx context.Context, r podbreaker.Request) (podbreaker.Decision, error)
+	Look(key string, uid types.UID, now time.Time, holder string) podbreaker.Decision
+}
+
+// Sender takes CloudEvents; it never blocks.
+type Sender interface {
+	Send(ctx context.Context, e cloudevents.Event)
+}
+
+// Options are what the server works with.
+type Options struct {
+	Kube kubernetes.Interface
+	// Pods has the pods that carry the label; it may be behind.
+	Pods     corelisters.PodLister
+	Hub      *Hub
+	Centre   Centre
+	Breaker  Breaker
+	Steps    []Step
+	Settings func() settings.Settings
+	Clock    clock.WithTicker
+	// Random returns numbers from 0 to 1.
+	Random   func() float64
+	Recorder record.EventRecorder
+	Events   Sender
+	Meter    metric.Meter
+	// Draining is closed when the process is to end: calls are sent away then.
+	Draining <-chan struct{}
+}
+
+type server struct {
+	Options
+	nodes   *nodes
+	metrics *metrics
+	// refused are tokens that the API server refused a moment ago.
+	refused *utilcache.LRUExpireCache
+}
+
+// New returns the handler of the routes.
+func New(o Options) (http.Handler, error) {
+	m, err := newMetrics(o.Meter, o.Hub)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: m, refused: utilcache.NewLRUExpireCacheWithClock(maxRefused, o.Clock)}
+	e := echo.New()
+	e.HTTPErrorHandler = s.answerError
+	limit := authlimit.New(func() float64 { return o.Settings().Refusals }, o.Clock)
+	e.Use(limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
+	e.POST(initaction.AuthorizePath, s.authorize)
+	short := middleware.ContextTimeout(shortTimeout)
+	e.GET("/v1/pods/:namespace/:name", s.status, short)
+	e.POST("/v1/pods/:namespace/:name/reset", s.reset, short)
+	return e, nil
+}
+
+// problem is an error that the sender is told.
+type problem struct {
+	status          int
+	reason, message string
+}
+
+func (p *problem) Error() string { return p.message }
+
+func problemf(status int, reason, format string, args ...any) *problem {
+	return &problem{status, reason, fmt.Sprintf(format, args...)}
+}
+
+// answerError answers an error. What went wrong inside is logged and not told.
+func (s *server) answerError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	p := &problem{http.StatusInternalServerError, "Internal", "this went wrong inside: see the log of the init-action-server"}
+	var known *problem
+	var echoed *echo.HTTPError
+	switch {
+	case errors.As(err, &known):
+		p = known
+	case errors.As(err, &echoed):
+		p = problemf(echoed.Code, http.StatusText(echoed.Code), "%v", echoed.Message)
+	}
+	if p.status >= http.StatusInternalServerError {
+		logging.FromContext(c.Request().Context()).Errorw("a request went wrong", "path", c.Path(), "error", err)
+	}
+	if p.status == http.StatusUnauthorized {
+		c.Response().Header().Set("WWW-Authenticate", "Bearer")
+	}
+	s.metrics.refused(c.Request().Context(), c.Path(), p.status, p.reason)
+	_ = c.JSON(p.status, initaction.Answer{State: initaction.Failed, Reason: p.reason, Message: p.message}) // who does not read it has gone
+}

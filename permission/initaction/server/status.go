@@ -1,0 +1,131 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/internal/auth"
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+// What the API server is asked whether a user may do it. There is no such
+// subresource; the verb and the name are for RBAC only.
+const (
+	resource    = "pods"
+	subresource = "permission"
+	verbGet     = "get"
+	verbReset   = "reset"
+)
+
+// Status is the answer of GET /v1/pods/{namespace}/{name} and of a reset.
+type Status struct {
+	Namespace string   `json:"namespace"`
+	Pod       string   `json:"pod"`
+	UID       string   `json:"uid"`
+	IPs       []string `json:"ips"`
+	Sets      []string `json:"sets"`
+	// Authorized, Reason and Message are those of the pod's condition.
+	Authorized bool   `json:"authorized"`
+	Reason     string `json:"reason,omitempty"`
+	Message    string `json:"message,omitempty"`
+	// Breaker is Closed, Busy, OpenDenied or OpenFailed.
+	Breaker podbreaker.Outcome `json:"breaker"`
+	Denied  int                `json:"denied"`
+	Failed  int                `json:"failed"`
+	NextTry *time.Time         `json:"nextTry,omitempty"`
+	// Applications are what the permission centre has; Unreachable says why
+	// there are none if it could not be asked.
+	Applications []api.Application `json:"applications"`
+	Unreachable  string            `json:"unreachable,omitempty"`
+}
+
+// status says why a pod waits.
+func (s *server) status(c echo.Context) error {
+	pod, _, err := s.may(c, verbGet)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, s.statusOf(c, pod))
+}
+
+// reset closes the breaker of a pod: it is asked for anew at once.
+func (s *server) reset(c echo.Context) error {
+	pod, user, err := s.may(c, verbReset)
+	if err != nil {
+		return err
+	}
+	ctx, key := c.Request().Context(), podbreaker.Key(pod.Namespace, pod.Name)
+	before := s.Breaker.Look(key, pod.UID, s.Clock.Now(), "")
+	if _, err := s.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Reset, Key: key, UID: pod.UID, Now: s.Clock.Now()}); err != nil {
+		return err
+	}
+	newTeller(s, pod).closed(ctx, before.Entry, user.Username)
+	// The centre begins anew too; where it cannot be asked, the pod's next round does.
+	if all, err := s.Centre.OfPod(ctx, s.Settings().Cluster, string(pod.UID)); err == nil {
+		for _, app := range all {
+			if failedState(app.State) && before.Entry.Settled[app.ID] >= app.Attempt {
+				_ = s.Centre.Reset(ctx, app.ID)
+			}
+		}
+	}
+	s.Hub.Wake(string(pod.UID))
+	return c.JSON(http.StatusOK, s.statusOf(c, pod))
+}
+
+// may returns the pod if the API server lets the user do it.
+func (s *server) may(c echo.Context, verb string) (*corev1.Pod, authenticationv1.UserInfo, error) {
+	user, err := s.review(c, "")
+	if err != nil {
+		return nil, user, err
+	}
+	ctx, namespace, name := c.Request().Context(), c.Param("namespace"), c.Param("name")
+	review, err := auth.May(ctx, s.Kube.AuthorizationV1(), user, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Name: name, Verb: verb, Resource: resource, Subresource: subresource,
+	})
+	if err != nil {
+		return nil, user, err
+	}
+	if !review.Allowed {
+		return nil, user, problemf(http.StatusForbidden, "Forbidden", "%s may not %s %s/%s in namespace %s: ask for a role with that verb",
+			user.Username, verb, resource, subresource, namespace)
+	}
+	pod, err := s.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) {
+		return nil, user, problemf(http.StatusNotFound, "NotFound", "there is no pod %s/%s", namespace, name)
+	} else if err != nil {
+		return nil, user, err
+	}
+	if podmeta.InitContainer(pod) == nil {
+		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s asks for no permission: it has no init container %s", namespace, name, initaction.Container)
+	}
+	return pod, user, nil
+}
+
+func (s *server) statusOf(c echo.Context, pod *corev1.Pod) Status {
+	look := s.Breaker.Look(podbreaker.Key(pod.Namespace, pod.Name), pod.UID, s.Clock.Now(), "")
+	status := Status{Namespace: pod.Namespace, Pod: pod.Name, UID: string(pod.UID), IPs: podmeta.IPs(pod), Sets: podmeta.Sets(pod),
+		Breaker: look.Outcome, Denied: look.Entry.Denied, Failed: look.Entry.Failed, Applications: []api.Application{}}
+	if !look.Next.IsZero() {
+		status.NextTry = &look.Next
+	}
+	if condition := podmeta.Condition(pod, podmeta.ConditionAuthorized); condition != nil {
+		status.Authorized, status.Reason, status.Message = condition.Status == corev1.ConditionTrue, condition.Reason, condition.Message
+	}
+	all, err := s.Centre.OfPod(c.Request().Context(), s.Settings().Cluster, string(pod.UID))
+	if err != nil {
+		status.Unreachable = err.Error()
+	} else {
+		status.Applications = append(status.Applications, all...)
+	}
+	return status
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+)
+
+// ServiceName is the Service that init containers find the server by.
+const ServiceName = "init-action-server"
+
+// Watch is what the server follows.
+type Watch struct {
+	// Pods has those that carry the label, trimmed.
+	Pods corelisters.PodLister
+	// ConfigMaps has those of the breaker.
+	ConfigMaps corelisters.ConfigMapLister
+	Hub        *Hub
+	Settings   *settings.Store
+	factories  []informers.SharedInformerFactory
+}
+
+// NewWatch returns a Watch of the cluster; namespace is that of the system, and
+// replicas is told how many servers there are.
+func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, replicas func(int)) (*Watch, error) {
+	selecting := func(selector string) informers.SharedInformerOption {
+		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	}
+	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selecting(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trim))
+	records := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selecting(podbreaker.Label+"=true"))
+	config := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + podmeta.ConfigName }))
+	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selecting(discoveryv1.LabelServiceName+"="+ServiceName))
+	w := &Watch{
+		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Hub: NewHub(), Settings: settings.NewStore(),
+		factories: []informers.SharedInformerFactory{pods, records, config, slices},
+	}
+	counts := func(any) {
+		all, err := slices.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
+		if err == nil {
+			replicas(countReady(all))
+		}
+	}
+	return w, w.handle(map[cache.SharedIndexInformer]func(any){
+		pods.Core().V1().Pods().Informer(): func(obj any) {
+			if p, ok := obj.(*corev1.Pod); ok {
+				w.Hub.Wake(string(p.UID))
+			}
+		},
+		records.Core().V1().ConfigMaps().Informer(): func(any) { w.Hub.WakeAll() },
+		config.Core().V1().ConfigMaps().Informer(): func(obj any) {
+			cm, _ := obj.(*corev1.ConfigMap) // nil when it was deleted: the defaults
+			w.Settings.Update(ctx, cm)
+			w.Hub.WakeAll()
+		},
+		slices.Discovery().V1().EndpointSlices().Informer(): counts,
+	})
+}
+
+func (w *Watch) handle(all map[cache.SharedIndexInformer]func(any)) error {
+	for informer, tell := range all {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) },
+			DeleteFunc: func(obj any) {
+				if p, ok := obj.(*corev1.Pod); ok {
+					tell(p) // whoever waits for it reads it live, and finds it gone
+					return
+				}
+				tell(nil)
+			},
+		}); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	return nil
+}
+
+// Start returns when all is read.
+func (w *Watch) Start(ctx context.Context) error {
+	for _, f := range w.factories {
+		f.Start(ctx.Done())
+	}
+	for _, f := range w.factories {
+		for kind, ok := range f.WaitForCacheSync(ctx.Done()) {
+			if !ok {
+				return fmt.Errorf("read %s: %w", kind, context.Cause(ctx))
+			}
+		}
+	}
+	return nil
+}
+
+func countReady(all []*discoveryv1.EndpointSlice) int {
+	n := 0
+	for _, s := range all {
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				n++
+			}
+		}
+	}
+	return max(n, 1)
+}
+
+// trim reduces a pod, before it is cached, to what is decided by.
+func trim(obj any) (any, error) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	trimmed := &corev1.Pod{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, DeletionTimestamp: p.DeletionTimestamp,
+		Finalizers: p.Finalizers, Labels: map[string]string{podmeta.Label: p.Labels[podmeta.Label]},
+	}}
+	if c := podmeta.InitContainer(p); c != nil {
+		trimmed.Spec.InitContainers = []corev1.Container{{Name: c.Name, Env: c.Env}}
+	}
+	trimmed.Spec.NodeName, trimmed.Spec.HostNetwork, trimmed.Spec.ServiceAccountName = p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName
+	trimmed.Status.Phase, trimmed.Status.PodIP, trimmed.Status.PodIPs = p.Status.Phase, p.Status.PodIP, p.Status.PodIPs
+	if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c != nil {
+		trimmed.Status.Conditions = []corev1.PodCondition{*c}
+	}
+	return trimmed, nil
+}

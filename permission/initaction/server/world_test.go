@@ -1,0 +1,413 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	"go.opentelemetry.io/otel/metric/noop"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+)
+
+// hurried is a clock whose seconds are milliseconds.
+type hurried struct {
+	clock.RealClock
+	began time.Time
+}
+
+const hurry = 1000
+
+func (h hurried) Now() time.Time { return h.began.Add(time.Since(h.began) * hurry) }
+
+func (h hurried) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
+
+func (h hurried) NewTimer(d time.Duration) clock.Timer { return h.RealClock.NewTimer(d / hurry) }
+
+func (h hurried) NewTicker(d time.Duration) clock.Ticker { return h.RealClock.NewTicker(d / hurry) }
+
+// centre is the permission centre's double: verdict decides what becomes of an
+// attempt.
+type centre struct {
+	mu      sync.Mutex
+	clock   clock.Clock
+	apps    map[string]*api.Application
+	asked   []api.ApplicationRequest
+	revoked []api.RevokeRequest
+	resets  int
+	// downFor is how many calls get no answer.
+	downFor int
+	// calls counts all.
+	calls   int
+	verdict func(r api.ApplicationRequest, attempt int) (api.State, error)
+}
+
+var errDown = errors.New("connection refused")
+
+func (c *centre) begin() error {
+	c.calls++
+	if c.downFor > 0 {
+		c.downFor--
+		return errDown
+	}
+	return nil
+}
+
+func (c *centre) OfPod(_ context.Context, cluster, uid string) ([]api.Application, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	var all []api.Application
+	for _, a := range c.apps {
+		if a.Cluster == cluster && a.PodUID == uid {
+			all = append(all, *a)
+		}
+	}
+	return all, nil
+}
+
+func (c *centre) Apply(_ context.Context, r api.ApplicationRequest) (api.Application, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.begin(); err != nil {
+		return api.Application{}, err
+	}
+	id := fmt.Sprintf("%s.%s.%s", r.PodUID, strings.Join(r.PodIPs, "-"), r.Set)
+	a := c.apps[id]
+	if a == nil {
+		a = &api.Application{ID: id, ApplicationRequest: r}
+	} else if a.State == api.Revoking {
+		return *a, &centreclient.StatusError{Status: http.StatusConflict, Detail: api.Error{Reason: "Conflict", Message: "it is being taken back"}}
+	} else if a.State == api.Requested || a.State == api.Applying || a.State == api.Granted {
+		return *a, nil
+	}
+	state, err := c.verdict(r, a.Attempt+1)
+	if err != nil {
+		return api.Application{}, err
+	}
+	c.asked = append(c.asked, r)
+	a.Attempt++
+	a.Version++
+	a.State = state
+	a.Permissions = []api.ApplicationPermission{{Permission: r.Set + "-db", Owner: "team-db", State: state, Message: "because"}}
+	c.apps[id] = a
+	return *a, nil
+}
+
+func (c *centre) Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error) {
+	timer := c.clock.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		err := c.begin()
+		var a api.Application
+		if err == nil {
+			a = *c.apps[id]
+		}
+		c.mu.Unlock()
+		if err != nil || a.Version > version {
+			return a, err
+		}
+		select {
+		case <-timer.C():
+			return a, nil
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return a, ctx.Err()
+		}
+	}
+}
+
+func (c *centre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Application, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revoked = append(c.revoked, r)
+	for _, a := range c.apps {
+		if a.PodUID == r.PodUID && !slices.Equal(a.PodIPs, r.KeepIPs) {
+			a.State = api.Revoking
+		}
+	}
+	return nil, c.begin()
+}
+
+func (c *centre) Reset(context.Context, string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resets++
+	return nil
+}
+
+// set changes every application.
+func (c *centre) set(state api.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range c.apps {
+		a.State = state
+		a.Version++
+		a.Permissions[0].State = state
+	}
+}
+
+func (c *centre) attempts() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.asked)
+}
+
+type sent struct {
+	mu  sync.Mutex
+	all []cloudevents.Event
+}
+
+func (s *sent) Send(_ context.Context, e cloudevents.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, e)
+}
+
+func (s *sent) count(kind string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, e := range s.all {
+		if strings.Contains(e.Type(), kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// world is a server with one pod, default/web, at the address of this machine.
+type world struct {
+	t        *testing.T
+	kube     *fake.Clientset
+	pods     cache.Indexer
+	records  cache.Indexer
+	centre   *centre
+	sent     *sent
+	recorder *record.FakeRecorder
+	settings settings.Settings
+	hub      *Hub
+	url      string
+	draining chan struct{}
+	// reviews are the tokens that the API server knows, and allowed the users
+	// that may reset.
+	reviews map[string]authenticationv1.UserInfo
+	steps   []Step
+	cond    sync.Mutex
+	seen    []corev1.PodCondition
+}
+
+func podOf(change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired},
+			Finalizers: []string{podmeta.Finalizer}},
+		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{Name: initaction.Container,
+			Env: []corev1.EnvVar{{Name: initaction.EnvSets, Value: "orders"}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}},
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func bound(pod, uid string) authenticationv1.UserInfo {
+	return authenticationv1.UserInfo{Username: "system:serviceaccount:default:web", Extra: map[string]authenticationv1.ExtraValue{
+		extraPodName: {pod}, extraPodUID: {uid},
+	}}
+}
+
+func newWorld(t *testing.T, pod *corev1.Pod, steps ...Step) *world {
+	t.Helper()
+	return newWorldAt(t, hurried{began: time.Now()}, pod, steps...)
+}
+
+// newWorldAt has another clock.
+func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step) *world {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00::/64", "127.0.0.0/24"}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
+	w := &world{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.First, ResourceVersion: "1"}}),
+		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), records: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
+		centre: &centre{clock: c, apps: map[string]*api.Application{}, verdict: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
+		sent:   &sent{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: NewHub(), draining: make(chan struct{}),
+		reviews: map[string]authenticationv1.UserInfo{
+			"pod": bound("web", "uid"), "another-pod": bound("other", "other-uid"), "former-pod": bound("web", "former"),
+			"account": {Username: "system:serviceaccount:default:web"}, "jane": {Username: "jane"}, "joe": {Username: "joe"},
+		}, steps: steps}
+	if pod != nil {
+		if err := w.kube.Tracker().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+		w.show(pod)
+	}
+	w.kube.PrependReactor("create", "tokenreviews", w.review)
+	w.kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+		do := r.Spec.ResourceAttributes
+		r.Status.Allowed = r.Spec.User == "jane" && do.Resource == "pods" && do.Subresource == "permission" && do.Namespace == "default"
+		return true, r, nil
+	})
+	w.kube.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		var p corev1.Pod
+		if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &p); err != nil {
+			t.Error(err)
+		}
+		w.cond.Lock()
+		defer w.cond.Unlock()
+		w.seen = append(w.seen, p.Status.Conditions...)
+		return true, &p, nil
+	})
+	// What is written is seen: the cache is that of an informer.
+	version := 1
+	w.kube.PrependReactor("update", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		cm := a.(clienttesting.UpdateAction).GetObject().(*corev1.ConfigMap).DeepCopy()
+		version++
+		cm.ResourceVersion = strconv.Itoa(version)
+		if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), cm, cm.Namespace); err != nil {
+			return true, nil, err
+		}
+		_ = w.records.Update(cm)
+		w.hub.WakeAll()
+		return true, cm, nil
+	})
+	records := corelisters.NewConfigMapLister(w.records)
+	handler, err := New(Options{
+		Kube: w.kube, Pods: corelisters.NewPodLister(w.pods), Hub: w.hub, Centre: w.centre, Steps: w.steps, Clock: c, Random: func() float64 { return 0 },
+		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), records, func() podbreaker.Policy { return w.settings.Breaker }, groupcommit.Options{}),
+		Settings: func() settings.Settings { return w.settings }, Recorder: w.recorder, Events: w.sent, Meter: noop.Meter{}, Draining: w.draining,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	return w
+}
+
+func (w *world) review(a clienttesting.Action) (bool, runtime.Object, error) {
+	r := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+	user, ok := w.reviews[r.Spec.Token]
+	r.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: user, Audiences: r.Spec.Audiences}
+	return true, r, nil
+}
+
+// show has the pod seen by the server.
+func (w *world) show(p *corev1.Pod) {
+	if err := w.pods.Add(p); err != nil {
+		w.t.Error(err)
+	}
+	w.hub.Wake(string(p.UID))
+}
+
+// ask is one call of an init container.
+func (w *world) ask(token, body string) (int, initaction.Answer) {
+	w.t.Helper()
+	return w.send(w.t.Context(), http.MethodPost, initaction.AuthorizePath, token, body)
+}
+
+func (w *world) send(ctx context.Context, method, path, token, body string) (int, initaction.Answer) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, initaction.Answer{Message: err.Error()}
+	}
+	defer func() { _ = res.Body.Close() }()
+	var raw bytes.Buffer
+	_, _ = raw.ReadFrom(res.Body)
+	var answer initaction.Answer
+	if err := json.Unmarshal(raw.Bytes(), &answer); err != nil && ctx.Err() == nil {
+		w.t.Errorf("answer %q: %v", raw.String(), err)
+	}
+	return res.StatusCode, answer
+}
+
+const orders = `{"sets":["orders"]}`
+
+// started calls in the background.
+func (w *world) started(ctx context.Context) <-chan initaction.Answer {
+	c := make(chan initaction.Answer, 1)
+	go func() {
+		_, answer := w.send(ctx, http.MethodPost, initaction.AuthorizePath, "pod", orders)
+		c <- answer
+	}()
+	return c
+}
+
+// until waits for a condition of the pod.
+func (w *world) until(reason string) corev1.PodCondition {
+	w.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		w.cond.Lock()
+		i := slices.IndexFunc(w.seen, func(c corev1.PodCondition) bool { return c.Reason == reason })
+		var found corev1.PodCondition
+		if i >= 0 {
+			found = w.seen[i]
+		}
+		all := fmt.Sprint(w.seen)
+		w.cond.Unlock()
+		if i >= 0 {
+			return found
+		}
+		select {
+		case <-deadline:
+			w.t.Fatalf("no condition with reason %s: %s", reason, all)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+func answerOf(t *testing.T, c <-chan initaction.Answer) initaction.Answer {
+	t.Helper()
+	select {
+	case a := <-c:
+		return a
+	case <-time.After(20 * time.Second):
+		t.Fatal("the call does not end")
+		return initaction.Answer{}
+	}
+}
+
+func unknownSet() error {
+	return &centreclient.StatusError{Status: http.StatusNotFound, Detail: api.Error{Reason: "NotFound", Message: "there is no permission set orders", Field: "set"}}
+}

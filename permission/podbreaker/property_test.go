@@ -1,0 +1,195 @@
+package podbreaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+)
+
+// server is the API server: it refuses writes on old states.
+type server struct {
+	mu        sync.Mutex
+	maps      map[string]*corev1.ConfigMap
+	version   int
+	conflicts int
+}
+
+// replica reads through a cache that is never up to date unless told.
+type replica struct {
+	*server
+	cache map[string]*corev1.ConfigMap
+}
+
+func (s *server) get(name string) *corev1.ConfigMap {
+	if s.maps[name] == nil {
+		s.version++
+		s.maps[name] = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(s.version)}}
+	}
+	return s.maps[name].DeepCopy()
+}
+
+func (r *replica) Cached(key types.NamespacedName) (*corev1.ConfigMap, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cm, ok := r.cache[key.Name]
+	return cm, ok
+}
+
+func (r *replica) Live(_ context.Context, key types.NamespacedName) (*corev1.ConfigMap, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	cm := r.get(key.Name)
+	r.cache[key.Name] = cm
+	return cm, nil
+}
+
+func (r *replica) Swap(_ context.Context, next *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.get(next.Name).ResourceVersion != next.ResourceVersion {
+		r.conflicts++
+		return nil, apierrs.NewConflict(schema.GroupResource{Resource: "configmaps"}, next.Name, errors.New("changed"))
+	}
+	r.version++
+	next = next.DeepCopy()
+	next.ResourceVersion = strconv.Itoa(r.version)
+	r.maps[next.Name] = next
+	return next.DeepCopy(), nil
+}
+
+func (s *server) replica() *Breaker {
+	r := &replica{s, map[string]*corev1.ConfigMap{}}
+	decide := func(cm *corev1.ConfigMap, group []Request) decision { return DefaultPolicy().decideAll(cm, group) }
+	return &Breaker{policy: DefaultPolicy, commit: groupcommit.New[*corev1.ConfigMap, Request, reply](r, decide, groupcommit.Options{})}
+}
+
+// Whatever replicas tell at the same time, each attempt counts once, and what is
+// recorded is what one process would have recorded.
+func TestConcurrentReplicasCountEachAttemptOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &server{maps: map[string]*corev1.ConfigMap{}}
+		replicas := []*Breaker{s.replica(), s.replica(), s.replica()}
+		pods := rapid.IntRange(1, 4).Draw(t, "pods")
+		attempts := rapid.IntRange(1, 3).Draw(t, "attempts")
+		times := rapid.IntRange(1, 4).Draw(t, "times")
+		var wg sync.WaitGroup
+		counted := make([]int, pods)
+		var mu sync.Mutex
+		for pod := range pods {
+			for range times {
+				for i, b := range replicas {
+					wg.Go(func() {
+						for attempt := 1; attempt <= attempts; attempt++ {
+							d, err := b.Do(context.Background(), Request{Verb: Settle, Key: fmt.Sprintf("ns.pod-%d", pod), UID: "uid",
+								Application: "app", Attempt: attempt, Denied: true, Now: zero})
+							if err != nil {
+								t.Errorf("replica %d: %v", i, err)
+							}
+							if d.Counted {
+								mu.Lock()
+								counted[pod]++
+								mu.Unlock()
+							}
+						}
+					})
+				}
+			}
+		}
+		wg.Wait()
+		for pod := range pods {
+			e, ok := decode(s.get(First).Data[fmt.Sprintf("ns.pod-%d", pod)], "uid")
+			if !ok || e.Denied != attempts || counted[pod] > attempts {
+				t.Errorf("pod %d has %d denials of %d, counted %d times", pod, e.Denied, attempts, counted[pod])
+			}
+		}
+	})
+}
+
+// One try an interval is one, whoever asks.
+func TestOfManyReplicasOneIsLetThrough(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &server{maps: map[string]*corev1.ConfigMap{}}
+		replicas := []*Breaker{s.replica(), s.replica(), s.replica()}
+		for attempt := 1; attempt <= 3; attempt++ {
+			if _, err := replicas[0].Do(context.Background(), Request{Verb: Settle, Key: "ns.pod", UID: "uid", Application: "app", Attempt: attempt, Now: zero}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := rapid.IntRange(2, 12).Draw(t, "callers")
+		var mu sync.Mutex
+		var through int
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				d, err := replicas[i%3].Do(context.Background(), Request{Verb: Begin, Key: "ns.pod", UID: "uid", Holder: fmt.Sprint(i), Now: zero.Add(time.Hour)})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				}
+				if d.Outcome == Closed {
+					through++
+				}
+			})
+		}
+		wg.Wait()
+		if through != 1 {
+			t.Errorf("%d of %d were let through", through, n)
+		}
+	})
+}
+
+func TestAFullRecordGoesOnInShardsAndNoPodIsInTwo(t *testing.T) {
+	s := &server{maps: map[string]*corev1.ConfigMap{}}
+	first := s.get(First)
+	first.Data = map[string]string{"ns.old": encode(Entry{UID: "uid", Denied: 1, Settled: map[string]int{"app": 1}}), "filler": string(make([]byte, maxBytes))}
+	s.maps[First] = first
+	a, b := s.replica(), s.replica()
+	settle := func(breaker *Breaker, key string, attempt int) Decision {
+		d, err := breaker.Do(t.Context(), Request{Verb: Settle, Key: key, UID: "uid", Application: "app", Attempt: attempt, Denied: true, Now: zero})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	settle(a, "ns.new", 1)
+	delete(s.maps[First].Data, "filler") // there is room again; nobody new goes there
+	settle(b, "ns.new", 2)
+	if d := settle(a, "ns.new", 3); d.Outcome != OpenDenied {
+		t.Errorf("%s: a denial was lost on the way", d.Outcome)
+	}
+	settle(b, "ns.old", 2)
+	var where []string
+	for name, cm := range s.maps {
+		for key, raw := range cm.Data {
+			e, _ := decode(raw, "uid")
+			where = append(where, fmt.Sprintf("%s in %s: %d", key, name, e.Denied))
+		}
+	}
+	want := []string{"ns.new in " + Shard("ns.new") + ": 3", "ns.old in " + First + ": 2"}
+	if diff := cmp.Diff(toSet(want), toSet(where)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func toSet(all []string) map[string]int {
+	set := map[string]int{}
+	for _, one := range all {
+		set[one]++
+	}
+	return set
+}

@@ -1,0 +1,105 @@
+package podbreaker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+)
+
+// Breaker keeps the record of all pods. Its methods may be called by many
+// goroutines, in any number of processes.
+type Breaker struct {
+	namespace string
+	maps      store
+	lister    corelisters.ConfigMapLister
+	commit    *groupcommit.Committer[*corev1.ConfigMap, Request, reply]
+	policy    func() Policy
+}
+
+// New returns a Breaker whose record is in the namespace. The lister may be
+// behind; the policy is asked for at each decision.
+func New(namespace string, client corev1client.ConfigMapsGetter, lister corelisters.ConfigMapLister, policy func() Policy, o groupcommit.Options) *Breaker {
+	maps := store{client.ConfigMaps(namespace), lister.ConfigMaps(namespace)}
+	decide := func(cm *corev1.ConfigMap, group []Request) decision { return policy().decideAll(cm, group) }
+	return &Breaker{namespace: namespace, maps: maps, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, o)}
+}
+
+// timeout bounds one decision.
+const timeout = 10 * time.Second
+
+// Do decides a request and writes what follows.
+func (b *Breaker) Do(ctx context.Context, r Request) (Decision, error) {
+	// Who asks may go away: what was decided is written all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	answer, err := b.do(ctx, First, r)
+	if err == nil && answer.elsewhere {
+		answer, err = b.do(ctx, Shard(r.Key), r)
+	}
+	if err == nil && answer.full {
+		err = ErrFull
+	}
+	return answer.Decision, err
+}
+
+func (b *Breaker) do(ctx context.Context, name string, r Request) (reply, error) {
+	answer, err := b.commit.Do(ctx, types.NamespacedName{Namespace: b.namespace, Name: name}, r)
+	if err != nil {
+		return reply{}, fmt.Errorf("record in ConfigMap %s: %w", name, err)
+	}
+	return answer, nil
+}
+
+// Look returns what is known of a pod here, which may be old, and what a Begin
+// of holder would most likely be told.
+func (b *Breaker) Look(key string, uid types.UID, now time.Time, holder string) Decision {
+	var d Decision
+	for _, name := range []string{First, Shard(key)} {
+		if cm, err := b.lister.ConfigMaps(b.namespace).Get(name); err == nil {
+			if d.Entry, d.Exists = decode(cm.Data[key], uid); d.Exists {
+				break
+			}
+		}
+	}
+	d.Outcome, d.Next = b.policy().State(d.Entry, now, holder)
+	return d
+}
+
+// store is where the ConfigMaps are.
+type store struct {
+	client corev1client.ConfigMapInterface
+	lister corelisters.ConfigMapNamespaceLister
+}
+
+func (s store) Cached(key types.NamespacedName) (*corev1.ConfigMap, bool) {
+	cm, err := s.lister.Get(key.Name)
+	return cm, err == nil
+}
+
+// Live makes a shard that nobody needed before.
+func (s store) Live(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error) {
+	cm, err := s.client.Get(ctx, key.Name, metav1.GetOptions{})
+	if !apierrs.IsNotFound(err) {
+		return cm, err
+	}
+	cm, err = s.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: key.Name, Labels: map[string]string{Label: "true", "app.kubernetes.io/part-of": "breakwater"},
+	}}, metav1.CreateOptions{})
+	if apierrs.IsAlreadyExists(err) {
+		return s.client.Get(ctx, key.Name, metav1.GetOptions{})
+	}
+	return cm, err
+}
+
+func (s store) Swap(ctx context.Context, next *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	return s.client.Update(ctx, next, metav1.UpdateOptions{})
+}
