@@ -63,6 +63,6 @@ for kind in podunavailablebudgets poddeletionflowcontrols; do
 done
 rmdir client/.crd
 
-go run ./events/generate
+go run ./events/eventtypegen
 go run ./permission/centre/rest/openapigen
 hack/kustomization.sh

@@ -12,7 +12,7 @@ import (
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
-	"github.com/breakwater-dev/breakwater/functions/openapi"
+	"github.com/breakwater-dev/breakwater/functions/rollbackapi"
 )
 
 const name = "openapi"
@@ -28,7 +28,7 @@ func build(_ context.Context, clients functions.Clients) (functions.Parts, error
 	if err != nil {
 		return functions.Parts{}, fmt.Errorf("create client: %w", err)
 	}
-	handler, err := openapi.New(openapi.Options{
+	handler, err := rollbackapi.New(rollbackapi.Options{
 		Kube: clients.Kube, Dynamic: objects, Change: clients.Change,
 		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
 	})

@@ -13,13 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
 // target is a part that is killed again and again.
 type target struct {
 	name string
-	part victim.Part
+	part disruption.Part
 	// most is how often at most; 0: no limit.
 	most int
 	// keep: its pod must survive, only its process dies.
@@ -35,23 +35,23 @@ const atOnce = 3
 // targets are all parts between a pod that is Ready and its verdict.
 func targets(deaths, serverDeaths int) []target {
 	out := []target{
-		{name: "controller", part: victim.Component("controller")},
-		{name: "webhook", part: victim.Component("webhook")},
-		{name: "submit", part: victim.Function("submit"), sleeps: true},
-		{name: "verdict", part: victim.Function("verdict"), sleeps: true},
-		{name: "report", part: victim.Function("report"), sleeps: true},
-		{name: "callback", part: victim.Function("callback")},
-		{name: "deadletter", part: victim.Function("deadletter"), sleeps: true},
-		{name: "dispatcher", part: victim.Dispatcher()},
-		{name: "ingress", part: victim.Ingress()},
-		{name: "filter", part: victim.Filter()},
+		{name: "controller", part: disruption.Component("controller")},
+		{name: "webhook", part: disruption.Component("webhook")},
+		{name: "submit", part: disruption.Function("submit"), sleeps: true},
+		{name: "verdict", part: disruption.Function("verdict"), sleeps: true},
+		{name: "report", part: disruption.Function("report"), sleeps: true},
+		{name: "callback", part: disruption.Function("callback")},
+		{name: "deadletter", part: disruption.Function("deadletter"), sleeps: true},
+		{name: "dispatcher", part: disruption.Dispatcher()},
+		{name: "ingress", part: disruption.Ingress()},
+		{name: "filter", part: disruption.Filter()},
 	}
 	for i := range out {
 		out[i].most = deaths
 	}
 	// Its state is on a volume of its pod. The kubelet waits longer and longer
 	// before it starts a container again, so it dies a few times only.
-	return append(out, target{name: "server", part: victim.Server(), most: serverDeaths, keep: true})
+	return append(out, target{name: "server", part: disruption.Server(), most: serverDeaths, keep: true})
 }
 
 // killer kills one target after the other, in random order, each once before
@@ -129,12 +129,12 @@ func (k *killer) strike(ctx context.Context, t target) {
 		if !ready(*pod) {
 			continue
 		}
-		how, err := victim.Kill(ctx, k.kube, pod)
+		how, err := disruption.Kill(ctx, k.kube, pod)
 		if err == nil && !t.keep && restarts(pod) > 0 {
 			// It was killed before: a new pod does not wait for the kubelet's
 			// back-off, which is not what is tested here.
 			how += ", and replaced"
-			err = victim.Delete(ctx, k.kube, pod)
+			err = disruption.Delete(ctx, k.kube, pod)
 		}
 		if err != nil {
 			k.log("kill %s: %v", pod.Name, err)

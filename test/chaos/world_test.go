@@ -22,8 +22,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
 )
 
 // mark is a label of all that a run makes.
@@ -184,7 +184,7 @@ func (w *world) swept(ctx context.Context) error {
 // recovered waits until every part is there again.
 func (w *world) recovered(ctx context.Context) error {
 	const within = 4 * time.Minute
-	for _, namespace := range []string{v1alpha1.SystemNamespace, victim.Eventing, judge.Namespace} {
+	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, judge.Namespace} {
 		err := await(ctx, within, "the Deployments of "+namespace+" are available", func(ctx context.Context) error {
 			list, err := w.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!serving.knative.dev/service"})
 			if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
 // kill kills every running pod of a part. A function is waited for: at zero
@@ -27,7 +27,7 @@ func (e *environment) kill(t *testing.T, p part) {
 			if pods[i].Status.Phase != corev1.PodRunning {
 				continue
 			}
-			how, err := victim.Kill(ctx, e.kube, &pods[i])
+			how, err := disruption.Kill(ctx, e.kube, &pods[i])
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
-	"github.com/breakwater-dev/breakwater/test/e2e/made"
+	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
 // namespace is a namespace that one test has for itself.
@@ -40,7 +40,7 @@ func (e *environment) unguarded(t *testing.T) *namespace {
 func (e *environment) makeNamespace(t *testing.T, labels map[string]string) *namespace {
 	t.Helper()
 	labels[testLabel] = "true"
-	own, err := made.Namespace(t.Context(), e.kube, metav1.ObjectMeta{
+	own, err := testnamespace.Namespace(t.Context(), e.kube, metav1.ObjectMeta{
 		GenerateName: "e2e-", Labels: labels, Annotations: map[string]string{testLabel: t.Name()},
 	})
 	if err != nil {

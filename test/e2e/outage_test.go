@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-const eventing = victim.Eventing
+const eventing = disruption.Eventing
 
 // part is a part of the system that can be killed.
-type part = victim.Part
+type part = disruption.Part
 
-func dispatcher() part { return victim.Dispatcher() }
+func dispatcher() part { return disruption.Dispatcher() }
 
 // component is a Deployment of ours.
-func component(name string) part { return victim.Component(name) }
+func component(name string) part { return disruption.Component(name) }
 
 // function is a function of ours.
-func function(name string) part { return victim.Function(name) }
+func function(name string) part { return disruption.Function(name) }
 
 // pods returns the pods of a part that are not about to go.
 func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
@@ -68,7 +68,7 @@ func (e *environment) stop(t *testing.T, namespace, name string) (undo func()) {
 			return err
 		}
 		for i := range list.Items {
-			if err := victim.Delete(ctx, e.kube, &list.Items[i]); err != nil {
+			if err := disruption.Delete(ctx, e.kube, &list.Items[i]); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
@@ -255,7 +255,7 @@ func (e *environment) killForGood(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	how, err := victim.Kill(t.Context(), e.kube, pod)
+	how, err := disruption.Kill(t.Context(), e.kube, pod)
 	if err != nil {
 		t.Fatal(err)
 	}

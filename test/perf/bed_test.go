@@ -29,8 +29,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
@@ -213,7 +213,7 @@ func (b *bed) release(ctx context.Context, namespace string) (*v1alpha1.ChangeWo
 // usage returns what each part of the system uses now.
 func (b *bed) usage(ctx context.Context) (map[string]usage, error) {
 	names := map[string]string{}
-	for _, namespace := range []string{v1alpha1.SystemNamespace, victim.Eventing, "knative-serving", judge.Namespace} {
+	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", judge.Namespace} {
 		pods, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err

@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
 )
 
 // kinds are what is kept of a namespace.
@@ -48,8 +48,8 @@ func Keep(ctx context.Context, kube kubernetes.Interface, path string, since tim
 	}
 	f.command(ctx, "system.txt", "get", "pods,ksvc,broker,trigger,opsconfiginfo", "-n", v1alpha1.SystemNamespace, "-o", "wide")
 	f.command(ctx, "system-events.txt", "get", "events", "-n", v1alpha1.SystemNamespace, "--sort-by=.lastTimestamp")
-	f.command(ctx, "eventing.txt", "get", "pods", "-n", victim.Eventing, "-o", "wide")
-	for _, from := range []string{v1alpha1.SystemNamespace, judge.Namespace, victim.Eventing} {
+	f.command(ctx, "eventing.txt", "get", "pods", "-n", disruption.Eventing, "-o", "wide")
+	for _, from := range []string{v1alpha1.SystemNamespace, judge.Namespace, disruption.Eventing} {
 		pods, err := kube.CoreV1().Pods(from).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			f.errs = append(f.errs, fmt.Errorf("keep the logs: %w", err))

@@ -14,17 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
 // withoutCentre runs do while the permission centre gives no answer. Its books stay.
 func withoutCentre(t *testing.T, do func()) {
 	t.Helper()
-	pods, err := victim.Component("permission-centre").Pods(t.Context(), bed.Kube)
+	pods, err := disruption.Component("permission-centre").Pods(t.Context(), bed.Kube)
 	if err != nil || len(pods) != 1 {
 		t.Fatalf("%d pods of the centre: %v", len(pods), err)
 	}
-	resume, err := victim.Pause(&pods[0])
+	resume, err := disruption.Pause(&pods[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -39,13 +39,13 @@ func killing(ctx context.Context, t *testing.T, seed uint64) (died <-chan struct
 				return
 			case <-time.After(time.Duration(500+random.IntN(2500)) * time.Millisecond):
 			}
-			pods, err := victim.Component(part).Pods(ctx, bed.Kube)
+			pods, err := disruption.Component(part).Pods(ctx, bed.Kube)
 			if err != nil || len(pods) == 0 {
 				continue
 			}
 			// One that waits to be started again is let be: to delete the centre's
 			// would delete its books.
-			killed, err := victim.KillProcesses(&pods[random.IntN(len(pods))])
+			killed, err := disruption.KillProcesses(&pods[random.IntN(len(pods))])
 			t.Logf("%s: %d processes killed, %v", part, killed, err)
 		}
 	}()

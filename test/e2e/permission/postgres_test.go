@@ -19,7 +19,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/test/database"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -79,7 +79,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		return api.ApplicationRequest{Cluster: cluster, Namespace: namespace, Pod: fmt.Sprintf("web-%d", n), PodUID: fmt.Sprintf("shared-%d-%d", first, n),
 			PodIPs: []string{fmt.Sprintf("10.99.0.%d", n+1)}, ServiceAccount: "default", Set: "web"}
 	}
-	replicas, err := victim.Component("permission-centre").Pods(t.Context(), bed.Kube)
+	replicas, err := disruption.Component("permission-centre").Pods(t.Context(), bed.Kube)
 	if err != nil || len(replicas) != 2 {
 		t.Fatalf("%d replicas: %v", len(replicas), err)
 	}
@@ -128,7 +128,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	if now := books(t); now.Granted-before.Granted >= pods {
 		t.Errorf("all are granted before one was killed")
 	}
-	how, err := victim.Kill(t.Context(), bed.Kube, &replicas[0])
+	how, err := disruption.Kill(t.Context(), bed.Kube, &replicas[0])
 	if err != nil {
 		t.Fatal(err)
 	}

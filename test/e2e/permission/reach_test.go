@@ -14,7 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -116,7 +116,7 @@ func TestANewSandboxIsGrantedItsNewAddressAndLosesTheFormer(t *testing.T) {
 	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	former := n.get(t, "web")
-	if err := victim.KillSandbox(former); err != nil {
+	if err := disruption.KillSandbox(former); err != nil {
 		t.Fatal(err)
 	}
 	until(t, 2*time.Minute, "it runs at another address, and has nothing at the former", func() error {

@@ -20,7 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
-	"github.com/breakwater-dev/breakwater/test/e2e/made"
+	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -37,7 +37,7 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 	for key, value := range labels {
 		all[key] = value
 	}
-	own, err := made.Namespace(t.Context(), bed.Kube, metav1.ObjectMeta{
+	own, err := testnamespace.Namespace(t.Context(), bed.Kube, metav1.ObjectMeta{
 		GenerateName: "e2e-permission-", Labels: all,
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/victim"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
 // rounds is how often a storm is repeated; STORM_ROUNDS=200 for a proof.
@@ -194,13 +194,13 @@ func during(t *testing.T, c clients, namespace string, names []string, do func(c
 // all that was charged was answered, too, they go on and are stopped again. When
 // the context ends before that it kills nobody.
 func killBeforeAnswer(ctx context.Context, c clients, namespace string) (killed bool, err error) {
-	replicas, err := victim.Component("protection-webhook").Pods(ctx, c.kube)
+	replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
 	if err != nil {
 		return false, unlessCanceled(err)
 	}
 	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		for i := range replicas {
-			resume, err := victim.Pause(&replicas[i])
+			resume, err := disruption.Pause(&replicas[i])
 			if err != nil {
 				return false, err
 			}
@@ -210,7 +210,7 @@ func killBeforeAnswer(ctx context.Context, c clients, namespace string) (killed 
 			return false, err
 		}
 		for i := range replicas {
-			if n, err := victim.KillProcesses(&replicas[i]); err != nil || n == 0 {
+			if n, err := disruption.KillProcesses(&replicas[i]); err != nil || n == 0 {
 				return false, fmt.Errorf("kill %d processes of %s: %w", n, replicas[i].Name, err)
 			}
 		}
@@ -231,7 +231,7 @@ func unlessCanceled(err error) error {
 func untilBack(t *testing.T, c clients, since time.Time) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		replicas, err := victim.Component("protection-webhook").Pods(ctx, c.kube)
+		replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
 		if err != nil {
 			return false, err
 		}
@@ -272,12 +272,12 @@ func chargedInVain(ctx context.Context, c clients, namespace string) (bool, erro
 // killWebhooks kills one replica after the other until the context ends.
 func killWebhooks(ctx context.Context, c clients) error {
 	for i := 0; ; i++ {
-		replicas, err := victim.Component("protection-webhook").Pods(context.WithoutCancel(ctx), c.kube)
+		replicas, err := disruption.Component("protection-webhook").Pods(context.WithoutCancel(ctx), c.kube)
 		if err != nil {
 			return err
 		}
 		if len(replicas) > 0 {
-			if err := victim.Delete(context.WithoutCancel(ctx), c.kube, &replicas[i%len(replicas)]); err != nil {
+			if err := disruption.Delete(context.WithoutCancel(ctx), c.kube, &replicas[i%len(replicas)]); err != nil {
 				return err
 			}
 		}

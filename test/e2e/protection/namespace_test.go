@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
-	"github.com/breakwater-dev/breakwater/test/e2e/made"
+	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
 // soon is how long a controller may take.
@@ -40,7 +40,7 @@ func newNamespace(t *testing.T) *namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := made.Namespace(t.Context(), kube, metav1.ObjectMeta{
+	own, err := testnamespace.Namespace(t.Context(), kube, metav1.ObjectMeta{
 		GenerateName: "e2e-protection-", Labels: map[string]string{"test.breakwater.dev/e2e": "true"},
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package openapi serves the routes that people and their tools ask: which
+// Package rollbackapi serves the routes that people and their tools ask: which
 // workloads are suspended, and the wish to roll one back. It changes nothing
 // but one annotation, which records the wish and who has it; the Rollback
 // reconciler carries it out.
@@ -8,7 +8,7 @@
 //
 // Who asks is known by a Kubernetes bearer token (TokenReview) and may do what
 // the cluster's roles say (SubjectAccessReview).
-package openapi
+package rollbackapi
 
 import (
 	"errors"

@@ -1,5 +1,5 @@
-// Package victim finds the parts of the system that tests kill, and kills them.
-package victim
+// Package disruption finds the parts of the system that tests kill, and kills them.
+package disruption
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package openapi
+package rollbackapi
 
 import (
 	"context"

@@ -1,5 +1,5 @@
-// Package made makes what every end-to-end test begins with.
-package made
+// Package testnamespace makes what every end-to-end test begins with.
+package testnamespace
 
 import (
 	"context"
