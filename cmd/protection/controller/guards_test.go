@@ -20,7 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
-const manifests = "../../config/protection/"
+const manifests = "../../../config/protection/"
 
 func index(t *testing.T, objects ...any) cache.Indexer {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-const manifests = "../../config/permission/"
+const manifests = "../../../config/permission/"
 
 func namespace(name, label string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{podmeta.Label: label}}}

@@ -18,7 +18,7 @@ import (
 )
 
 func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
-	const manifests = "../../config/core/"
+	const manifests = "../../../config/core/"
 	want := map[string]bool{}
 	for _, config := range admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml") {
 		for _, w := range config.Webhooks {
@@ -40,7 +40,7 @@ func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 }
 
 func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
-	const manifests = "../../config/core/"
+	const manifests = "../../../config/core/"
 	files, err := filepath.Glob(manifests + "4*.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func TestTheClientNeedsTheStandardLibraryOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range strings.Fields(string(out)) {
-		if path != own+"cmd/init-action-client" && path != own+"permission/initaction" {
+		if path != own+"cmd/permission/init-action-client" && path != own+"permission/initaction" {
 			t.Errorf("it imports %s", path)
 		}
 	}
