@@ -16,7 +16,7 @@ import (
 
 // specification is the document that is in docs.
 var specification = sync.OnceValues(func() (routers.Router, error) {
-	text, err := os.ReadFile("../../docs/permission-openapi.json")
+	text, err := os.ReadFile("../../docs/permission/openapi.json")
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func TestTheDocumentIsServedAndEveryRouteIsInIt(t *testing.T) {
 	if err := served.Validate(t.Context()); err != nil {
 		t.Error(err)
 	}
-	kept, err := os.ReadFile("../../docs/permission-openapi.json")
+	kept, err := os.ReadFile("../../docs/permission/openapi.json")
 	if err != nil || !bytes.Equal(text, kept) {
 		t.Errorf("docs has another document than is served (%v): make generate", err)
 	}

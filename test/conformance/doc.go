@@ -3,7 +3,7 @@
 // dev.breakwater.changepod.verdict.v1. It plays Breakwater's side with
 // Breakwater's own code (the client, the reading of callbacks, the decision
 // which verdict counts) and says what the judge does otherwise than
-// docs/conformance.md has it, and what its verdicts count as.
+// docs/change/conformance.md has it, and what its verdicts count as.
 //
 //	go run ./test/conformance -url http://127.0.0.1:8080 -token-file token
 //

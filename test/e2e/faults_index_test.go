@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// faultsOfTheOriginal is how many docs/faults.md lists.
+// faultsOfTheOriginal is how many docs/change/faults.md lists.
 const faultsOfTheOriginal = 20
 
 var proof = regexp.MustCompile("`([^`]+)`(?: in ([a-z0-9/]+))?")
 
 // A proof that was renamed or deleted proves nothing.
 func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
-	raw, err := os.ReadFile("../../docs/faults.md")
+	raw, err := os.ReadFile("../../docs/change/faults.md")
 	if err != nil {
 		t.Fatal(err)
 	}

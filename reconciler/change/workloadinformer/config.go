@@ -57,7 +57,7 @@ func (w *Watch) onError(k workload.Kind) cache.WatchErrorHandlerWithContext {
 		}
 		once.Do(func() {
 			w.logger.Errorw("a kind of workload cannot be watched", "kind", k.String(), "error", err)
-			w.tell(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/workloads.md")
+			w.tell(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/change/workloads.md")
 		})
 	}
 }

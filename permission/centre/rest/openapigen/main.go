@@ -12,7 +12,7 @@ import (
 )
 
 // files are the one that is served, and the one that is read.
-var files = []string{"permission/centre/rest/openapi.json", "docs/permission-openapi.json"}
+var files = []string{"permission/centre/rest/openapi.json", "docs/permission/openapi.json"}
 
 func main() {
 	comments, err := readComments("permission/api")
