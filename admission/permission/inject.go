@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -51,7 +51,7 @@ func (i Injection) Patch(p *corev1.Pod) []Operation {
 
 func (i Injection) container(p *corev1.Pod) []Operation {
 	want := i.build(p.Spec.RestartPolicy, p.Spec.Containers)
-	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == initaction.Container })
+	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == protocol.Container })
 	switch {
 	case at == 0 && equality.Semantic.DeepEqual(p.Spec.InitContainers[0], want):
 		return nil
@@ -72,13 +72,13 @@ func (i Injection) build(policy corev1.RestartPolicy, apps []corev1.Container) c
 		policy = corev1.RestartPolicyAlways
 	}
 	return corev1.Container{
-		Name: initaction.Container, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: protocol.Container, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
-			{Name: initaction.EnvServer, Value: i.Server},
-			{Name: initaction.EnvSets, Value: strings.Join(i.Sets, ",")},
-			{Name: initaction.EnvTokenFile, Value: podmeta.TokenMountPath + "/token"},
-			{Name: initaction.EnvDeadline, Value: i.Deadline.String()},
-			{Name: initaction.EnvRestartPolicy, Value: string(policy)},
+			{Name: protocol.EnvServer, Value: i.Server},
+			{Name: protocol.EnvSets, Value: strings.Join(i.Sets, ",")},
+			{Name: protocol.EnvTokenFile, Value: podmeta.TokenMountPath + "/token"},
+			{Name: protocol.EnvDeadline, Value: i.Deadline.String()},
+			{Name: protocol.EnvRestartPolicy, Value: string(policy)},
 		},
 		Resources:                resources(apps),
 		VolumeMounts:             []corev1.VolumeMount{{Name: podmeta.TokenVolume, MountPath: podmeta.TokenMountPath, ReadOnly: true}},
@@ -99,7 +99,7 @@ func (Injection) volume(p *corev1.Pod) []Operation {
 	want := corev1.Volume{Name: podmeta.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
-			Audience: initaction.Audience, ExpirationSeconds: ptr.To(tokenLifetime), Path: "token",
+			Audience: protocol.Audience, ExpirationSeconds: ptr.To(tokenLifetime), Path: "token",
 		}}},
 	}}}
 	at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == podmeta.TokenVolume })

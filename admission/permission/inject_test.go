@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/client"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -68,7 +69,7 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, whole.build("Always", nil)}
 		},
 		"a pod with a forged container": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: initaction.Container, Image: "true", Command: []string{"true"}}}
+			p.Spec.InitContainers = []corev1.Container{{Name: protocol.Container, Image: "true", Command: []string{"true"}}}
 		},
 		"a pod with a forged volume": func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: podmeta.TokenVolume}} },
 		"a pod with a forged label":  func(p *corev1.Pod) { p.Labels[podmeta.Label] = "no" },
@@ -81,7 +82,7 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 			}
 			var users []string
 			for _, c := range p.Spec.InitContainers {
-				if c.Name != initaction.Container {
+				if c.Name != protocol.Container {
 					users = append(users, c.Name)
 				}
 			}
@@ -120,7 +121,7 @@ func TestTheContainerIsRestrictedAndHasResources(t *testing.T) {
 	for _, e := range c.Env {
 		env[e.Name] = e.Value
 	}
-	config, err := initaction.Read(func(key string) string { return env[key] })
+	config, err := client.Read(func(key string) string { return env[key] })
 	if err != nil || !config.Never || config.Deadline != 10*time.Minute || config.TokenFile != "/var/run/secrets/stke.io/init-action/token" {
 		t.Errorf("the client reads %+v, %v", config, err)
 	}

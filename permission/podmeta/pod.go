@@ -6,13 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
 // InitContainer returns the pod's init container of ours, nil without one.
 func InitContainer(p *corev1.Pod) *corev1.Container {
 	for i := range p.Spec.InitContainers {
-		if p.Spec.InitContainers[i].Name == initaction.Container {
+		if p.Spec.InitContainers[i].Name == protocol.Container {
 			return &p.Spec.InitContainers[i]
 		}
 	}
@@ -27,7 +27,7 @@ func Sets(p *corev1.Pod) []string {
 		return nil
 	}
 	for _, e := range c.Env {
-		if e.Name == initaction.EnvSets {
+		if e.Name == protocol.EnvSets {
 			return strings.FieldsFunc(e.Value, func(r rune) bool { return r == ',' || r == ' ' })
 		}
 	}

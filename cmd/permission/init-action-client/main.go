@@ -1,6 +1,6 @@
 // The init-action-client is the init container of pods that need permissions:
-// it asks the init-action-server, waits, and ends. Package initaction says what
-// it reads and what its exit codes mean.
+// it asks the init-action-server, waits, and ends. Package protocol documents its
+// environment variables and exit codes.
 package main
 
 import (
@@ -10,7 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/client"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
 // terminationMessage is shown by kubectl describe; what is longer than 4096
@@ -27,10 +28,10 @@ func main() {
 	os.Exit(result.Code)
 }
 
-func run(ctx context.Context) initaction.Result {
-	config, err := initaction.Read(os.Getenv)
+func run(ctx context.Context) client.Result {
+	config, err := client.Read(os.Getenv)
 	if err != nil {
-		return initaction.Result{Code: initaction.ExitUsage, Words: err.Error()}
+		return client.Result{Code: protocol.ExitUsage, Words: err.Error()}
 	}
-	return initaction.New(config, os.Stdout).Run(ctx)
+	return client.New(config, os.Stdout).Run(ctx)
 }

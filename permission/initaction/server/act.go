@@ -8,7 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -150,7 +150,7 @@ func (c *call) poll(ctx context.Context, set string) error {
 
 // settle counts an attempt that was not granted. Where it was counted before,
 // by this or another replica, the call goes on.
-func (c *call) settle(ctx context.Context, set string) (*initaction.Answer, error) {
+func (c *call) settle(ctx context.Context, set string) (*protocol.Answer, error) {
 	app := c.facts.Applications[set]
 	message := describe(app)
 	d, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Settle, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Spread: c.Random(),
@@ -163,17 +163,17 @@ func (c *call) settle(ctx context.Context, set string) (*initaction.Answer, erro
 		c.proven = &d
 		return nil, nil
 	}
-	state := initaction.Failed
+	state := protocol.Failed
 	if app.State == api.Denied {
-		state = initaction.Denied
+		state = protocol.Denied
 		c.tell.denied(ctx, app)
 	}
 	c.tell.failed(ctx, reasonOf(app.State), message, d)
-	return &initaction.Answer{State: state, Reason: reasonOf(app.State), Message: message}, nil
+	return &protocol.Answer{State: state, Reason: reasonOf(app.State), Message: message}, nil
 }
 
 // granted ends the call well.
-func (c *call) granted(ctx context.Context) (*initaction.Answer, error) {
+func (c *call) granted(ctx context.Context) (*protocol.Answer, error) {
 	if c.facts.Breaker.Exists {
 		before := c.facts.Breaker.Entry
 		if _, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Succeed, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now()}); err != nil {
@@ -182,7 +182,7 @@ func (c *call) granted(ctx context.Context) (*initaction.Answer, error) {
 		c.tell.closed(ctx, before, "")
 	}
 	message := c.tell.granted(ctx, c.facts, c.Clock.Since(c.began))
-	return &initaction.Answer{State: initaction.Granted, Reason: podmeta.ReasonGranted, Message: message}, nil
+	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonGranted, Message: message}, nil
 }
 
 // isDenied says that asking again as it is changes nothing.

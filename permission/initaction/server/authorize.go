@@ -16,7 +16,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -32,7 +32,7 @@ const (
 
 // authorize is the one call of an init container.
 func (s *server) authorize(c echo.Context) error {
-	var body initaction.Request
+	var body protocol.Request
 	if err := c.Bind(&body); err != nil {
 		return problemf(http.StatusBadRequest, "BadRequest", "the body is not what an init-action-client sends")
 	}
@@ -185,7 +185,7 @@ func openStream(c echo.Context, s *server) *stream {
 	return t
 }
 
-func (t *stream) end(a initaction.Answer) {
+func (t *stream) end(a protocol.Answer) {
 	close(t.done)
 	t.beat.Wait()
 	_ = json.NewEncoder(t.c.Response()).Encode(a) // who does not read it has gone

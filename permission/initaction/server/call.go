@@ -14,7 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -63,7 +63,7 @@ func (s *server) newCall(pod *corev1.Pod, woken <-chan struct{}) *call {
 var errOver = errors.New("the call is over")
 
 // run takes one step after the other until the call is decided.
-func (c *call) run(ctx context.Context) initaction.Answer {
+func (c *call) run(ctx context.Context) protocol.Answer {
 	for {
 		if answer, ok := c.over(ctx); ok {
 			return answer
@@ -111,16 +111,16 @@ func asksCentre(a Action) bool {
 }
 
 // over ends a call that cannot be decided here and now.
-func (c *call) over(ctx context.Context) (initaction.Answer, bool) {
+func (c *call) over(ctx context.Context) (protocol.Answer, bool) {
 	select {
 	case <-c.Draining:
-		return initaction.Answer{State: initaction.Waiting, Reason: "Draining", Message: "this replica is about to end; ask again"}, true
+		return protocol.Answer{State: protocol.Waiting, Reason: "Draining", Message: "this replica is about to end; ask again"}, true
 	default:
 	}
 	if ctx.Err() != nil {
-		return initaction.Answer{State: initaction.Waiting, Reason: c.tell.last.Reason, Message: c.tell.last.Message}, true
+		return protocol.Answer{State: protocol.Waiting, Reason: c.tell.last.Reason, Message: c.tell.last.Message}, true
 	}
-	return initaction.Answer{}, false
+	return protocol.Answer{}, false
 }
 
 // look reads what is cached: the pod and the record of the breaker.
@@ -143,10 +143,10 @@ func (c *call) look() {
 
 // step takes one step. An answer ends the call; so does an error that is not
 // errOver, as a failure.
-func (c *call) step(ctx context.Context, d Decision) (*initaction.Answer, error) {
+func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 	switch d.Action {
 	case Stop:
-		return &initaction.Answer{State: initaction.Failed, Reason: d.Reason, Message: "the pod is going"}, nil
+		return &protocol.Answer{State: protocol.Failed, Reason: d.Reason, Message: "the pod is going"}, nil
 	case AwaitPod:
 		return nil, c.wait(ctx, c.Clock.Now().Add(look))
 	case Read:
@@ -194,7 +194,7 @@ func (c *call) wait(ctx context.Context, until time.Time) error {
 }
 
 // failed counts a failure that no application knows of, and ends the call.
-func (c *call) failed(ctx context.Context, err error) initaction.Answer {
+func (c *call) failed(ctx context.Context, err error) protocol.Answer {
 	if answer, ok := c.over(ctx); ok {
 		return answer // it failed because nobody waits any more
 	}
@@ -205,12 +205,12 @@ func (c *call) failed(ctx context.Context, err error) initaction.Answer {
 	if recorded != nil {
 		logging.FromContext(ctx).Errorw("a failure could not be recorded", "pod", c.key, "error", recorded)
 	}
-	state, reason := initaction.Failed, podmeta.ReasonFailed
+	state, reason := protocol.Failed, podmeta.ReasonFailed
 	if denied {
-		state, reason = initaction.Denied, podmeta.ReasonDenied
+		state, reason = protocol.Denied, podmeta.ReasonDenied
 	}
 	c.tell.failed(ctx, reason, sentence(err), d)
-	return initaction.Answer{State: state, Reason: reason, Message: sentence(err)}
+	return protocol.Answer{State: state, Reason: reason, Message: sentence(err)}
 }
 
 // sentence is an error for a person.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/internal/auth"
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
 // What a review says of a token that is bound to a pod.
@@ -35,7 +35,7 @@ type caller struct {
 // identify returns the pod that the request's token is bound to. The API server
 // knows no token of a pod that is gone.
 func (s *server) identify(c echo.Context) (caller, error) {
-	user, err := s.review(c, initaction.Audience)
+	user, err := s.review(c, protocol.Audience)
 	if err != nil {
 		return caller{}, err
 	}

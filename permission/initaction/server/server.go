@@ -21,7 +21,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/authlimit"
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
@@ -94,7 +94,7 @@ func New(o Options) (http.Handler, error) {
 	e.HTTPErrorHandler = s.answerError
 	limit := authlimit.New(func() float64 { return o.Settings().Refusals }, o.Clock)
 	e.Use(limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
-	e.POST(initaction.AuthorizePath, s.authorize)
+	e.POST(protocol.AuthorizePath, s.authorize)
 	short := middleware.ContextTimeout(shortTimeout)
 	e.GET("/v1/pods/:namespace/:name", s.status, short)
 	e.POST("/v1/pods/:namespace/:name/reset", s.reset, short)
@@ -134,5 +134,5 @@ func (s *server) answerError(err error, c echo.Context) {
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
 	s.metrics.refused(c.Request().Context(), c.Path(), p.status, p.reason)
-	_ = c.JSON(p.status, initaction.Answer{State: initaction.Failed, Reason: p.reason, Message: p.message}) // who does not read it has gone
+	_ = c.JSON(p.status, protocol.Answer{State: protocol.Failed, Reason: p.reason, Message: p.message}) // who does not read it has gone
 }

@@ -16,7 +16,7 @@ import (
 	clocktest "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -46,7 +46,7 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, podOf(tc.pod))
 			status, answer := w.ask(tc.token, tc.body)
-			if status != tc.want || (tc.reason != "" && answer.Reason != tc.reason) || answer.State == initaction.Granted {
+			if status != tc.want || (tc.reason != "" && answer.Reason != tc.reason) || answer.State == protocol.Granted {
 				t.Errorf("%d %+v, want %d %s", status, answer, tc.want, tc.reason)
 			}
 			if w.centre.calls > 0 {
@@ -59,7 +59,7 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	status, answer := w.ask("pod", orders)
-	if status != http.StatusOK || answer.State != initaction.Granted {
+	if status != http.StatusOK || answer.State != protocol.Granted {
 		t.Fatalf("%d %+v", status, answer)
 	}
 	got := w.centre.asked[0]
@@ -75,7 +75,7 @@ func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T)
 		t.Errorf("sent %v", w.sent.all)
 	}
 	// The same pod again, as after a restart of the container: nothing is asked for.
-	if _, answer := w.ask("pod", orders); answer.State != initaction.Granted || w.centre.attempts() != 1 {
+	if _, answer := w.ask("pod", orders); answer.State != protocol.Granted || w.centre.attempts() != 1 {
 		t.Errorf("%+v after %d attempts", answer, w.centre.attempts())
 	}
 }
@@ -116,7 +116,7 @@ func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
 func TestAPodWithItsNodesNetworkAsksFromItsNode(t *testing.T) {
 	elsewhere := func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "192.0.2.1" }
 	w := newWorld(t, podOf(func(p *corev1.Pod) { elsewhere(p); p.Spec.HostNetwork = true }))
-	if status, a := w.ask("pod", orders); a.State != initaction.Granted {
+	if status, a := w.ask("pod", orders); a.State != protocol.Granted {
 		t.Errorf("with the node's network: %d %+v", status, a)
 	}
 	w = newWorld(t, podOf(elsewhere))
@@ -142,7 +142,7 @@ func TestACallWaitsForTheAddressAndTheFinalizerAndTellsWhy(t *testing.T) {
 		t.Errorf("%+v, %d calls", c, w.centre.calls)
 	}
 	w.show(podOf(nil))
-	if a := answerOf(t, answers); a.State != initaction.Granted {
+	if a := answerOf(t, answers); a.State != protocol.Granted {
 		t.Errorf("%+v", a)
 	}
 }
@@ -158,7 +158,7 @@ func TestWhileItIsAppliedForThePodTellsWhichPermissionAndWhomToAsk(t *testing.T)
 		}
 	}
 	w.centre.set(api.Granted)
-	if a := answerOf(t, answers); a.State != initaction.Granted {
+	if a := answerOf(t, answers); a.State != protocol.Granted {
 		t.Errorf("%+v", a)
 	}
 }
@@ -169,7 +169,7 @@ func TestDeniedThreeTimesIsAskedForThreeTimesUntilItIsReset(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
 	for round := range 3 {
-		if _, a := w.ask("pod", orders); a.State != initaction.Denied {
+		if _, a := w.ask("pod", orders); a.State != protocol.Denied {
 			t.Fatalf("round %d: %+v", round, a)
 		}
 	}
@@ -192,7 +192,7 @@ func TestDeniedThreeTimesIsAskedForThreeTimesUntilItIsReset(t *testing.T) {
 	if status, _ := w.send(t.Context(), http.MethodPost, "/v1/pods/default/web/reset", "jane", ""); status != http.StatusOK {
 		t.Errorf("jane's reset answers %d", status)
 	}
-	if a := answerOf(t, waiting); a.State != initaction.Granted || w.centre.attempts() != 4 {
+	if a := answerOf(t, waiting); a.State != protocol.Granted || w.centre.attempts() != 4 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
 	}
 	if w.sent.count("breaker.opened") != 1 || w.sent.count("breaker.closed") != 1 || w.sent.count("permission.denied") != 3 {
@@ -211,7 +211,7 @@ func TestAnApplicationThatIsResetAtTheCentreIsHeardOf(t *testing.T) {
 	answers := w.started(t.Context())
 	w.until(podmeta.ReasonBreakerDenied)
 	w.centre.set(api.Granted)
-	if a := answerOf(t, answers); a.State != initaction.Granted || w.centre.attempts() != 3 {
+	if a := answerOf(t, answers); a.State != protocol.Granted || w.centre.attempts() != 3 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
 	}
 }
@@ -220,7 +220,7 @@ func TestAnUnknownSetIsADenial(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return "", unknownSet() }
 	_, a := w.ask("pod", orders)
-	if a.State != initaction.Denied || !strings.Contains(a.Message, "there is no permission set orders") {
+	if a.State != protocol.Denied || !strings.Contains(a.Message, "there is no permission set orders") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -240,7 +240,7 @@ func TestAProviderThatIsDownForAnHourIsAskedAtTheBackoffsPaceAndRecoversAlone(t 
 	}
 	for {
 		_, a := w.ask("pod", orders)
-		if a.State == initaction.Granted {
+		if a.State == protocol.Granted {
 			break
 		}
 		if time.Since(began) > 20*time.Second {
@@ -265,13 +265,13 @@ func TestACentreThatIsRestartedIsNoFailureAndOneThatIsDownIs(t *testing.T) {
 	w.centre.downFor = tolerated
 	answers := w.started(t.Context())
 	w.until(podmeta.ReasonUnreachable)
-	if a := answerOf(t, answers); a.State != initaction.Granted {
+	if a := answerOf(t, answers); a.State != protocol.Granted {
 		t.Errorf("%+v", a)
 	}
 	w = newWorld(t, podOf(nil))
 	w.centre.downFor = math.MaxInt
 	for range 3 {
-		if _, a := w.ask("pod", orders); a.State != initaction.Failed || !strings.Contains(a.Message, errDown.Error()) {
+		if _, a := w.ask("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, errDown.Error()) {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -284,7 +284,7 @@ func TestANewSandboxTakesBackWhatTheFormerHadAndAsksAnew(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	former := api.ApplicationRequest{Cluster: "default", PodUID: "uid", PodIPs: []string{"10.0.0.7"}, Set: "orders"}
 	w.centre.apps["former"] = &api.Application{ID: "former", ApplicationRequest: former, State: api.Granted, Attempt: 1}
-	if _, a := w.ask("pod", orders); a.State != initaction.Granted {
+	if _, a := w.ask("pod", orders); a.State != protocol.Granted {
 		t.Fatalf("%+v", a)
 	}
 	want := api.RevokeRequest{Cluster: "default", PodUID: "uid", KeepIPs: []string{"127.0.0.1"}}
@@ -317,7 +317,7 @@ func TestAnAddressThatComesBackToItsPodIsAskedForAgain(t *testing.T) {
 				w.centre.apps[id].Version++
 				w.centre.mu.Unlock()
 			}
-			if a := answerOf(t, answers); a.State != initaction.Granted {
+			if a := answerOf(t, answers); a.State != protocol.Granted {
 				t.Fatalf("%+v", a)
 			}
 			if app := w.centre.apps[id]; app.Attempt != 2 || w.centre.attempts() != 1 || len(w.centre.revoked) != 1 {
@@ -347,7 +347,7 @@ func TestAReplicaThatEndsSendsItsCallsAway(t *testing.T) {
 	answers := w.started(t.Context())
 	w.until(podmeta.ReasonApplying)
 	close(w.draining)
-	if a := answerOf(t, answers); a.State != initaction.Waiting {
+	if a := answerOf(t, answers); a.State != protocol.Waiting {
 		t.Errorf("%+v", a)
 	}
 }
@@ -371,10 +371,10 @@ func (s *step) Take(_ context.Context, pod api.ApplicationRequest) error {
 func TestStepsAreTakenBeforePermissionsAndTheirFailureCounts(t *testing.T) {
 	s := &step{fails: 1}
 	w := newWorld(t, podOf(nil), s)
-	if _, a := w.ask("pod", orders); a.State != initaction.Failed || !strings.Contains(a.Message, "CMDB") || w.centre.attempts() != 0 {
+	if _, a := w.ask("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "CMDB") || w.centre.attempts() != 0 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
 	}
-	if _, a := w.ask("pod", orders); a.State != initaction.Granted || len(s.taken) != 2 {
+	if _, a := w.ask("pod", orders); a.State != protocol.Granted || len(s.taken) != 2 {
 		t.Errorf("%+v, taken %v", a, s.taken)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/internal/auth"
 	"github.com/breakwater-dev/breakwater/permission/api"
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -106,7 +106,7 @@ func (s *server) may(c echo.Context, verb string) (*corev1.Pod, authenticationv1
 		return nil, user, err
 	}
 	if podmeta.InitContainer(pod) == nil {
-		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s asks for no permission: it has no init container %s", namespace, name, initaction.Container)
+		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s asks for no permission: it has no init container %s", namespace, name, protocol.Container)
 	}
 	return pod, user, nil
 }

@@ -32,7 +32,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -232,8 +232,8 @@ func podOf(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired},
 			Finalizers: []string{podmeta.Finalizer}},
-		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{Name: initaction.Container,
-			Env: []corev1.EnvVar{{Name: initaction.EnvSets, Value: "orders"}}}}},
+		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{Name: protocol.Container,
+			Env: []corev1.EnvVar{{Name: protocol.EnvSets, Value: "orders"}}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending, PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}},
 	}
 	if change != nil {
@@ -332,12 +332,12 @@ func (w *world) show(p *corev1.Pod) {
 }
 
 // ask is one call of an init container.
-func (w *world) ask(token, body string) (int, initaction.Answer) {
+func (w *world) ask(token, body string) (int, protocol.Answer) {
 	w.t.Helper()
-	return w.send(w.t.Context(), http.MethodPost, initaction.AuthorizePath, token, body)
+	return w.send(w.t.Context(), http.MethodPost, protocol.AuthorizePath, token, body)
 }
 
-func (w *world) send(ctx context.Context, method, path, token, body string) (int, initaction.Answer) {
+func (w *world) send(ctx context.Context, method, path, token, body string) (int, protocol.Answer) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, w.url+path, strings.NewReader(body))
 	if err != nil {
@@ -349,12 +349,12 @@ func (w *world) send(ctx context.Context, method, path, token, body string) (int
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, initaction.Answer{Message: err.Error()}
+		return 0, protocol.Answer{Message: err.Error()}
 	}
 	defer func() { _ = res.Body.Close() }()
 	var raw bytes.Buffer
 	_, _ = raw.ReadFrom(res.Body)
-	var answer initaction.Answer
+	var answer protocol.Answer
 	if err := json.Unmarshal(raw.Bytes(), &answer); err != nil && ctx.Err() == nil {
 		w.t.Errorf("answer %q: %v", raw.String(), err)
 	}
@@ -364,10 +364,10 @@ func (w *world) send(ctx context.Context, method, path, token, body string) (int
 const orders = `{"sets":["orders"]}`
 
 // started calls in the background.
-func (w *world) started(ctx context.Context) <-chan initaction.Answer {
-	c := make(chan initaction.Answer, 1)
+func (w *world) started(ctx context.Context) <-chan protocol.Answer {
+	c := make(chan protocol.Answer, 1)
 	go func() {
-		_, answer := w.send(ctx, http.MethodPost, initaction.AuthorizePath, "pod", orders)
+		_, answer := w.send(ctx, http.MethodPost, protocol.AuthorizePath, "pod", orders)
 		c <- answer
 	}()
 	return c
@@ -397,14 +397,14 @@ func (w *world) until(reason string) corev1.PodCondition {
 	}
 }
 
-func answerOf(t *testing.T, c <-chan initaction.Answer) initaction.Answer {
+func answerOf(t *testing.T, c <-chan protocol.Answer) protocol.Answer {
 	t.Helper()
 	select {
 	case a := <-c:
 		return a
 	case <-time.After(20 * time.Second):
 		t.Fatal("the call does not end")
-		return initaction.Answer{}
+		return protocol.Answer{}
 	}
 }
 

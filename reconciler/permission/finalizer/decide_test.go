@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
@@ -20,7 +20,7 @@ func pod(changes ...func(*corev1.Pod)) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid", Finalizers: []string{podmeta.Finalizer},
 			Labels: map[string]string{podmeta.Label: podmeta.LabelRequired}},
 		Spec: corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "app"}},
-			InitContainers: []corev1.Container{{Name: initaction.Container, Env: []corev1.EnvVar{{Name: initaction.EnvSets, Value: "orders"}}}}},
+			InitContainers: []corev1.Container{{Name: protocol.Container, Env: []corev1.EnvVar{{Name: protocol.EnvSets, Value: "orders"}}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, ContainerStatuses: []corev1.ContainerStatus{running("app")}},
 	}
 	for _, change := range changes {

@@ -11,20 +11,20 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // authorize asks as an init container does, from the node.
-func authorize(t *testing.T, token string, sets ...string) (int, initaction.Answer) {
+func authorize(t *testing.T, token string, sets ...string) (int, protocol.Answer) {
 	t.Helper()
-	status, raw, err := setup.Ask(t.Context(), http.MethodPost, bed.Server+initaction.AuthorizePath, token, initaction.Request{Sets: sets})
+	status, raw, err := setup.Ask(t.Context(), http.MethodPost, bed.Server+protocol.AuthorizePath, token, protocol.Request{Sets: sets})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answer initaction.Answer
+	var answer protocol.Answer
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		t.Fatalf("%d %s: %v", status, raw, err)
 	}
@@ -49,10 +49,10 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		}
 		return token
 	}
-	stolen := token(boundTo(p), initaction.Audience)
+	stolen := token(boundTo(p), protocol.Audience)
 	n.applied(t, podWith("gone", "web", "Always", "sleep 1000"))
 	ghost := n.get(t, "gone")
-	dead := token(boundTo(ghost), initaction.Audience)
+	dead := token(boundTo(ghost), protocol.Audience)
 	n.run(t, "delete", "pod", "gone", "--timeout=60s")
 	calls := len(applications(t, p))
 	for name, tc := range map[string]struct {
@@ -64,14 +64,14 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		"no token":                                {"", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 		"no token of this cluster":                {"made-up", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 		"a token for the API server":              {token(boundTo(p), ""), []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
-		"a token of no pod":                       {token(nil, initaction.Audience), []string{"web"}, http.StatusForbidden, "NotAPod"},
+		"a token of no pod":                       {token(nil, protocol.Audience), []string{"web"}, http.StatusForbidden, "NotAPod"},
 		"the pod's token, used elsewhere":         {stolen, []string{"web"}, http.StatusForbidden, "ForeignAddress"},
 		"the pod's token, for another set":        {stolen, []string{"wrong"}, http.StatusForbidden, "OtherSets"},
 		"the token of a pod that is gone already": {dead, []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := authorize(t, tc.token, tc.sets...)
-			if status != tc.status || answer.Reason != tc.reason || answer.State == initaction.Granted {
+			if status != tc.status || answer.Reason != tc.reason || answer.State == protocol.Granted {
 				t.Errorf("%d %+v, want %d %s", status, answer, tc.status, tc.reason)
 			}
 		})
@@ -94,7 +94,7 @@ func TestTheMarkOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
  spec: {terminationGracePeriodSeconds: 1, initContainers: [{name: user, image: busybox, command: ["true"]}, {name: init-action-client, image: busybox, command: ["true"]}],
  containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
 	p := n.get(t, "web")
-	if c := p.Spec.InitContainers; len(c) != 2 || c[0].Name != initaction.Container || len(c[0].Command) > 0 || c[1].Name != "user" {
+	if c := p.Spec.InitContainers; len(c) != 2 || c[0].Name != protocol.Container || len(c[0].Command) > 0 || c[1].Name != "user" {
 		t.Errorf("init containers %+v", p.Spec.InitContainers)
 	}
 	for _, change := range []string{names.Label + "-", names.Label + "=no"} {

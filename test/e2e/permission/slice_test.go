@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/permission/initaction"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
@@ -26,7 +26,7 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItGoes(t *testing.T) {
 	faults(t, provider.Faults{DecideAfter: 4000})
 	n.applied(t, deployment("web", "web", 1))
 	p := n.one(t, "web")
-	if c := p.Spec.InitContainers; len(c) != 1 || c[0].Name != initaction.Container || p.Labels[names.Label] != names.LabelRequired {
+	if c := p.Spec.InitContainers; len(c) != 1 || c[0].Name != protocol.Container || p.Labels[names.Label] != names.LabelRequired {
 		t.Fatalf("it was not injected: %+v", p.Spec.InitContainers)
 	}
 	message := n.untilReason(t, p.Name, names.ReasonApplying)

@@ -1,4 +1,4 @@
-package initaction
+package client
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
 // world is a server that answers by a script, and the client's clock.
@@ -31,15 +33,15 @@ func newWorld(t *testing.T, script func(call int64, w http.ResponseWriter)) *wor
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		var body Request
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || fmt.Sprint(body.Sets) != "[a b]" || r.Method != http.MethodPost || r.URL.Path != AuthorizePath {
+		var body protocol.Request
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || fmt.Sprint(body.Sets) != "[a b]" || r.Method != http.MethodPost || r.URL.Path != protocol.AuthorizePath {
 			t.Errorf("%s %s: %v %v", r.Method, r.URL, body, err)
 		}
 		w.tokens <- r.Header.Get("Authorization")
 		script(w.calls.Add(1), rw)
 	}))
 	t.Cleanup(server.Close)
-	w.Client = New(Config{URL: server.URL + AuthorizePath, Sets: []string{"a", "b"}, TokenFile: file, Deadline: time.Minute}, io.Discard)
+	w.Client = New(Config{URL: server.URL + protocol.AuthorizePath, Sets: []string{"a", "b"}, TokenFile: file, Deadline: time.Minute}, io.Discard)
 	w.Pause = func(_ context.Context, d time.Duration) {
 		w.paused += d
 		// The kubelet replaces the token meanwhile.
@@ -50,7 +52,7 @@ func newWorld(t *testing.T, script func(call int64, w http.ResponseWriter)) *wor
 	return w
 }
 
-func answers(states ...State) func(int64, http.ResponseWriter) {
+func answers(states ...protocol.State) func(int64, http.ResponseWriter) {
 	return func(call int64, w http.ResponseWriter) {
 		state := states[min(int(call), len(states))-1]
 		_, _ = fmt.Fprintf(w, "\n\n{\"state\":%q,\"message\":\"call %d\"}\n", state, call)
@@ -65,19 +67,19 @@ func TestARoundEndsWithWhatTheServerDecided(t *testing.T) {
 			_, _ = io.WriteString(w, `{"state":"Granted"}`)
 			return
 		}
-		answers(Granted)(call, w)
+		answers(protocol.Granted)(call, w)
 	}
 	for name, tc := range map[string]struct {
 		script func(int64, http.ResponseWriter)
 		code   int
 		calls  int64
 	}{
-		"granted at once":                 {answers(Granted), ExitGranted, 1},
-		"denied at once":                  {answers(Denied), ExitDenied, 1},
-		"failed, and tried again":         {answers(Failed, Failed, Granted), ExitGranted, 3},
-		"sent away by a server that ends": {answers(Waiting, Granted), ExitGranted, 2},
-		"refused, and tried again":        {refuses, ExitGranted, 2},
-		"broken off":                      {breaksOff, ExitGranted, 2},
+		"granted at once":                 {answers(protocol.Granted), protocol.ExitGranted, 1},
+		"denied at once":                  {answers(protocol.Denied), protocol.ExitDenied, 1},
+		"failed, and tried again":         {answers(protocol.Failed, protocol.Failed, protocol.Granted), protocol.ExitGranted, 3},
+		"sent away by a server that ends": {answers(protocol.Waiting, protocol.Granted), protocol.ExitGranted, 2},
+		"refused, and tried again":        {refuses, protocol.ExitGranted, 2},
+		"broken off":                      {breaksOff, protocol.ExitGranted, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.script)
@@ -91,7 +93,7 @@ func TestARoundEndsWithWhatTheServerDecided(t *testing.T) {
 
 func breaksOff(call int64, w http.ResponseWriter) {
 	if call > 1 {
-		answers(Granted)(call, w)
+		answers(protocol.Granted)(call, w)
 		return
 	}
 	_, _ = io.WriteString(w, "\n")
@@ -100,7 +102,7 @@ func breaksOff(call int64, w http.ResponseWriter) {
 }
 
 func TestTheTokenIsReadAnewAtEachTry(t *testing.T) {
-	w := newWorld(t, answers(Failed, Granted))
+	w := newWorld(t, answers(protocol.Failed, protocol.Granted))
 	w.Run(t.Context())
 	if a, b := <-w.tokens, <-w.tokens; a != "Bearer first" || b != "Bearer later" {
 		t.Errorf("sent %q, then %q", a, b)
@@ -112,16 +114,16 @@ func TestItEndsUndecidedOnlyAfterTheRoundAndNeverWithRestartPolicyNever(t *testi
 		never bool
 		code  int
 	}{
-		"a round that is over is a restart":                   {false, ExitDeadline},
-		"with Never the next round follows inside the client": {true, ExitDenied},
+		"a round that is over is a restart":                   {false, protocol.ExitDeadline},
+		"with Never the next round follows inside the client": {true, protocol.ExitDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(call int64, rw http.ResponseWriter) {
 				if call <= 3 {
-					answers(Failed)(call, rw)
+					answers(protocol.Failed)(call, rw)
 					return
 				}
-				answers(Denied)(call, rw)
+				answers(protocol.Denied)(call, rw)
 			})
 			w.Never, w.Deadline = tc.never, 200*time.Millisecond
 			tries := 0
@@ -139,7 +141,7 @@ func TestItEndsUndecidedOnlyAfterTheRoundAndNeverWithRestartPolicyNever(t *testi
 
 func TestThePausesGrowAndAreBounded(t *testing.T) {
 	var pauses []time.Duration
-	w := newWorld(t, answers(Failed, Failed, Failed, Failed, Failed, Failed, Failed, Failed, Failed, Failed, Failed, Granted))
+	w := newWorld(t, answers(protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Granted))
 	w.Pause = func(_ context.Context, d time.Duration) { pauses = append(pauses, d) }
 	w.Run(t.Context())
 	if len(pauses) != 11 || pauses[0] > first || pauses[10] < last/2 || pauses[10] > last {
@@ -149,29 +151,29 @@ func TestThePausesGrowAndAreBounded(t *testing.T) {
 
 func TestAPodThatEndsEndsTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := newWorld(t, answers(Failed))
+	w := newWorld(t, answers(protocol.Failed))
 	w.Never = true
 	w.Pause = func(context.Context, time.Duration) { cancel() }
-	if result := w.Run(ctx); result.Code == ExitGranted {
+	if result := w.Run(ctx); result.Code == protocol.ExitGranted {
 		t.Errorf("%+v", result)
 	}
 }
 
 func TestTheEnvironmentIsReadAndMistakesName(t *testing.T) {
-	good := map[string]string{EnvServer: "http://init-action-server", EnvSets: "a, b", EnvTokenFile: "/token"}
+	good := map[string]string{protocol.EnvServer: "http://init-action-server", protocol.EnvSets: "a, b", protocol.EnvTokenFile: "/token"}
 	for name, tc := range map[string]struct {
 		key, value string
 		wrong      bool
 	}{
-		"as the webhook writes it":     {EnvRestartPolicy, "Never", false},
-		"another deadline":             {EnvDeadline, "30s", false},
-		"no server":                    {EnvServer, "", true},
-		"a server that is no URL":      {EnvServer, "init-action-server", true},
-		"no set":                       {EnvSets, " , ", true},
-		"no token":                     {EnvTokenFile, "", true},
-		"a deadline without a unit":    {EnvDeadline, "600", true},
-		"a deadline that is over":      {EnvDeadline, "-1s", true},
-		"a server by another protocol": {EnvServer, "ftp://server", true},
+		"as the webhook writes it":     {protocol.EnvRestartPolicy, "Never", false},
+		"another deadline":             {protocol.EnvDeadline, "30s", false},
+		"no server":                    {protocol.EnvServer, "", true},
+		"a server that is no URL":      {protocol.EnvServer, "init-action-server", true},
+		"no set":                       {protocol.EnvSets, " , ", true},
+		"no token":                     {protocol.EnvTokenFile, "", true},
+		"a deadline without a unit":    {protocol.EnvDeadline, "600", true},
+		"a deadline that is over":      {protocol.EnvDeadline, "-1s", true},
+		"a server by another protocol": {protocol.EnvServer, "ftp://server", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := Read(func(key string) string {

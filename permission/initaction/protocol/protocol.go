@@ -1,4 +1,8 @@
-package initaction
+// Package protocol is what the init container and the init-action-server share:
+// names, environment variables, the one request and its answer, and exit codes.
+// It imports the standard library only. Changes stay compatible: init containers
+// of older versions run for as long as their pods.
+package protocol
 
 // Container is the name of the init container.
 const Container = "init-action-client"

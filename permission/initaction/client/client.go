@@ -1,4 +1,4 @@
-package initaction
+package client
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
 const (
@@ -85,10 +87,10 @@ func (c *Client) round(parent context.Context) (result Result, again bool) {
 	for ctx.Err() == nil {
 		answer, err := c.try(ctx)
 		switch {
-		case err == nil && answer.State == Granted:
-			return Result{ExitGranted, text(answer)}, false
-		case err == nil && answer.State == Denied:
-			return Result{ExitDenied, text(answer)}, false
+		case err == nil && answer.State == protocol.Granted:
+			return Result{protocol.ExitGranted, text(answer)}, false
+		case err == nil && answer.State == protocol.Denied:
+			return Result{protocol.ExitDenied, text(answer)}, false
 		case ctx.Err() != nil:
 		case err != nil:
 			words = err.Error()
@@ -99,24 +101,24 @@ func (c *Client) round(parent context.Context) (result Result, again bool) {
 			break
 		}
 		_, _ = fmt.Fprintln(c.Log, words)
-		if err == nil && answer.State == Waiting {
+		if err == nil && answer.State == protocol.Waiting {
 			wait = first // it was heard, and is to come again
 		}
 		c.Pause(ctx, wait/2+rand.N(wait/2+1))
 		wait = min(2*wait, last)
 	}
-	return Result{ExitDeadline, fmt.Sprintf("not authorized within %s: %s", c.Deadline, words)}, true
+	return Result{protocol.ExitDeadline, fmt.Sprintf("not authorized within %s: %s", c.Deadline, words)}, true
 }
 
 // try is one POST.
-func (c *Client) try(ctx context.Context) (Answer, error) {
+func (c *Client) try(ctx context.Context) (protocol.Answer, error) {
 	token, err := os.ReadFile(c.TokenFile)
 	if err != nil {
-		return Answer{}, fmt.Errorf("read the token: %w", err)
+		return protocol.Answer{}, fmt.Errorf("read the token: %w", err)
 	}
-	body, err := json.Marshal(Request{Sets: c.Sets})
+	body, err := json.Marshal(protocol.Request{Sets: c.Sets})
 	if err != nil {
-		return Answer{}, err
+		return protocol.Answer{}, err
 	}
 	// Whatever says nothing for too long is taken for dead.
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -125,23 +127,23 @@ func (c *Client) try(ctx context.Context) (Answer, error) {
 	defer watch.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
-		return Answer{}, err
+		return protocol.Answer{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return Answer{}, why(ctx, err)
+		return protocol.Answer{}, why(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	var answer Answer
+	var answer protocol.Answer
 	err = json.NewDecoder(&alive{io.LimitReader(res.Body, maxAnswer), watch}).Decode(&answer)
 	switch {
 	case res.StatusCode != http.StatusOK:
 		// An error's state is never believed: who refuses has decided nothing.
-		return Answer{}, fmt.Errorf("the server answered %s: %s", res.Status, text(answer))
+		return protocol.Answer{}, fmt.Errorf("the server answered %s: %s", res.Status, text(answer))
 	case err != nil:
-		return Answer{}, fmt.Errorf("read the answer: %w", why(ctx, err))
+		return protocol.Answer{}, fmt.Errorf("read the answer: %w", why(ctx, err))
 	}
 	return answer, nil
 }
@@ -169,7 +171,7 @@ func (a *alive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func text(a Answer) string {
+func text(a protocol.Answer) string {
 	words := string(a.State)
 	for _, more := range []string{a.Reason, a.Message} {
 		if more != "" {
