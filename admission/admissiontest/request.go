@@ -1,3 +1,5 @@
+// Package admissiontest builds admission requests for tests, applies the patches of
+// their responses, and evaluates the matchConditions of webhooks.
 package admissiontest
 
 import (
@@ -15,12 +17,14 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// User is the author of requests here.
+// User is the user name of the requests.
 const User = "alice"
 
-// Request returns that of a change of a Deployment; old is nil on creation.
+// Request returns the request to create after, or, if before is not nil, to update
+// before to after.
 func Request(t *testing.T, before, after *appsv1.Deployment) *admissionv1.AdmissionRequest {
 	t.Helper()
 	req := &admissionv1.AdmissionRequest{
@@ -31,17 +35,17 @@ func Request(t *testing.T, before, after *appsv1.Deployment) *admissionv1.Admiss
 		Namespace: after.Namespace,
 		Operation: admissionv1.Create,
 		UserInfo:  authenticationv1.UserInfo{Username: User},
-		Object:    runtime.RawExtension{Raw: Encode(t, after)},
+		Object:    runtime.RawExtension{Raw: gen.JSON(t, after)},
 	}
 	if before != nil {
 		req.Operation = admissionv1.Update
-		req.OldObject = runtime.RawExtension{Raw: Encode(t, before)}
+		req.OldObject = runtime.RawExtension{Raw: gen.JSON(t, before)}
 	}
 	return req
 }
 
-// Apply applies a response's patch to the object of its request, as the API
-// server does before it asks again.
+// Apply applies the response's patch to the object of its request, as the API
+// server does before it calls the next webhook.
 func Apply(t *testing.T, req *admissionv1.AdmissionRequest, res *admissionv1.AdmissionResponse) *appsv1.Deployment {
 	t.Helper()
 	if len(res.Patch) > 0 {
@@ -64,16 +68,16 @@ func Apply(t *testing.T, req *admissionv1.AdmissionRequest, res *admissionv1.Adm
 type History struct {
 	// Successes are versions that succeeded.
 	Successes []string
-	// Known are all releases.
+	// Known is what Releases returns.
 	Known []*v1alpha1.ChangeWorkload
-	// Unknown makes Succeeded fail.
+	// Unknown makes Succeeded return an error.
 	Unknown bool
 }
 
 // Succeeded implements suspend.History.
 func (h History) Succeeded(_ context.Context, _ *workload.Workload, version string) (bool, error) {
 	if h.Unknown {
-		return false, errors.New("the API server does not answer")
+		return false, errors.New("the API server is unreachable")
 	}
 	for _, s := range h.Successes {
 		if s == version {

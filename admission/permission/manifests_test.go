@@ -20,13 +20,14 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 const manifests = "../../config/permission/"
 
 func mutating(t *testing.T) admissionregistrationv1.MutatingWebhook {
 	t.Helper()
-	config := admissiontest.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0]
+	config := gen.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0]
 	if config.Name != Configuration || len(config.Webhooks) != 1 {
 		t.Fatalf("%s has %d webhooks", config.Name, len(config.Webhooks))
 	}
@@ -35,7 +36,7 @@ func mutating(t *testing.T) admissionregistrationv1.MutatingWebhook {
 
 func validating(t *testing.T) admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	config := admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
+	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
 	if config.Name != Configuration || len(config.Webhooks) != 1 {
 		t.Fatalf("%s has %d webhooks", config.Name, len(config.Webhooks))
 	}
@@ -136,7 +137,7 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		for _, role := range admissiontest.Manifests[rbacv1.ClusterRole](t, file) {
+		for _, role := range gen.Manifests[rbacv1.ClusterRole](t, file) {
 			for _, rule := range role.Rules {
 				for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 					if slices.Contains(words, "*") {
@@ -169,7 +170,7 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 
 func TestWhatIsInstalledIsTheDefaultAndEveryValueIsExplained(t *testing.T) {
 	file := manifests + "200-config-permission.yaml"
-	cm := admissiontest.Manifests[corev1.ConfigMap](t, file)[0]
+	cm := gen.Manifests[corev1.ConfigMap](t, file)[0]
 	got, err := settings.Parse(cm.Data)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestWhatIsInstalledIsTheDefaultAndEveryValueIsExplained(t *testing.T) {
 	if cm.Name != podmeta.ConfigName {
 		t.Errorf("it is called %s", cm.Name)
 	}
-	record := admissiontest.Manifests[corev1.ConfigMap](t, manifests+"210-breaker.yaml")[0]
+	record := gen.Manifests[corev1.ConfigMap](t, manifests+"210-breaker.yaml")[0]
 	if record.Name != podbreaker.First || record.Labels[podbreaker.Label] != "true" || record.Data != nil {
 		t.Errorf("the record is %+v: applying it again would take entries away", record)
 	}

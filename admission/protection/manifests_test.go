@@ -9,20 +9,20 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/server"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 const manifests = "../../config/protection/"
 
 func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	config := admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
+	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
 	if config.Name != Configuration {
 		t.Errorf("the configuration is %s, the bookkeeper's is %s", config.Name, Configuration)
 	}
@@ -34,7 +34,7 @@ func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 }
 
 func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {
-	config := admissiontest.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-deletionflow.yaml")[0]
+	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-deletionflow.yaml")[0]
 	if config.Name != deletionflow.Configuration || len(config.Webhooks) > 0 {
 		t.Errorf("%s has %d webhooks", config.Name, len(config.Webhooks))
 	}
@@ -80,7 +80,7 @@ func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testin
 func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 	named := map[string][]string{}
 	for _, file := range []string{"120-webhook-rbac.yaml", "110-controller-rbac.yaml"} {
-		for _, role := range admissiontest.Manifests[rbacv1.ClusterRole](t, manifests+file) {
+		for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifests+file) {
 			for _, rule := range role.Rules {
 				for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 					if slices.Contains(words, "*") {

@@ -19,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 const (
@@ -165,8 +166,8 @@ func TestAVersionThatPassedIsNotAskedAboutAgain(t *testing.T) {
 	w.says(t, fails)
 	w.clock.SetTime(noon.Add(24 * time.Hour))
 	// Another webhook, which has nothing in memory, and another attempt.
-	build := admissiontest.Deployment
-	again := admissiontest.Request(t, build(admissiontest.Stamped(7)), build(admissiontest.Stamped(7), admissiontest.Image("busybox:2")))
+	build := gen.StoredDeployment
+	again := admissiontest.Request(t, build(gen.Versioned(7)), build(gen.Versioned(7), gen.Image("busybox:2")))
 	if got := w.webhook(t).Admit(t.Context(), again); !got.Response.Allowed || got.Decision != PassedBefore {
 		t.Errorf("%+v", got)
 	}
@@ -265,10 +266,10 @@ func untouched(t *testing.T, w *world) {
 }
 
 func TestWhatIsNoReleaseOfAPersonIsNotAskedAbout(t *testing.T) {
-	build, stamped, image, held := admissiontest.Deployment, admissiontest.Stamped, admissiontest.Image, admissiontest.Held
-	good := admissiontest.Version(build(image("busybox:0")))
-	asks := admissiontest.Label(v1alpha1.IgnoredSuspendLabel, "true")
-	mended := admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: admissiontest.Suspended, Attempt: 3})
+	build, stamped, image, held := gen.StoredDeployment, gen.Versioned, gen.Image, gen.Held
+	good := gen.Version(build(image("busybox:0")))
+	asks := gen.Label(v1alpha1.IgnoredSuspendLabel, "true")
+	mended := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 3})
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		by       string
@@ -276,8 +277,8 @@ func TestWhatIsNoReleaseOfAPersonIsNotAskedAbout(t *testing.T) {
 		want     string
 	}{
 		"while it is disabled":               {old: build(stamped(2)), new: build(image("busybox:2")), off: true, want: Disabled},
-		"a change of metadata":               {old: build(stamped(2)), new: build(stamped(2), admissiontest.Label("team", "a")), want: NotARelease},
-		"what is opted in with its template": {old: build(), new: build(admissiontest.Label("team", "a")), want: NotARelease},
+		"a change of metadata":               {old: build(stamped(2)), new: build(stamped(2), gen.Label("team", "a")), want: NotARelease},
+		"what is opted in with its template": {old: build(), new: build(gen.Label("team", "a")), want: NotARelease},
 		"a touch of our controller":          {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
 		"a rollback of our controller":       {old: build(stamped(2)), new: build(stamped(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: OurOwn},
 		"a version that succeeded":           {old: build(stamped(2)), new: build(stamped(2), image("busybox:0")), want: WayBack},
@@ -305,7 +306,7 @@ func TestWhatIsNoReleaseOfAPersonIsNotAskedAbout(t *testing.T) {
 }
 
 func TestAReleaseIsAskedAbout(t *testing.T) {
-	build, stamped, image := admissiontest.Deployment, admissiontest.Stamped, admissiontest.Image
+	build, stamped, image := gen.StoredDeployment, gen.Versioned, gen.Image
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		kind     string
@@ -346,8 +347,8 @@ func TestAReleaseIsAskedAbout(t *testing.T) {
 func TestANameOf253CharactersIsAskedAbout(t *testing.T) {
 	w := newWorld(t, nil)
 	w.says(t, fails)
-	long := admissiontest.Named(strings.Repeat("n", 253))
-	got := w.Admit(t.Context(), admissiontest.Request(t, nil, admissiontest.Deployment(long)))
+	long := gen.Name(strings.Repeat("n", 253))
+	got := w.Admit(t.Context(), admissiontest.Request(t, nil, gen.StoredDeployment(long)))
 	if r := w.record(t); got.Response.Allowed || r == nil || len(r.Name) > 253 || len(r.Labels[v1alpha1.DeploymentNameLabel]) > 63 {
 		t.Errorf("%+v", r)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // world is a cluster with a server, and one webhook of it.
@@ -139,6 +140,6 @@ func (w *world) events() []string {
 // release is a change of the template that is asked about.
 func release(t *testing.T) *admissionv1.AdmissionRequest {
 	t.Helper()
-	build := admissiontest.Deployment
-	return admissiontest.Request(t, build(admissiontest.Stamped(2)), build(admissiontest.Stamped(2), admissiontest.Image("busybox:2")))
+	build := gen.StoredDeployment
+	return admissiontest.Request(t, build(gen.Versioned(2)), build(gen.Versioned(2), gen.Image("busybox:2")))
 }

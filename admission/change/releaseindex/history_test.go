@@ -12,10 +12,10 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*History, *fake.Clientset) {
@@ -38,9 +38,9 @@ func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*History
 }
 
 func TestAVersionSucceeded(t *testing.T) {
-	d := admissiontest.Deployment()
+	d := gen.StoredDeployment()
 	in := func(phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
-		return admissiontest.ChangeWorkload(d, 1, phase)
+		return gen.ChangeWorkload(d, 1, phase)
 	}
 	change := func(f func(*v1alpha1.ChangeWorkload)) *v1alpha1.ChangeWorkload {
 		c := in(v1alpha1.WorkloadSuccess)
@@ -63,7 +63,7 @@ func TestAVersionSucceeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHistory(t, tc.cached, tc.stored)
-			got, err := h.Succeeded(t.Context(), admissiontest.Workload(t, d), admissiontest.Version(d))
+			got, err := h.Succeeded(t.Context(), gen.Workload(t, d), gen.Version(d))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,9 +75,9 @@ func TestAVersionSucceeded(t *testing.T) {
 }
 
 func TestWhatTheCacheKnowsToBeGoodIsNotAskedFor(t *testing.T) {
-	d := admissiontest.Deployment()
-	h, client := newHistory(t, admissiontest.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
-	if ok, err := h.Succeeded(t.Context(), admissiontest.Workload(t, d), admissiontest.Version(d)); err != nil || !ok {
+	d := gen.StoredDeployment()
+	h, client := newHistory(t, gen.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
+	if ok, err := h.Succeeded(t.Context(), gen.Workload(t, d), gen.Version(d)); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	if n := len(client.Actions()); n > 0 {
@@ -90,30 +90,30 @@ func TestAnAPIServerThatDoesNotAnswerIsNotANo(t *testing.T) {
 	client.PrependReactor("get", "changeworkloads", func(clientgotesting.Action) (bool, runtime.Object, error) {
 		return true, nil, context.DeadlineExceeded
 	})
-	if _, err := h.Succeeded(t.Context(), admissiontest.Workload(t, admissiontest.Deployment()), "v"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := h.Succeeded(t.Context(), gen.Workload(t, gen.StoredDeployment()), "v"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTheReleasesOfADeploymentAreItsOwn(t *testing.T) {
-	d := admissiontest.Deployment()
-	own := admissiontest.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess)
+	d := gen.StoredDeployment()
+	own := gen.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess)
 	h, _ := newHistory(t, own, nil)
-	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(admissiontest.Workload(t, d))); diff != "" {
+	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(gen.Workload(t, d))); diff != "" {
 		t.Error(diff)
 	}
 	d.UID = "another"
-	if got := h.Releases(admissiontest.Workload(t, d)); len(got) > 0 {
+	if got := h.Releases(gen.Workload(t, d)); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestTheCacheKeepsWhatIsLookedAt(t *testing.T) {
-	c := admissiontest.ChangeWorkload(admissiontest.Deployment(), 1, v1alpha1.WorkloadSuspend)
+	c := gen.ChangeWorkload(gen.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
 	c.ManagedFields = make([]metav1.ManagedFieldsEntry, 3)
 	c.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, 1000)
 	c.Status.DefenseCheckPassPods = make([]v1alpha1.PodSummary, 100)
-	want := admissiontest.ChangeWorkload(admissiontest.Deployment(), 1, v1alpha1.WorkloadSuspend)
+	want := gen.ChangeWorkload(gen.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
 	want.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, keptFailures)
 	got, err := Trim(c)
 	if err != nil {

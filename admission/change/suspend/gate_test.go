@@ -26,14 +26,15 @@ import (
 	"github.com/breakwater-dev/breakwater/events/eventstest"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 var (
-	build   = admissiontest.Deployment
-	stamped = admissiontest.Stamped
-	image   = admissiontest.Image
-	label   = admissiontest.Label
-	held    = admissiontest.Held
+	build   = gen.StoredDeployment
+	stamped = gen.Versioned
+	image   = gen.Image
+	label   = gen.Label
+	held    = gen.Held
 	asks    = label(v1alpha1.IgnoredSuspendLabel, "true")
 )
 
@@ -68,7 +69,7 @@ func newWorld(h admissiontest.History, blocking bool) world {
 	in := func() settings.Settings { return s }
 	w := world{rights: &rights{}, in: &s, told: record.NewFakeRecorder(10), sent: &eventstest.Recorder{}}
 	w.gate = &suspend.Gate{Kind: workload.Deployment, Settings: in, History: h, Rights: w.rights, Recorder: w.told, Sender: w.sent}
-	w.stamps = &version.Stamper{Kind: workload.Deployment, Settings: in, History: h, Clock: clocktesting.NewFakePassiveClock(admissiontest.Now)}
+	w.stamps = &version.Stamper{Kind: workload.Deployment, Settings: in, History: h, Clock: clocktesting.NewFakePassiveClock(gen.Now)}
 	return w
 }
 
@@ -83,8 +84,8 @@ func (w world) ask(t *testing.T, req *admissionv1.AdmissionRequest, skipped bool
 }
 
 func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
-	used := admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: admissiontest.Suspended, Attempt: 2})
-	good := admissiontest.Version(build(image("busybox:0")))
+	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
+	good := gen.Version(build(image("busybox:0")))
 	for name, tc := range map[string]struct {
 		old     *appsv1.Deployment
 		new     *appsv1.Deployment
@@ -102,16 +103,16 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 			says: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"without its suspend label is refused": {
-			old: build(stamped(1), held), new: build(stamped(1), held, admissiontest.NoLabel(v1alpha1.SuspendLabel)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutLabel(v1alpha1.SuspendLabel)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"without its hold is refused": {
-			old: build(stamped(1), held), new: build(stamped(1), held, admissiontest.NoAnnotation(v1alpha1.HoldAnnotation)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutAnnotation(v1alpha1.HoldAnnotation)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"without its pause is refused": {
-			old: build(stamped(1), held), new: build(stamped(1), held, admissiontest.Paused(false)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, gen.Paused(false)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"that asks for a repair without another template is refused if it ends the hold": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asks, admissiontest.Paused(false)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, asks, gen.Paused(false)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"to nothing but metadata is admitted": {
 			old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a")), says: admission.DecisionAdmitted,
@@ -151,12 +152,12 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"with a record made by hand of another attempt is refused": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
-				admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: admissiontest.Suspended, Attempt: 2})),
+				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 2})),
 			skipped: true, says: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"with a record made by hand of another author is refused": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
-				admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: admissiontest.Suspended, Attempt: 3})),
+				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 3})),
 			skipped: true, says: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"with blocking off is admitted": {
@@ -201,9 +202,9 @@ func TestARefusalNeverInvitesToTryAgain(t *testing.T) {
 
 func TestARefusalNamesTheWaysOut(t *testing.T) {
 	bad := build(stamped(2), held)
-	failed := admissiontest.ChangeWorkload(bad, 2, v1alpha1.WorkloadSuspend)
+	failed := gen.ChangeWorkload(bad, 2, v1alpha1.WorkloadSuspend)
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a", Message: "find error"}, {Pod: "sleep-b"}}
-	good := admissiontest.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.WorkloadSuccess)
+	good := gen.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.WorkloadSuccess)
 	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, failed}}
 	result := newWorld(h, true).ask(t, admissiontest.Request(t, bad, build(stamped(2), held, image("busybox:2"))), false).Response.Result
 	want := &metav1.StatusDetails{
@@ -236,7 +237,7 @@ func TestARefusalNamesTheWaysOut(t *testing.T) {
 }
 
 func TestARefusalOfASecondRepairNamesWhoUsedTheFirst(t *testing.T) {
-	used := admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: admissiontest.Suspended, Attempt: 2})
+	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
 	causes := newWorld(admissiontest.History{}, true).ask(t,
 		admissiontest.Request(t, build(stamped(2), held, used), build(stamped(2), held, used, asks, image("busybox:3"))), false,
 	).Response.Result.Details.Causes
@@ -305,7 +306,7 @@ func TestTheRefusalOfADryRunIsNotTold(t *testing.T) {
 }
 
 func TestAHugeDeploymentIsRefusedLikeAnyOther(t *testing.T) {
-	huge := admissiontest.Annotation("note", strings.Repeat("x", 1<<20))
+	huge := gen.Annotation("note", strings.Repeat("x", 1<<20))
 	req := admissiontest.Request(t, build(stamped(1), held, huge), build(stamped(1), held, huge, image("busybox:2")))
 	if got := newWorld(admissiontest.History{}, true).ask(t, req, false).Response.Result.Message; got != fixed {
 		t.Errorf("said %q", got)
@@ -313,7 +314,7 @@ func TestAHugeDeploymentIsRefusedLikeAnyOther(t *testing.T) {
 }
 
 func TestALongNameIsSaidInFull(t *testing.T) {
-	long := admissiontest.Named(strings.Repeat("n", 253))
+	long := gen.Name(strings.Repeat("n", 253))
 	req := admissiontest.Request(t, build(stamped(1), held, long), build(stamped(1), held, long, image("busybox:2")))
 	want := "deployment " + strings.Repeat("n", 253) + " is suspended"
 	if got := newWorld(admissiontest.History{}, true).ask(t, req, false).Response.Result.Message; got != want {
@@ -342,9 +343,9 @@ func TestAnUpdateThatDoesNotReadIsRefused(t *testing.T) {
 }
 
 func TestWhoMayBypass(t *testing.T) {
-	used := admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: admissiontest.Suspended, Attempt: 2})
-	old := admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
-	good := admissiontest.Version(build(image("busybox:0")))
+	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
+	old := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
+	good := gen.Version(build(image("busybox:0")))
 	const (
 		lacking = fixed + `: a repair needs the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
 			"which alice does not have (no RBAC); who administers the namespace can give it: ClusterRole breakwater-bypass"

@@ -10,16 +10,17 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // In shadow nothing is held, so the way a release is decided follows from what
 // became of the one before it.
 func TestInShadowWhatWouldHaveBeenRefusedIsAdmittedAndTold(t *testing.T) {
 	at := build(stamped(1))
-	next := func(more ...admissiontest.Option) *appsv1.Deployment {
-		return build(append([]admissiontest.Option{stamped(1), image("busybox:2")}, more...)...)
+	next := func(more ...gen.Option) *appsv1.Deployment {
+		return build(append([]gen.Option{stamped(1), image("busybox:2")}, more...)...)
 	}
-	fail := admissiontest.ChangeWorkload(at, 1, v1alpha1.WorkloadSuspend)
+	fail := gen.ChangeWorkload(at, 1, v1alpha1.WorkloadSuspend)
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		known    []*v1alpha1.ChangeWorkload
@@ -28,11 +29,11 @@ func TestInShadowWhatWouldHaveBeenRefusedIsAdmittedAndTold(t *testing.T) {
 		want     string
 	}{
 		"a release after one that failed":             {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, want: v1alpha1.ReasonShadow},
-		"a release of what was held before":           {old: build(stamped(1), admissiontest.Held), new: next(admissiontest.Held), want: v1alpha1.ReasonShadow},
-		"a release after one that passed":             {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{admissiontest.ChangeWorkload(at, 1, v1alpha1.WorkloadSuccess)}, want: Released},
-		"a release after one of an earlier attempt":   {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{admissiontest.ChangeWorkload(at, 7, v1alpha1.WorkloadSuspend)}, want: Released},
+		"a release of what was held before":           {old: build(stamped(1), gen.Held), new: next(gen.Held), want: v1alpha1.ReasonShadow},
+		"a release after one that passed":             {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{gen.ChangeWorkload(at, 1, v1alpha1.WorkloadSuccess)}, want: Released},
+		"a release after one of an earlier attempt":   {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{gen.ChangeWorkload(at, 7, v1alpha1.WorkloadSuspend)}, want: Released},
 		"a repair, which would have been admitted":    {old: at, new: next(label(v1alpha1.IgnoredSuspendLabel, "true")), known: []*v1alpha1.ChangeWorkload{fail}, want: Released},
-		"a way back, which would have been admitted":  {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, good: []string{admissiontest.Version(next())}, want: Released},
+		"a way back, which would have been admitted":  {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, good: []string{gen.Version(next())}, want: Released},
 		"what is no release":                          {old: at, new: build(stamped(1), label("team", "a")), known: []*v1alpha1.ChangeWorkload{fail}, want: Kept},
 		"a release after one that failed, not shadow": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, off: true, want: Released},
 	} {

@@ -18,38 +18,39 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 var (
-	build     = admissiontest.Deployment
-	stamped   = admissiontest.Stamped
-	image     = admissiontest.Image
-	label     = admissiontest.Label
-	annotated = admissiontest.Annotation
-	paused    = admissiontest.Paused
+	build     = gen.StoredDeployment
+	stamped   = gen.Versioned
+	image     = gen.Image
+	label     = gen.Label
+	annotated = gen.Annotation
+	paused    = gen.Paused
 )
 
-const alice, since = admissiontest.User, admissiontest.Suspended
+const alice, since = admissiontest.User, gen.SuspendedAt
 
 func newStamper(successes ...string) *Stamper {
 	return &Stamper{
 		Kind: workload.Deployment, Settings: settings.Default, History: admissiontest.History{Successes: successes},
-		Clock: clocktesting.NewFakePassiveClock(admissiontest.Now),
+		Clock: clocktesting.NewFakePassiveClock(gen.Now),
 	}
 }
 
-func repair(attempt int64) admissiontest.Option {
-	return admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: attempt})
+func repair(attempt int64) gen.Option {
+	return gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: attempt})
 }
 
-func rollback(user string, attempt int64) admissiontest.Option {
-	return admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
+func rollback(user string, attempt int64) gen.Option {
+	return gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
 }
 
 // Each case says what is stored, what the API server shows of an update or
 // creation, and what is stored then.
 func TestTheStamperWrites(t *testing.T) {
-	held, bare := admissiontest.Held, admissiontest.Bare
+	held, bare := gen.Held, gen.Bare
 	asks := label(v1alpha1.IgnoredSuspendLabel, "true")
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
@@ -67,11 +68,11 @@ func TestTheStamperWrites(t *testing.T) {
 			new: build(bare), want: build(bare, stamped(1)), says: Released,
 		},
 		"attempt 1 on one that will get its name later": {
-			new:  build(admissiontest.Named(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }),
-			want: build(admissiontest.Named(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), says: Released,
+			new:  build(gen.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }),
+			want: build(gen.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), says: Released,
 		},
 		"a label that fits, however long the name": {
-			new: build(admissiontest.Named(long)), want: build(admissiontest.Named(long), stamped(1)), says: Released,
+			new: build(gen.Name(long)), want: build(gen.Name(long), stamped(1)), says: Released,
 		},
 		"over what a person invented on a created one": {
 			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "77")),
@@ -196,14 +197,14 @@ func TestTheStamperWrites(t *testing.T) {
 			old: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),
 			new: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000"), asks, image("busybox:3")),
 			want: build(image("busybox:3"), stamped(3), label(v1alpha1.SuspendLabel, "1800000000"),
-				admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: "1800000000", Attempt: 3})),
+				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: "1800000000", Attempt: 3})),
 			says: v1alpha1.ReasonRepairAdmitted,
 		},
 		"nothing but the removal of the label for a repair that changes nothing": {
 			old: build(stamped(1), held), new: build(stamped(1), held, asks), want: build(stamped(1), held), says: Kept,
 		},
 		"the way back of a held one, and its roll-out resumes": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), good: admissiontest.Version(build(image("busybox:0"))),
+			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), good: gen.Version(build(image("busybox:0"))),
 			want: build(image("busybox:0"), stamped(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"the way back of our controller": {
@@ -238,11 +239,11 @@ func TestTheStamperWrites(t *testing.T) {
 }
 
 func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAnotherAttempt(t *testing.T) {
-	old := build(stamped(1), admissiontest.Held)
-	req := admissiontest.Request(t, old, build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
+	old := build(stamped(1), gen.Held)
+	req := admissiontest.Request(t, old, build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
 	d := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
 	image("mirror/busybox:2")(d)
-	req.Object.Raw = admissiontest.Encode(t, d)
+	req.Object.Raw = gen.JSON(t, d)
 	got := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
 	want := build(image("mirror/busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since))
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -251,8 +252,8 @@ func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAn
 }
 
 func TestThePatchTouchesNothingButOurFields(t *testing.T) {
-	old := build(stamped(1), admissiontest.Held)
-	repair := build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+	old := build(stamped(1), gen.Held)
+	repair := build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
 	// Server-side apply: who owns what is the API server's to keep.
 	repair.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
@@ -323,8 +324,8 @@ func TestASubresourceIsLeftAlone(t *testing.T) {
 }
 
 func TestWhoAsksForARepairThatChangesNothingIsWarned(t *testing.T) {
-	held := build(stamped(1), admissiontest.Held)
-	asks := build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
+	held := build(stamped(1), gen.Held)
+	asks := build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
 	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, held, asks))
 	want := []string{"deployment sleep is suspended, and this update does not change its pod template: " +
 		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
@@ -334,14 +335,14 @@ func TestWhoAsksForARepairThatChangesNothingIsWarned(t *testing.T) {
 }
 
 func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
-	held, update := build(stamped(1), admissiontest.Held), build(stamped(1), admissiontest.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
-	record := func(at time.Time) admissiontest.Option {
-		return admissiontest.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Time: metav1.NewTime(at)})
+	held, update := build(stamped(1), gen.Held), build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+	record := func(at time.Time) gen.Option {
+		return gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Time: metav1.NewTime(at)})
 	}
 	for name, tc := range map[string]struct{ said, want time.Time }{
-		"a second later": {admissiontest.Now.Add(-time.Second), admissiontest.Now.Add(-time.Second)},
-		"an hour later":  {admissiontest.Now.Add(-time.Hour), admissiontest.Now},
-		"in the future":  {admissiontest.Now.Add(time.Hour), admissiontest.Now},
+		"a second later": {gen.Now.Add(-time.Second), gen.Now.Add(-time.Second)},
+		"an hour later":  {gen.Now.Add(-time.Hour), gen.Now},
+		"in the future":  {gen.Now.Add(time.Hour), gen.Now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			record(tc.said)(update)
@@ -355,19 +356,19 @@ func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
 }
 
 func TestTheStampThatWasLostIsKnownFromTheHistory(t *testing.T) {
-	bare, next := build(admissiontest.Bare), build(admissiontest.Bare, image("busybox:2"))
+	bare, next := build(gen.Bare), build(gen.Bare, image("busybox:2"))
 	for name, tc := range map[string]struct {
 		object *appsv1.Deployment
 		want   *appsv1.Deployment
 	}{
-		"of what runs still":             {bare, build(admissiontest.Bare, stamped(4))},
-		"of what was replaced meanwhile": {next, build(admissiontest.Bare, image("busybox:2"), stamped(5))},
+		"of what runs still":             {bare, build(gen.Bare, stamped(4))},
+		"of what was replaced meanwhile": {next, build(gen.Bare, image("busybox:2"), stamped(5))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStamper()
 			s.History = admissiontest.History{Known: []*v1alpha1.ChangeWorkload{
-				admissiontest.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.WorkloadSuccess),
-				admissiontest.ChangeWorkload(bare, 4, v1alpha1.WorkloadRunning),
+				gen.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.WorkloadSuccess),
+				gen.ChangeWorkload(bare, 4, v1alpha1.WorkloadRunning),
 			}}
 			req := admissiontest.Request(t, tc.object, tc.object)
 			req.UserInfo.Username = v1alpha1.ControllerUser

@@ -18,13 +18,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // chains are the owners of objects, by the name of the first; live ones replace
@@ -142,7 +142,7 @@ func newPod(change func(*corev1.Pod)) *corev1.Pod {
 
 func raw(t *testing.T, o any) runtime.RawExtension {
 	t.Helper()
-	return runtime.RawExtension{Raw: admissiontest.Encode(t, o)}
+	return runtime.RawExtension{Raw: gen.JSON(t, o)}
 }
 
 func request(op admissionv1.Operation, sub string) *admissionv1.AdmissionRequest {

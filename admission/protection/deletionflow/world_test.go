@@ -25,11 +25,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 const skew = 5 * time.Second
@@ -177,7 +177,7 @@ func newPod(name string, change func(*corev1.Pod)) *corev1.Pod {
 
 func raw(t *testing.T, o any) runtime.RawExtension {
 	t.Helper()
-	return runtime.RawExtension{Raw: admissiontest.Encode(t, o)}
+	return runtime.RawExtension{Raw: gen.JSON(t, o)}
 }
 
 func request(op admissionv1.Operation, resource, name string) *admissionv1.AdmissionRequest {

@@ -1,6 +1,4 @@
-// Package admissiontest builds Deployments and admission requests for tests,
-// and applies the patches that come back.
-package admissiontest
+package gen
 
 import (
 	"encoding/json"
@@ -16,16 +14,16 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Suspended is the suspend label's value of held Deployments here:
-// 2023-11-14T22:13:20Z.
-const Suspended = "1700000000"
+// SuspendedAt is the value of the suspend label that Held sets:
+// 2023-11-14T22:13:20Z in Unix seconds.
+const SuspendedAt = "1700000000"
 
 // Option changes a Deployment.
 type Option func(*appsv1.Deployment)
 
-// Deployment returns default/sleep with one container of image busybox:1, as
-// the API server would show it.
-func Deployment(options ...Option) *appsv1.Deployment {
+// StoredDeployment returns Deployment default/sleep with one container of image
+// busybox:1, as the API server stores it: with UID and namespace.
+func StoredDeployment(options ...Option) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -46,13 +44,13 @@ func Deployment(options ...Option) *appsv1.Deployment {
 	return d
 }
 
-// Image makes the template another one.
+// Image sets the image, and so changes the template.
 func Image(image string) Option {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image }
 }
 
-// Named gives it another name.
-func Named(name string) Option { return func(d *appsv1.Deployment) { d.Name = name } }
+// Name sets the name.
+func Name(name string) Option { return func(d *appsv1.Deployment) { d.Name = name } }
 
 // Label sets a label.
 func Label(key, value string) Option {
@@ -64,11 +62,11 @@ func Annotation(key, value string) Option {
 	return func(d *appsv1.Deployment) { put(&d.Annotations, key, value) }
 }
 
-// NoLabel removes a label.
-func NoLabel(key string) Option { return func(d *appsv1.Deployment) { delete(d.Labels, key) } }
+// WithoutLabel removes a label.
+func WithoutLabel(key string) Option { return func(d *appsv1.Deployment) { delete(d.Labels, key) } }
 
-// NoAnnotation removes an annotation.
-func NoAnnotation(key string) Option {
+// WithoutAnnotation removes an annotation.
+func WithoutAnnotation(key string) Option {
 	return func(d *appsv1.Deployment) { delete(d.Annotations, key) }
 }
 
@@ -78,9 +76,9 @@ func Bare(d *appsv1.Deployment) { d.Labels, d.Annotations = nil, nil }
 // Paused sets spec.paused.
 func Paused(paused bool) Option { return func(d *appsv1.Deployment) { d.Spec.Paused = paused } }
 
-// Stamped writes what the webhook writes: the version of the template as it is
-// when the option is applied, and the attempt.
-func Stamped(attempt int64) Option {
+// Versioned sets the label and the annotations that the webhook sets: the version of
+// the template at the time when the option is applied, and the attempt.
+func Versioned(attempt int64) Option {
 	return func(d *appsv1.Deployment) {
 		version := Version(d)
 		put(&d.Labels, v1alpha1.VersionKey, version)
@@ -89,17 +87,17 @@ func Stamped(attempt int64) Option {
 	}
 }
 
-// Held suspends it as the controller does while a roll-out is in progress.
+// Held suspends the Deployment as the controller does during a rollout.
 func Held(d *appsv1.Deployment) {
-	put(&d.Labels, v1alpha1.SuspendLabel, Suspended)
+	put(&d.Labels, v1alpha1.SuspendLabel, SuspendedAt)
 	put(&d.Annotations, v1alpha1.HoldAnnotation, `{"attempt":1,"paused":false}`)
 	d.Spec.Paused = true
 }
 
-// Now is when everything happens here.
+// Now is the time of the records that the builders write.
 var Now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// Bypassed writes the record of a bypass, of Now where it has no time.
+// Bypassed sets the annotation that records a bypass; a zero time becomes Now.
 func Bypassed(b v1alpha1.Bypass) Option {
 	if b.Time.IsZero() {
 		b.Time = metav1.NewTime(Now)
@@ -111,17 +109,17 @@ func Bypassed(b v1alpha1.Bypass) Option {
 	return Annotation(v1alpha1.BypassAnnotation, string(raw))
 }
 
-// Workload is the Deployment as admission sees it.
+// Workload returns the Deployment as a Workload.
 func Workload(t *testing.T, d *appsv1.Deployment) *workload.Workload {
 	t.Helper()
-	w, err := workload.Read(workload.Deployment, Encode(t, d))
+	w, err := workload.Read(workload.Deployment, JSON(t, d))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// Version is the version of the Deployment's template.
+// Version returns the version of the Deployment's template.
 func Version(d *appsv1.Deployment) string {
 	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
 	if err != nil {
@@ -130,7 +128,7 @@ func Version(d *appsv1.Deployment) string {
 	return version
 }
 
-// ChangeWorkload returns that of a Deployment's present template.
+// ChangeWorkload returns the ChangeWorkload of a Deployment's current template.
 func ChangeWorkload(d *appsv1.Deployment, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	version := Version(d)
 	return &v1alpha1.ChangeWorkload{
@@ -154,8 +152,8 @@ func put(m *map[string]string, key, value string) {
 	(*m)[key] = value
 }
 
-// Encode returns the JSON of an object.
-func Encode(t *testing.T, o any) []byte {
+// JSON returns the JSON of an object.
+func JSON(t *testing.T, o any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(o)
 	if err != nil {
