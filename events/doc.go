@@ -1,11 +1,12 @@
 // Package events is the contract between the parts of Breakwater that talk
-// through a Broker: every CloudEvent type, its data, its id, and the sender.
+// through a Broker: every CloudEvent type, its data and its id. Package
+// events/delivery sends them.
 //
 // An event is a wake-up. It carries references, never state: who is woken
 // reads the object and decides from that, so an event that is lost, doubled,
 // late or out of order can neither lose nor invent a fact. The exceptions
 // are changepod.verdict and order.verdict, which bring a fact from outside; who
-// sends them uses Sender.Deliver and keeps the fact until the Broker has accepted it.
+// sends them uses delivery.Sender.Deliver and keeps the fact until the Broker has accepted it.
 //
 // Ids are derived from the fact, never random: the same fact has the same id,
 // so it can be sent again at any time and be told from another.

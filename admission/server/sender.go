@@ -7,14 +7,14 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/events/broker"
+	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 )
 
 // NewSender returns a sender of events that runs until ctx ends. Without Knative
 // Eventing, or without a ConfigMap that names a Broker, what is sent goes nowhere.
-func NewSender(ctx context.Context, cmw configmap.Watcher) (*events.Sender, error) {
-	sender, err := broker.NewSender(ctx, cmw, events.Options{})
+func NewSender(ctx context.Context, cmw configmap.Watcher) (*delivery.Sender, error) {
+	sender, err := broker.NewSender(ctx, cmw, delivery.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("create sender: %w", err)
 	}

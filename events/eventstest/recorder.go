@@ -9,7 +9,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 )
 
-// Recorder stands in for an events.Sender and may be used by many goroutines.
+// Recorder stands in for an delivery.Sender and may be used by many goroutines.
 // Its zero value accepts everything.
 type Recorder struct {
 	mu        sync.Mutex

@@ -43,7 +43,7 @@ const (
 )
 
 // Deliverer hands an event to the Broker and returns nil when that has accepted
-// it; *events.Sender is one.
+// it; *delivery.Sender is one.
 type Deliverer interface {
 	Deliver(ctx context.Context, e event.Event) error
 }

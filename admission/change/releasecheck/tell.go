@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
 // The types of status.details.causes of a refusal: what is the matter, and the
@@ -88,7 +89,7 @@ func (c *Check) tell(ctx context.Context, req *admissionv1.AdmissionRequest, cha
 	if r.Allowed {
 		return
 	}
-	events.Tell(ctx, c.Sender, events.ReleaseDenied{
+	delivery.Tell(ctx, c.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  q.Namespace,
 		Workload:   events.Workload{APIVersion: q.APIVersion, Kind: q.Kind, Name: q.Name},

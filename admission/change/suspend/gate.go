@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -109,7 +110,7 @@ func lookUp(ctx context.Context, in Input, c admission.Change, history History) 
 func (g Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
 	g.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
 		fmt.Sprintf("update by %s: %s", c.User.Username, d.Message))
-	events.Tell(ctx, g.Sender, events.ReleaseDenied{
+	delivery.Tell(ctx, g.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  c.Old.Namespace,
 		Workload:   events.Workload{APIVersion: c.Old.Kind.GroupVersion().String(), Kind: c.Old.Kind.Kind, Name: c.Old.Name},

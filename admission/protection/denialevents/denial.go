@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
 // Sender sends an event, without waiting for its arrival.
@@ -39,7 +40,7 @@ func New(sender Sender, c clock.PassiveClock) *Teller { return &Teller{sender: s
 // slot is filled in.
 func (t *Teller) Tell(ctx context.Context, d events.DeletionDenied) {
 	if t != nil && t.first(&d) {
-		events.Tell(ctx, t.sender, d)
+		delivery.Tell(ctx, t.sender, d)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/events/broker"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/callback"
 )

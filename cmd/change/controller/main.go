@@ -15,8 +15,8 @@ import (
 	"knative.dev/pkg/injection/sharedmain"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/events/outbox"
+	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/opsconfiginfo"
@@ -36,7 +36,7 @@ const component = "controller"
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 func main() {
-	out := &outbox.Outbox{}
+	out := &broker.SharedSender{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
 	sharedmain.MainWithConfig(signals.NewContext(), component, config, controllers(out)...)
@@ -44,22 +44,22 @@ func main() {
 }
 
 // controllers are the constructors of all that runs here.
-func controllers(out *outbox.Outbox) []injection.ControllerConstructor {
+func controllers(out *broker.SharedSender) []injection.ControllerConstructor {
 	return []injection.ControllerConstructor{
 		workload.NewController,
 		opsconfiginfo.NewController,
 		revisionhistory.NewController,
 		webhookhealth.NewController(guards),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
 			return pod.NewController(ctx, cmw, s)
 		}),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
 			return changeworkload.NewController(ctx, cmw, s)
 		}),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
 			return changepod.NewController(ctx, cmw, s)
 		}),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
 			return rollback.NewController(ctx, cmw, s)
 		}),
 	}

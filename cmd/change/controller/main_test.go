@@ -20,12 +20,12 @@ import (
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
-	"github.com/breakwater-dev/breakwater/events/outbox"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 )
 
 func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
 	ctx, cancel, _ := rtesting.SetupFakeContextWithCancel(t)
-	out := &outbox.Outbox{}
+	out := &broker.SharedSender{}
 	cmw := informer.NewInformedWatcher(fakekubeclient.Get(ctx), v1alpha1.SystemNamespace)
 	queues := map[string]bool{}
 	for _, build := range controllers(out) {

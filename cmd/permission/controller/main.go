@@ -18,8 +18,8 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/events/outbox"
+	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
@@ -33,14 +33,14 @@ const component = "permission-controller"
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 func main() {
-	out := &outbox.Outbox{}
+	out := &broker.SharedSender{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
 	sharedmain.MainWithConfig(signals.NewContext(), component, config, out.With(newController), webhookhealth.NewController(guards))
 	out.Drain()
 }
 
-func newController(ctx context.Context, cmw configmap.Watcher, sender *events.Sender) *controller.Impl {
+func newController(ctx context.Context, cmw configmap.Watcher, sender *delivery.Sender) *controller.Impl {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
 		logging.FromContext(ctx).Panicw("create a client of metadata", "error", err)

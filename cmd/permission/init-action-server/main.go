@@ -18,7 +18,7 @@ import (
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events/broker"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"

@@ -12,8 +12,8 @@ import (
 	"knative.dev/pkg/injection/sharedmain"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/events/outbox"
+	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/reconciler/protection/budget"
 	"github.com/breakwater-dev/breakwater/reconciler/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/reconciler/protection/generatedbudget"
@@ -28,10 +28,10 @@ func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
 	ctx := signals.NewContext()
-	out := &outbox.Outbox{}
+	out := &broker.SharedSender{}
 	sharedmain.MainWithContext(ctx, component, budget.NewController(kept), namespacelabel.NewController, generatedbudget.NewController,
 		webhookhealth.NewController(guards),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *events.Sender) *controller.Impl {
+		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
 			return deletionflow.NewController(ctx, cmw, s)
 		}))
 	out.Drain()

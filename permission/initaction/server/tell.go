@@ -14,6 +14,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -102,7 +103,7 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 	if app.State == api.Requested || app.State == api.Applying {
 		t.Recorder.Eventf(t.pod, corev1.EventTypeNormal, podmeta.ReasonRequested, "asked for permission set %s for %s, attempt %d",
 			app.Set, strings.Join(app.PodIPs, ", "), app.Attempt)
-		events.Tell(ctx, t.Events, events.PermissionOf(events.PermissionRequested, t.pod, app))
+		delivery.Tell(ctx, t.Events, events.PermissionOf(events.PermissionRequested, t.pod, app))
 	}
 	if len(app.Leaked) > 0 && !t.leaked {
 		t.leaked = true
@@ -116,7 +117,7 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 func (t *teller) denied(ctx context.Context, app api.Application) {
 	d := events.PermissionOf(events.PermissionDenied, t.pod, app)
 	d.Reason, d.Message = podmeta.ReasonDenied, describe(app)
-	events.Tell(ctx, t.Events, d)
+	delivery.Tell(ctx, t.Events, d)
 }
 
 // failed tells of an attempt that was not granted, and of the breaker if it
@@ -141,7 +142,7 @@ func (t *teller) failed(ctx context.Context, reason, message string, d podbreake
 	}
 	t.Recorder.Event(t.pod, corev1.EventTypeWarning, why, strings.TrimPrefix(outlook, "; "))
 	t.metrics.breaker(ctx, why)
-	events.Tell(ctx, t.Events, t.breaking(events.BreakerOpened, d.Entry, why, message))
+	delivery.Tell(ctx, t.Events, t.breaking(events.BreakerOpened, d.Entry, why, message))
 }
 
 // closed tells that a breaker which had been open is not any more.
@@ -158,7 +159,7 @@ func (t *teller) closed(ctx context.Context, before podbreaker.Entry, user strin
 	t.metrics.breaker(ctx, podmeta.ReasonBreakerClosed)
 	d := t.breaking(events.BreakerClosed, before, podmeta.ReasonBreakerClosed, message)
 	d.User = user
-	events.Tell(ctx, t.Events, d)
+	delivery.Tell(ctx, t.Events, d)
 }
 
 func (t *teller) granted(ctx context.Context, f Facts, took time.Duration) string {
@@ -168,7 +169,7 @@ func (t *teller) granted(ctx context.Context, f Facts, took time.Duration) strin
 		t.condition(ctx, corev1.ConditionTrue, podmeta.ReasonGranted, message)
 		t.Recorder.Event(t.pod, corev1.EventTypeNormal, podmeta.ReasonGranted, message)
 		for _, set := range f.Sets {
-			events.Tell(ctx, t.Events, events.PermissionOf(events.PermissionGranted, t.pod, f.Applications[set]))
+			delivery.Tell(ctx, t.Events, events.PermissionOf(events.PermissionGranted, t.pod, f.Applications[set]))
 		}
 	}
 	return message

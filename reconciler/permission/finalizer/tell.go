@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -53,7 +54,7 @@ const (
 func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err error) {
 	for _, app := range s.Revoked {
 		t.revoked.Add(ctx, 1)
-		events.Tell(ctx, t.sender, events.PermissionOf(events.PermissionRevoked, p, app))
+		delivery.Tell(ctx, t.sender, events.PermissionOf(events.PermissionRevoked, p, app))
 	}
 	if n := len(s.Revoked); n > 0 {
 		t.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonRevoked, "%s taken back from %s", sets(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
@@ -81,7 +82,7 @@ func (t *teller) leak(ctx context.Context, p *corev1.Pod, app api.Application, w
 	t.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonLeaked, message)
 	d := events.PermissionOf(events.PermissionLeaked, p, app)
 	d.Reason, d.Message = podmeta.ReasonLeaked, message
-	events.Tell(ctx, t.sender, d)
+	delivery.Tell(ctx, t.sender, d)
 }
 
 // messageOf names the permissions that are left, and whom to ask.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
@@ -13,7 +14,7 @@ import (
 // That of a flow control which never opened is not news.
 func (r *Reconciler) announce(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, s deletionflow.State) {
 	if isOpen(before) != isOpen(after) {
-		events.Tell(ctx, r.sender, eventOf(after, s))
+		delivery.Tell(ctx, r.sender, eventOf(after, s))
 	}
 }
 

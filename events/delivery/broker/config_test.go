@@ -73,7 +73,7 @@ func TestTheInstalledReferenceNamesTheInstalledBroker(t *testing.T) {
 
 func read(t *testing.T, file string, into any) {
 	t.Helper()
-	raw, err := os.ReadFile("../../config/core/" + file)
+	raw, err := os.ReadFile("../../../config/core/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"net/http"
@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 func TestAnEventArrivesInBinaryModeWithItsTrace(t *testing.T) {
@@ -99,16 +101,14 @@ func TestEventsOfOneIDThatWaitBecomeTheNewestOne(t *testing.T) {
 	s.Send(t.Context(), wakeUp(t, "first"))
 	b.began(t)
 	for _, message := range []string{"old", "older", "newest"} {
-		d := release(VerbStarted)
-		d.Message = message
-		s.Send(t.Context(), mustNew(t, d))
+		s.Send(t.Context(), mustNew(t, started(message)))
 	}
 	s.Send(t.Context(), wakeUp(t, "last"))
 	b.release()
 	if diff := cmp.Diff([]string{"first", "sleep", "last"}, b.subjects(t, 3)); diff != "" {
 		t.Fatalf("arrived (-want +got):\n%s", diff)
 	}
-	got, err := ParseChangeWorkload(b.seen(1).event)
+	got, err := events.ParseChangeWorkload(b.seen(1).event)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
 func brokers() schema.GroupVersionResource {
@@ -97,7 +98,7 @@ func TestAConfigMapThatDoesNotExistStopsNothing(t *testing.T) {
 	c.create(t, broker("default", receiver.URL))
 	kube := fake.NewClientset()
 	watcher := informer.NewInformedWatcher(kube, v1alpha1.SystemNamespace)
-	sender, err := NewSender(c.ctx, watcher, events.Options{Clock: c.clock})
+	sender, err := NewSender(c.ctx, watcher, delivery.Options{Clock: c.clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestAConfigMapThatDoesNotExistStopsNothing(t *testing.T) {
 	delivered := make(chan error, 1)
 	go func() { delivered <- sender.Deliver(t.Context(), event(t, "b")) }()
 	c.eventually(t, func() bool { return len(delivered) == 1 })
-	var none *events.NoBrokerError
+	var none *delivery.NoBrokerError
 	if err := <-delivered; !errors.As(err, &none) {
 		t.Errorf("Deliver without a ConfigMap: %v", err)
 	}
@@ -159,9 +160,9 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // start returns a running sender to the Broker of that name.
-func (c *cluster) start(t *testing.T, name string) *events.Sender {
+func (c *cluster) start(t *testing.T, name string) *delivery.Sender {
 	t.Helper()
-	sender, err := NewSender(c.ctx, c.config, events.Options{Clock: c.clock})
+	sender, err := NewSender(c.ctx, c.config, delivery.Options{Clock: c.clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func (c *cluster) start(t *testing.T, name string) *events.Sender {
 }
 
 // run runs the sender until the test ends, and then sees it end.
-func run(t *testing.T, sender *events.Sender) {
+func run(t *testing.T, sender *delivery.Sender) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- sender.Run(ctx) }()

@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 // Options of a Sender. A zero value means the default.
@@ -103,7 +105,7 @@ const podsWorkers = 2
 
 // queueOf returns the queue of a type.
 func (s *Sender) queueOf(eventType string) *queue {
-	if eventType == TypePodFinished {
+	if eventType == events.TypePodFinished {
 		return s.pods
 	}
 	return s.queue

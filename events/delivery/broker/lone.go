@@ -15,13 +15,13 @@ import (
 	"knative.dev/pkg/injection/clients/dynamicclient"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
 // NewLoneSender is NewSender for a process without injection. What it returns
 // beside the sender follows the ConfigMap until ctx ends; the caller runs both.
 // Of all ConfigMaps only that one is read, so that no right to others is needed.
-func NewLoneSender(ctx context.Context, kube kubernetes.Interface, config *rest.Config) (*events.Sender, func(context.Context) error, error) {
+func NewLoneSender(ctx context.Context, kube kubernetes.Interface, config *rest.Config) (*delivery.Sender, func(context.Context) error, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create client: %w", err)
@@ -33,7 +33,7 @@ func NewLoneSender(ctx context.Context, kube kubernetes.Interface, config *rest.
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigName).String()
 		})), v1alpha1.SystemNamespace)
-	sender, err := NewSender(ctx, cmw, events.Options{})
+	sender, err := NewSender(ctx, cmw, delivery.Options{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 // fixture is a sender with its metrics.
@@ -113,22 +116,51 @@ func (f *fixture) eventually(t *testing.T, want int64, name string, labels ...at
 // wakeUp is an event that is sent at once.
 func wakeUp(t *testing.T, name string) cloudevents.Event {
 	t.Helper()
-	d := examples()[1].(ChangePodReady)
-	d.Name, d.UID = name, types.UID(name)
-	return mustNew(t, d)
+	return mustNew(t, events.ChangePodReady{
+		Namespace:      "default",
+		Name:           name,
+		UID:            types.UID(name),
+		ChangeWorkload: "sleep--x--v",
+		Version:        "v",
+		Attempt:        3,
+		Stage:          v1alpha1.StagePre,
+	})
 }
 
 // podEvent is an event of which there are many, and which is sent at a pace.
 func podEvent(t *testing.T, pod string) cloudevents.Event {
 	t.Helper()
-	d := examples()[0].(PodFinished)
-	d.Pod, d.PodUID = pod, types.UID(pod)
-	return mustNew(t, d)
+	return mustNew(t, events.PodFinished{
+		Namespace: "default",
+		Pod:       pod,
+		PodUID:    types.UID(pod),
+		Workload:  deployment(),
+		Version:   "v",
+		Attempt:   3,
+	})
 }
 
-func mustNew(t *testing.T, d Data) cloudevents.Event {
+// started is the data of an event whose message does not belong to its id.
+func started(message string) events.ChangeWorkload {
+	return events.ChangeWorkload{
+		Verb:      events.VerbStarted,
+		Namespace: "default",
+		Name:      "sleep--x--v",
+		UID:       "uid",
+		Workload:  deployment(),
+		Version:   "v",
+		Attempt:   3,
+		Message:   message,
+	}
+}
+
+func deployment() events.Workload {
+	return events.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}
+}
+
+func mustNew(t *testing.T, d events.Data) cloudevents.Event {
 	t.Helper()
-	e, err := New(d)
+	e, err := events.New(d)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ import (
 	"knative.dev/pkg/tracker"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
@@ -46,12 +46,12 @@ const firstRead = 2 * time.Second
 // follows both. ctx is that of knative.dev/pkg/injection; cmw must not have
 // been started. A ConfigMap that does not exist is waited for, if cmw can
 // (those of sharedmain can). The caller runs the sender.
-func NewSender(ctx context.Context, cmw configmap.Watcher, o events.Options) (*events.Sender, error) {
+func NewSender(ctx context.Context, cmw configmap.Watcher, o delivery.Options) (*delivery.Sender, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
 	f := newFinder(o.Clock)
-	target := events.NewTarget(o.Clock, f.find)
+	target := delivery.NewTarget(o.Clock, f.find)
 	f.addresses = resolver.NewURIResolverFromTracker(ctx,
 		tracker.New(func(types.NamespacedName) { target.Poke() }, lease))
 
@@ -61,7 +61,7 @@ func NewSender(ctx context.Context, cmw configmap.Watcher, o events.Options) (*e
 		}
 		target.Poke()
 	})
-	return events.NewSender(target, o)
+	return delivery.NewSender(target, o)
 }
 
 // parent is the ConfigMap as the tracker knows it.
@@ -121,17 +121,17 @@ func (f *finder) reference(ctx context.Context) (duckv1.KReference, error) {
 	return f.ref, f.err
 }
 
-// find implements events.Resolve.
-func (f *finder) find(ctx context.Context) (events.Endpoint, error) {
+// find implements delivery.Resolve.
+func (f *finder) find(ctx context.Context) (delivery.Endpoint, error) {
 	ref, err := f.reference(ctx)
 	if err != nil {
-		return events.Endpoint{}, err
+		return delivery.Endpoint{}, err
 	}
 	address, err := f.addresses.AddressableFromDestinationV1(ctx, duckv1.Destination{Ref: &ref}, f.parent)
 	if err != nil {
-		return events.Endpoint{}, fmt.Errorf("resolve %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, err)
+		return delivery.Endpoint{}, fmt.Errorf("resolve %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, err)
 	}
-	endpoint := events.Endpoint{URL: address.URL.String()}
+	endpoint := delivery.Endpoint{URL: address.URL.String()}
 	if address.CACerts != nil {
 		endpoint.CACerts = *address.CACerts
 	}

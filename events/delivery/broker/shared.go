@@ -1,6 +1,4 @@
-// Package outbox holds the one Sender of a process of controllers: it has one
-// queue and one set of connections.
-package outbox
+package broker
 
 import (
 	"context"
@@ -10,39 +8,38 @@ import (
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/logging"
 
-	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/events/broker"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// Outbox holds the process's one Sender. It is made when the first controller
+// SharedSender holds the process's one Sender. It is made when the first controller
 // that wants it is built, because clients are in the context only then.
-type Outbox struct {
-	sender *events.Sender
+type SharedSender struct {
+	sender *delivery.Sender
 	// drained is closed when the Sender has ended.
 	drained chan struct{}
 }
 
 // With turns a constructor that wants the Sender into one for sharedmain,
 // which calls them one after another.
-func (o *Outbox) With(build func(context.Context, configmap.Watcher, *events.Sender) *controller.Impl) injection.ControllerConstructor {
+func (s *SharedSender) With(build func(context.Context, configmap.Watcher, *delivery.Sender) *controller.Impl) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-		if o.sender == nil {
-			o.open(ctx, cmw)
+		if s.sender == nil {
+			s.open(ctx, cmw)
 		}
-		return build(ctx, cmw, o.sender)
+		return build(ctx, cmw, s.sender)
 	}
 }
 
 // open makes the Sender and runs it until ctx ends.
-func (o *Outbox) open(ctx context.Context, cmw configmap.Watcher) {
+func (s *SharedSender) open(ctx context.Context, cmw configmap.Watcher) {
 	logger := logging.FromContext(ctx)
-	sender, err := broker.NewSender(ctx, cmw, events.Options{})
+	sender, err := NewSender(ctx, cmw, delivery.Options{})
 	if err != nil {
 		logger.Panicw("create the sender of events", "error", err)
 	}
-	o.sender, o.drained = sender, make(chan struct{})
+	s.sender, s.drained = sender, make(chan struct{})
 	go func() {
-		defer close(o.drained)
+		defer close(s.drained)
 		if err := sender.Run(ctx); err != nil {
 			logger.Errorw("the sender of events ended", "error", err)
 		}
@@ -51,8 +48,8 @@ func (o *Outbox) open(ctx context.Context, cmw configmap.Watcher) {
 
 // Drain waits until the Sender has sent what it still can; it bounds that
 // itself. Events are wake-ups, so what it cannot send loses nothing.
-func (o *Outbox) Drain() {
-	if o.drained != nil {
-		<-o.drained
+func (s *SharedSender) Drain() {
+	if s.drained != nil {
+		<-s.drained
 	}
 }

@@ -1,4 +1,4 @@
-package events
+package delivery
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 // Why an event was dropped, as the metric names it; beside these it has the
@@ -82,7 +84,7 @@ func (m *metrics) coalesce(ctx context.Context, eventType string) {
 
 // typeLabel keeps the label bounded, whatever is sent.
 func typeLabel(eventType string) attribute.KeyValue {
-	if !slices.Contains(Types(), eventType) {
+	if !slices.Contains(events.Types(), eventType) {
 		eventType = "other"
 	}
 	return attribute.String("type", eventType)
