@@ -2,11 +2,11 @@ package functions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
@@ -14,7 +14,7 @@ import (
 
 // Object is an object of ours.
 type Object[T any] interface {
-	metav1.Object
+	statuspatch.Object
 	DeepCopy() T
 }
 
@@ -22,7 +22,7 @@ type Object[T any] interface {
 // clients are Stores.
 type Store[T any] interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
-	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+	statuspatch.Patcher[T]
 }
 
 // Swap writes facts by compare-and-swap. It reads the object, lets decide
@@ -62,16 +62,9 @@ func swapOnce[T Object[T]](ctx context.Context, store Store[T], before T, fields
 	if err := decide(after); err != nil {
 		return before, err
 	}
-	patch, err := statuspatch.Facts(before, after, fields)
-	if err != nil {
-		return before, Permanent(err)
+	stored, err := statuspatch.Write(ctx, store, "", before, after, fields)
+	if errors.Is(err, statuspatch.ErrOtherWriter) {
+		err = Permanent(err)
 	}
-	if patch == nil {
-		return before, nil
-	}
-	stored, err := store.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		return before, fmt.Errorf("write the status of %s: %w", before.GetName(), err)
-	}
-	return stored, nil
+	return stored, err
 }

@@ -1,26 +1,22 @@
-// Package statuspatch builds the two kinds of write that the status of our
-// objects sees, so that many writers share one status and none overwrites
-// another:
-//
-//   - Facts: what happened outside. Functions and people write them, by
-//     compare-and-swap: a JSON merge patch of their own fields that carries the
-//     resourceVersion it was decided on.
-//   - Derived: what follows from facts and deadlines. Only the object's
-//     reconciler writes it, by server-side apply of its own fields, with the
-//     resourceVersion too.
-//
-// Both take the list of fields that the caller writes, which makes the table
-// of writers in docs/architecture.md part of the code.
+// Package statuspatch writes the status of an object that several writers
+// share, so that none overwrites another. A writer names the fields that it
+// owns; docs/architecture.md has the table of writers. Each write is a JSON
+// merge patch of these fields with the resourceVersion that the decision was
+// based on. A write in between makes it a conflict, and the writer decides again.
 package statuspatch
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Fields of a ChangePod's status, by writer.
@@ -51,32 +47,58 @@ var (
 // OpsConfigInfoDerived are the fields of an OpsConfigInfo's status.
 var OpsConfigInfoDerived = []string{"conditions", "observedGeneration"}
 
-// Object is any object of ours.
+// ErrOtherWriter is the error of a decision that changes a field which the
+// writer does not own. It is a mistake in the code.
+var ErrOtherWriter = errors.New("the field has another writer")
+
+// Object is an object of Breakwater's API groups.
 type Object interface {
 	metav1.Object
 	GetGroupVersionKind() schema.GroupVersionKind
 }
 
-// Facts returns the JSON merge patch that turns before's status into after's,
-// or nil if nothing differs. It carries before's resourceVersion, so the API
-// server refuses it with a conflict when anybody has written since. A
-// difference in a field that is not in fields is a mistake of the caller and
-// an error.
-func Facts(before, after metav1.Object, fields []string) ([]byte, error) {
+// Patcher patches objects of one kind in one namespace. The generated clients
+// are Patchers.
+type Patcher[T any] interface {
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// Write turns the stored status of before into that of after, and returns the
+// object as it is stored. If nothing differs it sends no request. The API server
+// answers with a conflict if the object is not stored as before any more, or if
+// another object has its name by now.
+func Write[T Object](ctx context.Context, client Patcher[T], manager string, before, after T, fields []string) (T, error) {
+	patch, err := mergePatch(before, after, fields)
+	if err != nil || patch == nil {
+		return before, err
+	}
+	stored, err := client.Patch(ctx, before.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}, "status")
+	if err != nil {
+		return before, fmt.Errorf("write the status of %s %s/%s: %w",
+			before.GetGroupVersionKind().Kind, before.GetNamespace(), before.GetName(), err)
+	}
+	return stored, nil
+}
+
+// mergePatch returns the patch from before's status to after's, or nil if
+// nothing differs. It contains each of the fields as a whole, because an
+// incomplete value, as of counts, does not satisfy the schema of a new object.
+// What vanishes is null.
+func mergePatch(before, after metav1.Object, fields []string) ([]byte, error) {
 	old, err := statusOf(before)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := statusOf(after)
+	all, err := statusOf(after)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := jsonpatch.CreateMergePatch(old, changed)
+	raw, err := jsonpatch.CreateMergePatch(old, all)
 	if err != nil {
 		return nil, fmt.Errorf("compare the status of %s: %w", before.GetName(), err)
 	}
-	diff := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &diff); err != nil {
+	var diff, whole map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(raw, &diff), json.Unmarshal(all, &whole)); err != nil {
 		return nil, fmt.Errorf("compare the status of %s: %w", before.GetName(), err)
 	}
 	if len(diff) == 0 {
@@ -84,44 +106,20 @@ func Facts(before, after metav1.Object, fields []string) ([]byte, error) {
 	}
 	for field := range diff {
 		if !slices.Contains(fields, field) {
-			return nil, fmt.Errorf("status.%s of %s has another writer", field, before.GetName())
+			return nil, fmt.Errorf("status.%s of %s: %w", field, before.GetName(), ErrOtherWriter)
 		}
+	}
+	maps.DeleteFunc(whole, func(field string, _ json.RawMessage) bool { return !slices.Contains(fields, field) })
+	body, err := json.Marshal(whole)
+	if err != nil {
+		return nil, fmt.Errorf("encode the status of %s: %w", before.GetName(), err)
+	}
+	if body, err = jsonpatch.MergeMergePatches(body, raw); err != nil {
+		return nil, fmt.Errorf("compare the status of %s: %w", before.GetName(), err)
 	}
 	return json.Marshal(map[string]any{
 		"metadata": map[string]string{"resourceVersion": before.GetResourceVersion()},
-		"status":   diff,
-	})
-}
-
-// Derived returns the body of a server-side apply on /status that sets the
-// given fields to what obj has and takes back those of them that it has not.
-// It carries obj's resourceVersion, so the API server refuses it with a
-// conflict when obj was not the newest, or when its name by now belongs to
-// another object: on /status a UID would not be looked at, and what an earlier
-// attempt ended as would become the state of the next one.
-func Derived(obj Object, fields []string) ([]byte, error) {
-	raw, err := statusOf(obj)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, fmt.Errorf("read the status of %s: %w", obj.GetName(), err)
-	}
-	status := map[string]json.RawMessage{}
-	for _, field := range fields {
-		if value, ok := all[field]; ok {
-			status[field] = value
-		}
-	}
-	gvk := obj.GetGroupVersionKind()
-	return json.Marshal(map[string]any{
-		"apiVersion": gvk.GroupVersion().String(),
-		"kind":       gvk.Kind,
-		"metadata": map[string]string{
-			"name": obj.GetName(), "namespace": obj.GetNamespace(), "resourceVersion": obj.GetResourceVersion(),
-		},
-		"status": status,
+		"status":   json.RawMessage(body),
 	})
 }
 

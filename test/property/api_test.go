@@ -40,14 +40,12 @@ type write struct {
 	fields        []string
 }
 
-// api is an API server: it stores, numbers, compares and swaps, and applies.
+// api is an API server: it stores, numbers, and compares and swaps.
 type api struct {
 	clock   clock.PassiveClock
 	objects map[id]object
 	version int64
 	uids    int
-	// applied are the fields of a status that were server-side applied.
-	applied map[id][]string
 	// journal is what informers read.
 	journal []write
 	// writing and wrote are called around a write of a client, and may die.
@@ -58,7 +56,7 @@ type api struct {
 
 func newAPI(c clock.PassiveClock) *api {
 	return &api{
-		clock: c, objects: map[id]object{}, applied: map[id][]string{},
+		clock: c, objects: map[id]object{},
 		writing: func(string, id) {}, wrote: func(string, id) {}, written: func(write) {},
 	}
 }
@@ -117,7 +115,6 @@ func (a *api) store(by string, of id, next object) {
 	a.version++
 	if next == nil {
 		delete(a.objects, of)
-		delete(a.applied, of)
 	} else {
 		a.redate(next)
 		next.SetResourceVersion(strconv.FormatInt(a.version, 10))
@@ -275,7 +272,7 @@ func (a *api) remove(by string, of id, action clienttesting.DeleteActionImpl) er
 	return nil
 }
 
-// patch merges (RFC 7386), patches (RFC 6902) or applies.
+// patch merges (RFC 7386) or patches (RFC 6902).
 func (a *api) patch(by string, of id, kind types.PatchType, patch []byte, subresource string) (runtime.Object, error) {
 	current, ok := a.objects[of]
 	if !ok {
@@ -300,8 +297,6 @@ func (a *api) patch(by string, of id, kind types.PatchType, patch []byte, subres
 		if err != nil {
 			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: of.resource}, of.name, nil)
 		}
-	case types.ApplyPatchType:
-		merged, err = a.apply(of, raw, patch)
 	default:
 		err = fmt.Errorf("the model has no %s", kind)
 	}
@@ -326,33 +321,6 @@ func (a *api) patch(by string, of id, kind types.PatchType, patch []byte, subres
 	}
 	a.store(by, of, next)
 	return copyOf(next), nil
-}
-
-// apply is server-side apply of one manager on a status: what it applied before
-// and does not name any more goes.
-func (a *api) apply(of id, raw, body []byte) ([]byte, error) {
-	var current, named map[string]any
-	if err := json.Unmarshal(raw, &current); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(body, &named); err != nil {
-		return nil, err
-	}
-	status, _ := current["status"].(map[string]any)
-	if status == nil {
-		status = map[string]any{}
-	}
-	wanted, _ := named["status"].(map[string]any)
-	for _, field := range a.applied[of] {
-		delete(status, field)
-	}
-	a.applied[of] = nil
-	for field, value := range wanted {
-		status[field] = value
-		a.applied[of] = append(a.applied[of], field)
-	}
-	current["status"] = status
-	return json.Marshal(current)
 }
 
 // sameVersion is the precondition that a patch may carry.

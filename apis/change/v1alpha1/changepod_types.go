@@ -145,7 +145,7 @@ type ChangePodStatus struct {
 	// here is derived again.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message"` // written also when empty: apply leaves alone what it does not name
+	Message string `json:"message"`
 	// UpdateTime is the last derivation, `2006-01-02 15:04:05` in UTC.
 	// +optional
 	UpdateTime string `json:"updateTime,omitempty"`

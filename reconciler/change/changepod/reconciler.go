@@ -21,9 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
@@ -38,7 +36,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// fieldManager owns what this binary applies.
+// fieldManager owns what this binary writes.
 const fieldManager = "controller"
 
 // ownerMissing is how long to wait for a ChangeWorkload that is not in the cache.
@@ -142,19 +140,14 @@ func (r *Reconciler) wake(ctx context.Context, c *v1alpha1.ChangePod, owner *v1a
 	return next, nil
 }
 
-// write applies the derived status. The schema and everybody else's fields
-// stay out of it.
+// write writes the derived status.
 func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) error {
-	body, err := statuspatch.Derived(next, statuspatch.ChangePodDerived)
-	if err != nil {
-		return err
-	}
-	_, err = r.client.AppV1alpha1().ChangePods(next.Namespace).Patch(ctx, next.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}, "status")
+	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangePods(next.Namespace), fieldManager,
+		old, next, statuspatch.ChangePodDerived)
 	if apierrs.IsNotFound(err) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("write the status of ChangePod %s/%s: %w", next.Namespace, next.Name, err)
+		return err
 	}
 	r.report(ctx, old, next)
 	return nil

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -160,12 +158,8 @@ func (r *Reconciler) sendLetter(ctx context.Context, c *v1alpha1.ChangeWorkload,
 func (r *Reconciler) shrinkInbox(ctx context.Context, c *v1alpha1.ChangeWorkload, keep []v1alpha1.InboxVerdict) error {
 	next := c.DeepCopy()
 	next.Status.Inbox = keep
-	body, err := statuspatch.Facts(c, next, statuspatch.ChangeWorkloadInbox)
-	if err != nil || body == nil {
-		return err
-	}
-	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
+		c, next, statuspatch.ChangeWorkloadInbox)
 	if err != nil && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
 		return fmt.Errorf("take verdicts out of the inbox of %s/%s: %w", c.Namespace, c.Name, err)
 	}

@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
@@ -42,7 +41,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// fieldManager owns what this binary applies.
+// fieldManager owns what this binary writes.
 const fieldManager = "controller"
 
 // retryMoved is how long to wait when the workload has moved on: its own event
@@ -246,14 +245,10 @@ func (r *Reconciler) record(ctx context.Context, in Input, d Decision, w *worklo
 	if wait, write := writable(kind, in); !write || wait > 0 {
 		return wait, nil
 	}
-	body, err := statuspatch.Derived(next, statuspatch.ChangeWorkloadDerived)
+	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(next.Namespace), fieldManager,
+		in.ChangeWorkload, next, statuspatch.ChangeWorkloadDerived)
 	if err != nil {
 		return 0, err
-	}
-	_, err = r.client.AppV1alpha1().ChangeWorkloads(next.Namespace).Patch(ctx, next.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}, "status")
-	if err != nil {
-		return 0, fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", next.Namespace, next.Name, err)
 	}
 	return 0, r.announce(ctx, in, next, w, d)
 }

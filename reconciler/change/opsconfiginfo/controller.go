@@ -32,7 +32,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	impl := reconcileropsconfiginfo.NewImpl(ctx, r, func(impl *controller.Impl) controller.Options {
 		return controller.Options{
 			AgentName:         agentName,
-			SkipStatusUpdates: true, // the condition is applied: see statuspatch
+			SkipStatusUpdates: true, // statuspatch writes the condition
 			PromoteFunc:       func(reconciler.Bucket) { queueDefaults(impl) },
 		}
 	})

@@ -133,7 +133,7 @@ func TestReconcile(t *testing.T) {
 		if err != nil || len(all.Patches) != 1 || len(all.Updates) != 0 {
 			t.Fatalf("want one patch, got %+v, %v", all, err)
 		}
-		if p := all.Patches[0]; p.GetSubresource() != "status" || p.GetPatchType() != types.ApplyPatchType {
+		if p := all.Patches[0]; p.GetSubresource() != "status" || p.GetPatchType() != types.MergePatchType {
 			t.Errorf("want an apply on /status, got %s on %q", p.GetPatchType(), p.GetSubresource())
 		}
 		want := []string{"Normal Applied on: a failed check suspends the workload"}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -69,7 +68,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.OpsConfigInf
 	if equality.Semantic.DeepEqual(c.Status, next.Status) {
 		return nil
 	}
-	if err := r.write(ctx, next); err != nil {
+	if err := r.write(ctx, c, next); err != nil {
 		return err
 	}
 	announce(ctx, c, next, d)
@@ -116,20 +115,14 @@ func (r *Reconciler) settle(ctx context.Context, key types.NamespacedName, exist
 	return nil
 }
 
-// write applies the derived status.
-func (r *Reconciler) write(ctx context.Context, next *v1alpha1.OpsConfigInfo) error {
-	body, err := statuspatch.Derived(next, statuspatch.OpsConfigInfoDerived)
-	if err != nil {
-		return controller.NewPermanentError(err)
-	}
-	_, err = r.client.AppV1alpha1().OpsConfigInfoes(next.Namespace).Patch(ctx, next.Name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}, "status")
+// write writes the derived status.
+func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.OpsConfigInfo) error {
+	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().OpsConfigInfoes(next.Namespace), fieldManager,
+		old, next, statuspatch.OpsConfigInfoDerived)
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
 		return nil // gone, or another object has the name: an event brings us back
-	} else if err != nil {
-		return fmt.Errorf("write the status of OpsConfigInfo %s/%s: %w", next.Namespace, next.Name, err)
 	}
-	return nil
+	return err
 }
 
 // announce makes a Kubernetes Event of a change of the effect. Its reason is

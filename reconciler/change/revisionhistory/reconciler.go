@@ -210,19 +210,9 @@ func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k sav
 func (r *Reconciler) record(ctx context.Context, c *v1alpha1.ChangeWorkload, name string) error {
 	after := c.DeepCopy()
 	after.Status.KeptAs = name
-	patch, err := statuspatch.Facts(c, after, statuspatch.ChangeWorkloadHistory)
-	if err != nil {
-		return controller.NewPermanentError(err)
-	}
-	if patch == nil {
-		return nil
-	}
-	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: fieldManager}, "status")
-	if err != nil {
-		return fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
-	}
-	return nil
+	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
+		c, after, statuspatch.ChangeWorkloadHistory)
+	return err
 }
 
 func (r *Reconciler) count(ctx context.Context, action string, w *liveworkload.Workload) {

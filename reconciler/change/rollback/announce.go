@@ -7,8 +7,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 
@@ -34,14 +32,10 @@ func (r *Reconciler) remember(ctx context.Context, c *v1alpha1.ChangeWorkload, w
 	}
 	after := c.DeepCopy()
 	after.Status.Rollback = record
-	patch, err := statuspatch.Facts(c, after, statuspatch.ChangeWorkloadRollback)
+	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
+		c, after, statuspatch.ChangeWorkloadRollback)
 	if err != nil {
-		return controller.NewPermanentError(err)
-	}
-	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: fieldManager}, "status")
-	if err != nil {
-		return fmt.Errorf("write the status of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
+		return err
 	}
 	event, err := events.New(events.ChangeWorkload{
 		Verb: events.VerbRolledBack, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
