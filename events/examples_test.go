@@ -9,7 +9,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	policyv1alpha1 "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 const version = "5d41402abc4b2a76b9719d911017c592"
@@ -81,7 +80,7 @@ func granting(verb PermissionVerb) Permission {
 		Attempt:     2,
 	}
 	if verb == PermissionDenied {
-		d.Reason, d.Message = podmeta.ReasonDenied, "orders-db: there is no such table"
+		d.Reason, d.Message = "PermissionDenied", "orders-db: there is no such table"
 	}
 	return d
 }
@@ -94,11 +93,11 @@ func breaking(verb BreakerVerb) Breaker {
 		PodUID:    "0a1b2c3d-0000-4000-8000-000000000001",
 		AtUnix:    1_767_323_045,
 		Denied:    3,
-		Reason:    podmeta.ReasonBreakerDenied,
+		Reason:    "BreakerOpenDenied",
 		Message:   "orders-db: there is no such table",
 	}
 	if verb == BreakerClosed {
-		d.Reason, d.User = podmeta.ReasonBreakerClosed, "jane"
+		d.Reason, d.User = "BreakerClosed", "jane"
 	}
 	return d
 }

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/internal/text"
-	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
 // PermissionVerb says what became of the permissions of a pod.
@@ -58,12 +56,6 @@ type Permission struct {
 }
 
 var _ Data = Permission{}
-
-// PermissionOf is about an application of a pod.
-func PermissionOf(verb PermissionVerb, p *corev1.Pod, app api.Application) Permission {
-	return Permission{Verb: verb, Namespace: p.Namespace, Pod: p.Name, PodUID: p.UID, IPs: app.PodIPs,
-		Set: app.Set, Application: app.ID, Attempt: int64(app.Attempt)}
-}
 
 // Type implements Data.
 func (d Permission) Type() string { return permissionPrefix + string(d.Verb) + versionSuffix }

@@ -103,7 +103,7 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 	if app.State == api.Requested || app.State == api.Applying {
 		t.Recorder.Eventf(t.pod, corev1.EventTypeNormal, podmeta.ReasonRequested, "asked for permission set %s for %s, attempt %d",
 			app.Set, strings.Join(app.PodIPs, ", "), app.Attempt)
-		delivery.Tell(ctx, t.Events, events.PermissionOf(events.PermissionRequested, t.pod, app))
+		delivery.Tell(ctx, t.Events, podmeta.PermissionEvent(events.PermissionRequested, t.pod, app))
 	}
 	if len(app.Leaked) > 0 && !t.leaked {
 		t.leaked = true
@@ -115,7 +115,7 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 }
 
 func (t *teller) denied(ctx context.Context, app api.Application) {
-	d := events.PermissionOf(events.PermissionDenied, t.pod, app)
+	d := podmeta.PermissionEvent(events.PermissionDenied, t.pod, app)
 	d.Reason, d.Message = podmeta.ReasonDenied, describe(app)
 	delivery.Tell(ctx, t.Events, d)
 }
@@ -169,7 +169,7 @@ func (t *teller) granted(ctx context.Context, f Facts, took time.Duration) strin
 		t.condition(ctx, corev1.ConditionTrue, podmeta.ReasonGranted, message)
 		t.Recorder.Event(t.pod, corev1.EventTypeNormal, podmeta.ReasonGranted, message)
 		for _, set := range f.Sets {
-			delivery.Tell(ctx, t.Events, events.PermissionOf(events.PermissionGranted, t.pod, f.Applications[set]))
+			delivery.Tell(ctx, t.Events, podmeta.PermissionEvent(events.PermissionGranted, t.pod, f.Applications[set]))
 		}
 	}
 	return message

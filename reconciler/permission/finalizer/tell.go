@@ -54,7 +54,7 @@ const (
 func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err error) {
 	for _, app := range s.Revoked {
 		t.revoked.Add(ctx, 1)
-		delivery.Tell(ctx, t.sender, events.PermissionOf(events.PermissionRevoked, p, app))
+		delivery.Tell(ctx, t.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
 	}
 	if n := len(s.Revoked); n > 0 {
 		t.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonRevoked, "%s taken back from %s", sets(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
@@ -80,7 +80,7 @@ func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err e
 func (t *teller) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
 	t.leaked.Add(ctx, 1, metric.WithAttributes(attribute.String("why", why)))
 	t.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonLeaked, message)
-	d := events.PermissionOf(events.PermissionLeaked, p, app)
+	d := podmeta.PermissionEvent(events.PermissionLeaked, p, app)
 	d.Reason, d.Message = podmeta.ReasonLeaked, message
 	delivery.Tell(ctx, t.sender, d)
 }
