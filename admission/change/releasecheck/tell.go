@@ -89,7 +89,7 @@ func (c *Check) tell(ctx context.Context, req *admissionv1.AdmissionRequest, cha
 	if r.Allowed {
 		return
 	}
-	delivery.Tell(ctx, c.Sender, events.ReleaseDenied{
+	delivery.SendBestEffort(ctx, c.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  q.Namespace,
 		Workload:   events.Workload{APIVersion: q.APIVersion, Kind: q.Kind, Name: q.Name},

@@ -110,7 +110,7 @@ func lookUp(ctx context.Context, in Input, c admission.Change, history History) 
 func (g Gate) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
 	g.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
 		fmt.Sprintf("update by %s: %s", c.User.Username, d.Message))
-	delivery.Tell(ctx, g.Sender, events.ReleaseDenied{
+	delivery.SendBestEffort(ctx, g.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  c.Old.Namespace,
 		Workload:   events.Workload{APIVersion: c.Old.Kind.GroupVersion().String(), Kind: c.Old.Kind.Kind, Name: c.Old.Name},

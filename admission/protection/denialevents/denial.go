@@ -40,7 +40,7 @@ func New(sender Sender, c clock.PassiveClock) *Teller { return &Teller{sender: s
 // slot is filled in.
 func (t *Teller) Tell(ctx context.Context, d events.DeletionDenied) {
 	if t != nil && t.first(&d) {
-		delivery.Tell(ctx, t.sender, d)
+		delivery.SendBestEffort(ctx, t.sender, d)
 	}
 }
 

@@ -103,7 +103,7 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 	if app.State == api.Requested || app.State == api.Applying {
 		t.Recorder.Eventf(t.pod, corev1.EventTypeNormal, podmeta.ReasonRequested, "asked for permission set %s for %s, attempt %d",
 			app.Set, strings.Join(app.PodIPs, ", "), app.Attempt)
-		delivery.Tell(ctx, t.Events, podmeta.PermissionEvent(events.PermissionRequested, t.pod, app))
+		delivery.SendBestEffort(ctx, t.Events, podmeta.PermissionEvent(events.PermissionRequested, t.pod, app))
 	}
 	if len(app.Leaked) > 0 && !t.leaked {
 		t.leaked = true
@@ -117,7 +117,7 @@ func (t *teller) requested(ctx context.Context, app api.Application) {
 func (t *teller) denied(ctx context.Context, app api.Application) {
 	d := podmeta.PermissionEvent(events.PermissionDenied, t.pod, app)
 	d.Reason, d.Message = podmeta.ReasonDenied, describe(app)
-	delivery.Tell(ctx, t.Events, d)
+	delivery.SendBestEffort(ctx, t.Events, d)
 }
 
 // failed tells of an attempt that was not granted, and of the breaker if it
@@ -142,7 +142,7 @@ func (t *teller) failed(ctx context.Context, reason, message string, d podbreake
 	}
 	t.Recorder.Event(t.pod, corev1.EventTypeWarning, why, strings.TrimPrefix(outlook, "; "))
 	t.metrics.breaker(ctx, why)
-	delivery.Tell(ctx, t.Events, t.breaking(events.BreakerOpened, d.Entry, why, message))
+	delivery.SendBestEffort(ctx, t.Events, t.breaking(events.BreakerOpened, d.Entry, why, message))
 }
 
 // closed tells that a breaker which had been open is not any more.
@@ -159,7 +159,7 @@ func (t *teller) closed(ctx context.Context, before podbreaker.Entry, user strin
 	t.metrics.breaker(ctx, podmeta.ReasonBreakerClosed)
 	d := t.breaking(events.BreakerClosed, before, podmeta.ReasonBreakerClosed, message)
 	d.User = user
-	delivery.Tell(ctx, t.Events, d)
+	delivery.SendBestEffort(ctx, t.Events, d)
 }
 
 func (t *teller) granted(ctx context.Context, f Facts, took time.Duration) string {
@@ -169,7 +169,7 @@ func (t *teller) granted(ctx context.Context, f Facts, took time.Duration) strin
 		t.condition(ctx, corev1.ConditionTrue, podmeta.ReasonGranted, message)
 		t.Recorder.Event(t.pod, corev1.EventTypeNormal, podmeta.ReasonGranted, message)
 		for _, set := range f.Sets {
-			delivery.Tell(ctx, t.Events, podmeta.PermissionEvent(events.PermissionGranted, t.pod, f.Applications[set]))
+			delivery.SendBestEffort(ctx, t.Events, podmeta.PermissionEvent(events.PermissionGranted, t.pod, f.Applications[set]))
 		}
 	}
 	return message

@@ -54,7 +54,7 @@ const (
 func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err error) {
 	for _, app := range s.Revoked {
 		t.revoked.Add(ctx, 1)
-		delivery.Tell(ctx, t.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
+		delivery.SendBestEffort(ctx, t.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
 	}
 	if n := len(s.Revoked); n > 0 {
 		t.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonRevoked, "%s taken back from %s", sets(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
@@ -82,7 +82,7 @@ func (t *teller) leak(ctx context.Context, p *corev1.Pod, app api.Application, w
 	t.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonLeaked, message)
 	d := podmeta.PermissionEvent(events.PermissionLeaked, p, app)
 	d.Reason, d.Message = podmeta.ReasonLeaked, message
-	delivery.Tell(ctx, t.sender, d)
+	delivery.SendBestEffort(ctx, t.sender, d)
 }
 
 // messageOf names the permissions that are left, and whom to ask.

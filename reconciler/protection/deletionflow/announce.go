@@ -14,7 +14,7 @@ import (
 // That of a flow control which never opened is not news.
 func (r *Reconciler) announce(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, s deletionflow.State) {
 	if isOpen(before) != isOpen(after) {
-		delivery.Tell(ctx, r.sender, eventOf(after, s))
+		delivery.SendBestEffort(ctx, r.sender, eventOf(after, s))
 	}
 }
 
