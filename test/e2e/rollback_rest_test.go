@@ -119,7 +119,7 @@ func aRollbackByREST(t *testing.T, e *environment) {
 	if r.User != user {
 		t.Errorf("%+v", r)
 	}
-	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackRequested, user+" asked to go back")
+	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackRequested, user+" requested it")
 	if status, none := openapi(t, "PUT", "/deployment/rollback", ann, n.wish("")); status != http.StatusConflict {
 		t.Errorf("a rollback from where nothing else is good: %d %+v", status, none)
 	}

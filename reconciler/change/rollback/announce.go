@@ -17,16 +17,16 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
-// remember writes on the ChangeWorkload of the release that was left that it
-// was, and tells programs. It follows from the record on the workload, so it is
-// made up for when we died after the rollback.
-func (r *Reconciler) remember(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) error {
+// recordStatus writes the rollback to the status of the ChangeWorkload that was
+// rolled back, and sends the CloudEvent. Both follow from the record on the
+// workload, so a process that died after the rollback completes them later.
+func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) error {
 	record := v1alpha1.RollbackOf(w.Annotations)
 	if record == nil || record.From() != c.Release() || c.Status.Rollback != nil {
 		return nil
 	}
-	// The record comes back with an old ReplicaSet's annotations: it counts when
-	// the workload went on to what it says.
+	// An old ReplicaSet's annotations can bring back an old record: it is valid
+	// only if the workload moved to the attempt that it names.
 	if release, known := v1alpha1.ReleaseOf(w.Annotations); !known || release.Attempt < record.Attempt {
 		return nil
 	}
@@ -47,20 +47,20 @@ func (r *Reconciler) remember(ctx context.Context, c *v1alpha1.ChangeWorkload, w
 		Reason: record.Kind.Reason(), Message: record.Message, User: record.User,
 	})
 	if err != nil {
-		return controller.NewPermanentError(fmt.Errorf("tell of the rollback of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
+		return controller.NewPermanentError(fmt.Errorf("send the event of the rollback of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
 	}
 	r.sender.Send(ctx, event)
 	return nil
 }
 
-// announce tells people of a rollback that was written.
+// announce logs a rollback, counts it and records an Event.
 func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, cause Cause, target Target) {
 	reason := cause.Kind.Reason()
 	logging.FromContext(ctx).Infow("rolled back", "kind", w.Kind.Kind, "workload", w.Name, "reason", reason, "user", cause.User,
 		"from", w.Release.Version, "attempt", w.Release.Attempt, "to", target.Version, "message", cause.Message)
 	r.rollbacks.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason), attribute.String("kind", w.Kind.Kind)))
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, reason,
-		"went back from version %s to version %s: %s; %s", w.Release.Version, target.Version, cause.Message, target.Proof)
+		"rolled back from version %s to version %s: %s; %s", w.Release.Version, target.Version, cause.Message, target.Proof)
 }
 
 func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why string) {
@@ -68,18 +68,18 @@ func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why
 	if request := v1alpha1.RollbackRequestOf(w.Annotations); request != nil {
 		user = request.User
 	}
-	logging.FromContext(ctx).Warnw("a request to go back is dropped", "kind", w.Kind.Kind, "workload", w.Name, "user", user, "why", why)
+	logging.FromContext(ctx).Warnw("dropped a rollback request", "kind", w.Kind.Kind, "workload", w.Name, "user", user, "why", why)
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonRollbackDropped,
-		"the request of %s to go back is not carried out: %s", user, why)
+		"dropped the rollback request of %s: %s", user, why)
 }
 
-// tellOnce tells that a workload should go back and cannot, once a release and
-// process: it is found out anew each time that its pods are looked at.
-func (r *Reconciler) tellOnce(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, why string) {
-	if _, told := r.told.Get(c.UID); told {
+// reportOnce reports once per release and process that a due rollback is
+// impossible: every look at the pods finds it again.
+func (r *Reconciler) reportOnce(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, why string) {
+	if _, told := r.reported.Get(c.UID); told {
 		return
 	}
-	r.told.Add(c.UID, struct{}{})
-	logging.FromContext(ctx).Warnw("should go back and cannot", "kind", w.Kind.Kind, "workload", w.Name, "why", why)
+	r.reported.Add(c.UID, struct{}{})
+	logging.FromContext(ctx).Warnw("rollback is due but impossible", "kind", w.Kind.Kind, "workload", w.Name, "why", why)
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonRollbackImpossible, "not rolled back: %s", why)
 }

@@ -10,40 +10,43 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
-// Revision is another version of the workload that has pods.
+// Revision is a version of the workload, other than the current one, that has
+// pods.
 type Revision struct {
 	Version string
 	// Number orders revisions: the latest is the highest.
 	Number int64
 	// Template is the pod template.
 	Template json.RawMessage
-	// Pods are those that are not being deleted, Ready how many of them are.
+	// Pods counts the pods that are not terminating, Ready those of them that
+	// are Ready.
 	Pods, Ready int
 }
 
-// Options are where a workload can go back to.
+// Options are the possible targets of a rollback.
 type Options struct {
-	// Current is the version that it is at.
+	// Current is the current version.
 	Current string
-	// Running are the other versions that have pods.
+	// Running are the other versions with pods.
 	Running []Revision
-	// Kept are the versions that succeeded, the latest first.
+	// Kept are the versions that succeeded, newest first.
 	Kept []savedtemplate.Kept
-	// Failed says whether a version failed its check the last time.
+	// Failed reports whether the last check of a version failed.
 	Failed func(version string) bool
 	// Serving: a pod of the current version is Ready.
 	Serving bool
 }
 
-// Target is where a workload goes back to.
+// Target is the version that a rollback restores.
 type Target struct {
 	Version  string
 	Template json.RawMessage
-	// Proof says why it is taken to be good, to a person.
+	// Proof is the reason for the choice, for people.
 	Proof string
 }
 
-// Choose returns where to go back to. False: nowhere; why says it to a person.
+// Choose returns the target of a rollback. Without one, ok is false and why is
+// the reason, for people.
 func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 	if c.Kind == v1alpha1.RollbackSelfHealing {
 		return o.proven()
@@ -51,16 +54,16 @@ func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 	if c.Version == "" {
 		k, ok := savedtemplate.Newest(o.Kept, o.Current, o.Failed)
 		if !ok {
-			return Target{}, false, "no other version is known to have succeeded"
+			return Target{}, false, "no other version has succeeded"
 		}
 		return succeeded(k), true, ""
 	}
 	k, ok := savedtemplate.Find(o.Kept, c.Version)
 	switch {
 	case c.Version == o.Current:
-		return Target{}, false, "the workload is at version " + c.Version + " already"
+		return Target{}, false, "version " + c.Version + " is already the current one"
 	case !ok:
-		return Target{}, false, "version " + c.Version + " is not among those that are known to have succeeded"
+		return Target{}, false, "version " + c.Version + " has not succeeded"
 	}
 	return succeeded(k), true, ""
 }
@@ -70,14 +73,15 @@ func succeeded(k savedtemplate.Kept) Target {
 		Proof: fmt.Sprintf("it succeeded at attempt %d", k.Release.Attempt)}
 }
 
-// proven returns a version that is good now: it has pods and all of them are
-// Ready. What succeeded comes before what only runs, the latest first; what
-// failed its check is no way out.
+// proven returns a version whose pods are all Ready now. Versions that
+// succeeded come before versions that only run, newest first; a version that
+// failed its check is never chosen.
 //
-// Where no such pod is left (one replica of a StatefulSet, a node of a DaemonSet, no
-// surge) there is nothing to see, and the newest Success is taken, provided
-// that no pod of the current version serves: nothing can get worse then. A version
-// that runs and is not Ready is not taken, however good it once was.
+// If no such pod is left (a StatefulSet with one replica, a node of a
+// DaemonSet, no surge), the newest version that succeeded is chosen, provided
+// that no pod of the current version is Ready, so that nothing can get worse. A
+// version that runs and is not Ready is never chosen, even if it succeeded
+// before.
 func (o Options) proven() (Target, bool, string) {
 	running := slices.Clone(o.Running)
 	slices.SortStableFunc(running, func(a, b Revision) int {
@@ -104,14 +108,14 @@ func (o Options) proven() (Target, bool, string) {
 		return t, true, ""
 	}
 	if len(seen) > 0 {
-		return Target{}, false, "no pod of another version is Ready that did not fail its check"
+		return Target{}, false, "no version that passed or was not judged has Ready pods"
 	}
 	if o.Serving {
-		return Target{}, false, "no other version has pods, and some pods of this one serve"
+		return Target{}, false, "no other version has pods, and some pods of this one are Ready"
 	}
 	k, ok := savedtemplate.Newest(o.Kept, o.Current, o.Failed)
 	if !ok {
-		return Target{}, false, "no other version has pods, and none is known to have succeeded"
+		return Target{}, false, "no other version has pods, and none has succeeded"
 	}
 	return succeeded(k), true, ""
 }

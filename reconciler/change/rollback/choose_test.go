@@ -23,7 +23,7 @@ func runs(version string, number int64, pods, ready int) Revision {
 	return Revision{Version: version, Number: number, Pods: pods, Ready: ready, Template: json.RawMessage(`"runs ` + version + `"`)}
 }
 
-func TestWhereToGoBackTo(t *testing.T) {
+func TestTargetOfARollback(t *testing.T) {
 	heal := Cause{Kind: v1alpha1.RollbackSelfHealing}
 	verdict := Cause{Kind: v1alpha1.RollbackVerdict}
 	ask := func(version string) Cause { return Cause{Kind: v1alpha1.RollbackRequested, Version: version} }
@@ -36,40 +36,40 @@ func TestWhereToGoBackTo(t *testing.T) {
 		// want is the template; why are words of the reason when there is none.
 		want, why string
 	}{
-		"healing takes what runs beside it and is Ready": {
+		"self-healing chooses a running version whose pods are Ready": {
 			cause: heal, running: []Revision{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
-		"and its template as it was kept": {
+		"and prefers its saved template": {
 			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 3)}, want: "kept a"},
 		"not when one of its pods is not Ready": {
-			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "no pod of another version is Ready"},
-		"not what failed its check, however Ready": {
-			cause: heal, running: []Revision{runs("a", 1, 3, 3)}, failed: "a", why: "did not fail its check"},
-		"what succeeded before what only runs": {
+			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "no version that passed or was not judged has Ready pods"},
+		"not a version that failed its check": {
+			cause: heal, running: []Revision{runs("a", 1, 3, 3)}, failed: "a", why: "no version that passed or was not judged has Ready pods"},
+		"a version that succeeded before one that only runs": {
 			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "kept a"},
-		"the latest of what runs": {
+		"the newest running version": {
 			cause: heal, running: []Revision{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
 		"a version without pods proves nothing": {
 			cause: heal, running: []Revision{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
-		"where nothing else runs, the newest Success": {
+		"without other running versions, the newest that succeeded": {
 			cause: heal, kept: map[string]int64{"a": 1, "b": 3}, running: []Revision{runs("bad", 4, 1, 0)}, want: "kept b"},
-		"but not when a pod of the release serves": {
-			cause: heal, kept: map[string]int64{"b": 3}, running: []Revision{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one serve"},
-		"and nothing where nothing is known": {
-			cause: heal, running: []Revision{runs("bad", 4, 1, 0)}, why: "none is known to have succeeded"},
+		"but not when a pod of the release is Ready": {
+			cause: heal, kept: map[string]int64{"b": 3}, running: []Revision{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one are Ready"},
+		"and none where no version succeeded": {
+			cause: heal, running: []Revision{runs("bad", 4, 1, 0)}, why: "none has succeeded"},
 
 		"a failed check goes to the newest Success": {
 			cause: verdict, kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
 		"not to itself": {
 			cause: verdict, kept: map[string]int64{"a": 1, "bad": 3}, want: "kept a"},
-		"not to what failed since": {
+		"not to a version that failed later": {
 			cause: verdict, kept: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "kept a"},
-		"not to what only runs": {
-			cause: verdict, running: []Revision{runs("a", 1, 3, 3)}, why: "no other version is known to have succeeded"},
+		"not to a version that only runs": {
+			cause: verdict, running: []Revision{runs("a", 1, 3, 3)}, why: "no other version has succeeded"},
 
-		"a person gets the newest": {cause: ask(""), kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
-		"or the one asked for":     {cause: ask("a"), kept: map[string]int64{"a": 1, "b": 3}, want: "kept a"},
-		"but only what succeeded":  {cause: ask("c"), kept: map[string]int64{"a": 1}, why: "version c is not among those"},
-		"and not what is there":    {cause: ask("bad"), kept: map[string]int64{"bad": 3}, why: "at version bad already"},
+		"a request gets the newest": {cause: ask(""), kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
+		"or the requested version":     {cause: ask("a"), kept: map[string]int64{"a": 1, "b": 3}, want: "kept a"},
+		"but only one that succeeded":  {cause: ask("c"), kept: map[string]int64{"a": 1}, why: "version c has not succeeded"},
+		"and not the current one":    {cause: ask("bad"), kept: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target, ok, why := Choose(tc.cause, Options{Current: "bad", Running: tc.running, Kept: keptAs(tc.kept),

@@ -65,7 +65,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 		changeWorkloads: changeWorkloads.Lister(),
 		sender:          sender,
 		rollbacks:       rollbacks,
-		told:            lru.New(remembered),
+		reported:        lru.New(remembered),
 		clock:           clock.RealClock{},
 	}
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {

@@ -10,72 +10,73 @@ import (
 )
 
 const (
-	// inARow is how often in a row one version is left by itself. Whoever
-	// applies it again and again, a GitOps controller for instance, would else
-	// be fought for ever.
-	inARow = 3
-	// named is how many pods a message names.
-	named = 3
+	// maxConsecutive is how many times in a row one version is rolled back
+	// automatically. Without a limit, Breakwater and a GitOps controller that
+	// applies it again would never stop.
+	maxConsecutive = 3
+	// maxNamed is how many pods a message names.
+	maxNamed = 3
 )
 
-// Situation is what is known of a release from caches.
+// Situation is the input of Due, read from caches.
 type Situation struct {
 	Now      time.Time
 	Settings settings.Settings
-	// Release is the one that the ChangeWorkload is about, Phase its state and
-	// Reason that of its condition Succeeded.
+	// Release is that of the ChangeWorkload, Phase its state, Reason that of
+	// its condition Succeeded.
 	Release v1alpha1.Release
 	Phase   v1alpha1.WorkloadPhase
 	Reason  string
-	// Current: the workload is at the release.
+	// Current: the release is the workload's current one.
 	Current bool
-	// Rolling: its controller replaces pods by itself. Held: the roll-out is
-	// stopped, by whomever. Complete: it is over and all is well.
+	// Rolling: the strategy lets the controller replace pods. Held: the rollout
+	// is paused, by Breakwater or a user. Complete: the rollout is complete.
 	Rolling, Held, Complete bool
-	// Record is the last rollback, Request what a person asked for; nil when
-	// there is none. Garbled: there is a request that does not read.
+	// Record is the last rollback and Request the rollback request of a person;
+	// nil if there is none. Garbled: the request cannot be parsed.
 	Record  *v1alpha1.Rollback
 	Request *v1alpha1.RollbackRequest
 	Garbled bool
-	// Pods are those of the release that are not being deleted.
+	// Pods are the pods of the release that are not terminating.
 	Pods []Pod
 }
 
-// Cause is why a workload is to go back; Kind is empty when it is not.
+// Cause is the reason of a rollback; Kind is empty if none is due.
 type Cause struct {
 	Kind v1alpha1.RollbackKind
-	// Version is where to; empty leaves it to Choose.
+	// Version is the requested target; if empty, Choose decides.
 	Version string
-	// User is who asked.
+	// User requested the rollback.
 	User string
-	// Times is for the record: see v1alpha1.Rollback.
+	// Times is copied to the record: see v1alpha1.Rollback.
 	Times int32
-	// Message says why, to a person.
+	// Message is the reason, for people.
 	Message string
-	// Drop: there is a request that is not to be carried out, because of Message.
+	// Drop: the request is dropped, because of Message.
 	Drop bool
-	// Stop: it would go back if that were not done too often already, which
-	// Message says.
+	// Stop: the rollback is due, but the limit of consecutive ones is reached;
+	// Message says so.
 	Stop bool
-	// Again is when time alone can change the answer; zero when it cannot.
+	// Again is when time alone can change the result; zero if it cannot.
 	Again time.Time
 }
 
-// Due says whether a workload is to go back. It takes one rollback a version
-// and attempt for granted: a rollback is another attempt.
+// Due decides whether a rollback is due. A version and attempt is rolled back
+// at most once, because the rollback is a new attempt.
 func Due(s Situation) Cause {
 	switch {
 	case !s.Current:
 		return Cause{}
 	case s.Garbled:
-		return Cause{Drop: true, Message: "the request does not read"}
+		return Cause{Drop: true, Message: "the request cannot be parsed"}
 	case s.Request != nil && s.Request.Attempt != s.Release.Attempt:
-		return Cause{Drop: true, Message: fmt.Sprintf("it was about attempt %d, and attempt %d is current by now", s.Request.Attempt, s.Release.Attempt)}
+		return Cause{Drop: true, Message: fmt.Sprintf("it names attempt %d, but attempt %d is current", s.Request.Attempt, s.Release.Attempt)}
 	case s.Request != nil:
 		return Cause{Kind: v1alpha1.RollbackRequested, Version: s.Request.Version, User: s.Request.User,
-			Message: s.Request.User + " asked to go back"}
+			Message: s.Request.User + " requested it"}
 	case s.Release.Attempt == 0, s.Record != nil && s.Record.Attempt == s.Release.Attempt:
-		// Nobody released a baseline, and from a rollback only a person goes back.
+		// A baseline was not released, and only a person can roll back a
+		// rollback.
 		return Cause{}
 	case s.Phase == v1alpha1.WorkloadSuspend:
 		return s.failed()
@@ -86,8 +87,8 @@ func Due(s Situation) Cause {
 	}
 }
 
-// failed is about a release that failed its check. With isBlockingUp off
-// nothing is to be stopped, so nothing is to be changed either.
+// failed decides for a release that failed its check. With isBlockingUp off
+// nothing is stopped, so nothing is rolled back either.
 func (s Situation) failed() Cause {
 	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || s.Reason != v1alpha1.ReasonCheckFailed {
 		return Cause{}
@@ -95,8 +96,8 @@ func (s Situation) failed() Cause {
 	return s.limited(Cause{Kind: v1alpha1.RollbackVerdict, Message: "the version failed its check"})
 }
 
-// stuck is about a release whose pods do not come up. One of which a pod
-// became Ready lately is getting on.
+// stuck decides for a release whose pods do not become Ready. If one became
+// Ready within HealAfter, the release makes progress.
 func (s Situation) stuck() Cause {
 	if !s.Settings.SelfHealing || !s.Rolling || s.Held || s.Complete {
 		return Cause{}
@@ -115,30 +116,30 @@ func (s Situation) stuck() Cause {
 	if len(bad) == 0 || getsOn {
 		return Cause{Again: s.Now.Add(look(s.Settings.HealAfter))}
 	}
-	names := strings.Join(bad[:min(named, len(bad))], ", ")
-	if len(bad) > named {
+	names := strings.Join(bad[:min(maxNamed, len(bad))], ", ")
+	if len(bad) > maxNamed {
 		names += ", ..."
 	}
 	return s.limited(Cause{
 		Kind:    v1alpha1.RollbackSelfHealing,
-		Message: fmt.Sprintf("%d of %d pods did not come up within %s: %s", len(bad), len(s.Pods), s.Settings.HealAfter, names),
+		Message: fmt.Sprintf("%d of %d pods were not Ready within %s: %s", len(bad), len(s.Pods), s.Settings.HealAfter, names),
 	})
 }
 
-// limited stops what was done too often.
+// limited applies maxConsecutive.
 func (s Situation) limited(c Cause) Cause {
 	c.Times = 1
 	if r := s.Record; r != nil && r.FromVersion == s.Release.Version {
 		c.Times = r.Times + 1
 	}
-	if c.Times > inARow {
-		return Cause{Stop: true, Message: fmt.Sprintf("%s; it was left %d times in a row and came back, so it stays: a person has to decide", c.Message, inARow)}
+	if c.Times > maxConsecutive {
+		return Cause{Stop: true, Message: fmt.Sprintf("%s; it was rolled back %d times in a row and applied again, so it stays until a person decides", c.Message, maxConsecutive)}
 	}
 	return c
 }
 
-// look is how often the pods of a release under way are looked at: often
-// enough to be in time, and never more than every second.
+// look is the interval of looking at the pods of a running release: short
+// enough to be in time, at least a second.
 func look(healAfter time.Duration) time.Duration {
 	return min(max(healAfter/8, time.Second), 15*time.Second)
 }

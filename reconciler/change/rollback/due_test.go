@@ -34,7 +34,7 @@ func failed() Situation {
 	return s
 }
 
-func TestAReleaseIsDueToGoBack(t *testing.T) {
+func TestARollbackIsDue(t *testing.T) {
 	const heals, rollsBack, asked = v1alpha1.RollbackSelfHealing, v1alpha1.RollbackVerdict, v1alpha1.RollbackRequested
 	but := func(s Situation, f func(*Situation)) Situation { f(&s); return s }
 	for name, tc := range map[string]struct {
@@ -50,7 +50,7 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble, s.Pods[0].Restarts = "CrashLoopBackOff", 4 }), want: heals},
 		"when its pod finds no node": {
 			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble = "Unschedulable" }), want: heals},
-		"when the server did not take its order": {
+		"when the server did not accept its order": {
 			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadFailed }), want: heals},
 		"when its batch was not full in time": {
 			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadTimeOutPre }), want: heals},
@@ -67,9 +67,9 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 			in: but(underWay(), func(s *Situation) { s.Pods[0].Created = ago(119 * time.Second) }), again: true},
 		"not before a threshold of its own": {
 			in: but(underWay(), func(s *Situation) { s.Settings.HealAfter = 4 * time.Minute }), again: true},
-		"not when its pod runs and is only slow": {
+		"not when its pod runs and only starts slowly": {
 			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble = "" }), again: true},
-		"not while it gets on": {
+		"not while it makes progress": {
 			in: but(underWay(), func(s *Situation) {
 				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(3 * time.Minute), Changed: ago(time.Minute)})
 			}), again: true},
@@ -85,9 +85,9 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 			in: but(underWay(), func(s *Situation) { s.Settings.SelfHealing = false })},
 		"not when the strategy replaces no pod by itself, or all at once": {
 			in: but(underWay(), func(s *Situation) { s.Rolling = false })},
-		"not when somebody stopped the roll-out": {
+		"not when a user paused the rollout": {
 			in: but(underWay(), func(s *Situation) { s.Held = true })},
-		"not when the roll-out is over": {
+		"not when the rollout is complete": {
 			in: but(underWay(), func(s *Situation) { s.Complete = true })},
 		"not when the release is a Success": {
 			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadSuccess })},
@@ -95,11 +95,11 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 			in: but(underWay(), func(s *Situation) { s.Release.Attempt = 0 })},
 		"not when it is a rollback itself": {
 			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{Attempt: 4} })},
-		"again when the version came back": {
+		"again when the version was applied again": {
 			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 2} }), want: heals},
 		"not a fourth time in a row": {
 			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
-		"when it was another version that was left three times": {
+		"when another version was rolled back three times": {
 			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "worse", Attempt: 3, Times: 3} }), want: heals},
 
 		"when it failed its check and that is switched on": {in: failed(), want: rollsBack},
@@ -107,9 +107,9 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 			in: but(failed(), func(s *Situation) { s.Settings.AutomaticRollback = false })},
 		"not when nothing is to be stopped": {
 			in: but(failed(), func(s *Situation) { s.Settings.Blocking = false })},
-		"not when nobody judged it": {
+		"not when it is unjudged": {
 			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonOrderRefused })},
-		"not when what failed is forgotten": {
+		"not when the failed check was lost": {
 			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonCheckLost })},
 		"not when a rollback failed its check": {
 			in: but(failed(), func(s *Situation) { s.Record = &v1alpha1.Rollback{Attempt: 4, FromVersion: "worse"} })},
@@ -125,9 +125,9 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 				s.Record, s.Request = &v1alpha1.Rollback{Attempt: 4}, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
 			}), want: asked},
 		"not when a person asked about an attempt before": {
-			in: but(failed(), func(s *Situation) { s.Request = &v1alpha1.RollbackRequest{User: "ann", Attempt: 3} }), drop: "about attempt 3"},
-		"not when the request does not read": {
-			in: but(failed(), func(s *Situation) { s.Garbled = true }), drop: "does not read"},
+			in: but(failed(), func(s *Situation) { s.Request = &v1alpha1.RollbackRequest{User: "ann", Attempt: 3} }), drop: "names attempt 3"},
+		"not when the request cannot be parsed": {
+			in: but(failed(), func(s *Situation) { s.Garbled = true }), drop: "cannot be parsed"},
 		"not for a request once a newer template was applied": {
 			in: but(underWay(), func(s *Situation) {
 				s.Current, s.Request = false, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
@@ -151,14 +151,14 @@ func TestAReleaseIsDueToGoBack(t *testing.T) {
 	}
 }
 
-func TestTheReasonNamesThePods(t *testing.T) {
+func TestTheMessageNamesThePods(t *testing.T) {
 	s := underWay()
 	for _, name := range []string{"web-2", "web-3", "web-4"} {
 		s.Pods = append(s.Pods, Pod{Name: name, Created: ago(3 * time.Minute), Trouble: "CrashLoopBackOff"})
 	}
 	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now})
 	want := Cause{Kind: v1alpha1.RollbackSelfHealing, Times: 1,
-		Message: "4 of 5 pods did not come up within 2m0s: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
+		Message: "4 of 5 pods were not Ready within 2m0s: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
 	if diff := cmp.Diff(want, Due(s)); diff != "" {
 		t.Error(diff)
 	}

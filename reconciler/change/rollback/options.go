@@ -13,14 +13,14 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
-// options gathers where a workload can go back to: what is kept, and, where
-// that matters, what runs beside the current version. Templates come from the
-// API server; caches leave them out.
+// options gathers the possible targets: saved templates and, if needed, the
+// running versions. Templates come from the API server, because caches omit
+// them.
 func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause, w *liveworkload.Workload) (Options, error) {
 	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
-		return Options{}, fmt.Errorf("list what is kept of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+		return Options{}, fmt.Errorf("list the saved templates of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	o := Options{
 		Current: w.Release.Version,
@@ -40,7 +40,7 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 	return o, err
 }
 
-// running returns the versions of a workload and the pods of each.
+// running returns the versions of a workload with their pods.
 func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]Revision, error) {
 	templates, err := r.templates(ctx, w)
 	if err != nil {
@@ -63,7 +63,8 @@ func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]R
 	return out, nil
 }
 
-// templates returns what the workload's controller has made of its templates.
+// templates returns the templates in the workload's ReplicaSets or
+// ControllerRevisions.
 func (r *Reconciler) templates(ctx context.Context, w *liveworkload.Workload) ([]savedtemplate.Template, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
 	if err != nil {

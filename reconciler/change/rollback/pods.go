@@ -21,14 +21,14 @@ type Finder interface {
 	Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error)
 }
 
-// ofRelease returns the pods of a release that are not being deleted.
+// ofRelease returns the pods of a release that are not terminating.
 func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) ([]Pod, error) {
 	pods, err := r.finder.Pods(w, release)
 	return there(pods), err
 }
 
 // ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are
-// not being deleted.
+// not terminating.
 func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Template) ([]Pod, error) {
 	if w.Kind.Revisions == workload.ReplicaSets {
 		own, err := releasefinder.Owned[*corev1.Pod](pods, t.UID)
@@ -37,7 +37,8 @@ func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Templa
 	all, err := releasefinder.Owned[*corev1.Pod](pods, w.UID)
 	var own []*corev1.Pod
 	for _, p := range all {
-		// The label is the name for a StatefulSet, its end for a DaemonSet.
+		// The label is the revision's name for a StatefulSet, and its suffix
+		// for a DaemonSet.
 		hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
 		if hash != "" && (t.Name == hash || strings.HasSuffix(t.Name, "-"+hash)) {
 			own = append(own, p)

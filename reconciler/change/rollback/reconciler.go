@@ -1,12 +1,12 @@
-// Package rollback takes workloads back to a version that is known to be good:
-// because the pods of a release do not come up, because a release failed its
-// check, or because a person asked. Nobody else of Breakwater writes a pod
-// template.
+// Package rollback rolls workloads back to a version that is known to be good:
+// because the pods of a release do not become Ready, because a release failed
+// its check, or because a person requested it. No other part of Breakwater
+// writes a pod template.
 //
-// A rollback is one write: the template and the record of why, on condition
-// that the workload is still at the release that was decided on. The webhook
-// makes a release of its own of it, with the next attempt, which is checked as
-// any other.
+// A rollback is one write: the template and the record of its reason, on
+// condition that the workload's release is still the one of the decision. The
+// webhook makes it a release of its own with the next attempt, which is judged
+// like any other.
 package rollback
 
 import (
@@ -36,13 +36,13 @@ import (
 )
 
 const (
-	// fieldManager owns the template that was written: who applies server-side
-	// afterwards and meets a conflict reads why.
+	// fieldManager owns the template that a rollback wrote, so that a conflict
+	// of a later server-side apply names it.
 	fieldManager = "breakwater-rollback"
-	// moved is how long to wait when the workload has moved on meanwhile, or a
-	// cache is behind.
+	// moved is the delay after a conflict: the workload has changed, or a cache
+	// is stale.
 	moved = time.Second
-	// unanswered is how long to wait for a webhook that does not answer.
+	// unanswered is the delay when the webhook does not answer.
 	unanswered = 10 * time.Second
 )
 
@@ -53,11 +53,11 @@ type Sender interface {
 
 // Workloads is the cache of workloads.
 type Workloads interface {
-	// Find returns the workload that a reference means, or nil.
+	// Find returns the referenced workload, or nil.
 	Find(namespace string, ref v1alpha1.WorkloadRef) *workload.Workload
 }
 
-// Reconciler takes workloads back.
+// Reconciler rolls workloads back.
 type Reconciler struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
@@ -72,16 +72,16 @@ type Reconciler struct {
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	sender   Sender
-	// rollbacks counts what was written, by reason and kind of workload.
+	// rollbacks counts rollbacks, by reason and kind of workload.
 	rollbacks metric.Int64Counter
-	// told remembers which impossible rollbacks people were told of.
-	told  *lru.Cache
-	clock clock.PassiveClock
+	// reported remembers the impossible rollbacks that were reported.
+	reported *lru.Cache
+	clock    clock.PassiveClock
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
 
-// ReconcileKind looks whether the workload of a release is to go back from it.
+// ReconcileKind rolls the workload of a release back if that is due.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
 	if c.DeletionTimestamp != nil {
 		return nil
@@ -96,7 +96,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if w == nil || w.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := r.remember(ctx, c, w); err != nil {
+	if err := r.recordStatus(ctx, c, w); err != nil {
 		return again(err)
 	}
 	next, err := r.sweep(ctx, c, w)
@@ -112,7 +112,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	case cause.Drop:
 		err = r.drop(ctx, w, cause.Message)
 	case cause.Stop:
-		r.tellOnce(ctx, c, w, cause.Message)
+		r.reportOnce(ctx, c, w, cause.Message)
 	case cause.Kind != "":
 		var later time.Duration
 		if later, err = r.rollBack(ctx, c, s, cause); later > 0 {
@@ -131,7 +131,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	return nil
 }
 
-// again turns an error that only says that something was outdated into a wait.
+// again turns a conflict into a requeue.
 func again(err error) error {
 	if apierrs.IsConflict(err) || apierrs.IsInvalid(err) || apierrs.IsNotFound(err) {
 		return controller.NewRequeueAfter(moved)
@@ -139,7 +139,7 @@ func again(err error) error {
 	return err
 }
 
-// situation reads what Due wants, from caches.
+// situation reads the input of Due from caches.
 func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload) (Situation, error) {
 	s := Situation{
 		Now: r.clock.Now(), Settings: r.settings(),
@@ -165,8 +165,8 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 	return s, err
 }
 
-// rollBack does what is due, if there is a version to go back to. It returns
-// how long to wait before it is looked at again; 0 when nothing is to be waited for.
+// rollBack performs the rollback if there is a target. It returns the time
+// until the next look; 0 if there is nothing to wait for.
 func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause) (time.Duration, error) {
 	w, err := r.live.Of(ctx, c)
 	if err != nil || w == nil {
@@ -184,7 +184,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	case !ok && cause.Kind == v1alpha1.RollbackRequested:
 		return 0, r.drop(ctx, w.Workload, why)
 	case !ok:
-		r.tellOnce(ctx, c, w.Workload, cause.Message+"; "+why)
+		r.reportOnce(ctx, c, w.Workload, cause.Message+"; "+why)
 		if cause.Kind == v1alpha1.RollbackSelfHealing {
 			return look(s.Settings.HealAfter), nil // the other version may get well
 		}
@@ -195,14 +195,15 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		return 0, err
 	}
 	if !answered {
-		logging.FromContext(ctx).Warnw("the webhook did not answer, and would not know a rollback: it waits", "version", target.Version)
+		logging.FromContext(ctx).Warnw("the webhook did not answer the dry run; the rollback waits", "version", target.Version)
 		return unanswered, nil
 	}
 	r.announce(ctx, w, cause, target)
 	return 0, nil
 }
 
-// at says whether the workload is at the release.
+// at reports whether the ChangeWorkload's release is the workload's current
+// one.
 func at(w *workload.Workload, c *v1alpha1.ChangeWorkload) bool {
 	release, known := v1alpha1.ReleaseOf(w.Annotations)
 	return known && release == c.Release()

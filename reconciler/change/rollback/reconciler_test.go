@@ -33,7 +33,7 @@ func (w *world) event() string {
 	}
 }
 
-func TestAStuckReleaseGoesBackOnceAndSaysSo(t *testing.T) {
+func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 	w := newWorld(t).stuck()
 	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)
 	w.reconcile(c)
@@ -52,7 +52,7 @@ func TestAStuckReleaseGoesBackOnceAndSaysSo(t *testing.T) {
 		t.Errorf("the Event is %q", e)
 	}
 
-	// The ChangeWorkload that was left learns it, and programs are told, once.
+	// The status of the failed ChangeWorkload records it, and one CloudEvent is sent.
 	w.reconcile(c)
 	left, err := w.change.AppV1alpha1().ChangeWorkloads("default").Get(t.Context(), c.Name, metav1.GetOptions{})
 	if err != nil {
@@ -68,7 +68,7 @@ func TestAStuckReleaseGoesBackOnceAndSaysSo(t *testing.T) {
 	w.at(w.good, 3)
 }
 
-func TestARollbackNeverMeetsANewerTemplate(t *testing.T) {
+func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 	for name, newer := range map[string]func(*unstructured.Unstructured){
 		"that the webhook stamped": func(u *unstructured.Unstructured) { u.SetAnnotations(stamp("newer", 3)) },
 		"that got past the webhook": func(u *unstructured.Unstructured) {
@@ -91,7 +91,7 @@ func TestARollbackNeverMeetsANewerTemplate(t *testing.T) {
 	}
 }
 
-func TestAWriteIsRefusedWhenTheTemplateChangedAfterItWasRead(t *testing.T) {
+func TestARollbackFailsIfTheTemplateChangedAfterTheRead(t *testing.T) {
 	w := newWorld(t).stuck()
 	read, err := w.live.Of(t.Context(), w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
 	if err != nil {
@@ -115,7 +115,7 @@ func TestARollbackWaitsForTheWebhook(t *testing.T) {
 	}
 }
 
-func TestWithoutProofNothingIsTakenBack(t *testing.T) {
+func TestWithoutAProvenVersionNothingIsRolledBack(t *testing.T) {
 	w := newWorld(t)
 	w.pod("web-2-a", "web-2", pullsInVain)
 	w.pod("web-1-a", "web-1", isReady)
@@ -131,11 +131,11 @@ func TestWithoutProofNothingIsTakenBack(t *testing.T) {
 		t.Errorf("the Event is %q", e)
 	}
 	if e := w.event(); e != "" {
-		t.Errorf("told twice: %q", e)
+		t.Errorf("reported twice: %q", e)
 	}
 }
 
-func TestAFailedReleaseGoesBackWhereThatIsSwitchedOn(t *testing.T) {
+func TestAFailedReleaseIsRolledBackIfEnabled(t *testing.T) {
 	for name, on := range map[string]bool{"on": true, "off": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -153,7 +153,7 @@ func TestAFailedReleaseGoesBackWhereThatIsSwitchedOn(t *testing.T) {
 	}
 }
 
-func TestARequestIsCarriedOutAndTakenAway(t *testing.T) {
+func TestARollbackRequestIsExecutedAndRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.annotate(v1alpha1.RollbackRequestAnnotation, `{"user":"ann","time":null,"attempt":2}`)
 	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
@@ -165,16 +165,16 @@ func TestARequestIsCarriedOutAndTakenAway(t *testing.T) {
 	if raw, ok := annotations[v1alpha1.RollbackRequestAnnotation]; ok {
 		t.Errorf("the request is still there: %s", raw)
 	}
-	if e := w.event(); !strings.Contains(e, "ann asked to go back") {
+	if e := w.event(); !strings.Contains(e, "ann requested it") {
 		t.Errorf("the Event is %q", e)
 	}
 }
 
-func TestARequestThatCannotBeCarriedOutIsTakenAwayWithAReason(t *testing.T) {
+func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 	for name, tc := range map[string]struct{ request, says string }{
-		"about an attempt before":       {`{"user":"ann","attempt":1}`, "about attempt 1"},
-		"for a version that is unknown": {`{"user":"ann","attempt":2,"version":"none"}`, "version none is not among those"},
-		"that does not read":            {`ann`, "does not read"},
+		"about an attempt before":       {`{"user":"ann","attempt":1}`, "names attempt 1"},
+		"for a version that is unknown": {`{"user":"ann","attempt":2,"version":"none"}`, "version none has not succeeded"},
+		"that cannot be parsed":            {`ann`, "cannot be parsed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -191,14 +191,14 @@ func TestARequestThatCannotBeCarriedOutIsTakenAwayWithAReason(t *testing.T) {
 	}
 }
 
-func TestWhatFailedItsCheckIsNoWayOut(t *testing.T) {
+func TestAVersionThatFailedItsCheckIsNeverATarget(t *testing.T) {
 	w := newWorld(t).stuck()
 	w.release(w.good, 1, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed)
 	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
 	w.at(w.bad, 2)
 }
 
-func TestAWorkloadThatIsNotGuardedIsLeftAlone(t *testing.T) {
+func TestAWorkloadThatIsNotOptedInIsNotChanged(t *testing.T) {
 	w := newWorld(t).stuck()
 	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
 	c.Namespace = "elsewhere"

@@ -17,15 +17,15 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 )
 
-// sweepEvery is how often the pods of a StatefulSet that went back are looked at.
+// sweepEvery is the interval of sweeps of a StatefulSet that was rolled back.
 const sweepEvery = 5 * time.Second
 
-// sweep deletes the pods of a StatefulSet that keep its rollback from going
-// on: its controller waits for a pod that is not Ready before it replaces any,
-// also for one of the template that was taken back
-// (https://github.com/kubernetes/kubernetes/issues/67250). A pod goes only when
-// it is of the version that was left and is not Ready. It returns how long to
-// wait before it looks again.
+// sweep deletes the pods that block the rollback of a StatefulSet. The
+// StatefulSet controller waits for a pod that is not Ready before it replaces
+// any, even if the pod has the failed template
+// (https://github.com/kubernetes/kubernetes/issues/67250). Only pods of the
+// failed version that are not Ready are deleted. It returns the time until the
+// next sweep.
 func (r *Reconciler) sweep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
 	record := v1alpha1.RollbackOf(w.Annotations)
 	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.Held() ||
@@ -48,7 +48,7 @@ func (r *Reconciler) sweep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *w
 	return sweepEvery, nil
 }
 
-// remove deletes a pod, provided that it still is as it was looked at.
+// remove deletes a pod if it has not changed since it was read.
 func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Workload, record *v1alpha1.Rollback) error {
 	err := r.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion},
@@ -56,11 +56,11 @@ func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Work
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
 		return nil // it is gone, or something about it has changed: look again
 	} else if err != nil {
-		return fmt.Errorf("delete pod %s/%s of the version that was left: %w", p.Namespace, p.Name, err)
+		return fmt.Errorf("delete pod %s/%s of the failed version: %w", p.Namespace, p.Name, err)
 	}
-	logging.FromContext(ctx).Infow("deleted a pod that is not Ready, of the version that was left",
+	logging.FromContext(ctx).Infow("deleted a pod of the failed version that is not Ready",
 		"statefulset", w.Name, "pod", p.Name, "revision", p.Labels[appsv1.ControllerRevisionHashLabelKey])
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, record.Kind.Reason(),
-		"deleted pod %s: it is of the version that was left and not Ready, and the roll-out waits for it", p.Name)
+		"deleted pod %s: it has the failed version and is not Ready, and blocked the rollback", p.Name)
 	return nil
 }

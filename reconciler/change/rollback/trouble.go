@@ -6,25 +6,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// crashes is how many restarts make a crash loop of a pod that was Ready once:
-// a pod that crashes fast and is Ready in between is not well again each time.
+// crashes is how many restarts make a crash loop of a pod that was Ready
+// before: a pod that is briefly Ready between crashes has not recovered.
 const crashes = 3
 
-// Pod is what matters of a pod.
+// Pod is the part of a pod that decisions need.
 type Pod struct {
 	Name    string
 	Created time.Time
 	Ready   bool
-	// Changed is when Ready became what it is; zero when nobody has said.
+	// Changed is the transition time of Ready; zero if unknown.
 	Changed time.Time
-	// Trouble says what keeps it from coming up; empty when nothing does, or
-	// when it is only on its way.
+	// Trouble is why the pod does not become Ready; empty if there is no fault,
+	// or the pod is only starting.
 	Trouble string
-	// Restarts is the highest count of its containers.
+	// Restarts is the highest restart count of its containers.
 	Restarts int32
 }
 
-// podOf reads a pod of the cache.
+// podOf converts a cached pod.
 func podOf(p *corev1.Pod) Pod {
 	out := Pod{
 		Name: p.Name, Created: p.CreationTimestamp.Time,
@@ -43,9 +43,9 @@ func podOf(p *corev1.Pod) Pod {
 	return out
 }
 
-// trouble is why a pod that is not Ready is not Running: the reason that the
-// kubelet gives, or what the phase tells. A pod that runs and is not Ready yet
-// has none: a slow start is no fault.
+// trouble is the fault of a pod that is not Ready: the kubelet's reason, or one
+// derived from the phase. A pod that runs but is not Ready yet has none: a slow
+// start is not a fault.
 func trouble(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
 		w := c.State.Waiting
@@ -66,9 +66,8 @@ func trouble(p *corev1.Pod) string {
 	}
 }
 
-// since is when a pod's trouble began: with the pod, if it is in a crash loop or its
-// kubelet has not spoken yet, else when it stopped being Ready. One that never was
-// is not Ready since its kubelet has it.
+// since is when a pod's trouble began: its creation, if it is in a crash loop
+// or has no status from its kubelet yet, else the transition time of Ready.
 func (p Pod) since() time.Time {
 	if p.Restarts < crashes && p.Changed.After(p.Created) {
 		return p.Changed

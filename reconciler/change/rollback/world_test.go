@@ -101,7 +101,7 @@ func newWorld(t *testing.T) *world {
 		workloads: w, finder: w, pods: w.pods,
 		changeWorkloads: listers.NewChangeWorkloadLister(w.known),
 		settings:        func() settings.Settings { return w.settings },
-		sender:          w, rollbacks: counter, told: lru.New(10),
+		sender:          w, rollbacks: counter, reported: lru.New(10),
 		clock: clocktesting.NewFakePassiveClock(now),
 	}
 	return w

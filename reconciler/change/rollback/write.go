@@ -14,12 +14,12 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
-// maxMessage is how many bytes the message of a record may have.
+// maxMessage is the maximum length of a record's message, in bytes.
 const maxMessage = 1024
 
-// recordOf returns what the workload will say about the rollback.
+// recordOf returns the record of the rollback for the workload's annotation.
 func recordOf(s Situation, cause Cause, target Target) v1alpha1.Rollback {
-	message := cause.Message + "; version " + target.Version + " is taken because " + target.Proof
+	message := cause.Message + "; the target is version " + target.Version + " because " + target.Proof
 	return v1alpha1.Rollback{
 		Kind:        cause.Kind,
 		FromVersion: s.Release.Version,
@@ -33,12 +33,11 @@ func recordOf(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 	}
 }
 
-// write writes the template, on condition that nothing has changed: neither
-// version and attempt, nor the generation, which tells of a template that the
-// webhook has not seen. It asks first without effect (a dry run): answered is
-// false when the webhook did not name the release that it will be, and then
-// nothing is written, because a rollback that the webhook does not know is no
-// release of its own and stays held.
+// write patches the template, on condition that version, attempt and generation
+// are unchanged (the generation reveals a template that the webhook has not
+// seen). A dry run comes first: if the webhook does not add the new attempt to
+// it, answered is false and nothing is written, because a rollback that the
+// webhook misses is not a release of its own and would stay held.
 func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, record v1alpha1.Rollback, target Target) (answered bool, err error) {
 	body, err := patchOf(w, record, target)
 	if err != nil {
@@ -69,17 +68,19 @@ func patchOf(w *liveworkload.Workload, record v1alpha1.Rollback, target Target) 
 		workload.Operation{Op: "replace", Path: workload.Pointer("spec", "template"), Value: target.Template},
 		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackAnnotation), Value: string(said)},
 	)
-	return json.Marshal(append(ops, unasked(w.Workload)...))
+	return json.Marshal(append(ops, removeRequest(w.Workload)...))
 }
 
-// unchanged are the tests that the workload still is this one and at this release.
+// unchanged returns the test operations for the workload's identity and
+// release.
 func unchanged(w *workload.Workload) []workload.Operation {
 	release, _ := v1alpha1.ReleaseOf(w.Annotations)
 	return workload.StillAt(w.UID, release)
 }
 
-// unasked takes the request away, if it is still the one that was read.
-func unasked(w *workload.Workload) []workload.Operation {
+// removeRequest returns the operations that remove the rollback request, if it
+// is still the one that was read.
+func removeRequest(w *workload.Workload) []workload.Operation {
 	raw, asked := w.Annotations[v1alpha1.RollbackRequestAnnotation]
 	if !asked {
 		return nil
@@ -88,16 +89,16 @@ func unasked(w *workload.Workload) []workload.Operation {
 	return []workload.Operation{{Op: "test", Path: path, Value: raw}, {Op: "remove", Path: path}}
 }
 
-// drop takes a request away that is not carried out, and says why.
+// drop removes a rollback request that cannot be executed, and reports why.
 func (r *Reconciler) drop(ctx context.Context, w *workload.Workload, why string) error {
-	body, err := json.Marshal(append(unchanged(w), unasked(w)...))
+	body, err := json.Marshal(append(unchanged(w), removeRequest(w)...))
 	if err != nil {
-		return fmt.Errorf("drop a request: %w", err)
+		return fmt.Errorf("build the patch that drops a rollback request: %w", err)
 	}
 	_, err = r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name,
 		types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return fmt.Errorf("drop the request to roll %s %s/%s back: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+		return fmt.Errorf("drop the rollback request of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	r.announceDrop(ctx, w, why)
 	return nil
