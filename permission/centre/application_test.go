@@ -33,7 +33,7 @@ func TestAnApplicationIsGrantedInOrderAndTakenBack(t *testing.T) {
 			t.Errorf("asked again: %+v", again)
 		}
 		want := []double.Entry{{IP: "10.0.0.2", Permission: "cache", Pod: "uid-00001"}, {IP: "10.0.0.2", Permission: "db", Pod: "uid-00001"}}
-		if diff := cmp.Diff(want, w.double.Books().Held); diff != "" {
+		if diff := cmp.Diff(want, w.double.Stats().Held); diff != "" {
 			t.Error(diff)
 		}
 
@@ -47,8 +47,8 @@ func TestAnApplicationIsGrantedInOrderAndTakenBack(t *testing.T) {
 		if status, problem := w.do(ownerToken, "POST", "/v1/applications/"+a.ID+"/reset", nil, nil); status != http.StatusConflict {
 			t.Errorf("reset when it is gone: %d %+v", status, problem)
 		}
-		b := w.double.Books()
-		if len(b.Held) != 0 || b.Granted != 2 || b.Revoked != 2 || b.Doubles != 0 {
+		b := w.double.Stats()
+		if len(b.Held) != 0 || b.Granted != 2 || b.Revoked != 2 || b.Duplicates != 0 {
 			t.Errorf("books: %+v", b)
 		}
 		var h api.History
@@ -92,10 +92,10 @@ func TestAThousandPodsAtOnceAreAllGrantedAndNeverAboveTheLimit(t *testing.T) {
 			return err == nil && states[api.Granted] == pods
 		})
 		took := time.Since(began)
-		b := w.double.Books()
-		t.Logf("asked in %s, all granted in %s, busiest second %d of %d", asked, took, b.Busiest, limit)
-		if b.Busiest > limit+burst || b.Refused != 0 || b.Granted != pods || b.Doubles != 0 || b.Calls != pods {
-			t.Errorf("books: %d calls, %d granted, %d refused, %d doubles, %d in the busiest second", b.Calls, b.Granted, b.Refused, b.Doubles, b.Busiest)
+		b := w.double.Stats()
+		t.Logf("asked in %s, all granted in %s, busiest second %d of %d", asked, took, b.Peak, limit)
+		if b.Peak > limit+burst || b.Rejected != 0 || b.Granted != pods || b.Duplicates != 0 || b.Calls != pods {
+			t.Errorf("books: %d calls, %d granted, %d refused, %d doubles, %d in the busiest second", b.Calls, b.Granted, b.Rejected, b.Duplicates, b.Peak)
 		}
 		slices.Sort(ids)
 		if n := len(slices.Compact(ids)); n != pods {
@@ -121,10 +121,10 @@ func TestWrongParametersAreDeniedAfterOneCallInEachAttempt(t *testing.T) {
 		for attempt := 1; attempt <= 3; attempt++ {
 			denied := w.until(a.ID, api.Denied)
 			p := denied.Permissions[0]
-			if denied.Attempt != attempt || p.Calls != 1 || p.NextTry != nil || w.double.Books().Calls != attempt {
-				t.Fatalf("attempt %d: %+v, %d calls in all", attempt, denied, w.double.Books().Calls)
+			if denied.Attempt != attempt || p.Calls != 1 || p.NextTry != nil || w.double.Stats().Calls != attempt {
+				t.Fatalf("attempt %d: %+v, %d calls in all", attempt, denied, w.double.Stats().Calls)
 			}
-			if want := "the provider refused the request (HTTP 422): there is no such module"; p.Message != want {
+			if want := "the provider denied the request (HTTP 422): there is no such module"; p.Message != want {
 				t.Errorf("message %q, want %q", p.Message, want)
 			}
 			if status, _ := w.do(serverToken, "POST", "/v1/applications", pod(1, "web"), nil); status != http.StatusAccepted {
@@ -152,7 +152,7 @@ func TestWhatAProviderDecidesLaterIsPolledFor(t *testing.T) {
 		}
 		w.must(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 		w.until(a.ID, api.Revoked)
-		if b := w.double.Books(); len(b.Held) != 0 || b.Doubles != 0 {
+		if b := w.double.Stats(); len(b.Held) != 0 || b.Duplicates != 0 {
 			t.Errorf("books: %+v", b)
 		}
 	})
@@ -199,7 +199,7 @@ func TestARevocationWaitsForTheGrantThatIsUnderWay(t *testing.T) {
 		w.register(nil, "web", "db", "cache")
 		a := w.ask(pod(1, "web"))
 		w.until(a.ID, api.Applying)
-		eventually(t, 5*time.Second, "the provider is called", func() bool { return w.double.Books().Calls == 1 })
+		eventually(t, 5*time.Second, "the provider is called", func() bool { return w.double.Stats().Calls == 1 })
 		var going api.Application
 		w.must(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001"}, nil)
 		w.must(serverToken, "GET", "/v1/applications/"+a.ID, nil, &going)
@@ -207,7 +207,7 @@ func TestARevocationWaitsForTheGrantThatIsUnderWay(t *testing.T) {
 			t.Errorf("state %s", going.State)
 		}
 		w.until(a.ID, api.Revoked)
-		if b := w.double.Books(); len(b.Held) != 0 || b.Granted != 1 || b.Revoked != 1 {
+		if b := w.double.Stats(); len(b.Held) != 0 || b.Granted != 1 || b.Revoked != 1 {
 			t.Errorf("books: %+v", b)
 		}
 	})
@@ -232,8 +232,8 @@ func TestANewSandboxKeepsTheGrantsOfItsNewAddressesOnly(t *testing.T) {
 		w.until(old.ID, api.Revoked)
 		var kept api.Application
 		w.must(serverToken, "GET", "/v1/applications/"+now.ID, nil, &kept)
-		if kept.State != api.Granted || len(w.double.Books().Held) != 1 {
-			t.Errorf("kept: %s, books %+v", kept.State, w.double.Books().Held)
+		if kept.State != api.Granted || len(w.double.Stats().Held) != 1 {
+			t.Errorf("kept: %s, books %+v", kept.State, w.double.Stats().Held)
 		}
 	})
 }
@@ -279,7 +279,7 @@ func TestGrantsOfPodsThatAReportDoesNotNameAreRevoked(t *testing.T) {
 		for _, n := range []int{0, 1, 4} {
 			w.until(ids[n], api.Revoked)
 		}
-		if held := len(w.double.Books().Held); held != 3 {
+		if held := len(w.double.Stats().Held); held != 3 {
 			t.Errorf("%d are held", held)
 		}
 		if status, _ := w.do(otherToken, "POST", "/v1/clusters/c1/pods/reconcile", api.PodReport{Observed: time.Now(), Empty: true}, nil); status != 403 {

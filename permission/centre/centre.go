@@ -1,3 +1,5 @@
+// Package centre is the permission centre: it wires the store, the queue, the
+// state machine of applications (package lifecycle) and the REST interface.
 package centre
 
 import (
@@ -25,24 +27,24 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Centre is a replica.
+// Centre is a replica of the permission centre.
 type Centre struct {
 	config   Config
 	log      *slog.Logger
 	store    *store.Store
 	queue    *queue.Queue
 	engine   *lifecycle.Engine
-	hub      *lifecycle.Hub
+	watchers *lifecycle.Watchers
 	metrics  *metrics
 	server   *api.Server
 	stopping chan struct{}
 }
 
-// New opens the store and puts a replica together.
+// New opens the store and creates a replica.
 func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) {
 	egress, err := provider.NewEgress(config.ProviderHosts, config.ProviderNetworks, []string{config.APIServer})
 	if err != nil {
-		return nil, fmt.Errorf("PROVIDER_HOSTS, PROVIDER_NETWORKS: %w", err)
+		return nil, fmt.Errorf("parse PROVIDER_HOSTS and PROVIDER_NETWORKS: %w", err)
 	}
 	roles, authenticators, err := authentication(ctx, config)
 	if err != nil {
@@ -52,32 +54,32 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Centre{config: config, log: log, store: s, hub: &lifecycle.Hub{}, metrics: newMetrics(s), stopping: make(chan struct{})}
+	c := &Centre{config: config, log: log, store: s, watchers: &lifecycle.Watchers{}, metrics: newMetrics(s), stopping: make(chan struct{})}
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
-	c.engine = &lifecycle.Engine{Store: s, Pacer: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Callers: &provider.Cache{Factory: factory},
-		Clock: now, Random: rand.Float64, Watchers: c.hub, Metrics: c.metrics, Log: log, Patience: config.Patience, Stopping: c.stopping}
-	if c.queue, err = queue.New(s, c.engine, config.Workers, now.Now, quiet(log)); err != nil {
+	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
+		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, RecoverAfter: config.Patience, Stopping: c.stopping}
+	if c.queue, err = queue.New(s, c.engine, config.Workers, now.Now, warningsOnly(log)); err != nil {
 		s.Close()
 		return nil, err
 	}
 	c.engine.Queue = c.queue
-	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, CanRevoke: c.engine.RetryLeaks, Serve: c.queue.Serve}
-	c.server = &api.Server{Store: s, Registry: reg, Engine: c.engine, Hub: c.hub, Authenticators: authenticators, Roles: roles,
+	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, RetryLeaks: c.engine.RetryLeaks, StartProvider: c.queue.StartProvider}
+	c.server = &api.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: authenticators, Roles: roles,
 		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
-		Refusals: authlimit.New(func() float64 { return config.RefusalsPerMinute }, now)}
+		AuthLimit: authlimit.New(func() float64 { return config.RefusalsPerMinute }, now)}
 	return c, nil
 }
 
-// quiet keeps the queue's own news out of the log; what goes wrong stays in.
-func quiet(log *slog.Logger) *slog.Logger {
-	return slog.New(levelled{log.Handler()})
+// warningsOnly drops the info and debug lines of River.
+func warningsOnly(log *slog.Logger) *slog.Logger {
+	return slog.New(warningHandler{log.Handler()})
 }
 
-type levelled struct{ slog.Handler }
+type warningHandler struct{ slog.Handler }
 
-// Enabled is for warnings and above.
-func (l levelled) Enabled(ctx context.Context, level slog.Level) bool {
+// Enabled implements slog.Handler.
+func (l warningHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && l.Handler.Enabled(ctx, level)
 }
 
@@ -104,44 +106,44 @@ func authentication(ctx context.Context, config Config) (access.Roles, []access.
 	if file.TokenReview != nil {
 		cluster, err := rest.InClusterConfig()
 		if err != nil {
-			return file.Roles, nil, fmt.Errorf("access: tokenReview: %w", err)
+			return file.Roles, nil, fmt.Errorf("create client for tokenReview: %w", err)
 		}
 		client, err := kubernetes.NewForConfig(cluster)
 		if err != nil {
-			return file.Roles, nil, fmt.Errorf("access: tokenReview: %w", err)
+			return file.Roles, nil, fmt.Errorf("create client for tokenReview: %w", err)
 		}
 		all = append(all, access.NewKubernetes(client, file.TokenReview.Audience, clock.RealClock{}))
 	}
 	if len(all) == 0 {
-		return file.Roles, nil, fmt.Errorf("access: nobody could be authenticated: set TOKENS_FILE, or tokenReview or oidc in %s", config.AccessFile)
+		return file.Roles, nil, fmt.Errorf("no authenticator is configured: set TOKENS_FILE, or tokenReview or oidc in %s", config.AccessFile)
 	}
 	return file.Roles, all, nil
 }
 
-// Run serves until ctx ends, and then lets what is under way end.
+// Run serves until ctx ends, then drains.
 func (c *Centre) Run(ctx context.Context) error {
 	defer c.store.Close()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.config.Listen)
 	if err != nil {
-		return fmt.Errorf("LISTEN: %w", err)
+		return fmt.Errorf("listen on LISTEN: %w", err)
 	}
 	admin, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.config.AdminListen)
 	if err != nil {
-		return fmt.Errorf("ADMIN_LISTEN: %w", err)
+		return fmt.Errorf("listen on ADMIN_LISTEN: %w", err)
 	}
-	if err := c.serveProviders(ctx); err != nil {
+	if err := c.startProviderQueues(ctx); err != nil {
 		return err
 	}
-	c.log.Info("the permission centre serves", "address", listener.Addr().String(), "admin", admin.Addr().String(), "shared", c.store.Shared())
+	c.log.Info("permission centre started", "address", listener.Addr().String(), "admin", admin.Addr().String(), "shared", c.store.Shared())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.queue.Run(ctx, c.config.Drain) })
-	g.Go(func() error { return c.serve(ctx, listener, c.server.Handler(), c.config.TLSCertFile != "") })
-	g.Go(func() error { return c.serve(ctx, admin, c.admin(), false) })
+	g.Go(func() error { return c.serveHTTP(ctx, listener, c.server.Handler(), c.config.TLSCertFile != "") })
+	g.Go(func() error { return c.serveHTTP(ctx, admin, c.adminHandler(), false) })
 	g.Go(func() error { return c.engine.RunRecovery(ctx) })
-	g.Go(func() error { return c.every(ctx, 2*time.Second, c.serveProviders) })
-	g.Go(func() error { return c.every(ctx, time.Hour, c.prune) })
+	g.Go(func() error { return c.runEvery(ctx, 2*time.Second, c.startProviderQueues) })
+	g.Go(func() error { return c.runEvery(ctx, time.Hour, c.prune) })
 	if c.store.Shared() {
-		g.Go(func() error { return c.engine.Follow(ctx, c.hub) })
+		g.Go(func() error { return c.engine.PollChanges(ctx, c.watchers) })
 	}
 	g.Go(func() error {
 		<-ctx.Done()
@@ -151,9 +153,9 @@ func (c *Centre) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serveProviders has the jobs of all providers done, those included that
+// startProviderQueues starts the queues of all providers, including those that
 // another replica registered.
-func (c *Centre) serveProviders(ctx context.Context) error {
+func (c *Centre) startProviderQueues(ctx context.Context) error {
 	page := store.Page{Limit: 500}
 	for {
 		providers, err := c.store.View(ctx).Objects(store.KindProvider, page)
@@ -162,8 +164,8 @@ func (c *Centre) serveProviders(ctx context.Context) error {
 		}
 		for _, p := range providers {
 			page.After = p.Name
-			if err := c.queue.Serve(p.Name); err != nil {
-				return fmt.Errorf("serve provider %s: %w", p.Name, err)
+			if err := c.queue.StartProvider(p.Name); err != nil {
+				return fmt.Errorf("start queue of provider %s: %w", p.Name, err)
 			}
 		}
 		if len(providers) < page.Limit {
@@ -176,8 +178,8 @@ func (c *Centre) prune(ctx context.Context) error {
 	return c.store.Write(ctx, func(tx store.Tx) error { return tx.Prune(time.Now().Add(-c.config.Keep)) })
 }
 
-// every does something again and again; what goes wrong goes to the log.
-func (c *Centre) every(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
+// runEvery runs do at every interval until ctx ends, and logs errors.
+func (c *Centre) runEvery(ctx context.Context, interval time.Duration, do func(context.Context) error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -186,15 +188,15 @@ func (c *Centre) every(ctx context.Context, interval time.Duration, do func(cont
 			return nil
 		case <-ticker.C:
 			if err := do(ctx); err != nil && ctx.Err() == nil {
-				c.log.Error("housekeeping", "error", err)
+				c.log.Error("periodic task failed", "error", err)
 			}
 		}
 	}
 }
 
-// admin has the probes and metrics.
-func (c *Centre) admin() http.Handler {
-	return adminHandler(c.metrics.registry, func(ctx context.Context) error {
+// adminHandler serves the probes and metrics.
+func (c *Centre) adminHandler() http.Handler {
+	return newAdminHandler(c.metrics.registry, func(ctx context.Context) error {
 		select {
 		case <-c.stopping:
 			return fmt.Errorf("stopping")

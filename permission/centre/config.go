@@ -1,5 +1,3 @@
-// Package centre puts the permission centre together: the store, the queue and
-// its work, and the REST interface.
 package centre
 
 import (
@@ -14,41 +12,43 @@ import (
 
 // Config is the environment of the permission centre.
 type Config struct {
-	// Listen is the REST interface's address; TLS when a certificate is given.
-	// The certificate is read again when its file changes.
+	// Listen is the address of the REST interface; TLS if a certificate is set.
+	// A renewed certificate is read again.
 	Listen      string `envconfig:"LISTEN" default:":8080"`
 	TLSCertFile string `envconfig:"TLS_CERT_FILE"`
 	TLSKeyFile  string `envconfig:"TLS_KEY_FILE"`
-	// AdminListen has /healthz, /readyz and /metrics.
+	// AdminListen is the address of /healthz, /readyz and /metrics.
 	AdminListen string `envconfig:"ADMIN_LISTEN" default:":9090"`
-	// Store is sqlite:<path> or postgres://…; StoreFile names a file with it,
-	// for an address that holds a password.
+	// Store is sqlite:<path> or postgres://…; StoreFile is a file with the same
+	// value, for a Secret.
 	Store     string `envconfig:"STORE" default:"sqlite:/var/lib/permissioncentre/centre.db"`
 	StoreFile string `envconfig:"STORE_FILE"`
-	// CredentialsDir has the providers' credentials: a mounted Secret.
+	// CredentialsDir is the mount of the Secret with the providers' credentials.
 	CredentialsDir string `envconfig:"CREDENTIALS_DIR" default:"/etc/permissioncentre/credentials"`
-	// AccessFile says who may what; TokensFile has static tokens, if any.
+	// AccessFile configures authentication and roles; TokensFile has static
+	// tokens.
 	AccessFile string `envconfig:"ACCESS_FILE" default:"/etc/permissioncentre/access/access.yaml"`
 	TokensFile string `envconfig:"TOKENS_FILE"`
-	// ProviderHosts may be named by providers' endpoints, ProviderNetworks
-	// are where they may lead (CIDR).
+	// ProviderHosts are the hosts that endpoints may name, ProviderNetworks the
+	// networks (CIDR) that they may resolve to.
 	ProviderHosts    []string `envconfig:"PROVIDER_HOSTS"`
 	ProviderNetworks []string `envconfig:"PROVIDER_NETWORKS"`
-	// RefusalsPerMinute are those that an address may have before it is not heard
-	// for a while; 0 is any number.
+	// RefusalsPerMinute is the number of rejected requests (401, 403) of an
+	// address before it is answered 429; 0 is unlimited.
 	RefusalsPerMinute float64 `envconfig:"REFUSALS_PER_MINUTE" default:"60"`
-	// Workers is how many calls to one provider may be under way, for each replica.
+	// Workers is the number of concurrent calls to one provider, for each
+	// replica.
 	Workers int `envconfig:"WORKERS" default:"32"`
-	// Patience is after how long a job that a dead replica had begun, before it
-	// called a provider, is another's.
+	// Patience is how long a due grant may have no job before another replica
+	// takes it over.
 	Patience time.Duration `envconfig:"PATIENCE" default:"60s"`
-	// Drain is how long calls that are under way may take when it stops.
+	// Drain is the time for calls in progress when the process stops.
 	Drain time.Duration `envconfig:"DRAIN" default:"25s"`
-	// Keep is how long audit and revoked applications are kept.
+	// Keep is the retention of audit entries and revoked applications.
 	Keep time.Duration `envconfig:"KEEP" default:"2160h"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"info"`
-	// APIServer is never connected to for a provider; Kubernetes sets it.
+	// APIServer is never called for a provider; Kubernetes sets it.
 	APIServer string `envconfig:"KUBERNETES_SERVICE_HOST"`
 }
 
@@ -56,12 +56,12 @@ type Config struct {
 func ReadConfig() (Config, error) {
 	var c Config
 	if err := envconfig.Process("", &c); err != nil {
-		return c, fmt.Errorf("environment: %w", err)
+		return c, fmt.Errorf("read environment: %w", err)
 	}
 	if c.StoreFile != "" {
 		text, err := os.ReadFile(c.StoreFile)
 		if err != nil {
-			return c, fmt.Errorf("STORE_FILE: %w", err)
+			return c, fmt.Errorf("read STORE_FILE: %w", err)
 		}
 		c.Store = strings.TrimSpace(string(text))
 	}
@@ -69,10 +69,10 @@ func ReadConfig() (Config, error) {
 		return c, fmt.Errorf("REFUSALS_PER_MINUTE must be from 0 to 100000")
 	}
 	if c.Workers < 1 || c.Patience <= 0 || c.Drain <= 0 {
-		return c, fmt.Errorf("WORKERS, PATIENCE and DRAIN must be above 0")
+		return c, fmt.Errorf("WORKERS, PATIENCE and DRAIN must be greater than 0")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
-		return c, fmt.Errorf("TLS_CERT_FILE and TLS_KEY_FILE are needed together")
+		return c, fmt.Errorf("TLS_CERT_FILE and TLS_KEY_FILE must be set together")
 	}
 	return c, nil
 }

@@ -158,7 +158,7 @@ func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 				if n%6 == 0 || n%6 == 3 {
 					if n%6 == 3 {
 						// These are granted by then, some of them.
-						eventually(t, 3*time.Minute, "half are granted", func() bool { return books.Books().Granted >= pods/3 })
+						eventually(t, 3*time.Minute, "half are granted", func() bool { return books.Stats().Granted >= pods/3 })
 					}
 					stubborn(t, "POST", w.url+"/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: pod(n, "web").PodUID})
 				}
@@ -166,8 +166,8 @@ func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 		}
 		for range kills {
 			// A random moment of the work, not of the start.
-			calls := books.Books().Calls + rand.IntN(25) + 1
-			eventually(t, 3*time.Minute, "work goes on", func() bool { return books.Books().Calls >= calls || asked.Load() == pods && idle(t, s, pods) })
+			calls := books.Stats().Calls + rand.IntN(25) + 1
+			eventually(t, 3*time.Minute, "work goes on", func() bool { return books.Stats().Calls >= calls || asked.Load() == pods && idle(t, s, pods) })
 			p.kill()
 			p.start()
 		}
@@ -187,7 +187,7 @@ func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 				want = append(want, double.Entry{IP: a.Request.PodIPs[0], Permission: "db", Pod: a.Request.PodUID})
 			}
 		}
-		b := books.Books()
+		b := books.Stats()
 		sortEntries(want)
 		if diff := cmp.Diff(want, b.Held); diff != "" {
 			t.Errorf("the books differ from what is Granted:\n%s", diff)
@@ -195,13 +195,13 @@ func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 		if states[api.Granted] != pods-(pods+2)/3 || states[api.Revoked] != (pods+2)/3 {
 			t.Errorf("states: %v", states)
 		}
-		if b.Doubles != 0 {
-			t.Errorf("%d grants were doubled", b.Doubles)
+		if b.Duplicates != 0 {
+			t.Errorf("%d grants were doubled", b.Duplicates)
 		}
-		if b.Busiest > 61 {
-			t.Errorf("%d calls in the busiest second; 60 and a burst of 1 are allowed", b.Busiest)
+		if b.Peak > 61 {
+			t.Errorf("%d calls in the busiest second; 60 and a burst of 1 are allowed", b.Peak)
 		}
-		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, busiest second %d", b.Calls, b.Repeats, b.Granted, b.Revoked, b.Busiest)
+		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, busiest second %d", b.Calls, b.Repeats, b.Granted, b.Revoked, b.Peak)
 	})
 }
 

@@ -51,7 +51,7 @@ func TestALeakIsCountedReportedAndHealed(t *testing.T) {
 		w.must(serverToken, "POST", "/v1/applications/"+b.ID+"/revoke", nil, nil)
 		w.until(b.ID, api.Revoked)
 		w.until(a.ID, api.Revoked)
-		if held := w.double.Books().Held; len(held) != 0 {
+		if held := w.double.Stats().Held; len(held) != 0 {
 			t.Errorf("still held: %+v", held)
 		}
 	})
@@ -98,15 +98,15 @@ func TestANodesGrantGoesWithItsLastPod(t *testing.T) {
 		}
 		a, b := w.until(w.ask(onNode(1)).ID, api.Granted), w.until(w.ask(onNode(2)).ID, api.Granted)
 		w.must(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
-		if gone := w.until(a.ID, api.Revoked); gone.Permissions[0].Reason != "HeldByAnotherPodOfTheNode" {
+		if gone := w.until(a.ID, api.Revoked); gone.Permissions[0].Reason != "HeldByAnotherPodOnNode" {
 			t.Errorf("the first pod: %+v", gone.Permissions[0])
 		}
-		if held := len(w.double.Books().Held); held != 1 {
+		if held := len(w.double.Stats().Held); held != 1 {
 			t.Errorf("%d are held while a pod lives", held)
 		}
 		w.must(serverToken, "POST", "/v1/applications/"+b.ID+"/revoke", nil, nil)
 		w.until(b.ID, api.Revoked)
-		if held := len(w.double.Books().Held); held != 0 {
+		if held := len(w.double.Stats().Held); held != 0 {
 			t.Errorf("%d are held after the last pod", held)
 		}
 	})
@@ -126,6 +126,6 @@ func TestAPodWithItsNodesAddressGetsNoPodsGrant(t *testing.T) {
 func (w *world) metrics() string {
 	w.t.Helper()
 	answer := httptest.NewRecorder()
-	w.centre.admin().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	w.centre.adminHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return answer.Body.String()
 }

@@ -109,7 +109,7 @@ func TestWhatIsWrongIsNamedWithItsField(t *testing.T) {
 	w := start(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.register(nil, "web", "db")
 	provider := func(change func(*api.Provider)) api.Provider {
-		p := double.Registered("other", w.provider, "platform")
+		p := double.Registration("other", w.provider, "platform")
 		change(&p)
 		return p
 	}
@@ -191,9 +191,9 @@ func TestEveryRefusalSaysWhoYouAreAndWhatIsMissing(t *testing.T) {
 		status            int
 		says              []string
 	}{
-		"no token":                           {"nobody", "GET", "/v1/providers", nil, 401, []string{"nobody", "Authorization"}},
+		"no token":                           {"nobody", "GET", "/v1/providers", nil, 401, []string{"unauthenticated", "Authorization"}},
 		"a wrong token":                      {"a wrong token", "GET", "/v1/providers", nil, 401, []string{"not valid"}},
-		"a provider needs an admin":          {"olga", "POST", "/v1/providers", double.Registered("x", w.provider, "team-a"), 403, []string{"olga", "team-a", "admin"}},
+		"a provider needs an admin":          {"olga", "POST", "/v1/providers", double.Registration("x", w.provider, "team-a"), 403, []string{"olga", "team-a", "admin"}},
 		"the audit needs an admin":           {"olga", "GET", "/v1/audit", nil, 403, []string{"olga", "platform"}},
 		"another team's permission":          {"olga", "POST", "/v1/permissions", theirs, 403, []string{"olga", "team-b"}},
 		"one's own permission":               {"bob", "POST", "/v1/permissions", theirs, 201, nil},

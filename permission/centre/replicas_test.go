@@ -35,8 +35,8 @@ func TestTwoReplicasShareTheQueueAndTheLimit(t *testing.T) {
 	if a, b := calls(t, one), calls(t, two); a < pods/10 || b < pods/10 || a+b != pods {
 		t.Errorf("the replicas made %d and %d calls", a, b)
 	}
-	if b := w.double.Books(); b.Busiest > limit+1 || b.Refused != 0 || b.Doubles != 0 || b.Repeats != 0 {
-		t.Errorf("books: %d in the busiest second, %d refused, %d doubled, %d repeated", b.Busiest, b.Refused, b.Doubles, b.Repeats)
+	if b := w.double.Stats(); b.Peak > limit+1 || b.Rejected != 0 || b.Duplicates != 0 || b.Repeats != 0 {
+		t.Errorf("books: %d in the busiest second, %d refused, %d doubled, %d repeated", b.Peak, b.Rejected, b.Duplicates, b.Repeats)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestAReplicaTellsOfWhatAnotherDid(t *testing.T) {
 		w.must(serverToken, "GET", "/v1/applications/"+a.ID+"?wait=30s&version="+itoa(a.Version), nil, &now)
 		answered <- now
 	}()
-	eventually(t, 10*time.Second, "somebody waits", w.centre.hub.Waiting)
+	eventually(t, 10*time.Second, "somebody waits", w.centre.watchers.Active)
 	began := time.Now()
 	first.must(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 	if now := <-answered; now.State != api.Revoking && now.State != api.Revoked {

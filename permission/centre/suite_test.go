@@ -112,8 +112,8 @@ func (w *world) replica(config Config) {
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{
 		func(ctx context.Context) error { return c.queue.Run(ctx, config.Drain) }, c.engine.RunRecovery,
-		func(ctx context.Context) error { return c.every(ctx, 100*time.Millisecond, c.serveProviders) },
-		func(ctx context.Context) error { return c.engine.Follow(ctx, c.hub) },
+		func(ctx context.Context) error { return c.runEvery(ctx, 100*time.Millisecond, c.startProviderQueues) },
+		func(ctx context.Context) error { return c.engine.PollChanges(ctx, c.watchers) },
 	} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
@@ -204,7 +204,7 @@ func (w *world) must(token, method, path string, body, out any, header ...string
 // register registers the double as a provider, and a set of permissions.
 func (w *world) register(change func(*api.Provider), set string, permissions ...string) {
 	w.t.Helper()
-	p := double.Registered("double", w.provider, "platform")
+	p := double.Registration("double", w.provider, "platform")
 	p.RateLimit = api.RateLimit{PerSecond: 1000, Burst: 10}
 	p.CredentialsRef, p.TimeoutSeconds = "secret", 2
 	p.Retry = api.Retry{MaxCalls: 3, BackoffSeconds: 0.05, PollSeconds: 0.1}

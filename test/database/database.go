@@ -1,7 +1,7 @@
-// Package database starts real databases for tests, from Debian's packages:
-// each on loopback, with data of its own, as a user that is not root, gone
-// after the tests. `make test-unit` installs the packages; a machine without
-// them fails these tests, unless BREAKWATER_SKIP_DATABASES=1 says to skip them.
+// Package database starts database servers for tests from Debian packages: on
+// loopback, with their own data, not as root. They are stopped after the tests.
+// Without the packages the tests fail, or are skipped if
+// BREAKWATER_SKIP_DATABASES=1.
 package database
 
 import (
@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// ready is how long a server may take to start.
-const ready = 60 * time.Second
+// startTimeout is how long a server may take to start.
+const startTimeout = 60 * time.Second
 
 // server is a database server of this process.
 type server struct {
@@ -38,14 +38,14 @@ var (
 	started []*server
 )
 
-// Run runs a package's tests and stops what they started: for TestMain.
+// Run runs the tests of a package and stops the servers; it is for TestMain.
 func Run(m *testing.M) {
 	code := m.Run()
 	Stop()
 	os.Exit(code)
 }
 
-// Stop stops what was started, for a TestMain that has more to tidy up.
+// Stop stops the servers, for a TestMain with other cleanup.
 func Stop() {
 	mu.Lock()
 	defer mu.Unlock()
@@ -54,7 +54,7 @@ func Stop() {
 	}
 }
 
-// need fails, or skips when it is told to, where a program is missing.
+// need fails the test, or skips it if that is allowed, if a program is missing.
 func need(t testing.TB, found bool, program, pkg string) {
 	t.Helper()
 	if found {
@@ -63,10 +63,10 @@ func need(t testing.TB, found bool, program, pkg string) {
 	if os.Getenv("BREAKWATER_SKIP_DATABASES") == "1" {
 		t.Skipf("%s is missing", program)
 	}
-	t.Fatalf("%s is missing: install Debian's %s (hack/packages.sh does), or set BREAKWATER_SKIP_DATABASES=1", program, pkg)
+	t.Fatalf("%s is missing: install Debian package %s (hack/packages.sh), or set BREAKWATER_SKIP_DATABASES=1", program, pkg)
 }
 
-// prepare makes the server's folder, which belongs to its user.
+// prepare creates the directory of the server.
 func (s *server) prepare(name string, owner *syscall.Credential) error {
 	var err error
 	if s.dir, err = os.MkdirTemp("", "breakwater-"+name+"-"); err != nil {
@@ -98,15 +98,15 @@ func (s *server) start(command *exec.Cmd, answers func() error) error {
 	mu.Unlock()
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
-	deadline := time.After(ready)
+	deadline := time.After(startTimeout)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("%s ended: %w\n%s", command.Path, err, s.log())
+			return fmt.Errorf("%s exited: %w\n%s", command.Path, err, s.log())
 		case <-deadline:
-			return fmt.Errorf("%s does not answer after %s\n%s", command.Path, ready, s.log())
+			return fmt.Errorf("%s did not answer within %s\n%s", command.Path, startTimeout, s.log())
 		case <-tick.C:
 			if answers() == nil {
 				return nil
@@ -127,8 +127,9 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// as is the user of a name, when we are root; servers refuse to be.
-func as(name string) (*syscall.Credential, error) {
+// credentialOf returns the credential of a user if the process is root, because
+// the servers do not run as root.
+func credentialOf(name string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
@@ -144,7 +145,7 @@ func as(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-// command ends with this process, however that ends.
+// command returns a command in its own process group.
 func command(owner *syscall.Credential, dir, program string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(context.Background(), program, args...)
 	c.Dir = dir
@@ -152,7 +153,7 @@ func command(owner *syscall.Credential, dir, program string, args ...string) *ex
 	return c
 }
 
-// freePort is one that was free a moment ago.
+// freePort returns a port that is currently free.
 func freePort() (int, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,7 +163,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-func output(c *exec.Cmd) error {
+func runCommand(c *exec.Cmd) error {
 	text, err := c.CombinedOutput()
 	if err != nil {
 		return errors.Join(err, errors.New(string(text)))

@@ -14,13 +14,13 @@ import (
 
 var mariadb server
 
-// MariaDBAdmin and its password may do everything.
+// MariaDBAdmin is a user with all privileges, MariaDBPassword its password.
 const (
 	MariaDBAdmin    = "grantor"
 	MariaDBPassword = "grantor-password"
 )
 
-// MariaDB returns the host:port of a server.
+// MariaDB starts a server if needed and returns its host:port.
 func MariaDB(t testing.TB) string {
 	t.Helper()
 	install, err1 := exec.LookPath("mariadb-install-db")
@@ -34,7 +34,7 @@ func MariaDB(t testing.TB) string {
 }
 
 func startMariaDB(install, program string) error {
-	owner, err := as("mysql")
+	owner, err := credentialOf("mysql")
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func startMariaDB(install, program string) error {
 		return err
 	}
 	data, socket := filepath.Join(mariadb.dir, "data"), filepath.Join(mariadb.dir, "socket")
-	if err := output(command(owner, mariadb.dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")); err != nil {
+	if err := runCommand(command(owner, mariadb.dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")); err != nil {
 		return err
 	}
 	if mariadb.port, err = freePort(); err != nil {

@@ -20,14 +20,15 @@ var (
 	databases atomic.Int64
 )
 
-// Postgres returns the address of a new, empty database.
+// Postgres starts a server if needed and returns the DSN of a new, empty
+// database.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	return PostgresAt(t, "127.0.0.1")
 }
 
-// PostgresAt is Postgres for whoever reaches an address of this machine: pods of
-// the embedded cluster reach their node's. The first of a process decides.
+// PostgresAt is Postgres on an address of this machine that pods of the
+// embedded cluster reach. The first call of a process sets the address.
 func PostgresAt(t testing.TB, host string) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
@@ -55,7 +56,7 @@ func postgresAddress(name string) string {
 
 func startPostgres(bin, host string) error {
 	postgres.host = host
-	owner, err := as("postgres")
+	owner, err := credentialOf("postgres")
 	if err != nil {
 		return err
 	}
@@ -63,17 +64,17 @@ func startPostgres(bin, host string) error {
 		return err
 	}
 	data := filepath.Join(postgres.dir, "data")
-	if err := output(command(owner, postgres.dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")); err != nil {
+	if err := runCommand(command(owner, postgres.dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")); err != nil {
 		return err
 	}
-	// Whoever reaches the address that it listens at: loopback, or a node's.
+	// Any client that reaches the listen address is trusted.
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte("host all all all trust\n"), 0o600); err != nil {
 		return err
 	}
 	if postgres.port, err = freePort(); err != nil {
 		return err
 	}
-	// Nothing of this is to outlive the machine, so nothing waits for the disk.
+	// The data is temporary, so fsync is off.
 	server := command(owner, postgres.dir, filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(postgres.port),
 		"-c", "listen_addresses="+host, "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=300")
 	return postgres.start(server, func() error {

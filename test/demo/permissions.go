@@ -32,14 +32,14 @@ func (s *story) permissions(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, said.String())
 	}
-	if err := cluster.Register(ctx, setup.Web()...); err != nil {
+	if err := cluster.Register(ctx, setup.WebObjects()...); err != nil {
 		return err
 	}
-	if err := cluster.Faults(ctx, provider.Faults{DecideAfter: decides}); err != nil {
+	if err := cluster.SetFaults(ctx, provider.Faults{DecideAfter: decides}); err != nil {
 		return err
 	}
 	defer func() {
-		if clean := cluster.Faults(context.WithoutCancel(ctx), provider.Faults{}); err == nil {
+		if clean := cluster.SetFaults(context.WithoutCancel(ctx), provider.Faults{}); err == nil {
 			err = clean
 		}
 	}()
@@ -90,11 +90,11 @@ func (s *story) permissions(ctx context.Context) (err error) {
 
 // books shows what the provider has for a pod.
 func (s *story) books(ctx context.Context, cluster *setup.Cluster, uid string, want int) error {
-	books, err := cluster.Books(ctx)
+	books, err := cluster.ProviderStats(ctx)
 	if err != nil {
 		return err
 	}
-	held := books.Of(uid)
+	held := books.OfPod(uid)
 	s.print("\n(the provider's books have %d grants for the pod: %v)\n", len(held), held)
 	if len(held) != want {
 		return fmt.Errorf("the provider has %+v, where it should have %d", held, want)

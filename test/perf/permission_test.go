@@ -43,7 +43,7 @@ func TestPermission(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, said.String())
 	}
-	if err := c.Register(ctx, setup.Web()...); err != nil {
+	if err := c.Register(ctx, setup.WebObjects()...); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.namespace(ctx, benchStarts); err != nil {

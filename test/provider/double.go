@@ -1,13 +1,12 @@
-// Package provider is a double of those who grant: an HTTP service with books
-// of its own, a rate limit and faults, against which the permission centre is
-// tested. What it is asked and what it did are two things: an answer may be
-// lost after it was booked.
+// Package provider is a test double of a provider: an HTTP service that records
+// grants, with a rate limit and faults. The permission centre is tested against
+// it. A response may be lost after the grant was recorded.
 //
-//	POST   /grants          {"ip", "permission", "pod"}: 200; 202 and a ticket when it decides later
+//	POST   /grants          {"ip", "permission", "pod"}: 200, or 202 and a ticket if DecideAfter is set
 //	GET    /tickets/{id}    200 {"state": "pending"|"granted"|"denied"}
-//	DELETE /grants          ?ip=&permission=&pod=: 200, 404 when there is none
+//	DELETE /grants          ?ip=&permission=&pod=: 200, or 404 if the grant does not exist
 //	PUT    /v1/records/{ip} and DELETE: the same as a CMDB
-//	GET    /books           what it has, and what it counted
+//	GET    /stats           Stats
 //	PUT    /faults          Faults
 package provider
 
@@ -21,48 +20,48 @@ import (
 	"time"
 )
 
-// Faults of the double; the zero value has none.
+// Faults are the faults of the double; the zero value has none.
 type Faults struct {
-	// Status, when it is not 0, answers every call, and nothing is booked.
+	// Status, if not 0, is the status of every response; nothing is recorded.
 	Status int `json:"status,omitempty"`
-	// RetryAfter is that header of an answer of 429 or Status, in seconds.
+	// RetryAfter is the Retry-After header of error responses, in seconds.
 	RetryAfter int `json:"retryAfter,omitempty"`
-	// Lose is the share of calls that are booked and whose connection is then cut.
+	// Lose is the share of calls that are recorded but whose response is lost.
 	Lose float64 `json:"lose,omitempty"`
-	// Delay before an answer, in milliseconds.
+	// Delay is the delay of each response in milliseconds.
 	Delay int `json:"delayMillis,omitempty"`
 	// DecideAfter, in milliseconds: grants are answered 202 with a ticket.
 	DecideAfter int `json:"decideAfterMillis,omitempty"`
-	// Limit is how many calls a second it takes; more are answered 429.
+	// Limit is the number of calls per second; more are answered 429.
 	Limit int `json:"limit,omitempty"`
 }
 
-// Entry is a grant in the books.
+// Entry is a recorded grant.
 type Entry struct {
 	IP         string `json:"ip"`
 	Permission string `json:"permission"`
 	Pod        string `json:"pod"`
 }
 
-// Books are what the double has and counted.
-type Books struct {
-	// Held are the grants that are there now.
+// Stats are the recorded grants and the counters.
+type Stats struct {
+	// Held are the current grants.
 	Held []Entry `json:"held"`
-	// Granted and Revoked count bookings, Doubles grants of what was held
-	// under another key, Repeats grants of what was held under the same.
-	Granted int `json:"granted"`
-	Revoked int `json:"revoked"`
-	Doubles int `json:"doubles"`
-	Repeats int `json:"repeats"`
-	// Calls counts all, Refused those above the limit, and Busiest how many
-	// came within the busiest second.
-	Calls   int `json:"calls"`
-	Refused int `json:"refused"`
-	Busiest int `json:"busiest"`
+	// Granted and Revoked count changes. Duplicates counts grants of a held
+	// entry under another key, Repeats those under the same key.
+	Granted    int `json:"granted"`
+	Revoked    int `json:"revoked"`
+	Duplicates int `json:"duplicates"`
+	Repeats    int `json:"repeats"`
+	// Calls counts all calls, Rejected those above the limit. Peak is the
+	// maximum number of calls within one second.
+	Calls    int `json:"calls"`
+	Rejected int `json:"rejected"`
+	Peak     int `json:"peak"`
 }
 
-// Of are the grants of a pod.
-func (b Books) Of(pod string) []Entry {
+// OfPod returns the grants of a pod.
+func (b Stats) OfPod(pod string) []Entry {
 	var all []Entry
 	for _, e := range b.Held {
 		if e.Pod == pod {
@@ -72,16 +71,16 @@ func (b Books) Of(pod string) []Entry {
 	return all
 }
 
-// Double is an http.Handler.
+// Double is the http.Handler of the double.
 type Double struct {
 	mux *http.ServeMux
 	now func() time.Time
 
 	mu      sync.Mutex
 	faults  Faults
-	held    map[Entry]string // to the key it was granted under
+	held    map[Entry]string // idempotency key by entry
 	tickets map[string]ticket
-	books   Books
+	stats   Stats
 	recent  []time.Time
 	perKey  map[string]int
 }
@@ -92,15 +91,15 @@ type ticket struct {
 	decided time.Time
 }
 
-// New makes a double that goes by a clock.
+// New creates a double.
 func New(now func() time.Time) *Double {
 	d := &Double{mux: http.NewServeMux(), now: now, held: map[Entry]string{}, tickets: map[string]ticket{}, perKey: map[string]int{}}
-	d.mux.HandleFunc("POST /grants", d.call(d.grant))
-	d.mux.HandleFunc("GET /tickets/{id}", d.call(d.poll))
-	d.mux.HandleFunc("DELETE /grants", d.call(d.revoke))
-	d.mux.HandleFunc("PUT /v1/records/{ip}", d.call(d.grant))
-	d.mux.HandleFunc("DELETE /v1/records/{ip}", d.call(d.revoke))
-	d.mux.HandleFunc("GET /books", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, d.Books()) })
+	d.mux.HandleFunc("POST /grants", d.handle(d.grant))
+	d.mux.HandleFunc("GET /tickets/{id}", d.handle(d.poll))
+	d.mux.HandleFunc("DELETE /grants", d.handle(d.revoke))
+	d.mux.HandleFunc("PUT /v1/records/{ip}", d.handle(d.grant))
+	d.mux.HandleFunc("DELETE /v1/records/{ip}", d.handle(d.revoke))
+	d.mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, d.Stats()) })
 	d.mux.HandleFunc("PUT /faults", func(w http.ResponseWriter, r *http.Request) {
 		var f Faults
 		if err := json.NewDecoder(r.Body).Decode(&f); err != nil {
@@ -112,7 +111,7 @@ func New(now func() time.Time) *Double {
 	return d
 }
 
-// ServeHTTP answers.
+// ServeHTTP implements http.Handler.
 func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.mux.ServeHTTP(w, r) }
 
 // SetFaults replaces the faults.
@@ -122,11 +121,11 @@ func (d *Double) SetFaults(f Faults) {
 	d.faults = f
 }
 
-// Books are a copy.
-func (d *Double) Books() Books {
+// Stats returns a copy of the grants and counters.
+func (d *Double) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b := d.books
+	b := d.stats
 	b.Held = make([]Entry, 0, len(d.held))
 	for e := range d.held {
 		b.Held = append(b.Held, e)
@@ -137,15 +136,15 @@ func (d *Double) Books() Books {
 	return b
 }
 
-// CallsOf counts the calls under one key.
+// CallsOf counts the calls with an idempotency key.
 func (d *Double) CallsOf(key string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.perKey[key]
 }
 
-// call counts, and plays the faults.
-func (d *Double) call(do func(r *http.Request) (int, any)) http.HandlerFunc {
+// handle counts the call and applies the faults.
+func (d *Double) handle(do func(r *http.Request) (int, any)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		f := d.faults
@@ -153,7 +152,7 @@ func (d *Double) call(do func(r *http.Request) (int, any)) http.HandlerFunc {
 		status, body := 0, any(nil)
 		switch {
 		case f.Limit > 0 && over:
-			d.books.Refused++
+			d.stats.Rejected++
 			status = http.StatusTooManyRequests
 		case f.Status != 0:
 			status = f.Status
@@ -178,20 +177,20 @@ func (d *Double) call(do func(r *http.Request) (int, any)) http.HandlerFunc {
 	}
 }
 
-// count keeps the calls of the last second, and says whether they are above the limit.
+// count counts the call and reports whether it is above the limit.
 func (d *Double) count(key string) bool {
 	now := d.now()
-	d.books.Calls++
+	d.stats.Calls++
 	d.perKey[key]++
 	d.recent = append(d.recent, now)
 	for now.Sub(d.recent[0]) >= time.Second {
 		d.recent = d.recent[1:]
 	}
-	d.books.Busiest = max(d.books.Busiest, len(d.recent))
+	d.stats.Peak = max(d.stats.Peak, len(d.recent))
 	return len(d.recent) > d.faults.Limit
 }
 
-// grant books; what the parameters say is wrong is refused.
+// grant records a grant; parameter wrong denies it.
 func (d *Double) grant(r *http.Request) (int, any) {
 	var body struct {
 		Entry
@@ -199,7 +198,7 @@ func (d *Double) grant(r *http.Request) (int, any) {
 		Wrong  bool   `json:"wrong"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return http.StatusBadRequest, map[string]any{"error": "no JSON"}
+		return http.StatusBadRequest, map[string]any{"error": "the body is not JSON"}
 	}
 	if ip := r.PathValue("ip"); ip != "" {
 		body.Entry = Entry{IP: ip, Permission: "cmdb", Pod: body.PodUID}
@@ -216,18 +215,18 @@ func (d *Double) grant(r *http.Request) (int, any) {
 		d.tickets[key] = t
 		return http.StatusAccepted, map[string]any{"ticket": key, "state": "pending"}
 	}
-	d.book(body.Entry, key)
+	d.record(body.Entry, key)
 	return http.StatusOK, map[string]any{"state": "granted"}
 }
 
-func (d *Double) book(e Entry, key string) {
+func (d *Double) record(e Entry, key string) {
 	switch under, ok := d.held[e]; {
 	case ok && under == key:
-		d.books.Repeats++
+		d.stats.Repeats++
 	case ok:
-		d.books.Doubles++
+		d.stats.Duplicates++
 	default:
-		d.books.Granted++
+		d.stats.Granted++
 		d.held[e] = key
 	}
 }
@@ -240,7 +239,7 @@ func (d *Double) poll(r *http.Request) (int, any) {
 	case d.now().Before(t.decided):
 		return http.StatusOK, map[string]any{"state": "pending"}
 	default:
-		d.book(t.entry, t.key)
+		d.record(t.entry, t.key)
 		return http.StatusOK, map[string]any{"state": "granted"}
 	}
 }
@@ -259,7 +258,7 @@ func (d *Double) revoke(r *http.Request) (int, any) {
 		return http.StatusNotFound, map[string]any{"error": "there is no such grant"}
 	}
 	delete(d.held, e)
-	d.books.Revoked++
+	d.stats.Revoked++
 	return http.StatusOK, map[string]any{}
 }
 

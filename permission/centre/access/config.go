@@ -7,29 +7,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Config is the file that ACCESS_FILE names.
+// Config is the content of ACCESS_FILE.
 type Config struct {
 	Roles `json:",inline"`
-	// TokenReview, when set, believes tokens of the cluster that the centre runs in.
+	// TokenReview, if set, accepts tokens of the cluster that the centre runs in.
 	TokenReview *TokenReviewConfig `json:"tokenReview,omitempty"`
 	OIDC        []OIDCConfig       `json:"oidc,omitempty"`
 }
 
-// TokenReviewConfig is for tokens of the centre's own cluster.
+// TokenReviewConfig configures the TokenReview of tokens of the centre's own cluster.
 type TokenReviewConfig struct {
-	// Audience is permission-centre unless told.
+	// Audience is the required audience; default permission-centre.
 	Audience string `json:"audience,omitempty"`
 }
 
-// ReadConfig reads the file.
+// ReadConfig reads ACCESS_FILE.
 func ReadConfig(path string) (Config, error) {
 	var c Config
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return c, fmt.Errorf("access: %w", err)
+		return c, fmt.Errorf("read access file: %w", err)
 	}
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
-		return c, fmt.Errorf("access: %s: %w", path, err)
+		return c, fmt.Errorf("parse access file %s: %w", path, err)
 	}
 	if c.TokenReview != nil && c.TokenReview.Audience == "" {
 		c.TokenReview.Audience = "permission-centre"

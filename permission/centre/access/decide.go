@@ -1,7 +1,7 @@
-// Package access says who speaks to the centre, and what they may. Users are
-// named by a Kubernetes token (TokenReview), an OIDC token or a static one;
-// what they may follows from the owners of what they touch, and from two roles
-// that are configured: admins, and the components of a cluster.
+// Package access authenticates and authorizes the users of the centre. A user is
+// authenticated by a Kubernetes token (TokenReview), an OIDC token or a static
+// token. A user may change the objects that the user or a group of the user owns.
+// Two roles are configured: admins, and the components of a cluster.
 package access
 
 import (
@@ -10,53 +10,55 @@ import (
 	"strings"
 )
 
-// User is who asks.
+// User is an authenticated user.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// String names the user for refusals.
+// String returns the user for error messages.
 func (u User) String() string {
 	if len(u.Groups) == 0 {
 		return u.Name
 	}
-	return u.Name + " (of " + strings.Join(u.Groups, ", ") + ")"
+	return u.Name + " (groups: " + strings.Join(u.Groups, ", ") + ")"
 }
 
-// Is says whether the user is, or belongs to, an owner.
-func (u User) Is(owner string) bool { return u.Name == owner || slices.Contains(u.Groups, owner) }
+// BelongsTo reports whether the user is the owner or a member of the owner group.
+func (u User) BelongsTo(owner string) bool {
+	return u.Name == owner || slices.Contains(u.Groups, owner)
+}
 
-// Names are all owners that the user is or belongs to.
-func (u User) Names() []string { return append([]string{u.Name}, u.Groups...) }
+// OwnerNames returns all owners that the user belongs to.
+func (u User) OwnerNames() []string { return append([]string{u.Name}, u.Groups...) }
 
-// Cluster is who may speak for a cluster: its init-action-server, its
-// finalizer and its webhook.
+// Cluster lists the components that may act for a cluster: its
+// init-action-server, finalizer and webhook.
 type Cluster struct {
 	Name   string   `json:"name"`
 	Users  []string `json:"users,omitempty"`
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Roles are configured.
+// Roles are the configured roles.
 type Roles struct {
-	// Admins are users and groups that may do everything.
+	// Admins are the users and groups that may do everything.
 	Admins   []string  `json:"admins,omitempty"`
 	Clusters []Cluster `json:"clusters,omitempty"`
 }
 
-// Forbidden says who the user is and what is missing.
+// Forbidden is an authorization error. Missing says what the request requires.
 type Forbidden struct {
 	User    User
 	Missing string
 }
 
-func (f Forbidden) Error() string { return fmt.Sprintf("you are %s; %s", f.User, f.Missing) }
+func (f Forbidden) Error() string { return fmt.Sprintf("user %s is forbidden: %s", f.User, f.Missing) }
 
-// Admin says whether the user is one.
-func (r Roles) Admin(u User) bool { return slices.ContainsFunc(r.Admins, u.Is) }
+// Admin reports whether the user is an admin.
+func (r Roles) Admin(u User) bool { return slices.ContainsFunc(r.Admins, u.BelongsTo) }
 
-// ClustersOf are the clusters that the user may speak for.
+// ClustersOf returns the clusters that the user may act for.
 func (r Roles) ClustersOf(u User) []string {
 	var names []string
 	for _, c := range r.Clusters {
@@ -67,58 +69,59 @@ func (r Roles) ClustersOf(u User) []string {
 	return names
 }
 
-// MayAdmin is for what only admins may: providers, whose endpoints get the
-// centre's credentials, and the audit.
+// MayAdmin allows admins only: for providers, whose endpoints receive the
+// centre's credentials, and for the audit. what names the action.
 func (r Roles) MayAdmin(u User, what string) error {
 	if r.Admin(u) {
 		return nil
 	}
-	return Forbidden{u, what + " needs an admin of the permission centre (" + orNobody(r.Admins) + ")"}
+	return Forbidden{u, what + " requires an admin of the permission centre (admins: " + listOrNone(r.Admins) + ")"}
 }
 
-// MayOwn is for changing what an owner has.
-func (r Roles) MayOwn(u User, owner, what string) error {
-	if r.Admin(u) || u.Is(owner) {
+// MayActAsOwner allows the owner and admins. what names the action.
+func (r Roles) MayActAsOwner(u User, owner, what string) error {
+	if r.Admin(u) || u.BelongsTo(owner) {
 		return nil
 	}
-	return Forbidden{u, fmt.Sprintf("%s needs its owner %s or an admin", what, owner)}
+	return Forbidden{u, fmt.Sprintf("%s requires owner %s or an admin", what, owner)}
 }
 
-// MaySpeakFor is for applications of a cluster.
-func (r Roles) MaySpeakFor(u User, cluster string) error {
-	of := r.ClustersOf(u)
+// MayActFor allows the components of the cluster and admins.
+func (r Roles) MayActFor(u User, cluster string) error {
+	clusters := r.ClustersOf(u)
 	switch {
-	case r.Admin(u) || slices.Contains(of, cluster):
+	case r.Admin(u) || slices.Contains(clusters, cluster):
 		return nil
-	case len(of) > 0:
-		return Forbidden{u, fmt.Sprintf("you speak for cluster %s, not for %s", strings.Join(of, ", "), cluster)}
+	case len(clusters) > 0:
+		return Forbidden{u, fmt.Sprintf("the user may act for cluster %s, not for %s", strings.Join(clusters, ", "), cluster)}
 	default:
-		return Forbidden{u, fmt.Sprintf("you are not one of those that are configured to speak for cluster %s", cluster)}
+		return Forbidden{u, fmt.Sprintf("the user is not listed under cluster %s in ACCESS_FILE", cluster)}
 	}
 }
 
-// MaySee is for an application: who speaks for its cluster, and who owns one
-// of its permissions.
-func (r Roles) MaySee(u User, cluster string, owners []string) error {
-	if slices.ContainsFunc(owners, u.Is) || r.MaySpeakFor(u, cluster) == nil {
+// MayView allows an owner of one of the application's permissions, and whoever
+// may act for its cluster.
+func (r Roles) MayView(u User, cluster string, owners []string) error {
+	if slices.ContainsFunc(owners, u.BelongsTo) || r.MayActFor(u, cluster) == nil {
 		return nil
 	}
-	return Forbidden{u, "this needs an owner of one of the application's permissions (" + strings.Join(owners, ", ") + ")"}
+	return Forbidden{u, "viewing the application requires an owner of one of its permissions (" + strings.Join(owners, ", ") + ")"}
 }
 
-// MayRevoke is for taking an application back: whoever owns all of it.
+// MayRevoke allows a user that belongs to all owners of the application's
+// permissions, and whoever may act for its cluster.
 func (r Roles) MayRevoke(u User, cluster string, owners []string) error {
 	for _, owner := range owners {
-		if !u.Is(owner) && r.MaySpeakFor(u, cluster) != nil {
-			return Forbidden{u, "to revoke this needs all owners of the application's permissions (" + strings.Join(owners, ", ") + ") or an admin"}
+		if !u.BelongsTo(owner) && r.MayActFor(u, cluster) != nil {
+			return Forbidden{u, "revoking the application requires all owners of its permissions (" + strings.Join(owners, ", ") + ") or an admin"}
 		}
 	}
 	return nil
 }
 
-func orNobody(names []string) string {
+func listOrNone(names []string) string {
 	if len(names) == 0 {
-		return "nobody is configured"
+		return "none configured"
 	}
 	return strings.Join(names, ", ")
 }

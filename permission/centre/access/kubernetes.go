@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// reviewed is how long an answer about a token is believed.
-	reviewed = time.Minute
-	// maxReviewed is how many answers are kept, the last used ones.
-	maxReviewed = 10_000
+	// reviewTTL is how long the result of a TokenReview is cached.
+	reviewTTL = time.Minute
+	// maxReviews is the size of the LRU cache.
+	maxReviews = 10_000
 )
 
-// Kubernetes asks the API server of its own cluster whose a token is.
+// Kubernetes authenticates tokens by TokenReviews in the centre's own cluster.
 type Kubernetes struct {
 	client   kubernetes.Interface
 	audience string
-	// known has reviews by the hash of the token.
-	known *cache.LRUExpireCache
+	// reviews caches results by the hash of the token.
+	reviews *cache.LRUExpireCache
 }
 
 type review struct {
@@ -33,23 +33,23 @@ type review struct {
 	ok   bool
 }
 
-// NewKubernetes asks with a client for tokens of an audience.
+// NewKubernetes returns an authenticator for tokens of an audience.
 func NewKubernetes(client kubernetes.Interface, audience string, c clock.PassiveClock) *Kubernetes {
-	return &Kubernetes{client: client, audience: audience, known: cache.NewLRUExpireCacheWithClock(maxReviewed, c)}
+	return &Kubernetes{client: client, audience: audience, reviews: cache.NewLRUExpireCacheWithClock(maxReviews, c)}
 }
 
-// Authenticate reviews the token, or remembers that it did a moment ago.
+// Authenticate reviews the token or returns a cached result.
 func (k *Kubernetes) Authenticate(ctx context.Context, token string) (User, bool, error) {
 	key := sha256.Sum256([]byte(token))
-	if known, ok := k.known.Get(key); ok {
-		r := known.(review)
+	if cached, ok := k.reviews.Get(key); ok {
+		r := cached.(review)
 		return r.user, r.ok, nil
 	}
 	answer, err := k.client.AuthenticationV1().TokenReviews().Create(ctx, &authentication.TokenReview{
 		Spec: authentication.TokenReviewSpec{Token: token, Audiences: []string{k.audience}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return User{}, false, fmt.Errorf("review the token: %w", err)
+		return User{}, false, fmt.Errorf("create TokenReview: %w", err)
 	}
 	var r review
 	for _, a := range answer.Status.Audiences {
@@ -58,6 +58,6 @@ func (k *Kubernetes) Authenticate(ctx context.Context, token string) (User, bool
 	if r.ok {
 		r.user = User{Name: answer.Status.User.Username, Groups: answer.Status.User.Groups}
 	}
-	k.known.Add(key, r, reviewed)
+	k.reviews.Add(key, r, reviewTTL)
 	return r.user, r.ok, nil
 }

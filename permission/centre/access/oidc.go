@@ -7,29 +7,29 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// OIDCConfig is an issuer of tokens: a company's, or another cluster's.
+// OIDCConfig configures a token issuer: a company's or another cluster's.
 type OIDCConfig struct {
 	Issuer string `json:"issuer"`
-	// ClientID is the audience that tokens must have.
+	// ClientID is the required audience.
 	ClientID string `json:"clientID"`
-	// UsernameClaim is sub unless told, GroupsClaim groups.
+	// UsernameClaim defaults to sub, GroupsClaim to groups.
 	UsernameClaim string `json:"usernameClaim,omitempty"`
 	GroupsClaim   string `json:"groupsClaim,omitempty"`
-	// Prefix goes before names and groups, so that two issuers' users differ.
+	// Prefix is prepended to user and group names to separate issuers.
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// OIDC believes tokens that an issuer signed.
+// OIDC authenticates tokens that an issuer signed.
 type OIDC struct {
 	config   OIDCConfig
 	verifier *oidc.IDTokenVerifier
 }
 
-// NewOIDC reads the issuer's keys' address; the keys are fetched when needed.
+// NewOIDC reads the issuer's discovery document; keys are fetched when needed.
 func NewOIDC(ctx context.Context, c OIDCConfig) (*OIDC, error) {
 	provider, err := oidc.NewProvider(ctx, c.Issuer)
 	if err != nil {
-		return nil, fmt.Errorf("OIDC issuer %s: %w", c.Issuer, err)
+		return nil, fmt.Errorf("discover OIDC issuer %s: %w", c.Issuer, err)
 	}
 	if c.UsernameClaim == "" {
 		c.UsernameClaim = "sub"
@@ -40,15 +40,15 @@ func NewOIDC(ctx context.Context, c OIDCConfig) (*OIDC, error) {
 	return &OIDC{config: c, verifier: provider.Verifier(&oidc.Config{ClientID: c.ClientID})}, nil
 }
 
-// Authenticate verifies signature, issuer, audience and expiry.
+// Authenticate verifies the signature, issuer, audience and expiry.
 func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, error) {
 	verified, err := o.verifier.Verify(ctx, token)
 	if err != nil {
-		return User{}, false, nil //nolint:nilerr // another authenticator may know it
+		return User{}, false, nil //nolint:nilerr // another authenticator may accept it
 	}
 	var claims map[string]any
 	if err := verified.Claims(&claims); err != nil {
-		return User{}, false, nil //nolint:nilerr // it is no token of ours
+		return User{}, false, nil //nolint:nilerr // not a token of this issuer
 	}
 	name, ok := claims[o.config.UsernameClaim].(string)
 	if !ok || name == "" {

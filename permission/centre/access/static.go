@@ -12,33 +12,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shortestToken is what a static token has at least, so that it is not guessed.
-const shortestToken = 16
+// minTokenLength is the minimum length of a static token in characters.
+const minTokenLength = 16
 
-// Authenticator says whose a token is; nobody's when it is not ok. An error is
-// that it could not be found out.
+// Authenticator returns the user of a token. ok is false if the token is not
+// valid; an error means that the token could not be checked.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (user User, ok bool, err error)
 }
 
-// token of a file of static tokens.
+// token is an item of TOKENS_FILE.
 type token struct {
 	Token  string   `json:"token"`
 	User   string   `json:"user"`
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Static tokens are the items of a YAML file: token, user, groups. A file that
-// changed is read again.
+// Static authenticates the tokens of TOKENS_FILE, a YAML list of token, user and
+// groups. A changed file is read again.
 type Static struct {
 	path string
 
-	mu     sync.Mutex
-	read   time.Time
-	tokens []token
+	mu      sync.Mutex
+	modTime time.Time
+	tokens  []token
 }
 
-// NewStatic reads a file of tokens.
+// NewStatic reads a token file.
 func NewStatic(path string) (*Static, error) {
 	s := &Static{path: path}
 	return s, s.refresh()
@@ -47,33 +47,33 @@ func NewStatic(path string) (*Static, error) {
 func (s *Static) refresh() error {
 	info, err := os.Stat(s.path)
 	if err != nil {
-		return fmt.Errorf("tokens: %w", err)
+		return fmt.Errorf("read token file: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if info.ModTime().Equal(s.read) {
+	if info.ModTime().Equal(s.modTime) {
 		return nil
 	}
 	text, err := os.ReadFile(s.path)
 	if err != nil {
-		return fmt.Errorf("tokens: %w", err)
+		return fmt.Errorf("read token file: %w", err)
 	}
 	var tokens []token
 	if err := yaml.UnmarshalStrict(text, &tokens); err != nil {
-		// The error quotes the file.
-		return fmt.Errorf("tokens: %s is no YAML list of token, user, groups", s.path)
+		// The YAML error quotes the tokens.
+		return fmt.Errorf("parse token file %s: not a YAML list of token, user, groups", s.path)
 	}
 	for i, t := range tokens {
-		if len(t.Token) < shortestToken || t.User == "" {
-			return fmt.Errorf("tokens: item %d of %s needs a user and a token of at least %d characters", i, s.path, shortestToken)
+		if len(t.Token) < minTokenLength || t.User == "" {
+			return fmt.Errorf("parse token file %s: item %d must have a user and a token of at least %d characters", s.path, i, minTokenLength)
 		}
 	}
-	s.read, s.tokens = info.ModTime(), tokens
+	s.modTime, s.tokens = info.ModTime(), tokens
 	return nil
 }
 
-// Authenticate compares with all tokens, each in constant time. A file that
-// cannot be read any more leaves what was read before.
+// Authenticate compares the token with all tokens in constant time. If the file
+// cannot be read, the tokens read before remain valid.
 func (s *Static) Authenticate(_ context.Context, given string) (User, bool, error) {
 	err := s.refresh()
 	s.mu.Lock()

@@ -9,12 +9,11 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// advance gives every grant that should be worked on, and is not, its job.
-// Permissions are granted in the set's order, one after the other, and taken
-// back all at once.
+// advance enqueues the next step of the grants. Permissions are granted one
+// after the other, in the order of the set, and revoked all at once.
 func (t *txn) advance() error {
-	if t.app.Going {
-		return t.takeBack()
+	if t.app.RevokeRequested {
+		return t.revokeGrants()
 	}
 	for _, g := range t.grants {
 		switch g.State {
@@ -26,7 +25,7 @@ func (t *txn) advance() error {
 			if err := t.enqueue(&g); err != nil {
 				return err
 			}
-			return t.put(before, g)
+			return t.writeGrant(before, g)
 		default:
 			return nil
 		}
@@ -34,10 +33,10 @@ func (t *txn) advance() error {
 	return nil
 }
 
-// takeBack begins the revocation of what has not begun it. A grant that is
-// being worked on right now is left to its worker, which comes here when it is
-// done: no revocation may overtake a grant.
-func (t *txn) takeBack() error {
+// revokeGrants begins the revocation of each grant that is not being revoked. A
+// claimed grant is skipped: its worker calls advance when it ends. So a
+// revocation never overtakes a grant.
+func (t *txn) revokeGrants() error {
 	for _, g := range t.grants {
 		if g.Lease != "" || g.State == api.Revoking || g.State == api.Revoked || g.State == api.Leaked {
 			continue
@@ -47,7 +46,7 @@ func (t *txn) takeBack() error {
 		if err != nil {
 			return err
 		}
-		d := Decide(Input{State: g.State, Going: true, Touched: g.Touched, CanRevoke: p.CanRevoke, NodeScoped: p.NodeScoped})
+		d := Decide(Input{State: g.State, RevokeRequested: true, MaybeGranted: g.MaybeGranted, CanRevoke: p.CanRevoke, NodeScoped: p.NodeScoped})
 		g.Calls, g.Failures, g.Pending, g.Due, g.NextTry, g.Began = 0, 0, false, time.Time{}, time.Time{}, t.now
 		g.State, g.Reason, g.Message, g.Since = d.State, d.Reason, d.Message, t.now
 		if d.Call == provider.Revoke {
@@ -56,14 +55,14 @@ func (t *txn) takeBack() error {
 				return err
 			}
 		}
-		if err := t.put(before, g); err != nil {
+		if err := t.writeGrant(before, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// provider reads a provider; one that is gone can do nothing.
+// provider reads a provider.
 func (t *txn) provider(name string) (p api.Provider, err error) {
 	o, err := t.Object(store.KindProvider, name)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// tripAfter is how many calls in a row fail before a provider rests, and
-	// rest for how long; then one call at a time shows whether it is back.
-	tripAfter = 10
-	rest      = 15 * time.Second
+	// The breaker of a provider opens after tripAfter consecutive failures, for
+	// openTimeout. Then one call probes the provider.
+	tripAfter   = 10
+	openTimeout = 15 * time.Second
 )
 
-// Breakers spare each provider that is down, in this replica.
+// Breakers has a circuit breaker for each provider, in this replica.
 type Breakers struct {
 	mu  sync.Mutex
 	all map[string]*breaker
@@ -26,51 +26,51 @@ type breaker struct {
 	opened time.Time
 }
 
-func (b *Breakers) of(provider string) *breaker {
+func (b *Breakers) get(provider string) *breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
 		b.all = map[string]*breaker{}
 	}
 	if b.all[provider] == nil {
-		made := &breaker{}
-		made.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-			Name: provider, Timeout: rest, MaxRequests: 1,
+		created := &breaker{}
+		created.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+			Name: provider, Timeout: openTimeout, MaxRequests: 1,
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 			OnStateChange: func(_ string, _, to gobreaker.State) {
 				if to == gobreaker.StateOpen {
-					made.mu.Lock()
-					made.opened = time.Now()
-					made.mu.Unlock()
+					created.mu.Lock()
+					created.opened = time.Now()
+					created.mu.Unlock()
 				}
 			},
 		})
-		b.all[provider] = made
+		b.all[provider] = created
 	}
 	return b.all[provider]
 }
 
-// Rest says for how long the provider is not to be called.
-func (b *Breakers) Rest(provider string) time.Duration {
-	one := b.of(provider)
-	if one.State() != gobreaker.StateOpen {
+// OpenFor returns how long the breaker stays open; zero if it is closed.
+func (b *Breakers) OpenFor(provider string) time.Duration {
+	br := b.get(provider)
+	if br.State() != gobreaker.StateOpen {
 		return 0
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	return max(time.Until(one.opened.Add(rest)), 100*time.Millisecond)
+	br.mu.Lock()
+	defer br.mu.Unlock()
+	return max(time.Until(br.opened.Add(openTimeout)), 100*time.Millisecond)
 }
 
-// Do calls unless the provider rests.
+// Do runs call unless the breaker is open. call reports success.
 func (b *Breakers) Do(provider string, call func() bool) bool {
-	done, err := b.of(provider).Allow()
+	done, err := b.get(provider).Allow()
 	if err != nil {
 		return false
 	}
 	if call() {
 		done(nil)
 	} else {
-		done(errNothing)
+		done(errUnchanged)
 	}
 	return true
 }

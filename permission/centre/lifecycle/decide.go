@@ -5,86 +5,85 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 )
 
-// Reasons beside those of package provider.
+// Reasons of grants and applications, in addition to those of package provider.
 const (
-	ReasonRequested    = "Requested"
-	ReasonCalling      = "CallingProvider"
-	ReasonRevoking     = "PodIsGoing"
-	ReasonNeverGranted = "NeverGranted"
-	ReasonCannotRevoke = "ProviderCannotRevoke"
-	ReasonNotRevoked   = "CannotBeTakenBack"
-	ReasonHeldByOther  = "HeldByAnotherPod"
-	ReasonLetGo        = "PodLetGo"
-	ReasonShared       = "HeldByAnotherPodOfTheNode"
-	ReasonWaits        = "WaitsForRevocation"
-	ReasonGaveUp       = "NoDecisionInTime"
+	ReasonRequested                  = "Requested"
+	ReasonCallingProvider            = "CallingProvider"
+	ReasonRevocationRequested        = "RevocationRequested"
+	ReasonNeverGranted               = "NeverGranted"
+	ReasonProviderCannotRevoke       = "ProviderCannotRevoke"
+	ReasonHeldByAnotherPod           = "HeldByAnotherPod"
+	ReasonHeldByAnotherPodOnNode     = "HeldByAnotherPodOnNode"
+	ReasonRevocationDeadlineExceeded = "RevocationDeadlineExceeded"
+	ReasonWaitingForRevocation       = "WaitingForRevocation"
+	ReasonDecisionTimeout            = "DecisionTimeout"
 )
 
-// Input is everything that the next step of a grant follows from.
+// Input has the facts that determine the next step of a grant.
 type Input struct {
 	State api.State
-	// Going: the application is to be revoked.
-	Going bool
-	// Touched: the provider may have granted it.
-	Touched bool
-	// Pending: the provider took the request and decides later.
+	// RevokeRequested: the application is to be revoked.
+	RevokeRequested bool
+	// MaybeGranted: the provider may have granted it.
+	MaybeGranted bool
+	// Pending: the provider accepted the request and decides later.
 	Pending bool
-	// CanRevoke and NodeScoped are the provider's.
+	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
-	// OtherGoing: the same permission is being taken back from the same
-	// address, which another pod had. OtherHolds: another pod holds it.
-	OtherGoing, OtherHolds bool
+	// OtherRevoking: the grant of another pod to the same address and subject is
+	// being revoked. OtherHolds: another pod may use such a grant.
+	OtherRevoking, OtherHolds bool
 }
 
-// Decision is the next step: a call, or a state that needs none.
+// Decision is the next step: a call, a wait or a new state.
 type Decision struct {
-	// Call is empty when there is nothing to call.
+	// Call is empty if no call is needed.
 	Call provider.Op
-	// Wait: there will be something to do, but not yet.
+	// Wait: the decision is repeated later.
 	Wait bool
-	// State is the new one; empty when it stays.
+	// State is the new state; empty if it does not change.
 	State           api.State
 	Reason, Message string
 }
 
-// Decide says what is to be done for a grant now.
+// Decide returns the next step of a grant.
 func Decide(in Input) Decision {
-	if in.Going {
-		return decideGoing(in)
+	if in.RevokeRequested {
+		return decideRevoke(in)
 	}
 	switch {
 	case in.State != api.Requested && in.State != api.Applying:
 		return Decision{}
 	case in.Pending:
 		return Decision{Call: provider.Poll, State: api.Applying}
-	case in.OtherGoing && !in.NodeScoped:
-		// Granted now, it would be taken away again.
-		return Decision{Wait: true, Reason: ReasonWaits, Message: "the same permission is being taken back from the pod that had this address before"}
+	case in.OtherRevoking && !in.NodeScoped:
+		// The other revocation would remove the new grant.
+		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address"}
 	case in.State == api.Requested:
-		return Decision{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling, Message: "the provider is being called"}
+		return Decision{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider, Message: "the provider is being called"}
 	default:
-		// What the call before said stays until this one says something.
+		// Keep the reason and message of the previous call until this one ends.
 		return Decision{Call: provider.Grant, State: api.Applying}
 	}
 }
 
-func decideGoing(in Input) Decision {
+func decideRevoke(in Input) Decision {
 	switch {
 	case in.State == api.Revoked:
 		return Decision{}
-	case !in.Touched:
+	case !in.MaybeGranted:
 		return Decision{State: api.Revoked, Reason: ReasonNeverGranted, Message: "nothing was granted"}
 	case in.OtherHolds && in.NodeScoped:
-		return Decision{State: api.Revoked, Reason: ReasonShared, Message: "another pod of the node still needs it; it is taken back with the last one"}
+		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
 	case !in.CanRevoke:
-		return Decision{State: api.Leaked, Reason: ReasonCannotRevoke, Message: "the provider cannot take a grant back"}
+		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
 	case in.OtherHolds:
-		// To take it back would take it from the other pod.
-		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByOther,
-			Message: "another pod has this address and the same permission; it is taken back when that pod goes"}
+		// Revoking it would remove the grant of the other pod.
+		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,
+			Message: "another pod has this address and the same permission; it is revoked when that pod is deleted"}
 	case in.State == api.Leaked:
 		return Decision{Call: provider.Revoke}
 	default:
-		return Decision{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking, Message: "it is being taken back"}
+		return Decision{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested, Message: "the permission is being revoked"}
 	}
 }

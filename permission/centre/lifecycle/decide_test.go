@@ -22,27 +22,27 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		in   Input
 		want want
 	}{
-		"what is asked for is granted":                        {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
-		"a call of unknown end is repeated":                   {Input{State: api.Applying, Touched: true}, want{Call: provider.Grant, State: api.Applying}},
-		"what the provider decides later is polled":           {Input{State: api.Applying, Touched: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
-		"what is granted needs nothing":                       {Input{State: api.Granted, Touched: true}, want{}},
+		"what is asked for is granted":                        {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a call of unknown end is repeated":                   {Input{State: api.Applying, MaybeGranted: true}, want{Call: provider.Grant, State: api.Applying}},
+		"what the provider decides later is polled":           {Input{State: api.Applying, MaybeGranted: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
+		"what is granted needs nothing":                       {Input{State: api.Granted, MaybeGranted: true}, want{}},
 		"what is denied needs nothing":                        {Input{State: api.Denied}, want{}},
-		"what failed needs nothing":                           {Input{State: api.Failed, Touched: true}, want{}},
-		"a grant waits for another pod's revocation":          {Input{State: api.Requested, OtherGoing: true}, want{Wait: true, Reason: ReasonWaits}},
-		"a node's grant does not":                             {Input{State: api.Requested, OtherGoing: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
-		"a leak of another pod does not hold a grant up":      {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCalling}},
-		"what was never called is revoked at once":            {Input{State: api.Requested, Going: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
-		"what was denied is revoked at once":                  {Input{State: api.Denied, Going: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
-		"what was granted is taken back":                      {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
-		"what failed half-way is taken back":                  {Input{State: api.Failed, Touched: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
-		"what cannot be taken back is leaked":                 {Input{State: api.Granted, Touched: true, Going: true}, want{State: api.Leaked, Reason: ReasonCannotRevoke}},
-		"a leak is tried on":                                  {Input{State: api.Leaked, Touched: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke}},
-		"a leak that another pod's grant covers is left":      {Input{State: api.Leaked, Touched: true, Going: true, CanRevoke: true, OtherHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByOther}},
-		"a node's grant stays while another pod has it":       {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true, NodeScoped: true, OtherHolds: true}, want{State: api.Revoked, Reason: ReasonShared}},
-		"a node's grant goes with its last pod":               {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
-		"what is revoked stays so":                            {Input{State: api.Revoked, Going: true, CanRevoke: true}, want{}},
-		"another's revocation does not hold a revocation up":  {Input{State: api.Granted, Touched: true, Going: true, CanRevoke: true, OtherGoing: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
-		"what is pending when its pod goes is taken back too": {Input{State: api.Applying, Touched: true, Pending: true, Going: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevoking}},
+		"what failed needs nothing":                           {Input{State: api.Failed, MaybeGranted: true}, want{}},
+		"a grant waits for another pod's revocation":          {Input{State: api.Requested, OtherRevoking: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
+		"a node's grant does not":                             {Input{State: api.Requested, OtherRevoking: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a leak of another pod does not hold a grant up":      {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"what was never called is revoked at once":            {Input{State: api.Requested, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"what was denied is revoked at once":                  {Input{State: api.Denied, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"what was granted is taken back":                      {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"what failed half-way is taken back":                  {Input{State: api.Failed, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"what cannot be taken back is leaked":                 {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true}, want{State: api.Leaked, Reason: ReasonProviderCannotRevoke}},
+		"a leak is tried on":                                  {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke}},
+		"a leak that another pod's grant covers is left":      {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByAnotherPod}},
+		"a node's grant stays while another pod has it":       {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode}},
+		"a node's grant goes with its last pod":               {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"what is revoked stays so":                            {Input{State: api.Revoked, RevokeRequested: true, CanRevoke: true}, want{}},
+		"another's revocation does not hold a revocation up":  {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherRevoking: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"what is pending when its pod goes is taken back too": {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)
@@ -66,8 +66,8 @@ func TestACallsResultSaysWhatAGrantBecomes(t *testing.T) {
 		Keys     int
 		NewKey   bool
 	}
-	applying := store.Grant{State: api.Applying, Touched: true, CallKey: "k", Began: t0}
-	revoking := store.Grant{State: api.Revoking, Touched: true, CallKey: "k", Began: t0}
+	applying := store.Grant{State: api.Applying, MaybeGranted: true, CallKey: "k", Began: t0}
+	revoking := store.Grant{State: api.Revoking, MaybeGranted: true, CallKey: "k", Began: t0}
 	with := func(g store.Grant, change func(*store.Grant)) store.Grant { change(&g); return g }
 	failed := provider.Result{Outcome: provider.Failed, Sent: true}
 	for name, tc := range map[string]struct {
@@ -101,8 +101,8 @@ func TestACallsResultSaysWhatAGrantBecomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := t0.Add(tc.after)
-			g := Judge(tc.g, Outcome{Now: now, Op: tc.op, Before: tc.before, Result: tc.r, Retry: retry, Random: tc.random})
-			got := want{State: g.State, Touched: g.Touched, Pending: g.Pending, Failures: g.Failures, Keys: g.Keys, NewKey: g.CallKey == ""}
+			g := ApplyResult(tc.g, CallResult{Now: now, Op: tc.op, MaybeGranted: tc.before, Result: tc.r, Retry: retry, Random: tc.random})
+			got := want{State: g.State, Touched: g.MaybeGranted, Pending: g.Pending, Failures: g.Failures, Keys: g.KeysUsed, NewKey: g.CallKey == ""}
 			if !g.Due.IsZero() {
 				got.Due = g.Due.Sub(now)
 			}
@@ -180,7 +180,7 @@ func TestAPodIsGoneWhenNobodyNamesItOrItsAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := store.Application{Request: api.ApplicationRequest{PodUID: tc.uid, PodIPs: tc.ips}, Created: t0.Add(-tc.age)}
-			if got := Gone(a, living, t0); got != tc.want {
+			if got := Orphaned(a, living, t0); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

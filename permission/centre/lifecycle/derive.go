@@ -7,14 +7,14 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Standing is where an application stands as a whole.
-type Standing struct {
+// Status is the derived status of an application.
+type Status struct {
 	State           api.State
 	Reason, Message string
 }
 
-// Derive follows an application's state from its grants'.
-func Derive(going bool, grants []store.Grant) Standing {
+// Derive returns the status of an application from its grants.
+func Derive(revokeRequested bool, grants []store.Grant) Status {
 	first := func(states ...api.State) *store.Grant {
 		for i, g := range grants {
 			for _, s := range states {
@@ -33,18 +33,18 @@ func Derive(going bool, grants []store.Grant) Standing {
 		}
 		return n
 	}
-	of := func(state api.State, g *store.Grant, verb string) Standing {
-		return Standing{state, g.Reason, fmt.Sprintf("permission %s %s: %s (ask %s)", g.Permission, verb, g.Message, g.Owner)}
+	of := func(state api.State, g *store.Grant, verb string) Status {
+		return Status{state, g.Reason, fmt.Sprintf("permission %s %s: %s (ask %s)", g.Permission, verb, g.Message, g.Owner)}
 	}
-	if going {
+	if revokeRequested {
 		leaked := first(api.Leaked)
 		switch {
 		case count(api.Revoked)+count(api.Leaked) < len(grants):
-			return Standing{api.Revoking, ReasonRevoking, fmt.Sprintf("%d of %d permissions are taken back", count(api.Revoked), len(grants))}
+			return Status{api.Revoking, ReasonRevocationRequested, fmt.Sprintf("%d of %d permissions are revoked", count(api.Revoked), len(grants))}
 		case leaked != nil:
 			return of(api.Leaked, leaked, "is leaked")
 		default:
-			return Standing{api.Revoked, string(api.Revoked), "nothing that was granted is left"}
+			return Status{api.Revoked, string(api.Revoked), "no grant is left"}
 		}
 	}
 	denied, failed := first(api.Denied), first(api.Failed)
@@ -54,15 +54,15 @@ func Derive(going bool, grants []store.Grant) Standing {
 	case failed != nil:
 		return of(api.Failed, failed, "failed")
 	case count(api.Granted) == len(grants):
-		return Standing{api.Granted, string(api.Granted), fmt.Sprintf("all %d permissions are granted", len(grants))}
+		return Status{api.Granted, string(api.Granted), fmt.Sprintf("all %d permissions are granted", len(grants))}
 	case count(api.Requested) == len(grants):
-		return Standing{api.Requested, ReasonRequested, "no provider was called yet"}
+		return Status{api.Requested, ReasonRequested, "no provider has been called"}
 	default:
-		now := first(api.Applying, api.Requested)
-		message := now.Message
+		current := first(api.Applying, api.Requested)
+		message := current.Message
 		if message == "" {
 			message = "the provider is being called"
 		}
-		return Standing{api.Applying, now.Reason, fmt.Sprintf("%d of %d permissions are granted; %s: %s", count(api.Granted), len(grants), now.Permission, message)}
+		return Status{api.Applying, current.Reason, fmt.Sprintf("%d of %d permissions are granted; %s: %s", count(api.Granted), len(grants), current.Permission, message)}
 	}
 }

@@ -1,9 +1,9 @@
-// Package lifecycle takes applications from Requested to Granted, Denied or Failed,
-// and back to Revoked or Leaked. Every step of a grant is a job; the
-// transaction that ends a step writes its result, what follows from it and the
-// next job together. Before a provider is called its intent is stored: the key
-// of the call, and until when the caller may be at it. A worker that dies
-// leaves that behind, and another repeats the call with the same key.
+// Package lifecycle runs the state machine of applications: from Requested to
+// Granted, Denied or Failed, then to Revoked or Leaked. Each step of a grant is
+// a job. The transaction that ends a step writes its result and enqueues the
+// next job. Before a provider is called, the intent is stored: the idempotency
+// key and a lease. If a worker dies, another retries the call with the same key
+// when the lease has expired.
 package lifecycle
 
 import (
@@ -24,68 +24,69 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Enqueuer is the queue.
+// Enqueuer inserts jobs into the queue.
 type Enqueuer interface {
 	Enqueue(ctx context.Context, tx *sql.Tx, provider string, job queue.Job, due time.Time) (int64, error)
 }
 
-// Pacer keeps below a provider's rate limit.
-type Pacer interface {
-	Next(ctx context.Context, provider string, limit api.RateLimit, horizon time.Duration) (time.Time, error)
-	Late(at time.Time) bool
+// RateLimiter reserves slots for calls to a provider; see package ratelimit.
+type RateLimiter interface {
+	Reserve(ctx context.Context, provider string, limit api.RateLimit, horizon time.Duration) (time.Time, error)
+	Expired(at time.Time) bool
 }
 
-// Breaker spares a provider that is down.
+// Breaker is the circuit breaker of the providers.
 type Breaker interface {
-	// Rest says for how long the provider is not to be called.
-	Rest(provider string) time.Duration
-	// Do calls unless the provider rests; call says whether it is well.
+	// OpenFor returns how long the breaker stays open; zero if it is closed.
+	OpenFor(provider string) time.Duration
+	// Do runs call unless the breaker is open. call reports success.
 	Do(provider string, call func() bool) (called bool)
 }
 
-// Watchers are told of applications that changed.
-type Watchers interface{ Changed(application string) }
+// Notifier is notified of changed applications.
+type Notifier interface{ Notify(application string) }
 
-// Metrics count what happened.
+// Metrics records metrics.
 type Metrics interface {
-	State(provider, reason string, to api.State)
+	GrantState(provider, reason string, to api.State)
 	Call(provider string, op provider.Op, r provider.Result, took time.Duration)
-	Reused(provider string)
+	AddressReused(permission string)
 }
 
-// Callers make a provider's caller.
-type Callers interface {
-	New(p api.Provider) (provider.Caller, error)
+// ClientFactory creates the client of a provider.
+type ClientFactory interface {
+	New(p api.Provider) (provider.Client, error)
 }
 
-// Engine does the work. All fields are needed.
+// Engine runs the state machine. All fields are required.
 type Engine struct {
 	Store    *store.Store
 	Queue    Enqueuer
-	Pacer    Pacer
+	Limiter  RateLimiter
 	Breaker  Breaker
-	Callers  Callers
+	Clients  ClientFactory
 	Clock    clock.Clock
 	Random   func() float64
-	Watchers Watchers
+	Notifier Notifier
 	Metrics  Metrics
 	Log      *slog.Logger
-	// Patience is for how long a job that is due and not done is left alone.
-	Patience time.Duration
-	// Stopping is closed when no new call is to begin.
+	// RecoverAfter is how long a due grant may have no job before it is
+	// recovered.
+	RecoverAfter time.Duration
+	// Stopping is closed when no new call may begin.
 	Stopping <-chan struct{}
 }
 
-// ErrGoing says that the application is being revoked, or was and whoever asks
-// does not say that its pod lives.
-var ErrGoing = errors.New("the pod is going")
+// ErrRevokeRequested is returned if the application is being revoked, or if it
+// was revoked and the request does not confirm that its pod exists.
+var ErrRevokeRequested = errors.New("revocation was requested")
 
-// Refusal is a request that cannot be, and which field is wrong.
-type Refusal struct{ Field, Message string }
+// InvalidRequest names an invalid field of a request.
+type InvalidRequest struct{ Field, Message string }
 
-func (r Refusal) Error() string { return r.Field + ": " + r.Message }
+func (r InvalidRequest) Error() string { return r.Field + ": " + r.Message }
 
-// txn is a transaction over one application and its grants.
+// txn is a transaction on one application and its grants.
 type txn struct {
 	store.Tx
 	e      *Engine
@@ -93,13 +94,13 @@ type txn struct {
 	now    time.Time
 	app    store.Application
 	grants []store.Grant
-	who    string
+	user   string
 }
 
-// change locks an application and lets f change it; what it becomes as a whole
-// and who is to be told follows.
-func (e *Engine) change(ctx context.Context, id, who string, f func(*txn) error) (store.Application, []store.Grant, error) {
-	t := &txn{e: e, ctx: ctx, now: e.Clock.Now().UTC(), who: who}
+// update locks an application, runs f, writes the derived status and notifies
+// watchers.
+func (e *Engine) update(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
+	t := &txn{e: e, ctx: ctx, now: e.Clock.Now().UTC(), user: user}
 	err := e.Store.Write(ctx, func(tx store.Tx) (err error) {
 		t.Tx = tx
 		if t.app, err = tx.LockApplication(id); err != nil {
@@ -111,32 +112,32 @@ func (e *Engine) change(ctx context.Context, id, who string, f func(*txn) error)
 		if err := f(t); err != nil {
 			return err
 		}
-		return t.settle()
+		return t.writeStatus()
 	})
 	if err != nil {
 		return t.app, nil, err
 	}
-	e.Watchers.Changed(id)
+	e.Notifier.Notify(id)
 	return t.app, t.grants, nil
 }
 
-// settle derives the application's state and writes it.
-func (t *txn) settle() error {
-	s := Derive(t.app.Going, t.grants)
-	if s.State != t.app.State {
-		if err := t.AddHistory(t.app.ID, api.HistoryEntry{Time: t.now, From: t.app.State, To: s.State, Attempt: t.app.Attempt,
-			Reason: s.Reason, Message: s.Message, Who: t.who}); err != nil {
+// writeStatus derives and writes the status of the application.
+func (t *txn) writeStatus() error {
+	status := Derive(t.app.RevokeRequested, t.grants)
+	if status.State != t.app.State {
+		if err := t.AddHistory(t.app.ID, api.HistoryEntry{Time: t.now, From: t.app.State, To: status.State, Attempt: t.app.Attempt,
+			Reason: status.Reason, Message: status.Message, Who: t.user}); err != nil {
 			return err
 		}
 	}
-	t.app.State, t.app.Reason, t.app.Message = s.State, s.Reason, s.Message
+	t.app.State, t.app.Reason, t.app.Message = status.State, status.Reason, status.Message
 	t.app.Updated = t.now
 	t.app.Version++
 	return t.UpdateApplication(t.app)
 }
 
-// put writes a grant that was before; a change of state is history.
-func (t *txn) put(before, g store.Grant) error {
+// writeGrant writes a grant and records a state change in the history.
+func (t *txn) writeGrant(before, g store.Grant) error {
 	t.grants[g.Ordinal] = g
 	if err := t.PutGrant(g); err != nil {
 		return err
@@ -144,12 +145,12 @@ func (t *txn) put(before, g store.Grant) error {
 	if before.State == g.State {
 		return nil
 	}
-	t.e.Metrics.State(g.Provider, g.Reason, g.State)
+	t.e.Metrics.GrantState(g.Provider, g.Reason, g.State)
 	return t.AddHistory(t.app.ID, api.HistoryEntry{Time: t.now, Permission: g.Permission, From: before.State, To: g.State,
-		Attempt: t.app.Attempt, Reason: g.Reason, Message: g.Message, Who: t.who})
+		Attempt: t.app.Attempt, Reason: g.Reason, Message: g.Message, Who: t.user})
 }
 
-// enqueue makes the job of a grant's next step, due at g.Due.
+// enqueue enqueues the next step of a grant, due at g.Due.
 func (t *txn) enqueue(g *store.Grant) error {
 	g.Step++
 	job, err := t.e.Queue.Enqueue(t.ctx, t.SQL, g.Provider, queue.Job{Application: g.Application, Ordinal: g.Ordinal, Step: g.Step}, g.Due)
@@ -162,13 +163,13 @@ func (e *Engine) provider(v store.View, name string) (api.Provider, error) {
 	var p api.Provider
 	o, err := v.Object(store.KindProvider, name)
 	if err != nil {
-		return p, fmt.Errorf("provider %s: %w", name, err)
+		return p, fmt.Errorf("read provider %s: %w", name, err)
 	}
 	if err := json.Unmarshal(o.Body, &p); err != nil {
-		return p, fmt.Errorf("provider %s: %w", name, err)
+		return p, fmt.Errorf("read provider %s: %w", name, err)
 	}
 	p.Version = o.Version
 	return p, nil
 }
 
-func leaseName() string { return rand.Text() }
+func newLease() string { return rand.Text() }

@@ -6,15 +6,15 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// RetryLeaks has what a provider could not take back before taken back.
+// RetryLeaks retries the revocation of the leaked grants of a provider.
 func (e *Engine) RetryLeaks(ctx context.Context, provider string) error {
 	for {
-		leaked, err := e.Store.View(ctx).LeakedOf(provider, 100)
+		leaked, err := e.Store.View(ctx).UnscheduledLeaks(provider, 100)
 		if err != nil || len(leaked) == 0 {
 			return err
 		}
 		for _, l := range leaked {
-			if _, _, err := e.change(ctx, l.Application, "", func(t *txn) error {
+			if _, _, err := e.update(ctx, l.Application, "", func(t *txn) error {
 				before := t.grants[l.Ordinal]
 				g := before
 				if g.State != api.Leaked || !g.Due.IsZero() || g.Lease != "" {
@@ -24,7 +24,7 @@ func (e *Engine) RetryLeaks(ctx context.Context, provider string) error {
 				if err := t.enqueue(&g); err != nil {
 					return err
 				}
-				return t.put(before, g)
+				return t.writeGrant(before, g)
 			}); err != nil {
 				return err
 			}

@@ -54,15 +54,15 @@ func (l *line) next(before time.Time) (queue.Job, bool) {
 // open has no limit and never rests.
 type open struct{ clock *clocktest.FakeClock }
 
-func (o open) Next(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
+func (o open) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
 	return o.clock.Now(), nil
 }
-func (o open) Late(time.Time) bool                                      { return false }
-func (o open) Rest(string) time.Duration                                { return 0 }
+func (o open) Expired(time.Time) bool                                   { return false }
+func (o open) OpenFor(string) time.Duration                             { return 0 }
 func (o open) Do(_ string, call func() bool) bool                       { call(); return true }
-func (o open) Changed(string)                                           {}
-func (o open) State(string, string, api.State)                          {}
-func (o open) Reused(string)                                            {}
+func (o open) Notify(string)                                            {}
+func (o open) GrantState(string, string, api.State)                     {}
+func (o open) AddressReused(string)                                     {}
 func (o open) Call(string, provider.Op, provider.Result, time.Duration) {}
 
 // outage is a provider that is down until a time.
@@ -72,12 +72,12 @@ type outage struct {
 	calls map[string][]time.Time // of each application
 }
 
-func (o *outage) New(api.Provider) (provider.Caller, error) { return o, nil }
+func (o *outage) New(api.Provider) (provider.Client, error) { return o, nil }
 
 func (o *outage) Call(_ context.Context, c provider.Call) provider.Result {
 	o.calls[c.Application] = append(o.calls[c.Application], o.clock.Now())
 	if o.clock.Now().Before(o.until) {
-		return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonError, Message: "down", Sent: true}
+		return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderError, Message: "down", Sent: true}
 	}
 	return provider.Result{Outcome: provider.Done, Reason: provider.ReasonGranted, Sent: true}
 }
@@ -117,8 +117,8 @@ func TestAProviderThatIsDownForAnHourIsCalledNoMoreThanTheBackoffSays(t *testing
 	jobs, down := &line{clock: clock}, &outage{clock: clock, until: began.Add(time.Hour), calls: map[string][]time.Time{}}
 	register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1,
 		Retry: api.Retry{MaxCalls: maxCalls, BackoffSeconds: 2, PollTimeoutSeconds: 600}})
-	e := &lifecycle.Engine{Store: s, Queue: jobs, Pacer: open{clock}, Breaker: open{clock}, Callers: down, Clock: clock, Random: func() float64 { return 0.5 },
-		Watchers: open{clock}, Metrics: open{clock}, Log: slog.New(slog.DiscardHandler)}
+	e := &lifecycle.Engine{Store: s, Queue: jobs, Limiter: open{clock}, Breaker: open{clock}, Clients: down, Clock: clock, Random: func() float64 { return 0.5 },
+		Notifier: open{clock}, Metrics: open{clock}, Log: slog.New(slog.DiscardHandler)}
 
 	asks := map[int]time.Time{} // when a pod asks next
 	failures := map[int]int{}
@@ -145,7 +145,7 @@ func TestAProviderThatIsDownForAnHourIsCalledNoMoreThanTheBackoffSays(t *testing
 			clock.SetTime(asks[first])
 		}
 		r := api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: fmt.Sprint(first), PodUID: fmt.Sprint(first), PodIPs: []string{fmt.Sprintf("10.0.0.%d", first)}, Set: "web"}
-		a, _, asked, err := e.Ask(t.Context(), r, "server")
+		a, _, asked, err := e.Request(t.Context(), r, "server")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestAProviderThatIsDownForAnHourIsCalledNoMoreThanTheBackoffSays(t *testing
 		switch {
 		case a.State == api.Granted:
 			delete(asks, first)
-		case asked == lifecycle.AskedSame:
+		case asked == lifecycle.RequestUnchanged:
 			asks[first] = clock.Now().Add(30 * time.Second) // A poll.
 		default:
 			requests++

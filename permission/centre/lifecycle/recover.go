@@ -8,61 +8,63 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// recoverEvery is how soon what a worker left behind is found.
-const recoverEvery = time.Second
+// recoverInterval is how often stuck grants are looked for.
+const recoverInterval = time.Second
 
-// Recover gives a new job to what dead workers left behind, and returns how
-// much that was. A lease is waited for always: the dead worker's call may still
-// be on its way.
-func (e *Engine) Recover(ctx context.Context, patience time.Duration) (int, error) {
+// Recover creates new jobs for grants whose worker died and returns their
+// number. It always waits for a lease to expire, because the call of the dead
+// worker may still be in progress. after is how long a due grant may have no
+// job.
+func (e *Engine) Recover(ctx context.Context, after time.Duration) (int, error) {
 	now := e.Clock.Now()
-	stuck, err := e.Store.View(ctx).Stuck(now, now.Add(-patience), 500)
+	stuck, err := e.Store.View(ctx).Stuck(now, now.Add(-after), 500)
 	if err != nil {
 		return 0, err
 	}
 	n := 0
 	for _, s := range stuck {
-		_, _, err := e.change(ctx, s.Application, "", func(t *txn) error {
+		_, _, err := e.update(ctx, s.Application, "", func(t *txn) error {
 			before := t.grants[s.Ordinal]
 			if before.Step != s.Step || before.Lease != s.Lease {
-				return errNothing
+				return errUnchanged
 			}
 			n++
 			g := before
 			if g.Due.IsZero() {
 				g.Due = t.now
 			}
-			return t.end(before, g)
+			return t.endStep(before, g)
 		})
-		if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, store.ErrNotFound) {
+		if err != nil && !errors.Is(err, errUnchanged) && !errors.Is(err, store.ErrNotFound) {
 			return n, err
 		}
 	}
 	return n, nil
 }
 
-// RunRecovery recovers at once and then every few seconds, until ctx ends.
+// RunRecovery runs Recover at once and then every recoverInterval until ctx
+// ends.
 func (e *Engine) RunRecovery(ctx context.Context) error {
-	patience := e.Patience
+	after := e.RecoverAfter
 	if !e.Store.Shared() {
-		// Nobody else has this database: who was at work before is dead.
-		patience = 0
+		// No other replica uses this database: all earlier workers are dead.
+		after = 0
 	}
 	for {
-		e.recoverOnce(ctx, patience)
-		patience = e.Patience
-		if e.sleep(ctx, e.Clock.Now().Add(recoverEvery)) != nil {
-			return nil //nolint:nilerr // it ends because it is told to
+		e.recoverOnce(ctx, after)
+		after = e.RecoverAfter
+		if e.sleep(ctx, e.Clock.Now().Add(recoverInterval)) != nil {
+			return nil //nolint:nilerr // the context ended
 		}
 	}
 }
 
-func (e *Engine) recoverOnce(ctx context.Context, patience time.Duration) {
-	n, err := e.Recover(ctx, patience)
+func (e *Engine) recoverOnce(ctx context.Context, after time.Duration) {
+	n, err := e.Recover(ctx, after)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		e.Log.Error("recover what was left behind", "error", err)
+		e.Log.Error("recover stuck grants", "error", err)
 	case n > 0:
-		e.Log.Info("recovered what was left behind", "grants", n)
+		e.Log.Info("recovered stuck grants", "grants", n)
 	}
 }

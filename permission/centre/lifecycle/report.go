@@ -11,64 +11,65 @@ import (
 )
 
 const (
-	// reportGrace spares what began about when the pods were listed, and
-	// reportAge is how old a list may be.
-	reportGrace = 2 * time.Minute
-	reportAge   = time.Hour
-	// reportPods bounds a page, reportIDs the ids that it is answered with.
-	reportPods = 5000
-	reportIDs  = 100
-	// clockSkew is by how much another's clock may be ahead.
-	clockSkew = time.Minute
+	// reportGracePeriod protects attempts that began shortly before the pods
+	// were listed. maxReportAge is the maximum age of a list.
+	reportGracePeriod = 2 * time.Minute
+	maxReportAge      = time.Hour
+	// maxReportPods bounds the pods of a page, maxReportIDs the ids in the
+	// result.
+	maxReportPods = 5000
+	maxReportIDs  = 100
+	// maxClockSkew is how far the clock of the reporter may be ahead.
+	maxClockSkew = time.Minute
 )
 
-// CheckReport says what is wrong with a report.
-func CheckReport(r api.PodReport, now time.Time) error {
+// ValidateReport validates a report.
+func ValidateReport(r api.PodReport, now time.Time) error {
 	switch {
 	case r.Observed.IsZero():
-		return Refusal{"observed", "needed: when the pods were listed"}
-	case r.Observed.After(now.Add(clockSkew)):
-		return Refusal{"observed", "is in the future"}
-	case now.Sub(r.Observed) > reportAge:
-		return Refusal{"observed", "is older than 1 h; list the pods again"}
+		return InvalidRequest{"observed", "required: the time when the pods were listed"}
+	case r.Observed.After(now.Add(maxClockSkew)):
+		return InvalidRequest{"observed", "must not be in the future"}
+	case now.Sub(r.Observed) > maxReportAge:
+		return InvalidRequest{"observed", "must not be older than 1 h; list the pods again"}
 	case len(r.Pods) == 0 && !r.Empty:
-		return Refusal{"pods", "no pod is named; set empty to true when no pod of the range lives"}
+		return InvalidRequest{"pods", "has no items; set empty to true if the range has no pods"}
 	case len(r.Pods) > 0 && r.Empty:
-		return Refusal{"empty", "pods are named; set empty to false"}
-	case len(r.Pods) > reportPods:
-		return Refusal{"pods", fmt.Sprintf("%d pods; a page has at most %d", len(r.Pods), reportPods)}
+		return InvalidRequest{"empty", "must be false if pods has items"}
+	case len(r.Pods) > maxReportPods:
+		return InvalidRequest{"pods", fmt.Sprintf("has %d items; must have at most %d", len(r.Pods), maxReportPods)}
 	case r.Through != "" && r.Through <= r.After:
-		return Refusal{"through", "must be above after"}
+		return InvalidRequest{"through", "must be greater than after"}
 	}
 	for i, p := range r.Pods {
 		if p.UID == "" || p.UID <= r.After || r.Through != "" && p.UID > r.Through {
-			return Refusal{fmt.Sprintf("pods[%d].uid", i), "must be above after and up to through"}
+			return InvalidRequest{fmt.Sprintf("pods[%d].uid", i), "must be greater than after and at most through"}
 		}
 	}
 	return nil
 }
 
-// Gone says whether an application's pod, or its addresses, are not among
-// those that live.
-func Gone(a store.Application, living map[string][]string, observed time.Time) bool {
-	if began := observed.Add(-reportGrace); a.Created.After(began) || a.Asked.After(began) {
+// Orphaned reports whether the pod of an application, or its addresses, are
+// missing in the list of existing pods.
+func Orphaned(a store.Application, existing map[string][]string, observed time.Time) bool {
+	if began := observed.Add(-reportGracePeriod); a.Created.After(began) || a.AttemptBegan.After(began) {
 		return false
 	}
-	ips, lives := living[a.Request.PodUID]
-	return !lives || len(ips) > 0 && !slices.Equal(ips, a.Request.PodIPs)
+	ips, exists := existing[a.Request.PodUID]
+	return !exists || len(ips) > 0 && !slices.Equal(ips, a.Request.PodIPs)
 }
 
-// Report revokes what is held by pods that do not live any more.
-func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, who string) (api.PodReportResult, error) {
+// Report revokes the applications of pods that do not exist.
+func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, user string) (api.PodReportResult, error) {
 	var result api.PodReportResult
-	if err := CheckReport(r, e.Clock.Now()); err != nil {
+	if err := ValidateReport(r, e.Clock.Now()); err != nil {
 		return result, err
 	}
 	pods := map[string][]string{}
 	for _, p := range r.Pods {
 		pods[p.UID] = slices.Compact(slices.Sorted(slices.Values(p.IPs)))
 	}
-	filter := store.Filter{Cluster: cluster, States: living, UIDAbove: r.After, UIDUpTo: r.Through}
+	filter := store.Filter{Cluster: cluster, States: activeStates, UIDAbove: r.After, UIDUpTo: r.Through}
 	page := store.Page{Limit: 500}
 	for {
 		apps, err := e.Store.View(ctx).Applications(filter, page)
@@ -78,16 +79,16 @@ func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, wh
 		for _, a := range apps {
 			page.After = a.ID
 			result.Checked++
-			if !Gone(a, pods, r.Observed) {
+			if !Orphaned(a, pods, r.Observed) {
 				continue
 			}
-			_, _, begun, err := e.Revoke(ctx, a.ID, who)
+			_, _, began, err := e.Revoke(ctx, a.ID, user)
 			if err != nil {
 				return result, fmt.Errorf("revoke %s: %w", a.ID, err)
 			}
-			if begun {
+			if began {
 				result.Revoked++
-				if len(result.Applications) < reportIDs {
+				if len(result.Applications) < maxReportIDs {
 					result.Applications = append(result.Applications, a.ID)
 				}
 			}

@@ -9,32 +9,35 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// living are the states of an application that is not going.
-var living = []api.State{api.Requested, api.Applying, api.Granted, api.Denied, api.Failed}
+// activeStates are the states of an application whose revocation was not
+// requested.
+var activeStates = []api.State{api.Requested, api.Applying, api.Granted, api.Denied, api.Failed}
 
-// Revoke takes an application back; it says whether it was not going before.
-func (e *Engine) Revoke(ctx context.Context, id, who string) (store.Application, []store.Grant, bool, error) {
-	begun := false
-	app, grants, err := e.change(ctx, id, who, func(t *txn) error {
-		if t.app.Going {
-			return errNothing
+// Revoke begins the revocation of an application; it returns true if the
+// revocation was not requested before.
+func (e *Engine) Revoke(ctx context.Context, id, user string) (store.Application, []store.Grant, bool, error) {
+	began := false
+	app, grants, err := e.update(ctx, id, user, func(t *txn) error {
+		if t.app.RevokeRequested {
+			return errUnchanged
 		}
-		t.app.Going, begun = true, true
+		t.app.RevokeRequested, began = true, true
 		return t.advance()
 	})
-	if errors.Is(err, errNothing) {
-		app, grants, _, err = e.load(ctx, id, AskedSame)
+	if errors.Is(err, errUnchanged) {
+		app, grants, _, err = e.load(ctx, id, RequestUnchanged)
 	}
-	return app, grants, begun, err
+	return app, grants, began, err
 }
 
-// LetGo takes an application back whose pod did not wait for that: what is not
-// taken back yet is a leak, and is tried on.
-func (e *Engine) LetGo(ctx context.Context, id, who string) error {
-	_, _, err := e.change(ctx, id, who, func(t *txn) error {
-		changed := !t.app.Going
+// MarkLeaked revokes an application whose pod was deleted at its deadline,
+// before the revocation ended. Grants that are not revoked become Leaked and
+// are retried.
+func (e *Engine) MarkLeaked(ctx context.Context, id, user string) error {
+	_, _, err := e.update(ctx, id, user, func(t *txn) error {
+		changed := !t.app.RevokeRequested
 		if changed {
-			t.app.Going = true
+			t.app.RevokeRequested = true
 			if err := t.advance(); err != nil {
 				return err
 			}
@@ -44,27 +47,27 @@ func (e *Engine) LetGo(ctx context.Context, id, who string) error {
 				continue
 			}
 			g := before
-			g.State, g.Reason, g.Since = api.Leaked, ReasonLetGo, t.now
-			g.Message = "its pod was let go before it was taken back; that is tried on"
-			if err := t.put(before, g); err != nil {
+			g.State, g.Reason, g.Since = api.Leaked, ReasonRevocationDeadlineExceeded, t.now
+			g.Message = "the pod was deleted at its deadline before the permission was revoked; the revocation is retried"
+			if err := t.writeGrant(before, g); err != nil {
 				return err
 			}
 			changed = true
 		}
 		if !changed {
-			return errNothing
+			return errUnchanged
 		}
 		return nil
 	})
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, errUnchanged) {
 		return nil
 	}
 	return err
 }
 
-// RevokePod takes back all applications of a pod but those for exactly the
-// addresses to keep, and returns their ids, those included that were going before.
-func (e *Engine) RevokePod(ctx context.Context, r api.RevokeRequest, who string) ([]string, error) {
+// RevokePod revokes all applications of a pod, except those for exactly
+// KeepIPs. It returns the ids, including those that were already being revoked.
+func (e *Engine) RevokePod(ctx context.Context, r api.RevokeRequest, user string) ([]string, error) {
 	keep := slices.Compact(slices.Sorted(slices.Values(r.KeepIPs)))
 	page := store.Page{Limit: 100}
 	var ids []string
@@ -79,9 +82,9 @@ func (e *Engine) RevokePod(ctx context.Context, r api.RevokeRequest, who string)
 				continue
 			}
 			if r.LetGo {
-				err = e.LetGo(ctx, a.ID, who)
+				err = e.MarkLeaked(ctx, a.ID, user)
 			} else {
-				_, _, _, err = e.Revoke(ctx, a.ID, who)
+				_, _, _, err = e.Revoke(ctx, a.ID, user)
 			}
 			if err != nil {
 				return ids, err
@@ -94,7 +97,7 @@ func (e *Engine) RevokePod(ctx context.Context, r api.RevokeRequest, who string)
 	}
 }
 
-// Reset begins a new attempt of what was denied or failed.
-func (e *Engine) Reset(ctx context.Context, id, who string) (store.Application, []store.Grant, Asked, error) {
-	return e.askAgain(ctx, id, who, false)
+// Reset begins a new attempt of a denied or failed application.
+func (e *Engine) Reset(ctx context.Context, id, user string) (store.Application, []store.Grant, RequestOutcome, error) {
+	return e.requestExisting(ctx, id, user, false)
 }

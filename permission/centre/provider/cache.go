@@ -7,37 +7,37 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// closeAfter is for how long those who have a caller may use it when there is one
-// of another version: longer than a claimed call takes.
-const closeAfter = time.Minute
+// closeDelay is how long a replaced client stays open for calls in progress. It
+// is longer than a claimed call.
+const closeDelay = time.Minute
 
-// Cache keeps the callers of the providers' current versions: their compiled
+// Cache caches the client of each provider's current version, with its compiled
 // expressions and open connections.
 type Cache struct {
 	Factory Factory
 
-	mu     sync.Mutex
-	kept   map[string]Caller
-	latest map[string]int64
+	mu       sync.Mutex
+	clients  map[string]Client
+	versions map[string]int64
 }
 
-// New returns a provider's caller.
-func (c *Cache) New(p api.Provider) (Caller, error) {
+// New returns the client of a provider; it creates one for a new version.
+func (c *Cache) New(p api.Provider) (Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept == nil {
-		c.kept, c.latest = map[string]Caller{}, map[string]int64{}
+	if c.clients == nil {
+		c.clients, c.versions = map[string]Client{}, map[string]int64{}
 	}
-	if caller := c.kept[p.Name]; caller != nil && c.latest[p.Name] == p.Version {
-		return caller, nil
+	if client := c.clients[p.Name]; client != nil && c.versions[p.Name] == p.Version {
+		return client, nil
 	}
-	caller, err := c.Factory.New(p)
+	client, err := c.Factory.New(p)
 	if err != nil {
 		return nil, err
 	}
-	if closer, ok := c.kept[p.Name].(interface{ Close() }); ok {
-		time.AfterFunc(closeAfter, closer.Close)
+	if closer, ok := c.clients[p.Name].(interface{ Close() }); ok {
+		time.AfterFunc(closeDelay, closer.Close)
 	}
-	c.kept[p.Name], c.latest[p.Name] = caller, p.Version
-	return caller, nil
+	c.clients[p.Name], c.versions[p.Name] = client, p.Version
+	return client, nil
 }

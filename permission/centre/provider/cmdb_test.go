@@ -19,7 +19,7 @@ func TestACMDBIsToldOfAnAddressAndForgetsIt(t *testing.T) {
 			t.Fatalf("register: %+v", r)
 		}
 	}
-	if diff := cmp.Diff([]double.Entry{{IP: "fd00::1", Permission: "cmdb", Pod: "u1"}}, books.Books().Held); diff != "" {
+	if diff := cmp.Diff([]double.Entry{{IP: "fd00::1", Permission: "cmdb", Pod: "u1"}}, books.Stats().Held); diff != "" {
 		t.Error(diff)
 	}
 	call.Op, call.Key = Revoke, "k-revoke"
@@ -28,7 +28,7 @@ func TestACMDBIsToldOfAnAddressAndForgetsIt(t *testing.T) {
 			t.Fatalf("forget: %+v", r)
 		}
 	}
-	if b := books.Books(); len(b.Held) != 0 || b.Doubles != 0 {
+	if b := books.Stats(); len(b.Held) != 0 || b.Duplicates != 0 {
 		t.Errorf("books: %+v", b)
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Credentials are the files of a folder, each the value of a key of a mounted
-// Secret. They are read at each use, so that a new one counts at once.
+// Credentials reads the keys of a Secret that is mounted at Dir. A credential is
+// read for each call, so that a changed value is used at once.
 type Credentials struct{ Dir string }
 
-// CheckName says whether a reference can be a key.
+// CheckName checks that a reference is a valid key of a Secret.
 func (Credentials) CheckName(name string) error {
 	if problems := validation.IsConfigMapKey(name); len(problems) > 0 {
-		return fmt.Errorf("%q is no key of a Secret: %s", name, strings.Join(problems, "; "))
+		return fmt.Errorf("%q is not a valid Secret key: %s", name, strings.Join(problems, "; "))
 	}
 	return nil
 }
 
-// Get reads a credential; "" for no reference.
+// Get reads a credential; it returns "" for an empty name.
 func (c Credentials) Get(name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -31,7 +31,7 @@ func (c Credentials) Get(name string) (string, error) {
 	}
 	value, err := os.ReadFile(filepath.Join(c.Dir, name))
 	if err != nil {
-		return "", fmt.Errorf("credential %q is not mounted", name)
+		return "", fmt.Errorf("credential %q is not mounted in CREDENTIALS_DIR", name)
 	}
 	return strings.TrimSpace(string(value)), nil
 }

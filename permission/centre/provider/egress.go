@@ -11,46 +11,45 @@ import (
 	"time"
 )
 
-// ErrNotAllowed says that the centre is not configured to call that host or address.
+// ErrNotAllowed is returned for a host or address that the centre must not call.
 var ErrNotAllowed = errors.New("not allowed")
 
-// Egress is where the centre may connect to. A provider's endpoint is what its
-// owner typed; without this it would reach whatever the centre can reach.
+// Egress restricts where the centre may connect to. Without it, a provider's
+// endpoint could reach every address that the centre can reach.
 type Egress struct {
 	hosts    []string
 	networks []netip.Prefix
-	never    []netip.Addr
+	denied   []netip.Addr
 }
 
-// NewEgress takes patterns of hosts (name, *.domain, an address, each with or
-// without :port) and networks (CIDR). Loopback, link-local, multicast and
-// unspecified addresses are connected to only when a network names them, and
-// no other network is when one is given. never are addresses that are refused
-// whatever is configured: the API server's.
-func NewEgress(hosts, networks, never []string) (*Egress, error) {
+// NewEgress takes host patterns (name, *.domain or address, with or without
+// :port) and networks (CIDR). With networks, only addresses in them are allowed.
+// Without networks, all are allowed except loopback, link-local, multicast and
+// unspecified addresses. denied addresses (the API server) are never allowed.
+func NewEgress(hosts, networks, denied []string) (*Egress, error) {
 	e := &Egress{}
 	for _, h := range hosts {
 		if strings.ContainsAny(h, "/@ ") || strings.Contains(strings.TrimPrefix(h, "*."), "*") {
-			return nil, fmt.Errorf("host %q is none of name, *.domain, address, each with or without :port", h)
+			return nil, fmt.Errorf("host %q is not a name, *.domain or address, with or without :port", h)
 		}
 		e.hosts = append(e.hosts, strings.ToLower(h))
 	}
 	for _, n := range networks {
 		prefix, err := netip.ParsePrefix(n)
 		if err != nil {
-			return nil, fmt.Errorf("network %q: %w", n, err)
+			return nil, fmt.Errorf("parse network %q: %w", n, err)
 		}
 		e.networks = append(e.networks, prefix)
 	}
-	for _, n := range never {
+	for _, n := range denied {
 		if addr, err := netip.ParseAddr(n); err == nil {
-			e.never = append(e.never, addr)
+			e.denied = append(e.denied, addr)
 		}
 	}
 	return e, nil
 }
 
-// CheckHost says whether an endpoint may name this host and port.
+// CheckHost checks that an endpoint may name this host and port.
 func (e *Egress) CheckHost(host, port string) error {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, pattern := range e.hosts {
@@ -71,15 +70,15 @@ func (e *Egress) CheckHost(host, port string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("host %s (port %s) is none of those that PROVIDER_HOSTS lists: %w", host, port, ErrNotAllowed)
+	return fmt.Errorf("host %s, port %s is not in PROVIDER_HOSTS: %w", host, port, ErrNotAllowed)
 }
 
-// CheckAddress says whether a name's address may be connected to.
+// CheckAddress checks that a resolved address may be connected to.
 func (e *Egress) CheckAddress(addr netip.Addr) error {
 	addr = addr.Unmap()
-	for _, n := range e.never {
+	for _, n := range e.denied {
 		if addr == n {
-			return fmt.Errorf("address %s is the API server's: %w", addr, ErrNotAllowed)
+			return fmt.Errorf("address %s belongs to the API server: %w", addr, ErrNotAllowed)
 		}
 	}
 	for _, n := range e.networks {
@@ -88,19 +87,19 @@ func (e *Egress) CheckAddress(addr netip.Addr) error {
 		}
 	}
 	if len(e.networks) > 0 || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
-		return fmt.Errorf("address %s is in none of the networks that PROVIDER_NETWORKS lists: %w", addr, ErrNotAllowed)
+		return fmt.Errorf("address %s is not in PROVIDER_NETWORKS: %w", addr, ErrNotAllowed)
 	}
 	return nil
 }
 
-// Dial connects, and looks at the address after the name was resolved: a name
-// that is allowed may lead anywhere.
+// Dial connects to an allowed address. It checks the address after DNS, because
+// an allowed name may resolve to any address.
 func (e *Egress) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,
 		Control: func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return fmt.Errorf("address %q: %w", address, ErrNotAllowed)
+				return fmt.Errorf("parse address %q: %w", address, ErrNotAllowed)
 			}
 			return e.CheckAddress(at.Addr())
 		}}

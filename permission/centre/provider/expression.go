@@ -10,11 +10,10 @@ import (
 	"github.com/google/cel-go/ext"
 )
 
-// costLimit bounds the evaluation of one expression: a few thousand steps are
-// a millisecond.
+// costLimit bounds the CEL cost of one evaluation, to about some milliseconds.
 const costLimit = 100_000
 
-// Expressions are over a request's content, or over an answer.
+// requestEnv has the variables of a request, responseEnv those of a response.
 var (
 	requestEnv = sync.OnceValues(func() (*cel.Env, error) {
 		return cel.NewEnv(ext.Strings(), ext.Encoders(),
@@ -23,7 +22,7 @@ var (
 			cel.Variable("pod", cel.MapType(cel.StringType, cel.StringType)),
 			cel.Variable("key", cel.StringType), cel.Variable("kept", cel.MapType(cel.StringType, cel.DynType)))
 	})
-	answerEnv = sync.OnceValues(func() (*cel.Env, error) {
+	responseEnv = sync.OnceValues(func() (*cel.Env, error) {
 		return cel.NewEnv(ext.Strings(),
 			cel.Variable("status", cel.IntType), cel.Variable("body", cel.DynType),
 			cel.Variable("headers", cel.MapType(cel.StringType, cel.StringType)))
@@ -36,8 +35,8 @@ type expression struct {
 	program cel.Program
 }
 
-// compile compiles an expression; types are those it may have, any when none
-// is given.
+// compile compiles an expression. Its type must be one of types, or any type if
+// types is empty.
 func compile(env func() (*cel.Env, error), text string, types ...*cel.Type) (*expression, error) {
 	e, err := env()
 	if err != nil {
@@ -52,7 +51,7 @@ func compile(env func() (*cel.Env, error), text string, types ...*cel.Type) (*ex
 		fits = fits || ast.OutputType().IsExactType(t)
 	}
 	if !fits {
-		return nil, fmt.Errorf("%q gives %s, but %s is needed", text, ast.OutputType(), types[0])
+		return nil, fmt.Errorf("%q has type %s; must be %s", text, ast.OutputType(), types[0])
 	}
 	program, err := e.Program(ast, cel.CostLimit(costLimit), cel.InterruptCheckFrequency(100))
 	if err != nil {
@@ -61,17 +60,17 @@ func compile(env func() (*cel.Env, error), text string, types ...*cel.Type) (*ex
 	return &expression{text: text, program: program}, nil
 }
 
-// value evaluates to a value that JSON can hold.
+// value evaluates the expression to a JSON value.
 func (e *expression) value(ctx context.Context, vars map[string]any) (any, error) {
 	out, _, err := e.program.ContextEval(ctx, vars)
 	if err != nil {
-		// Its text may quote what it was over.
-		return nil, fmt.Errorf("the expression %s has no value here", e.text)
+		// The CEL error may quote parameters or the response.
+		return nil, fmt.Errorf("expression %s cannot be evaluated", e.text)
 	}
-	return native(out)
+	return toJSON(out)
 }
 
-// string evaluates to a text.
+// string evaluates the expression to a string.
 func (e *expression) string(ctx context.Context, vars map[string]any) (string, error) {
 	v, err := e.value(ctx, vars)
 	if err != nil {
@@ -81,13 +80,14 @@ func (e *expression) string(ctx context.Context, vars map[string]any) (string, e
 	case string:
 		return v, nil
 	case nil, map[string]any, []any:
-		return "", fmt.Errorf("the expression %s is no text here", e.text)
+		return "", fmt.Errorf("expression %s is not a string, number or bool", e.text)
 	default:
 		return strings.Trim(fmt.Sprint(v), `"`), nil
 	}
 }
 
-// holds says whether a condition is true; none, or one that has no value, is not.
+// holds reports whether a condition is true. A missing condition, or one that
+// cannot be evaluated, is false.
 func (e *expression) holds(ctx context.Context, vars map[string]any) bool {
 	if e == nil {
 		return false

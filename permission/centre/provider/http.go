@@ -14,19 +14,18 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// longestAnswer bounds how much of an answer is read.
-const longestAnswer = 256 << 10
+// maxResponseSize is the part of a response that is read, in bytes.
+const maxResponseSize = 256 << 10
 
-// httpCaller calls a provider of type http or cmdb.
-type httpCaller struct {
+// httpClient calls a provider of type http or cmdb.
+type httpClient struct {
 	provider    api.Provider
 	calls       map[Op]*httpCall
-	client      *http.Client
+	http        *http.Client
 	credentials Credentials
 }
 
-// cmdbCalls are what a CMDB is asked unless the provider says otherwise: both
-// may be repeated.
+// cmdbCalls are the default calls of a CMDB provider. Both are idempotent.
 func cmdbCalls() *api.HTTPCalls {
 	return &api.HTTPCalls{
 		Grant: api.HTTPCall{Method: http.MethodPut, Path: "/v1/records/${ip}", Body: map[string]any{
@@ -36,13 +35,13 @@ func cmdbCalls() *api.HTTPCalls {
 	}
 }
 
-func (f Factory) newHTTP(p api.Provider) (Caller, error) {
+func (f Factory) newHTTP(p api.Provider) (Client, error) {
 	endpoint, err := url.Parse(p.Endpoint)
 	if err != nil || (endpoint.Scheme != "http" && endpoint.Scheme != "https") || endpoint.Hostname() == "" {
-		return nil, fmt.Errorf("endpoint: %q is no URL of http or https", p.Endpoint)
+		return nil, fmt.Errorf("endpoint: %q is not an http or https URL", p.Endpoint)
 	}
 	if endpoint.User != nil || endpoint.RawQuery != "" || endpoint.Fragment != "" {
-		return nil, fmt.Errorf("endpoint: only scheme, host, port and path; credentials go to credentialsRef")
+		return nil, fmt.Errorf("endpoint: must have only scheme, host, port and path; put credentials in credentialsRef")
 	}
 	port := endpoint.Port()
 	if port == "" {
@@ -56,9 +55,9 @@ func (f Factory) newHTTP(p api.Provider) (Caller, error) {
 		calls = cmdbCalls()
 	}
 	if calls == nil {
-		return nil, fmt.Errorf("http: needed for a provider of type http")
+		return nil, fmt.Errorf("http: required for a provider of type http")
 	}
-	c := &httpCaller{provider: p, calls: map[Op]*httpCall{}, credentials: f.Credentials, client: f.client(endpoint.Host)}
+	c := &httpClient{provider: p, calls: map[Op]*httpCall{}, credentials: f.Credentials, http: f.client(endpoint.Host)}
 	for op, call := range map[Op]*api.HTTPCall{Grant: &calls.Grant, Poll: calls.Poll, Revoke: calls.Revoke} {
 		if call == nil {
 			continue
@@ -68,16 +67,16 @@ func (f Factory) newHTTP(p api.Provider) (Caller, error) {
 		}
 	}
 	if calls.Grant.Pending != "" && calls.Poll == nil {
-		return nil, fmt.Errorf("http.poll: needed when http.grant.pending is set")
+		return nil, fmt.Errorf("http.poll: required if http.grant.pending is set")
 	}
 	if p.CanRevoke && calls.Revoke == nil {
-		return nil, fmt.Errorf("http.revoke: needed when canRevoke is true; set canRevoke to false when the provider cannot")
+		return nil, fmt.Errorf("http.revoke: required if canRevoke is true; set canRevoke to false if the provider cannot revoke")
 	}
 	return c, nil
 }
 
-// client dials only where the egress allows, and follows a redirect only to
-// the same host.
+// client returns a client that dials only allowed addresses and follows
+// redirects only to the same host.
 func (f Factory) client(host string) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -86,52 +85,52 @@ func (f Factory) client(host string) *http.Client {
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Host != host || r.URL.Scheme != via[0].URL.Scheme || len(via) > 3 {
-				return fmt.Errorf("redirect: %w", ErrNotAllowed)
+				return fmt.Errorf("redirect to another host or scheme: %w", ErrNotAllowed)
 			}
 			return nil
 		},
 	}
 }
 
-// Call makes one call.
-func (c *httpCaller) Call(ctx context.Context, call Call) Result {
+// Call implements Client.
+func (c *httpClient) Call(ctx context.Context, call Call) Result {
 	compiled := c.calls[call.Op]
 	if compiled == nil {
-		return failed(ReasonConfiguration, "the provider has no request to "+string(call.Op), false)
+		return failed(ReasonProviderMisconfigured, "the provider has no request http."+string(call.Op), false)
 	}
 	ctx, cancel := context.WithTimeout(ctx, Timeout(c.provider))
 	defer cancel()
 	r, err := compiled.request(ctx, call)
 	if err != nil {
 		if ctx.Err() == nil {
-			return Result{Outcome: Denied, Reason: ReasonParameters, Message: "the request cannot be made of the permission's parameters: " + err.Error()}
+			return Result{Outcome: Denied, Reason: ReasonInvalidParameters, Message: "the request cannot be built from the permission's parameters: " + err.Error()}
 		}
-		return failed(ReasonTimeout, "no time was left for the call", false)
+		return failed(ReasonProviderTimeout, "the timeout expired before the call", false)
 	}
 	secret, err := c.credentials.Get(c.provider.CredentialsRef)
 	if err != nil {
-		return failed(ReasonConfiguration, err.Error(), false)
+		return failed(ReasonProviderMisconfigured, err.Error(), false)
 	}
 	if secret != "" {
 		r.Header.Set("Authorization", "Bearer "+secret)
 	}
-	response, err := c.client.Do(r)
+	response, err := c.http.Do(r)
 	if err != nil {
 		return failedCall(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseSize))
 	if err != nil {
 		return failedCall(err)
 	}
-	result := compiled.judge(ctx, call.Op, newAnswer(response.StatusCode, response.Header, content), time.Now())
+	result := compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content), time.Now())
 	if secret != "" {
 		result.Message = strings.ReplaceAll(result.Message, secret, "…")
 	}
 	return result
 }
 
-// failedCall tells what went wrong without quoting the error: it may hold the
+// failedCall classifies an error without quoting it: the error may contain the
 // URL with its parameters.
 func failedCall(err error) Result {
 	var network *net.OpError
@@ -139,12 +138,12 @@ func failedCall(err error) Result {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, ErrNotAllowed):
-		return failed(ReasonRefusedHost, "the provider's host leads to an address that the centre may not connect to", !dialing)
+		return failed(ReasonHostNotAllowed, "the provider's host resolves or redirects to an address that the centre must not connect to", !dialing)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return failed(ReasonTimeout, "the provider did not answer in time", !dialing)
+		return failed(ReasonProviderTimeout, "the provider did not answer in time", !dialing)
 	case dialing:
-		return failed(ReasonUnreachable, "no connection to the provider", false)
+		return failed(ReasonProviderUnreachable, "cannot connect to the provider", false)
 	default:
-		return failed(ReasonUnreachable, "the connection to the provider broke", true)
+		return failed(ReasonProviderUnreachable, "the connection to the provider was lost", true)
 	}
 }

@@ -21,7 +21,7 @@ import (
 const secret = "bearer-that-nobody-sees"
 
 // caller makes a caller of a provider that is the given handler.
-func caller(t *testing.T, handler http.HandlerFunc, change func(*api.Provider)) Caller {
+func caller(t *testing.T, handler http.HandlerFunc, change func(*api.Provider)) Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -33,7 +33,7 @@ func caller(t *testing.T, handler http.HandlerFunc, change func(*api.Provider)) 
 	return build(t, p, []string{"127.0.0.0/8"})
 }
 
-func build(t *testing.T, p api.Provider, networks []string) Caller {
+func build(t *testing.T, p api.Provider, networks []string) Client {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(secret+"\n"), 0o600); err != nil {
@@ -60,20 +60,20 @@ func TestAnAnswerTellsDeniedFromFailed(t *testing.T) {
 		want   Result
 	}{
 		"2xx is granted":                         {status: 201, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
-		"4xx is denied":                          {status: 403, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 403)", Sent: true}},
-		"5xx failed":                             {status: 503, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 503, which says neither yes nor no", Sent: true}},
-		"408 failed":                             {status: 408, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 408, which says neither yes nor no", Sent: true}},
-		"401 is the centre's trouble":            {status: 401, want: Result{Outcome: Failed, Reason: ReasonCredentials, Message: "the provider refuses the centre's credentials (HTTP 401)", Sent: true}},
-		"429 asks to wait":                       {status: 429, header: "7", want: Result{Outcome: Failed, Reason: ReasonThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: 7 * time.Second, Sent: true}},
-		"it cannot ask for more than an hour":    {status: 429, header: "999999999", want: Result{Outcome: Failed, Reason: ReasonThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: time.Hour, Sent: true}},
-		"nor for less than nothing":              {status: 429, header: "-5", want: Result{Outcome: Failed, Reason: ReasonThrottled, Message: "the provider asks for fewer calls (HTTP 429)", Sent: true}},
+		"4xx is denied":                          {status: 403, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 403)", Sent: true}},
+		"5xx failed":                             {status: 503, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 503, which is neither granted nor denied", Sent: true}},
+		"408 failed":                             {status: 408, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 408, which is neither granted nor denied", Sent: true}},
+		"401 is the centre's trouble":            {status: 401, want: Result{Outcome: Failed, Reason: ReasonCredentialsRejected, Message: "the provider rejects the centre's credentials (HTTP 401)", Sent: true}},
+		"429 asks to wait":                       {status: 429, header: "7", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: 7 * time.Second, Sent: true}},
+		"it cannot ask for more than an hour":    {status: 429, header: "999999999", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: time.Hour, Sent: true}},
+		"nor for less than nothing":              {status: 429, header: "-5", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", Sent: true}},
 		"a condition says what granted is":       {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":0}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
-		"what it does not hold for failed":       {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":5}`, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 200, which says neither yes nor no", Sent: true}},
-		"a condition says what denied is":        {call: api.HTTPCall{Granted: "body.code == 0", Denied: "body.code == 5", Message: "body.why"}, status: 200, body: `{"code":5,"why":"no such module\nat all"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 200): no such module at all", Sent: true}},
-		"a condition over a body that is absent": {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonError, Message: "the provider answered HTTP 200, which says neither yes nor no", Sent: true}},
+		"what it does not hold for failed":       {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":5}`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
+		"a condition says what denied is":        {call: api.HTTPCall{Granted: "body.code == 0", Denied: "body.code == 5", Message: "body.why"}, status: 200, body: `{"code":5,"why":"no such module\nat all"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 200): no such module at all", Sent: true}},
+		"a condition over a body that is absent": {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
 		"404 of a revocation is done":            {op: Revoke, status: 404, want: Result{Outcome: Done, Reason: ReasonRevoked, Sent: true}},
-		"a message is cut":                       {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"` + strings.Repeat("x", 500) + `"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 400): " + strings.Repeat("x", 200) + "…", Sent: true}},
-		"a credential is not told":               {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"token ` + secret + ` is old"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider refused the request (HTTP 400): token … is old", Sent: true}},
+		"a message is cut":                       {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"` + strings.Repeat("x", 500) + `"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): " + strings.Repeat("x", 200) + "…", Sent: true}},
+		"a credential is not told":               {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"token ` + secret + ` is old"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): token … is old", Sent: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := caller(t, func(w http.ResponseWriter, r *http.Request) {
@@ -160,11 +160,11 @@ func TestAProviderThatHangsOrIsGoneFailed(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}, nil)
-	if r := c.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonTimeout || !r.Sent {
+	if r := c.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonProviderTimeout || !r.Sent {
 		t.Errorf("hangs: %+v", r)
 	}
 	gone := build(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://127.0.0.1:1", TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, []string{"127.0.0.0/8"})
-	if r := gone.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonUnreachable || r.Sent {
+	if r := gone.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonProviderUnreachable || r.Sent {
 		t.Errorf("gone: %+v", r)
 	}
 }
@@ -179,13 +179,13 @@ func TestAProvidersURLReachesOnlyWhatIsAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	byName := build(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://localhost:" + at.Port(), TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, nil)
-	if r := byName.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonRefusedHost || reached {
+	if r := byName.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonHostNotAllowed || reached {
 		t.Errorf("a name that leads to loopback: %+v, reached %v", r, reached)
 	}
 	redirecting := caller(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, inner.URL, http.StatusTemporaryRedirect)
 	}, nil)
-	if r := redirecting.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonRefusedHost || reached {
+	if r := redirecting.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonHostNotAllowed || reached {
 		t.Errorf("a redirect: %+v, reached %v", r, reached)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// Numbers of errors that MySQL and MariaDB share.
+// Error numbers that MySQL and MariaDB share.
 const (
 	errNoDatabase      = 1049
 	errNoTable         = 1146
@@ -33,16 +33,16 @@ const (
 	errTooManyConnects = 1040
 )
 
-// privilege is what a privilege may look like: one or more words.
+// privilege matches the name of a privilege: one or more words in capitals.
 var privilege = regexp.MustCompile(`^[A-Z]+( [A-Z]+)*$`)
 
-// mysqlCaller grants on one server.
-type mysqlCaller struct {
+// mysqlClient calls a provider of type mysql.
+type mysqlClient struct {
 	provider api.Provider
 	db       *sql.DB
 }
 
-func (f Factory) newMySQL(p api.Provider) (Caller, error) {
+func (f Factory) newMySQL(p api.Provider) (Client, error) {
 	host, port, err := net.SplitHostPort(p.Endpoint)
 	if err != nil || host == "" || port == "" {
 		return nil, fmt.Errorf("endpoint: %q is not host:port", p.Endpoint)
@@ -51,17 +51,17 @@ func (f Factory) newMySQL(p api.Provider) (Caller, error) {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
 	if p.MySQL == nil {
-		return nil, fmt.Errorf("mysql: needed for a provider of type mysql: databases and users that may be granted")
+		return nil, fmt.Errorf("mysql: required for a provider of type mysql; set mysql.databases and mysql.users")
 	}
 	for i, word := range p.MySQL.Privileges {
 		if !privilege.MatchString(word) || slices.Contains([]string{"ALL", "ALL PRIVILEGES", "GRANT OPTION", "SUPER", "PROXY"}, word) {
-			return nil, fmt.Errorf("mysql.privileges[%d]: %q cannot be allowed; name single privileges in capitals", i, word)
+			return nil, fmt.Errorf("mysql.privileges[%d]: %q is not allowed; list single privileges in capitals", i, word)
 		}
 	}
 	for field, patterns := range map[string][]string{"databases": p.MySQL.Databases, "users": p.MySQL.Users} {
 		for i, pattern := range patterns {
 			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-				return nil, fmt.Errorf("mysql.%s[%d]: %q is no pattern", field, i, pattern)
+				return nil, fmt.Errorf("mysql.%s[%d]: %q is not a valid pattern; use * and ? as wildcards", field, i, pattern)
 			}
 		}
 	}
@@ -72,21 +72,21 @@ func (f Factory) newMySQL(p api.Provider) (Caller, error) {
 		config.TLSConfig = "preferred"
 	}
 	if !slices.Contains([]string{"false", "true", "skip-verify", "preferred"}, config.TLSConfig) {
-		return nil, fmt.Errorf("mysql.tls: %q is none of false, true, skip-verify, preferred", p.MySQL.TLS)
+		return nil, fmt.Errorf("mysql.tls: %q is not one of false, true, skip-verify, preferred", p.MySQL.TLS)
 	}
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = Timeout(p), Timeout(p), Timeout(p)
 	config.InterpolateParams = true
 	config.DialFunc = f.Egress.Dial
-	// The driver's own words may hold names of users and hosts.
+	// The driver's log lines may contain names of users and hosts.
 	config.Logger = &mysql.NopLogger{}
 	err = config.Apply(mysql.BeforeConnect(func(_ context.Context, c *mysql.Config) error {
 		secret, err := f.Credentials.Get(p.CredentialsRef)
 		if err != nil {
-			return misconfigured{err.Error()}
+			return configurationError{err.Error()}
 		}
 		user, password, ok := strings.Cut(secret, ":")
 		if !ok {
-			return misconfigured{fmt.Sprintf("credential %q is not user:password", p.CredentialsRef)}
+			return configurationError{fmt.Sprintf("credential %q is not user:password", p.CredentialsRef)}
 		}
 		c.User, c.Passwd = user, password
 		return nil
@@ -101,29 +101,29 @@ func (f Factory) newMySQL(p api.Provider) (Caller, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(8)
 	db.SetConnMaxIdleTime(time.Minute)
-	return &mysqlCaller{provider: p, db: db}, nil
+	return &mysqlClient{provider: p, db: db}, nil
 }
 
-// misconfigured is an error whose text a person may read.
-type misconfigured struct{ message string }
+// configurationError is an error whose text may be shown to users.
+type configurationError struct{ message string }
 
-func (m misconfigured) Error() string { return m.message }
+func (m configurationError) Error() string { return m.message }
 
 // Close closes the connections.
-func (c *mysqlCaller) Close() { _ = c.db.Close() }
+func (c *mysqlClient) Close() { _ = c.db.Close() }
 
-// Call grants or revokes; both may be repeated.
-func (c *mysqlCaller) Call(ctx context.Context, call Call) Result {
+// Call implements Client. Grants and revocations are idempotent.
+func (c *mysqlClient) Call(ctx context.Context, call Call) Result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout(c.provider))
 	defer cancel()
 	account, err := newAccount(c.provider, call.Parameters)
 	if err != nil {
 		if call.Op != Revoke {
-			return Result{Outcome: Denied, Reason: ReasonParameters, Message: err.Error()}
+			return Result{Outcome: Denied, Reason: ReasonInvalidParameters, Message: err.Error()}
 		}
-		// What was granted was right then, whatever is allowed now.
+		// The parameters were allowed when they were granted; only the user is needed.
 		if account.user == "" || !userName.MatchString(account.user) {
-			return failed(ReasonParameters, err.Error(), false)
+			return failed(ReasonInvalidParameters, err.Error(), false)
 		}
 	}
 	conn, err := c.db.Conn(ctx)
@@ -147,48 +147,48 @@ func (c *mysqlCaller) Call(ctx context.Context, call Call) Result {
 	return Result{Outcome: Done, Reason: ReasonGranted, Sent: true}
 }
 
-// failedStatement says what went wrong without the server's words.
+// failedStatement classifies an error without quoting the server.
 func failedStatement(err error, sent bool) Result {
-	var answer *mysql.MySQLError
-	var own misconfigured
+	var mysqlErr *mysql.MySQLError
+	var configuration configurationError
 	var timeout net.Error
 	switch {
-	case errors.As(err, &own):
-		return failed(ReasonConfiguration, own.message, sent)
+	case errors.As(err, &configuration):
+		return failed(ReasonProviderMisconfigured, configuration.message, sent)
 	case errors.Is(err, ErrNotAllowed):
-		return failed(ReasonRefusedHost, "the provider's host leads to an address that the centre may not connect to", sent)
-	case errors.As(err, &answer):
-		return refused(int(answer.Number), sent)
+		return failed(ReasonHostNotAllowed, "the provider's host resolves to an address that the centre must not connect to", sent)
+	case errors.As(err, &mysqlErr):
+		return mysqlFailure(int(mysqlErr.Number), sent)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return failed(ReasonTimeout, "the database did not answer in time", sent)
+		return failed(ReasonProviderTimeout, "the database did not answer in time", sent)
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, mysql.ErrInvalidConn):
-		return failed(ReasonUnreachable, "the connection to the database broke", sent)
+		return failed(ReasonProviderUnreachable, "the connection to the database was lost", sent)
 	default:
-		return failed(ReasonUnreachable, "no connection to the database", sent)
+		return failed(ReasonProviderUnreachable, "cannot connect to the database", sent)
 	}
 }
 
-// refused says what an error's number means: whether the parameters are wrong,
-// or it is the centre's, or the server's, trouble.
-func refused(number int, sent bool) Result {
-	number64 := fmt.Sprintf(" (error %d)", number)
+// mysqlFailure maps an error number to denied (wrong parameters) or failed (the
+// centre's account or the server).
+func mysqlFailure(number int, sent bool) Result {
+	suffix := fmt.Sprintf(" (error %d)", number)
 	denied := func(message string) Result {
-		return Result{Outcome: Denied, Reason: ReasonDenied, Message: message + number64, Sent: sent, Partial: true}
+		return Result{Outcome: Denied, Reason: ReasonDenied, Message: message + suffix, Sent: sent, Partial: true}
 	}
 	switch number {
 	case errNoDatabase:
-		return denied("there is no such database")
+		return denied("the database does not exist; correct parameter database")
 	case errNoTable:
-		return denied("there is no such table")
+		return denied("the table does not exist; correct parameter table")
 	case errIllegalGrant:
-		return denied("such privileges cannot be granted on this")
+		return denied("the privileges cannot be granted on this object; correct parameter privileges")
 	case errBadHash:
-		return denied("passwordHash is no hash for this server")
+		return denied("passwordHash is not a valid hash for this server")
 	case errAccessDenied, errDatabaseDenied, errTableDenied, errSpecificDenied:
-		return failed(ReasonCredentials, "the database refuses the centre's own account, or it may not grant this"+number64, sent)
+		return failed(ReasonCredentialsRejected, "the database rejects the centre's account, or the account must not grant this"+suffix, sent)
 	case errTooManyConnects:
-		return failed(ReasonThrottled, "the database has too many connections"+number64, sent)
+		return failed(ReasonProviderThrottled, "the database has too many connections"+suffix, sent)
 	default:
-		return failed(ReasonError, "the database refused the statement"+number64, sent)
+		return failed(ReasonProviderError, "the database rejected the statement"+suffix, sent)
 	}
 }

@@ -58,7 +58,7 @@ func as(t *testing.T, address, source string) *sql.DB {
 	return db
 }
 
-func mariaDB(t *testing.T) (Caller, string, api.Provider) {
+func mariaDB(t *testing.T) (Client, string, api.Provider) {
 	t.Helper()
 	address := database.MariaDB(t)
 	dir := t.TempDir()
@@ -165,13 +165,13 @@ func TestADatabaseTellsWrongParametersFromTrouble(t *testing.T) {
 		reason     string
 	}{
 		"a table that there is not":               {with("table", "nothing"), Denied, ReasonDenied},
-		"a user outside the patterns":             {with("user", "other"), Denied, ReasonParameters},
-		"root":                                    {with("user", "root"), Denied, ReasonParameters},
-		"a database outside the patterns":         {with("database", "mysql"), Denied, ReasonParameters},
-		"a privilege that is not allowed":         {with("privileges", "SELECT, DROP"), Denied, ReasonParameters},
-		"a password instead of a hash":            {with("passwordHash", "app-password"), Denied, ReasonParameters},
-		"a name that would end the statement":     {with("database", "shop_`; DROP TABLE t; --"), Denied, ReasonParameters},
-		"a user's name that would end the quotes": {with("user", "app'@'%"), Denied, ReasonParameters},
+		"a user outside the patterns":             {with("user", "other"), Denied, ReasonInvalidParameters},
+		"root":                                    {with("user", "root"), Denied, ReasonInvalidParameters},
+		"a database outside the patterns":         {with("database", "mysql"), Denied, ReasonInvalidParameters},
+		"a privilege that is not allowed":         {with("privileges", "SELECT, DROP"), Denied, ReasonInvalidParameters},
+		"a password instead of a hash":            {with("passwordHash", "app-password"), Denied, ReasonInvalidParameters},
+		"a name that would end the statement":     {with("database", "shop_`; DROP TABLE t; --"), Denied, ReasonInvalidParameters},
+		"a user's name that would end the quotes": {with("user", "app'@'%"), Denied, ReasonInvalidParameters},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := caller.Call(t.Context(), Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: tc.parameters})
@@ -192,7 +192,7 @@ func TestADatabaseTellsWrongParametersFromTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := wrong.Call(t.Context(), Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: right})
-	if r.Outcome != Failed || r.Reason != ReasonCredentials || strings.Contains(r.Message, "not-the-password") || strings.Contains(r.Message, database.MariaDBAdmin) {
+	if r.Outcome != Failed || r.Reason != ReasonCredentialsRejected || strings.Contains(r.Message, "not-the-password") || strings.Contains(r.Message, database.MariaDBAdmin) {
 		t.Errorf("wrong credentials: %+v", r)
 	}
 	p.Endpoint = "127.0.0.1:1"

@@ -1,7 +1,6 @@
-// Package provider calls those who grant: by HTTP, with templates and CEL, and
-// MySQL. A call ends in a Result that says whether it was granted, denied for
-// what was asked, or failed for other reasons; neither a credential nor a raw
-// answer leaves this package.
+// Package provider calls providers: by HTTP, with templates and CEL, or MySQL.
+// The Result of a call is done, pending, denied (wrong parameters) or failed (any
+// other reason). Credentials and raw responses do not leave this package.
 package provider
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// Op is what a provider is asked for.
+// Op is an operation of a provider.
 type Op string
 
 // The operations.
@@ -22,24 +21,24 @@ const (
 	Revoke Op = "revoke"
 )
 
-// Call is one call's content.
+// Call is the content of one call.
 type Call struct {
 	Op Op
-	// Key is the same for every repetition of this call.
+	// Key is the idempotency key; all retries of the call have the same key.
 	Key         string
 	Application string
 	Pod         api.ApplicationRequest
 	// IPs are the addresses to grant to: the pod's, or its node's.
 	IPs        []string
 	Parameters map[string]string
-	// Kept is what earlier answers gave to keep.
+	// Kept holds the values that earlier responses gave (field keep).
 	Kept map[string]any
 }
 
 // Outcome of a call.
 type Outcome string
 
-// The outcomes. Done is Granted or, of a revocation, that nothing is left.
+// The outcomes. Done means granted or revoked.
 const (
 	Done    Outcome = "done"
 	Pending Outcome = "pending"
@@ -47,20 +46,20 @@ const (
 	Failed  Outcome = "failed"
 )
 
-// Reasons of results, for states, history and metrics.
+// Reasons of results in states, history and metrics.
 const (
-	ReasonGranted       = "Granted"
-	ReasonRevoked       = "Revoked"
-	ReasonPending       = "Pending"
-	ReasonDenied        = "Denied"
-	ReasonUnreachable   = "ProviderUnreachable"
-	ReasonTimeout       = "ProviderTimeout"
-	ReasonError         = "ProviderError"
-	ReasonThrottled     = "ProviderThrottled"
-	ReasonCredentials   = "CredentialsRefused"
-	ReasonConfiguration = "ProviderMisconfigured"
-	ReasonRefusedHost   = "HostNotAllowed"
-	ReasonParameters    = "BadParameters"
+	ReasonGranted               = "Granted"
+	ReasonRevoked               = "Revoked"
+	ReasonPending               = "Pending"
+	ReasonDenied                = "Denied"
+	ReasonProviderUnreachable   = "ProviderUnreachable"
+	ReasonProviderTimeout       = "ProviderTimeout"
+	ReasonProviderError         = "ProviderError"
+	ReasonProviderThrottled     = "ProviderThrottled"
+	ReasonCredentialsRejected   = "CredentialsRejected"
+	ReasonProviderMisconfigured = "ProviderMisconfigured"
+	ReasonHostNotAllowed        = "HostNotAllowed"
+	ReasonInvalidParameters     = "InvalidParameters"
 )
 
 // Result of a call.
@@ -68,46 +67,46 @@ type Result struct {
 	Outcome Outcome
 	Reason  string
 	Message string
-	// RetryAfter is what the provider asked for; zero when it did not.
+	// RetryAfter is the delay that the provider asked for, or zero.
 	RetryAfter time.Duration
-	// Kept is what the answer gave to keep.
+	// Kept holds the values that the response gave for later calls.
 	Kept map[string]any
-	// Sent: the provider may have seen the call.
+	// Sent: the provider may have received the call.
 	Sent bool
-	// Partial: denied, but something of it may have been granted.
+	// Partial: the call was denied, but a part of it may have been granted.
 	Partial bool
 }
 
-// Caller calls one provider.
-type Caller interface {
+// Client calls one provider.
+type Client interface {
 	Call(ctx context.Context, call Call) Result
 }
 
-// Timeout of a call to a provider.
+// Timeout returns the timeout of a call to a provider.
 func Timeout(p api.Provider) time.Duration {
 	return time.Duration(p.TimeoutSeconds) * time.Second
 }
 
-// Factory makes callers.
+// Factory creates clients.
 type Factory struct {
 	Egress      *Egress
 	Credentials Credentials
 }
 
-// New makes a provider's caller, or says what is wrong with the provider.
-func (f Factory) New(p api.Provider) (Caller, error) {
+// New creates the client of a provider. An error begins with the invalid field.
+func (f Factory) New(p api.Provider) (Client, error) {
 	switch p.Type {
 	case api.ProviderHTTP, api.ProviderCMDB:
 		return f.newHTTP(p)
 	case api.ProviderMySQL:
 		return f.newMySQL(p)
 	default:
-		return nil, fmt.Errorf("type: %q is none of http, mysql, cmdb", p.Type)
+		return nil, fmt.Errorf("type: %q is not one of http, mysql, cmdb", p.Type)
 	}
 }
 
-// Subject is what two permissions share when the provider cannot tell their
-// grants to one address apart: taking one back takes the other back too.
+// Subject is the same for permissions whose grants to one address the provider
+// cannot tell apart: revoking one revokes the other.
 func Subject(p api.Provider, permission api.Permission) string {
 	if p.Type == api.ProviderMySQL {
 		return "user " + permission.Parameters["user"]
@@ -115,7 +114,7 @@ func Subject(p api.Provider, permission api.Permission) string {
 	return permission.Name
 }
 
-// Check says what is wrong with a permission's parameters for a provider.
+// Check validates a permission's parameters. An error begins with the parameter.
 func (f Factory) Check(p api.Provider, parameters map[string]string) error {
 	if p.Type == api.ProviderMySQL {
 		return checkMySQLParameters(p, parameters)

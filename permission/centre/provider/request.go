@@ -29,14 +29,14 @@ type httpCall struct {
 	endpoint *url.URL
 }
 
-// compileCall compiles a call; errors name the field.
+// compileCall compiles a call; errors begin with the field.
 func compileCall(endpoint *url.URL, c api.HTTPCall) (*httpCall, error) {
 	call := &httpCall{method: c.Method, endpoint: endpoint, headers: map[string]*template{}, keep: map[string]*expression{}}
 	if call.method == "" {
 		call.method = http.MethodPost
 	}
 	if !strings.Contains(" GET POST PUT PATCH DELETE ", " "+call.method+" ") {
-		return nil, fmt.Errorf("method: %q is none of GET, POST, PUT, PATCH, DELETE", c.Method)
+		return nil, fmt.Errorf("method: %q is not one of GET, POST, PUT, PATCH, DELETE", c.Method)
 	}
 	if c.Path != "" && !strings.HasPrefix(c.Path, "/") && !strings.HasPrefix(c.Path, "?") {
 		return nil, fmt.Errorf("path: %q must begin with / or ?", c.Path)
@@ -47,7 +47,7 @@ func compileCall(endpoint *url.URL, c api.HTTPCall) (*httpCall, error) {
 	}
 	for name, text := range c.Headers {
 		if strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Host") {
-			return nil, fmt.Errorf("headers.%s: set by the centre; use credentialsRef", name)
+			return nil, fmt.Errorf("headers.%s: is set by the centre; use credentialsRef for credentials", name)
 		}
 		if call.headers[name], err = parseTemplate(requestEnv, text); err != nil {
 			return nil, fmt.Errorf("headers.%s: %w", name, err)
@@ -70,19 +70,19 @@ func compileCall(endpoint *url.URL, c api.HTTPCall) (*httpCall, error) {
 		if e.text == "" {
 			continue
 		}
-		if *e.to, err = compile(answerEnv, e.text, e.kind); err != nil {
+		if *e.to, err = compile(responseEnv, e.text, e.kind); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
 	for name, text := range c.Keep {
-		if call.keep[name], err = compile(answerEnv, text); err != nil {
+		if call.keep[name], err = compile(responseEnv, text); err != nil {
 			return nil, fmt.Errorf("keep.%s: %w", name, err)
 		}
 	}
 	return call, nil
 }
 
-// request fills the call in.
+// request builds the HTTP request of a call.
 func (c *httpCall) request(ctx context.Context, call Call) (*http.Request, error) {
 	vars := variables(call)
 	path, err := c.path.text(ctx, vars, escape)
@@ -106,9 +106,9 @@ func (c *httpCall) request(ctx context.Context, call Call) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	// A path cannot lead to another host.
+	// A path must not change the host.
 	if r.URL.Host != c.endpoint.Host || r.URL.User != nil {
-		return nil, fmt.Errorf("the path leads away from the endpoint")
+		return nil, fmt.Errorf("path changes the host of the endpoint")
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Idempotency-Key", call.Key)
@@ -130,16 +130,16 @@ func (c *httpCall) request(ctx context.Context, call Call) (*http.Request, error
 	return r, nil
 }
 
-// escape makes a value one segment of a path, or one value of a query.
+// escape escapes a value as one path segment or one query value.
 func escape(s string) string {
 	if s == "." || s == ".." {
-		// Some servers walk up for these even when they are escaped.
+		// Some servers resolve dot segments even if they are escaped.
 		return "_"
 	}
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
-// variables are what a request's expressions are over.
+// variables returns the CEL variables of a request.
 func variables(call Call) map[string]any {
 	ip := ""
 	if len(call.IPs) > 0 {

@@ -8,14 +8,14 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// template is a text with ${expression} in it.
+// template is a string with ${expression} placeholders.
 type template struct {
-	// parts are texts; between each two is an expression.
+	// parts are the literal parts; expressions[i] follows parts[i].
 	parts       []string
 	expressions []*expression
 }
 
-// parseTemplate finds the expressions of a text. $${ is a plain ${.
+// parseTemplate parses a template. $${ stands for a literal ${.
 func parseTemplate(env func() (*cel.Env, error), text string) (*template, error) {
 	t := &template{}
 	var plain strings.Builder
@@ -33,7 +33,7 @@ func parseTemplate(env func() (*cel.Env, error), text string) (*template, error)
 		}
 		end := endOfExpression(rest)
 		if end < 0 {
-			return nil, fmt.Errorf("%q: ${ without }", text)
+			return nil, fmt.Errorf("%q: ${ has no closing }", text)
 		}
 		e, err := compile(env, rest[:end])
 		if err != nil {
@@ -45,8 +45,8 @@ func parseTemplate(env func() (*cel.Env, error), text string) (*template, error)
 	}
 }
 
-// endOfExpression finds the brace that ends an expression, past maps and
-// strings in it.
+// endOfExpression returns the index of the closing brace of an expression; it
+// skips maps and strings.
 func endOfExpression(text string) int {
 	depth, quote := 0, rune(0)
 	escaped := false
@@ -72,7 +72,7 @@ func endOfExpression(text string) int {
 	return -1
 }
 
-// text fills the template in; escape is applied to what is put in.
+// text renders the template; escape is applied to each value.
 func (t *template) text(ctx context.Context, vars map[string]any, escape func(string) string) (string, error) {
 	var b strings.Builder
 	for i, part := range t.parts {
@@ -88,7 +88,7 @@ func (t *template) text(ctx context.Context, vars map[string]any, escape func(st
 	return b.String(), nil
 }
 
-// value fills the template in; a template that is one expression gives its value.
+// value renders the template; a template of one expression keeps its type.
 func (t *template) value(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.expressions) == 1 && t.parts[0] == "" && t.parts[1] == "" {
 		return t.expressions[0].value(ctx, vars)
@@ -96,10 +96,10 @@ func (t *template) value(ctx context.Context, vars map[string]any) (any, error) 
 	return t.text(ctx, vars, func(s string) string { return s })
 }
 
-// body is JSON whose strings are templates.
+// body renders a JSON value whose strings are templates.
 type body func(ctx context.Context, vars map[string]any) (any, error)
 
-// parseBody finds the templates of a JSON value.
+// parseBody parses the templates of a JSON value.
 func parseBody(env func() (*cel.Env, error), v any) (body, error) {
 	switch v := v.(type) {
 	case string:

@@ -1,8 +1,8 @@
-// Package queue keeps the centre's work in the store's own database, so that
-// a job is there exactly when the change that calls for it is. River runs it:
-// its SQLite driver for one replica, and its pgx driver, which is told of new
-// jobs at once, for many. Every provider has a queue of its own, first come
-// first served, so that none waits for another's.
+// Package queue keeps jobs in the database of the store, so that a job is
+// written in the transaction of the change that needs it. River runs the jobs:
+// with its SQLite driver for one replica, and with its pgx driver, which is
+// notified of new jobs, for many. Each provider has its own FIFO queue, so that
+// a slow provider does not delay the others.
 package queue
 
 import (
@@ -26,36 +26,38 @@ import (
 )
 
 const (
-	// poll is how soon SQLite's queue sees a new job; PostgreSQL's is told.
-	poll       = 50 * time.Millisecond
-	pollShared = 200 * time.Millisecond
-	cooldown   = 20 * time.Millisecond
+	// sqlitePoll is how often SQLite is polled for new jobs. PostgreSQL notifies;
+	// postgresPoll covers lost notifications.
+	sqlitePoll    = 50 * time.Millisecond
+	postgresPoll  = 200 * time.Millisecond
+	fetchCooldown = 20 * time.Millisecond
 
-	// soon is what River's scheduler, which wakes every 5 s, is too coarse
-	// for: such a job is handed out at once and puts itself off.
-	soon = 6 * time.Second
+	// minScheduleDelay is the shortest delay for River's scheduler, which runs
+	// every 5 s. A job that is due sooner starts at once and is snoozed.
+	minScheduleDelay = 6 * time.Second
 
-	// What was due before has had its turn and could not use it: it goes first.
-	overdue = 100 * time.Millisecond
-	first   = 1
-	inTurn  = 2
+	// A job that is overdue by overdueAfter could not run in its turn, so it gets
+	// priorityOverdue.
+	overdueAfter    = 100 * time.Millisecond
+	priorityOverdue = 1
+	priorityDefault = 2
 
-	// jobTimeout is longer than any job: a wait for the provider's pace, its
-	// timeout, two transactions.
+	// jobTimeout is longer than any job: the wait for a slot, the timeout of the
+	// provider and two transactions.
 	jobTimeout = 2 * time.Minute
 
-	// keep is how long a job that is done is still to be seen.
-	keep = 10 * time.Minute
+	// jobRetention is how long a finished job is kept.
+	jobRetention = 10 * time.Minute
 )
 
-// Job is one step of one grant. Of every step there is one job.
+// Job is one step of one grant. Each step has one job.
 type Job struct {
 	Application string `json:"application"`
 	Ordinal     int    `json:"ordinal"`
 	Step        int64  `json:"step"`
 }
 
-// Kind is the job's name in the database.
+// Kind is the name of the job type in the database.
 func (Job) Kind() string { return "grant" }
 
 // InsertOpts make the job unique.
@@ -63,17 +65,17 @@ func (Job) InsertOpts() river.InsertOpts {
 	return river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}}
 }
 
-// Later is returned by a handler whose job is not due yet.
-type Later struct{ In time.Duration }
+// NotDue is returned by a handler if the job is not due yet.
+type NotDue struct{ Wait time.Duration }
 
-func (l Later) Error() string { return "not due for " + l.In.String() }
+func (n NotDue) Error() string { return "not due for " + n.Wait.String() }
 
-// Handler does a job. An error has it tried again.
+// Handler runs a job. A job that returns an error is retried.
 type Handler interface {
 	Handle(ctx context.Context, job Job) error
 }
 
-// runner is what of a River client does not depend on its driver.
+// runner is the part of a River client that does not depend on the driver.
 type runner interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
@@ -81,66 +83,66 @@ type runner interface {
 	Queues() *river.QueueBundle
 }
 
-// Queue of the jobs of all providers.
+// Queue holds the jobs of all providers.
 type Queue struct {
-	insert  *river.Client[*sql.Tx]
-	run     runner
-	workers int
-	now     func() time.Time
+	inserter *river.Client[*sql.Tx]
+	runner   runner
+	workers  int
+	now      func() time.Time
 }
 
-// New makes the queue of a store; workers is how many jobs of one provider
-// this replica does at once.
+// New creates the queue of a store. workers is the number of concurrent jobs for
+// each provider in this replica.
 func New(s *store.Store, handler Handler, workers int, now func() time.Time, log *slog.Logger) (*Queue, error) {
 	all := river.NewWorkers()
 	river.AddWorker(all, &worker{handler: handler})
 	config := &river.Config{
 		Workers: all, Logger: log, JobTimeout: jobTimeout, RescueStuckJobsAfter: jobTimeout + time.Minute,
 		Queues:        map[string]river.QueueConfig{"idle": {MaxWorkers: 1, FetchPollInterval: time.Minute}},
-		FetchCooldown: cooldown, FetchPollInterval: poll, RetryPolicy: &retry{now: now},
-		CompletedJobRetentionPeriod: keep, CancelledJobRetentionPeriod: keep, DiscardedJobRetentionPeriod: keep,
+		FetchCooldown: fetchCooldown, FetchPollInterval: sqlitePoll, RetryPolicy: &retryPolicy{now: now},
+		CompletedJobRetentionPeriod: jobRetention, CancelledJobRetentionPeriod: jobRetention, DiscardedJobRetentionPeriod: jobRetention,
 	}
 	q := &Queue{workers: workers, now: now}
 	var err error
 	if !s.Shared() {
-		q.insert, err = river.NewClient(riversqlite.New(s.Writer()), config)
-		q.run = q.insert
-		return q, wrap(err)
+		q.inserter, err = river.NewClient(riversqlite.New(s.Writer()), config)
+		q.runner = q.inserter
+		return q, wrapCreateError(err)
 	}
-	config.FetchPollInterval = pollShared
-	if q.run, err = river.NewClient(riverpgxv5.New(s.Pool()), config); err != nil {
-		return nil, wrap(err)
+	config.FetchPollInterval = postgresPoll
+	if q.runner, err = river.NewClient(riverpgxv5.New(s.Pool()), config); err != nil {
+		return nil, wrapCreateError(err)
 	}
-	q.insert, err = river.NewClient(riverdatabasesql.New(s.Writer()), &river.Config{Logger: log})
-	return q, wrap(err)
+	q.inserter, err = river.NewClient(riverdatabasesql.New(s.Writer()), &river.Config{Logger: log})
+	return q, wrapCreateError(err)
 }
 
-func wrap(err error) error {
+func wrapCreateError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("create the queue: %w", err)
+	return fmt.Errorf("create queue: %w", err)
 }
 
-// Enqueue adds a job in the transaction, for when it is due, and returns its number.
+// Enqueue inserts a job in the transaction, due at the given time, and returns its id.
 func (q *Queue) Enqueue(ctx context.Context, tx *sql.Tx, provider string, job Job, due time.Time) (int64, error) {
-	opts := &river.InsertOpts{Queue: name(provider), Priority: inTurn}
+	opts := &river.InsertOpts{Queue: queueName(provider), Priority: priorityDefault}
 	switch wait := due.Sub(q.now()); {
-	case wait > soon:
+	case wait > minScheduleDelay:
 		opts.ScheduledAt = due
-	case wait < -overdue:
-		opts.Priority = first
+	case wait < -overdueAfter:
+		opts.Priority = priorityOverdue
 	}
-	inserted, err := q.insert.InsertTx(ctx, tx, job, opts)
+	inserted, err := q.inserter.InsertTx(ctx, tx, job, opts)
 	if err != nil {
-		return 0, fmt.Errorf("enqueue: %w", err)
+		return 0, fmt.Errorf("enqueue job: %w", err)
 	}
 	return inserted.Job.ID, nil
 }
 
-// Serve begins to do a provider's jobs here, if it has not.
-func (q *Queue) Serve(provider string) error {
-	err := q.run.Queues().Add(name(provider), river.QueueConfig{MaxWorkers: q.workers})
+// StartProvider starts running the jobs of a provider in this replica; it is idempotent.
+func (q *Queue) StartProvider(provider string) error {
+	err := q.runner.Queues().Add(queueName(provider), river.QueueConfig{MaxWorkers: q.workers})
 	var already *river.QueueAlreadyAddedError
 	if errors.As(err, &already) {
 		return nil
@@ -148,25 +150,26 @@ func (q *Queue) Serve(provider string) error {
 	return err
 }
 
-// Run does jobs until ctx ends; then those that run may end within drain.
+// Run runs jobs until ctx ends, then waits up to drain for running jobs.
 func (q *Queue) Run(ctx context.Context, drain time.Duration) error {
-	// Not ctx: its end would cut the jobs off.
-	if err := q.run.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("start the queue: %w", err)
+	// The end of ctx must not cancel running jobs.
+	if err := q.runner.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("start queue: %w", err)
 	}
 	<-ctx.Done()
 	soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	if err := q.run.Stop(soft); err == nil {
+	if err := q.runner.Stop(soft); err == nil {
 		return nil
 	}
 	hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	return q.run.StopAndCancel(hard)
+	return q.runner.StopAndCancel(hard)
 }
 
-// name is a provider's queue; not every provider's name would do.
-func name(provider string) string {
+// queueName is the name of a provider's queue: a hash, because River does not
+// allow all names of providers.
+func queueName(provider string) string {
 	sum := sha256.Sum256([]byte(provider))
 	return "p-" + hex.EncodeToString(sum[:10])
 }
@@ -176,21 +179,21 @@ type worker struct {
 	handler Handler
 }
 
-// Work does one job.
+// Work runs one job.
 func (w *worker) Work(ctx context.Context, job *river.Job[Job]) error {
 	err := w.handler.Handle(ctx, job.Args)
-	var later Later
-	if errors.As(err, &later) {
-		return river.JobSnooze(min(later.In, soon-time.Second-time.Millisecond))
+	var notDue NotDue
+	if errors.As(err, &notDue) {
+		return river.JobSnooze(min(notDue.Wait, minScheduleDelay-time.Second-time.Millisecond))
 	}
 	return err
 }
 
-// retry spaces what fails for our own reasons: the database, mostly.
-type retry struct{ now func() time.Time }
+// retryPolicy delays the retry of jobs that returned an error, mostly of the database.
+type retryPolicy struct{ now func() time.Time }
 
-// NextRetry is in 1 to 2 s at first and in 30 to 60 s at last.
-func (r *retry) NextRetry(job *rivertype.JobRow) time.Time {
+// NextRetry returns a delay of 1 to 2 s after the first error, up to 30 to 60 s.
+func (r *retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
 	base := min(time.Second<<min(len(job.Errors), 6), 30*time.Second)
 	return r.now().Add(base + rand.N(base))
 }

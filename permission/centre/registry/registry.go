@@ -13,56 +13,56 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Referenced says that the object cannot go because others need it.
-type Referenced struct{ Message string }
+// InUse is returned if an object cannot be deleted or changed because it is in use.
+type InUse struct{ Message string }
 
-func (r Referenced) Error() string { return r.Message }
+func (r InUse) Error() string { return r.Message }
 
-// Taken says that there is an object of that name.
-type Taken struct{ Message string }
+// AlreadyExists is returned if an object of that name exists.
+type AlreadyExists struct{ Message string }
 
-func (t Taken) Error() string { return t.Message }
+func (t AlreadyExists) Error() string { return t.Message }
 
-// Registry registers.
+// Registry stores registered objects.
 type Registry struct {
 	Store   *store.Store
 	Factory provider.Factory
 	Clock   clock.PassiveClock
-	// CanRevoke is told of a provider that can revoke what it could not before.
-	CanRevoke func(ctx context.Context, provider string) error
-	// Serve is told of a new provider.
-	Serve func(provider string) error
+	// RetryLeaks is called if a provider can now revoke and could not before.
+	RetryLeaks func(ctx context.Context, provider string) error
+	// StartProvider is called for each created or updated provider.
+	StartProvider func(provider string) error
 }
 
-// object is what is registered.
+// object is a type of registered object.
 type object interface {
 	api.Provider | api.Permission | api.PermissionSet
 }
 
-// resource is how a kind is checked and what it needs.
+// resource defines the rules of a kind.
 type resource[T object] struct {
 	kind store.Kind
 	meta func(*T) *api.Meta
-	// prepare fills in defaults and checks, within the transaction.
+	// prepare sets defaults and validates, in the transaction.
 	prepare func(r *Registry, tx store.Tx, o *T) error
-	// needs are the objects that it refers to.
-	needs func(o T) (store.Kind, []string)
-	// held counts what keeps it from being deleted beside references.
-	held func(v store.View, name string) (string, error)
-	// change says what may not change.
-	change func(v store.View, before, after T) error
+	// references returns the objects that the object refers to.
+	references func(o T) (store.Kind, []string)
+	// inUse says what else prevents deletion; empty if nothing does.
+	inUse func(v store.View, name string) (string, error)
+	// checkChange rejects changes of immutable fields.
+	checkChange func(v store.View, before, after T) error
 }
 
-// Resource is a kind's operations.
+// Resource has the operations on a kind.
 type Resource[T object] struct {
 	r *Registry
 	resource[T]
 }
 
-// Kind of the resource.
+// Kind returns the kind of the resource.
 func (c Resource[T]) Kind() store.Kind { return c.kind }
 
-// Get finds one.
+// Get reads an object.
 func (c Resource[T]) Get(ctx context.Context, name string) (T, error) {
 	o, err := c.r.Store.View(ctx).Object(c.kind, name)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c Resource[T]) Get(ctx context.Context, name string) (T, error) {
 	return c.decode(o)
 }
 
-// List finds a page.
+// List reads a page of objects.
 func (c Resource[T]) List(ctx context.Context, page store.Page) ([]T, error) {
 	objects, err := c.r.Store.View(ctx).Objects(c.kind, page)
 	if err != nil {
@@ -89,8 +89,8 @@ func (c Resource[T]) List(ctx context.Context, page store.Page) ([]T, error) {
 	return items, nil
 }
 
-// Create registers a new one.
-func (c Resource[T]) Create(ctx context.Context, o T, who string) (T, error) {
+// Create registers an object.
+func (c Resource[T]) Create(ctx context.Context, o T, user string) (T, error) {
 	m := c.meta(&o)
 	m.Version, m.Created = 1, c.r.Clock.Now().UTC()
 	m.Updated = m.Created
@@ -102,21 +102,21 @@ func (c Resource[T]) Create(ctx context.Context, o T, who string) (T, error) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Create(row); errors.Is(err, store.ErrChanged) {
-			return Taken{fmt.Sprintf("%s %s exists already; change it with PUT and If-Match", c.kind, row.Name)}
+		if err := tx.Create(row); errors.Is(err, store.ErrConflict) {
+			return AlreadyExists{fmt.Sprintf("%s %s already exists; change it with PUT and If-Match", c.kind, row.Name)}
 		} else if err != nil {
 			return err
 		}
-		return c.record(tx, o, "create", who, "", string(row.Body))
+		return c.record(tx, o, "create", user, "", string(row.Body))
 	})
 	if err == nil {
-		err = c.after(ctx, nil, &o)
+		err = c.notify(ctx, nil, &o)
 	}
 	return o, err
 }
 
-// Update replaces the one of the given version.
-func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64, who string, may func(ctx context.Context, before T) error) (T, error) {
+// Update replaces the object of the given version. may authorizes the change.
+func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64, user string, may func(ctx context.Context, before T) error) (T, error) {
 	var before T
 	err := c.r.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.LockObject(c.kind, name)
@@ -130,14 +130,14 @@ func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64
 			return err
 		}
 		if row.Version != version {
-			return store.ErrChanged
+			return store.ErrConflict
 		}
 		m := c.meta(&o)
 		m.Name, m.Created, m.Updated, m.Version = name, row.Created, c.r.Clock.Now().UTC(), version+1
 		if err := c.prepare(c.r, tx, &o); err != nil {
 			return err
 		}
-		if err := c.change(tx.View, before, o); err != nil {
+		if err := c.checkChange(tx.View, before, o); err != nil {
 			return err
 		}
 		next, err := c.encode(o)
@@ -147,16 +147,16 @@ func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64
 		if err := tx.Update(next, version); err != nil {
 			return err
 		}
-		return c.record(tx, o, "update", who, string(row.Body), string(next.Body))
+		return c.record(tx, o, "update", user, string(row.Body), string(next.Body))
 	})
 	if err == nil {
-		err = c.after(ctx, &before, &o)
+		err = c.notify(ctx, &before, &o)
 	}
 	return o, err
 }
 
-// Delete removes the one of the given version, unless others need it.
-func (c Resource[T]) Delete(ctx context.Context, name string, version int64, who string, may func(ctx context.Context, before T) error) error {
+// Delete deletes the object of the given version unless it is in use.
+func (c Resource[T]) Delete(ctx context.Context, name string, version int64, user string, may func(ctx context.Context, before T) error) error {
 	return c.r.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.LockObject(c.kind, name)
 		if err != nil {
@@ -170,43 +170,43 @@ func (c Resource[T]) Delete(ctx context.Context, name string, version int64, who
 			return err
 		}
 		if row.Version != version {
-			return store.ErrChanged
+			return store.ErrConflict
 		}
-		n, err := tx.Linked(c.kind, name)
+		n, err := tx.CountReferences(c.kind, name)
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return Referenced{fmt.Sprintf("%s %s is used by %d %ss; change or delete those first", c.kind, name, n, userOf(c.kind))}
+			return InUse{fmt.Sprintf("%s %s is used by %d %ss; change or delete those first", c.kind, name, n, referrerOf(c.kind))}
 		}
-		if held, err := c.held(tx.View, name); err != nil {
+		if held, err := c.inUse(tx.View, name); err != nil {
 			return err
 		} else if held != "" {
-			return Referenced{fmt.Sprintf("%s %s %s", c.kind, name, held)}
+			return InUse{fmt.Sprintf("%s %s %s", c.kind, name, held)}
 		}
 		if err := tx.Delete(c.kind, name, version); err != nil {
 			return err
 		}
-		return tx.AddAudit(c.r.Clock.Now(), api.AuditEntry{Who: who, Verb: "delete", Kind: string(c.kind), Name: name, Before: string(row.Body)})
+		return tx.AddAudit(c.r.Clock.Now(), api.AuditEntry{Who: user, Verb: "delete", Kind: string(c.kind), Name: name, Before: string(row.Body)})
 	})
 }
 
-func userOf(kind store.Kind) store.Kind {
+func referrerOf(kind store.Kind) store.Kind {
 	if kind == store.KindProvider {
 		return store.KindPermission
 	}
 	return store.KindSet
 }
 
-// record links and audits within the transaction.
-func (c Resource[T]) record(tx store.Tx, o T, verb, who, before, after string) error {
+// record writes references and the audit entry in the transaction.
+func (c Resource[T]) record(tx store.Tx, o T, verb, user, before, after string) error {
 	m := c.meta(&o)
-	if kind, names := c.needs(o); kind != "" {
-		if err := tx.Link(c.kind, m.Name, kind, names); err != nil {
+	if kind, names := c.references(o); kind != "" {
+		if err := tx.SetReferences(c.kind, m.Name, kind, names); err != nil {
 			return err
 		}
 	}
-	return tx.AddAudit(m.Updated, api.AuditEntry{Who: who, Verb: verb, Kind: string(c.kind), Name: m.Name, Before: before, After: after})
+	return tx.AddAudit(m.Updated, api.AuditEntry{Who: user, Verb: verb, Kind: string(c.kind), Name: m.Name, Before: before, After: after})
 }
 
 func (c Resource[T]) encode(o T) (store.Object, error) {
@@ -222,17 +222,17 @@ func (c Resource[T]) decode(row store.Object) (T, error) {
 	return o, err
 }
 
-// after tells of a provider what others must know.
-func (c Resource[T]) after(ctx context.Context, before, now *T) error {
+// notify calls the hooks for a changed provider.
+func (c Resource[T]) notify(ctx context.Context, before, now *T) error {
 	p, ok := any(now).(*api.Provider)
 	if !ok {
 		return nil
 	}
-	if err := c.r.Serve(p.Name); err != nil {
+	if err := c.r.StartProvider(p.Name); err != nil {
 		return err
 	}
 	if b, ok := any(before).(*api.Provider); ok && b != nil && !b.CanRevoke && p.CanRevoke {
-		return c.r.CanRevoke(ctx, p.Name)
+		return c.r.RetryLeaks(ctx, p.Name)
 	}
 	return nil
 }

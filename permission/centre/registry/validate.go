@@ -1,6 +1,6 @@
-// Package registry is what the platform registers: providers, permissions and
-// sets of them. It checks them, keeps what refers to what, and records who
-// changed what.
+// Package registry stores the registered objects: providers, permissions and
+// permission sets. It validates them, keeps the references between them, and
+// writes an audit entry for each change.
 package registry
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 )
 
-// Invalid names the field that is wrong and what would be right.
+// Invalid names an invalid field and says what is valid.
 type Invalid struct{ Field, Message string }
 
 func (i Invalid) Error() string { return i.Field + ": " + i.Message }
 
-// Limits of what is registered.
+// Limits of registered objects: bytes, or number of items.
 const (
 	maxDescription = 1000
 	maxParameters  = 50
@@ -29,22 +29,22 @@ const (
 	maxMembers     = 50
 )
 
-// checkMeta checks what all have.
+// checkMeta validates the fields that all kinds have.
 func checkMeta(m api.Meta) error {
 	if problems := validation.IsDNS1123Subdomain(m.Name); len(problems) > 0 {
 		return Invalid{"name", fmt.Sprintf("%q: %s", m.Name, strings.Join(problems, "; "))}
 	}
 	if m.Owner == "" || len(m.Owner) > maxDescription || strings.TrimSpace(m.Owner) != m.Owner {
-		return Invalid{"owner", "needed: the group or user who answers for it, without blanks around it"}
+		return Invalid{"owner", fmt.Sprintf("required: the responsible group or user, at most %d bytes, without leading or trailing blanks", maxDescription)}
 	}
 	if len(m.Description) > maxDescription {
-		return Invalid{"description", fmt.Sprintf("%d bytes; at most %d", len(m.Description), maxDescription)}
+		return Invalid{"description", fmt.Sprintf("has %d bytes; must have at most %d", len(m.Description), maxDescription)}
 	}
 	return nil
 }
 
-// defaultProvider fills in what was not told.
-func defaultProvider(p *api.Provider) {
+// setProviderDefaults sets the defaults of empty fields.
+func setProviderDefaults(p *api.Provider) {
 	set := func(v *float64, to float64) {
 		if *v == 0 {
 			*v = to
@@ -67,7 +67,7 @@ func defaultProvider(p *api.Provider) {
 	}
 }
 
-// checkProvider checks a provider with its defaults.
+// checkProvider validates a provider that has its defaults.
 func checkProvider(p api.Provider, f provider.Factory) error {
 	if err := checkMeta(p.Meta); err != nil {
 		return err
@@ -86,7 +86,7 @@ func checkProvider(p api.Provider, f provider.Factory) error {
 		{"retry.pollTimeoutSeconds", p.Retry.PollTimeoutSeconds, 1, 86400},
 	} {
 		if c.value < c.least || c.value > c.most || math.IsNaN(c.value) {
-			return Invalid{c.field, fmt.Sprintf("%v; must be from %v to %v", c.value, c.least, c.most)}
+			return Invalid{c.field, fmt.Sprintf("is %v; must be from %v to %v", c.value, c.least, c.most)}
 		}
 	}
 	if p.CredentialsRef != "" {
@@ -95,10 +95,10 @@ func checkProvider(p api.Provider, f provider.Factory) error {
 		}
 	}
 	if p.Type == api.ProviderMySQL && p.HTTP != nil {
-		return Invalid{"http", "not for a provider of type mysql"}
+		return Invalid{"http", "must be empty for a provider of type mysql"}
 	}
 	if p.Type != api.ProviderMySQL && p.MySQL != nil {
-		return Invalid{"mysql", "only for a provider of type mysql"}
+		return Invalid{"mysql", "must be empty unless type is mysql"}
 	}
 	if _, err := f.New(p); err != nil {
 		field, message, _ := strings.Cut(err.Error(), ": ")
@@ -107,21 +107,21 @@ func checkProvider(p api.Provider, f provider.Factory) error {
 	return nil
 }
 
-// checkPermission checks a permission of a provider.
+// checkPermission validates a permission of a provider.
 func checkPermission(p api.Permission, of api.Provider, f provider.Factory) error {
 	if err := checkMeta(p.Meta); err != nil {
 		return err
 	}
 	if len(p.Parameters) > maxParameters {
-		return Invalid{"parameters", fmt.Sprintf("%d of them; at most %d", len(p.Parameters), maxParameters)}
+		return Invalid{"parameters", fmt.Sprintf("has %d items; must have at most %d", len(p.Parameters), maxParameters)}
 	}
 	for name, value := range p.Parameters {
 		if name == "" || len(name) > 253 || len(value) > maxParameter {
-			return Invalid{"parameters." + name, fmt.Sprintf("a name has 1 to 253 bytes and a value at most %d", maxParameter)}
+			return Invalid{"parameters." + name, fmt.Sprintf("a name must have 1 to 253 bytes and a value at most %d", maxParameter)}
 		}
 	}
 	if len(of.Owners) > 0 && !slices.Contains(of.Owners, p.Owner) {
-		return Invalid{"provider", fmt.Sprintf("%s takes permissions of %s only", of.Name, strings.Join(of.Owners, ", "))}
+		return Invalid{"provider", fmt.Sprintf("%s accepts only permissions of %s; change owner or provider", of.Name, strings.Join(of.Owners, ", "))}
 	}
 	if err := f.Check(of, p.Parameters); err != nil {
 		field, message, _ := strings.Cut(err.Error(), ": ")
@@ -130,25 +130,25 @@ func checkPermission(p api.Permission, of api.Provider, f provider.Factory) erro
 	return nil
 }
 
-// checkSet checks a set without its members.
+// checkSet validates a set without its permissions.
 func checkSet(s api.PermissionSet) error {
 	if err := checkMeta(s.Meta); err != nil {
 		return err
 	}
 	if len(s.Permissions) == 0 || len(s.Permissions) > maxMembers {
-		return Invalid{"permissions", fmt.Sprintf("%d of them; a set has 1 to %d", len(s.Permissions), maxMembers)}
+		return Invalid{"permissions", fmt.Sprintf("has %d items; must have 1 to %d", len(s.Permissions), maxMembers)}
 	}
 	for i, p := range s.Pods {
 		for field, pattern := range map[string]string{"cluster": p.Cluster, "namespace": p.Namespace, "serviceAccount": p.ServiceAccount} {
 			if _, err := path.Match(pattern, ""); err != nil {
-				return Invalid{fmt.Sprintf("pods[%d].%s", i, field), fmt.Sprintf("%q is no pattern", pattern)}
+				return Invalid{fmt.Sprintf("pods[%d].%s", i, field), fmt.Sprintf("%q is not a valid pattern; use * and ? as wildcards", pattern)}
 			}
 		}
 	}
 	seen := map[string]bool{}
 	for i, name := range s.Permissions {
 		if seen[name] {
-			return Invalid{fmt.Sprintf("permissions[%d]", i), name + " is in the set already; name it once"}
+			return Invalid{fmt.Sprintf("permissions[%d]", i), name + " is listed twice; list it once"}
 		}
 		seen[name] = true
 	}

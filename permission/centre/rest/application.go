@@ -14,50 +14,50 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// historyLimit is how many of an application's changes are shown.
-const historyLimit = 1000
+// maxHistory is the number of state changes that the history returns.
+const maxHistory = 1000
 
-func (s *Server) ask(c echo.Context) error {
+func (s *Server) createApplication(c echo.Context) error {
 	var r api.ApplicationRequest
 	if err := decode(c, &r); err != nil {
 		return err
 	}
-	if err := checkRequest(r); err != nil {
+	if err := validateRequest(r); err != nil {
 		return err
 	}
-	if err := s.Roles.MaySpeakFor(user(c), r.Cluster); err != nil {
+	if err := s.Roles.MayActFor(user(c), r.Cluster); err != nil {
 		return err
 	}
-	app, grants, asked, err := s.Engine.Ask(c.Request().Context(), r, who(c))
+	app, grants, asked, err := s.Engine.Request(c.Request().Context(), r, userName(c))
 	if err != nil {
 		return err
 	}
-	return s.show(c, map[lifecycle.Asked]int{lifecycle.AskedNew: http.StatusCreated, lifecycle.AskedAgain: http.StatusAccepted, lifecycle.AskedSame: http.StatusOK}[asked], app, grants)
+	return s.writeApplication(c, map[lifecycle.RequestOutcome]int{lifecycle.RequestCreated: http.StatusCreated, lifecycle.RequestNewAttempt: http.StatusAccepted, lifecycle.RequestUnchanged: http.StatusOK}[asked], app, grants)
 }
 
-func checkRequest(r api.ApplicationRequest) error {
+func validateRequest(r api.ApplicationRequest) error {
 	for _, f := range []struct{ name, value string }{
 		{"cluster", r.Cluster}, {"namespace", r.Namespace}, {"pod", r.Pod}, {"podUID", r.PodUID}, {"set", r.Set},
 	} {
 		if f.value == "" || len(f.value) > 253 || strings.ContainsAny(f.value, "\x00\n") {
-			return bad(f.name, "needed, of at most 253 characters")
+			return badRequest(f.name, "required, at most 253 characters, without NUL or newline")
 		}
 	}
 	if len(r.PodIPs) == 0 || len(r.PodIPs) > 4 || len(r.NodeIPs) > 8 {
-		return bad("podIPs", "1 to 4 addresses are needed, and at most 8 nodeIPs")
+		return badRequest("podIPs", "must have 1 to 4 addresses, and nodeIPs at most 8")
 	}
 	for field, ips := range map[string][]string{"podIPs": r.PodIPs, "nodeIPs": r.NodeIPs} {
 		for i, ip := range ips {
 			addr, err := netip.ParseAddr(ip)
 			if err != nil || addr.String() != ip || addr.Zone() != "" || addr.IsUnspecified() || addr.IsMulticast() {
-				return bad(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("%q is no address of a pod, as Kubernetes writes it", ip))
+				return badRequest(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("%q is not a pod address in the format of Kubernetes, such as 10.0.0.1 or fd00::1", ip))
 			}
 		}
 	}
 	return nil
 }
 
-func (s *Server) list(c echo.Context) error {
+func (s *Server) listApplications(c echo.Context) error {
 	p, err := page(c)
 	if err != nil {
 		return err
@@ -75,35 +75,35 @@ func (s *Server) list(c echo.Context) error {
 	case len(clusters) == 1 && f.Cluster == "":
 		f.Cluster = clusters[0]
 	default:
-		f.Owners = u.Names()
+		f.Owners = u.OwnerNames()
 	}
 	apps, err := s.Store.View(c.Request().Context()).Applications(f, p)
 	if err != nil {
 		return err
 	}
-	return s.showList(c, apps, p.Limit)
+	return s.writeApplications(c, apps, p.Limit)
 }
 
-// showList shows applications with their grants.
-func (s *Server) showList(c echo.Context, apps []store.Application, limit int) error {
+// writeApplications answers with applications and their grants.
+func (s *Server) writeApplications(c echo.Context, apps []store.Application, limit int) error {
 	list := api.ApplicationList{Items: make([]api.Application, 0, len(apps))}
 	for _, a := range apps {
 		grants, err := s.Store.View(c.Request().Context()).Grants(a.ID)
 		if err != nil {
 			return err
 		}
-		shown, err := s.Engine.Show(c.Request().Context(), a, grants)
+		shown, err := s.Engine.ToAPI(c.Request().Context(), a, grants)
 		if err != nil {
 			return err
 		}
 		list.Items = append(list.Items, shown)
-		list.Continue = following(len(apps), limit, a.ID)
+		list.Continue = continueToken(len(apps), limit, a.ID)
 	}
 	return c.JSON(http.StatusOK, list)
 }
 
-// visible reads an application that the user may see.
-func (s *Server) visible(c echo.Context) (store.Application, []store.Grant, error) {
+// readApplication reads the application of the path if the user may view it.
+func (s *Server) readApplication(c echo.Context) (store.Application, []store.Grant, error) {
 	v := s.Store.View(c.Request().Context())
 	app, err := v.Application(c.Param("id"))
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Server) visible(c echo.Context) (store.Application, []store.Grant, erro
 	if err != nil {
 		return app, nil, err
 	}
-	return app, grants, s.Roles.MaySee(user(c), app.Request.Cluster, owners(grants))
+	return app, grants, s.Roles.MayView(user(c), app.Request.Cluster, owners(grants))
 }
 
 func owners(grants []store.Grant) []string {
@@ -125,27 +125,27 @@ func owners(grants []store.Grant) []string {
 	return slices.Compact(all)
 }
 
-func (s *Server) history(c echo.Context) error {
-	app, _, err := s.visible(c)
+func (s *Server) applicationHistory(c echo.Context) error {
+	app, _, err := s.readApplication(c)
 	if err != nil {
 		return err
 	}
-	entries, err := s.Store.View(c.Request().Context()).History(app.ID, historyLimit)
+	entries, err := s.Store.View(c.Request().Context()).History(app.ID, maxHistory)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, api.History{Items: entries})
 }
 
-func (s *Server) revoke(c echo.Context) error {
-	app, grants, err := s.visible(c)
+func (s *Server) revokeApplication(c echo.Context) error {
+	app, grants, err := s.readApplication(c)
 	if err != nil {
 		return err
 	}
 	if err := s.Roles.MayRevoke(user(c), app.Request.Cluster, owners(grants)); err != nil {
 		return err
 	}
-	app, grants, _, err = s.Engine.Revoke(c.Request().Context(), app.ID, who(c))
+	app, grants, _, err = s.Engine.Revoke(c.Request().Context(), app.ID, userName(c))
 	if err != nil {
 		return err
 	}
@@ -153,23 +153,23 @@ func (s *Server) revoke(c echo.Context) error {
 	if app.State == api.Revoked || app.State == api.Leaked {
 		status = http.StatusOK
 	}
-	return s.show(c, status, app, grants)
+	return s.writeApplication(c, status, app, grants)
 }
 
-func (s *Server) reset(c echo.Context) error {
-	app, _, err := s.visible(c)
+func (s *Server) resetApplication(c echo.Context) error {
+	app, _, err := s.readApplication(c)
 	if err != nil {
 		return err
 	}
-	app, grants, asked, err := s.Engine.Reset(c.Request().Context(), app.ID, who(c))
+	app, grants, asked, err := s.Engine.Reset(c.Request().Context(), app.ID, userName(c))
 	if err != nil {
 		return err
 	}
 	status := http.StatusOK
-	if asked == lifecycle.AskedAgain {
+	if asked == lifecycle.RequestNewAttempt {
 		status = http.StatusAccepted
 	}
-	return s.show(c, status, app, grants)
+	return s.writeApplication(c, status, app, grants)
 }
 
 func (s *Server) revokePod(c echo.Context) error {
@@ -178,12 +178,12 @@ func (s *Server) revokePod(c echo.Context) error {
 		return err
 	}
 	if r.Cluster == "" || r.PodUID == "" {
-		return bad("podUID", "cluster and podUID are needed")
+		return badRequest("podUID", "cluster and podUID are required")
 	}
-	if err := s.Roles.MaySpeakFor(user(c), r.Cluster); err != nil {
+	if err := s.Roles.MayActFor(user(c), r.Cluster); err != nil {
 		return err
 	}
-	ids, err := s.Engine.RevokePod(c.Request().Context(), r, who(c))
+	ids, err := s.Engine.RevokePod(c.Request().Context(), r, userName(c))
 	if err != nil {
 		return err
 	}
@@ -195,26 +195,26 @@ func (s *Server) revokePod(c echo.Context) error {
 		}
 		apps = append(apps, app)
 	}
-	return s.showList(c, apps, len(apps)+1)
+	return s.writeApplications(c, apps, len(apps)+1)
 }
 
-func (s *Server) report(c echo.Context) error {
+func (s *Server) reconcilePods(c echo.Context) error {
 	var r api.PodReport
 	if err := decode(c, &r); err != nil {
 		return err
 	}
-	if err := s.Roles.MaySpeakFor(user(c), c.Param("cluster")); err != nil {
+	if err := s.Roles.MayActFor(user(c), c.Param("cluster")); err != nil {
 		return err
 	}
-	result, err := s.Engine.Report(c.Request().Context(), c.Param("cluster"), r, who(c))
+	result, err := s.Engine.Report(c.Request().Context(), c.Param("cluster"), r, userName(c))
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, result)
 }
 
-func (s *Server) show(c echo.Context, status int, app store.Application, grants []store.Grant) error {
-	shown, err := s.Engine.Show(c.Request().Context(), app, grants)
+func (s *Server) writeApplication(c echo.Context, status int, app store.Application, grants []store.Grant) error {
+	shown, err := s.Engine.ToAPI(c.Request().Context(), app, grants)
 	if err != nil {
 		return err
 	}

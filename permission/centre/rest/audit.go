@@ -1,7 +1,6 @@
 package rest
 
 import (
-	_ "embed" // for the document
 	"net/http"
 	"strconv"
 
@@ -10,8 +9,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-func (s *Server) audit(c echo.Context) error {
-	if err := s.Roles.MayAdmin(user(c), "to read the audit"); err != nil {
+func (s *Server) listAudit(c echo.Context) error {
+	if err := s.Roles.MayAdmin(user(c), "reading the audit"); err != nil {
 		return err
 	}
 	p, err := page(c)
@@ -21,7 +20,7 @@ func (s *Server) audit(c echo.Context) error {
 	before := int64(0)
 	if p.After != "" {
 		if before, err = strconv.ParseInt(p.After, 10, 64); err != nil {
-			return bad("continue", "must be what an answer gave")
+			return badRequest("continue", "must be the value of continue in the previous page")
 		}
 	}
 	entries, err := s.Store.View(c.Request().Context()).Audit(c.QueryParam("kind"), c.QueryParam("name"), c.QueryParam("who"), before, p.Limit)
@@ -33,14 +32,7 @@ func (s *Server) audit(c echo.Context) error {
 		list.Items = []api.AuditEntry{}
 	}
 	if n := len(entries); n > 0 {
-		list.Continue = following(n, p.Limit, strconv.FormatInt(entries[n-1].ID, 10))
+		list.Continue = continueToken(n, p.Limit, strconv.FormatInt(entries[n-1].ID, 10))
 	}
 	return c.JSON(http.StatusOK, list)
 }
-
-// document is the OpenAPI document; make generate writes it.
-//
-//go:embed openapi.json
-var document []byte
-
-func openAPI(c echo.Context) error { return c.JSONBlob(http.StatusOK, document) }

@@ -19,12 +19,12 @@ import (
 
 const userKey = "user"
 
-// authenticate finds out who asks, or answers 401.
+// authenticate sets the user of the request, or answers 401.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		token, ok := strings.CutPrefix(c.Request().Header.Get(echo.HeaderAuthorization), "Bearer ")
 		if !ok || token == "" {
-			return unauthorized("you are nobody: the request has no Authorization: Bearer <token>")
+			return unauthorized("unauthenticated: the request needs header Authorization: Bearer <token>")
 		}
 		var failed error
 		for _, a := range s.Authenticators {
@@ -41,12 +41,12 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if failed != nil {
 			return fmt.Errorf("authenticate: %w", failed)
 		}
-		return unauthorized("you are nobody: the token is not valid here (expired, of another audience, or unknown)")
+		return unauthorized("unauthenticated: the token is not valid (expired, of another audience, or unknown)")
 	}
 }
 
 func unauthorized(message string) error {
-	return problem{http.StatusUnauthorized, api.Error{Reason: "Unauthorized", Message: message}}
+	return apiError{http.StatusUnauthorized, api.Error{Reason: "Unauthorized", Message: message}}
 }
 
 func user(c echo.Context) access.User {
@@ -54,9 +54,9 @@ func user(c echo.Context) access.User {
 	return u
 }
 
-func who(c echo.Context) string { return user(c).Name }
+func userName(c echo.Context) string { return user(c).Name }
 
-// decode reads a JSON body strictly: a field that is not known is a mistake.
+// decode reads a JSON body and rejects unknown fields.
 func decode(c echo.Context, to any) error {
 	d := json.NewDecoder(c.Request().Body)
 	d.DisallowUnknownFields()
@@ -67,61 +67,61 @@ func decode(c echo.Context, to any) error {
 	if err == nil {
 		return nil
 	}
-	var wrong *json.UnmarshalTypeError
+	var typeErr *json.UnmarshalTypeError
 	var routing *echo.HTTPError
 	switch {
 	case errors.As(err, &routing):
 		return routing
-	case errors.As(err, &wrong):
-		// Go's names of embedded structs are nobody's business.
-		field := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "Meta."), "ApplicationRequest.")
-		return bad(field, fmt.Sprintf("is %s; must be %s", wrong.Value, wrong.Type))
+	case errors.As(err, &typeErr):
+		// The API has no fields for Go's embedded structs.
+		field := strings.TrimPrefix(strings.TrimPrefix(typeErr.Field, "Meta."), "ApplicationRequest.")
+		return badRequest(field, fmt.Sprintf("is a JSON %s; must be of type %s", typeErr.Value, typeErr.Type))
 	case errors.Is(err, io.EOF):
-		return bad("body", "is empty; must be JSON")
+		return badRequest("body", "is empty; must be JSON")
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		field := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
-		return bad(field, "is no field here")
+		return badRequest(field, "is not a field of this object; remove it")
 	default:
-		return bad("body", "is no JSON: "+err.Error())
+		return badRequest("body", "is not valid JSON: "+err.Error())
 	}
 }
 
-// page reads limit, continue and search.
+// page reads the query parameters limit, continue and search.
 func page(c echo.Context) (store.Page, error) {
 	p := store.Page{Limit: 100, Search: c.QueryParam("search")}
 	if text := c.QueryParam("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 500 {
-			return p, bad("limit", fmt.Sprintf("%q; must be from 1 to 500", text))
+			return p, badRequest("limit", fmt.Sprintf("is %q; must be from 1 to 500", text))
 		}
 		p.Limit = n
 	}
 	after, err := base64.RawURLEncoding.DecodeString(c.QueryParam("continue"))
 	if err != nil {
-		return p, bad("continue", "must be what an answer gave")
+		return p, badRequest("continue", "must be the value of continue in the previous page")
 	}
 	p.After = string(after)
 	return p, nil
 }
 
-// following is continue for the next page, when there may be one.
-func following(n, limit int, last string) string {
+// continueToken returns the token of the next page; empty after the last page.
+func continueToken(n, limit int, last string) string {
 	if n < limit {
 		return ""
 	}
 	return base64.RawURLEncoding.EncodeToString([]byte(last))
 }
 
-// ifMatch reads the version that a change is for.
+// ifMatch reads the version that the request changes.
 func ifMatch(c echo.Context) (int64, error) {
 	text := c.Request().Header.Get("If-Match")
 	if text == "" {
-		return 0, problem{http.StatusPreconditionRequired, api.Error{Reason: "PreconditionRequired",
-			Message: "If-Match is needed, with the ETag of the object as it was read"}}
+		return 0, apiError{http.StatusPreconditionRequired, api.Error{Reason: "PreconditionRequired",
+			Message: "header If-Match is required: the ETag of the object that was read"}}
 	}
 	version, err := strconv.ParseInt(strings.Trim(text, `"`), 10, 64)
 	if err != nil {
-		return 0, store.ErrChanged
+		return 0, store.ErrConflict
 	}
 	return version, nil
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// hidden stands for what only the owner sees.
-const hidden = "(hidden)"
+// redacted replaces values that only the owner may see.
+const redacted = "(hidden)"
 
-// providerRules: a provider's endpoint gets the centre's credentials, so only
-// admins change it, and only they see its requests.
+// providerRules let only admins change providers, because the endpoint receives
+// the centre's credentials. Only admins and the owner see the requests.
 func providerRules(s *Server) rules[api.Provider] {
 	return rules[api.Provider]{
 		meta: func(p *api.Provider) *api.Meta { return &p.Meta },
-		write: func(_ context.Context, u access.User, _, _ *api.Provider) error {
-			return s.Roles.MayAdmin(u, "to change a provider")
+		authorize: func(_ context.Context, u access.User, _, _ *api.Provider) error {
+			return s.Roles.MayAdmin(u, "changing a provider")
 		},
-		show: func(u access.User, p api.Provider) api.Provider {
-			if !s.Roles.Admin(u) && !u.Is(p.Owner) {
+		redact: func(u access.User, p api.Provider) api.Provider {
+			if !s.Roles.Admin(u) && !u.BelongsTo(p.Owner) {
 				p.HTTP, p.CredentialsRef = nil, ""
 			}
 			return p
@@ -32,18 +32,19 @@ func providerRules(s *Server) rules[api.Provider] {
 	}
 }
 
-// permissionRules: an owner's permissions are theirs to change and to read.
+// permissionRules let only the owner and admins change a permission and see its
+// parameters.
 func permissionRules(s *Server) rules[api.Permission] {
 	return rules[api.Permission]{
 		meta: func(p *api.Permission) *api.Meta { return &p.Meta },
-		write: func(_ context.Context, u access.User, before, after *api.Permission) error {
-			return owned(s.Roles, u, before, after, func(p *api.Permission) *api.Meta { return &p.Meta })
+		authorize: func(_ context.Context, u access.User, before, after *api.Permission) error {
+			return authorizeOwner(s.Roles, u, before, after, func(p *api.Permission) *api.Meta { return &p.Meta })
 		},
-		show: func(u access.User, p api.Permission) api.Permission {
-			if !s.Roles.Admin(u) && !u.Is(p.Owner) {
+		redact: func(u access.User, p api.Permission) api.Permission {
+			if !s.Roles.Admin(u) && !u.BelongsTo(p.Owner) {
 				p.Parameters = maps.Clone(p.Parameters)
 				for name := range p.Parameters {
-					p.Parameters[name] = hidden
+					p.Parameters[name] = redacted
 				}
 			}
 			return p
@@ -51,47 +52,47 @@ func permissionRules(s *Server) rules[api.Permission] {
 	}
 }
 
-// setRules: a set gives away its permissions, so whoever puts one in must be
-// of its owner.
+// setRules let a user add a permission to a set only as owner of the permission,
+// because the set grants it to pods.
 func setRules(s *Server) rules[api.PermissionSet] {
 	return rules[api.PermissionSet]{
 		meta: func(p *api.PermissionSet) *api.Meta { return &p.Meta },
-		write: func(ctx context.Context, u access.User, before, after *api.PermissionSet) error {
-			if err := owned(s.Roles, u, before, after, func(p *api.PermissionSet) *api.Meta { return &p.Meta }); err != nil || after == nil {
+		authorize: func(ctx context.Context, u access.User, before, after *api.PermissionSet) error {
+			if err := authorizeOwner(s.Roles, u, before, after, func(p *api.PermissionSet) *api.Meta { return &p.Meta }); err != nil || after == nil {
 				return err
 			}
 			for i, name := range after.Permissions {
-				// What is in the set already stays, but not for more pods.
+				// A permission of the set may stay if the pods do not change.
 				if before != nil && slices.Contains(before.Permissions, name) && slices.Equal(before.Pods, after.Pods) {
 					continue
 				}
 				p, err := s.Registry.Permissions().Get(ctx, name)
 				if errors.Is(err, store.ErrNotFound) {
-					return bad(fmt.Sprintf("permissions[%d]", i), fmt.Sprintf("%q does not exist; register it first", name))
+					return badRequest(fmt.Sprintf("permissions[%d]", i), fmt.Sprintf("%q does not exist; register it first", name))
 				} else if err != nil {
 					return err
 				}
-				if err := s.Roles.MayOwn(u, p.Owner, "to give away permission "+name); err != nil {
+				if err := s.Roles.MayActAsOwner(u, p.Owner, "adding permission "+name+" to a set"); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		show: func(_ access.User, p api.PermissionSet) api.PermissionSet { return p },
+		redact: func(_ access.User, p api.PermissionSet) api.PermissionSet { return p },
 	}
 }
 
-// owned: who changes an object must be of its owner, before and after.
-func owned[T any](roles access.Roles, u access.User, before, after *T, meta func(*T) *api.Meta) error {
+// authorizeOwner checks that the user owns the object before and after the change.
+func authorizeOwner[T any](roles access.Roles, u access.User, before, after *T, meta func(*T) *api.Meta) error {
 	for _, o := range []*T{before, after} {
 		if o == nil {
 			continue
 		}
 		m := meta(o)
 		if m.Owner == "" {
-			continue // Said to be wrong later, with what would be right.
+			continue // The validation rejects it later.
 		}
-		if err := roles.MayOwn(u, m.Owner, "to change "+m.Name); err != nil {
+		if err := roles.MayActAsOwner(u, m.Owner, "changing "+m.Name); err != nil {
 			return err
 		}
 	}

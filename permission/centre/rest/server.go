@@ -1,5 +1,6 @@
-// Package rest is the centre's REST interface: it says who asks, whether they
-// may, and hands over to packages registry and work.
+// Package rest is the REST interface of the permission centre. It authenticates
+// and authorizes requests, validates them, and calls packages registry and
+// lifecycle. An error is answered with an api.Error that names field and fix.
 package rest
 
 import (
@@ -22,34 +23,34 @@ import (
 )
 
 const (
-	// maxBody bounds a request: a page of 5000 pods with two addresses each.
+	// maxBody bounds a request body: a report of 5000 pods with two addresses each.
 	maxBody = "2M"
-	// maxWait bounds a long poll.
+	// maxWait bounds the duration of a long poll.
 	maxWait = time.Minute
 )
 
-// Server answers requests. All fields are needed.
+// Server serves the REST interface. All fields are required.
 type Server struct {
 	Store          *store.Store
 	Registry       *registry.Registry
 	Engine         *lifecycle.Engine
-	Hub            *lifecycle.Hub
+	Watchers       *lifecycle.Watchers
 	Authenticators []access.Authenticator
 	Roles          access.Roles
 	Clock          clock.Clock
 	Log            *slog.Logger
-	// Observe counts a request by its route.
+	// Observe records the metrics of a request.
 	Observe func(method, route string, status int, took time.Duration)
-	// Stopping is closed when long polls are to end.
+	// Stopping is closed to end long polls.
 	Stopping <-chan struct{}
-	// Refusals bounds what each address may be refused.
-	Refusals *authlimit.Limit
+	// AuthLimit rate-limits addresses after failed authentication (401, 403).
+	AuthLimit *authlimit.Limit
 }
 
-// Handler routes requests.
+// Handler returns the HTTP handler.
 func (s *Server) Handler() http.Handler { return s.router() }
 
-// Routes are methods and paths, as an OpenAPI document writes them.
+// Routes returns the method and path of each route in the form of OpenAPI.
 func (s *Server) Routes() []string {
 	var routes []string
 	for _, r := range s.router().Routes() {
@@ -71,28 +72,28 @@ func (s *Server) Routes() []string {
 func (s *Server) router() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.HTTPErrorHandler = s.answerError
-	e.Use(s.observe, s.Refusals.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
+	e.HTTPErrorHandler = s.handleError
+	e.Use(s.observe, s.AuthLimit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.GET("/v1/openapi.json", openAPI)
 	v1 := e.Group("/v1", s.authenticate)
 
 	register(v1.Group("/providers"), s, s.Registry.Providers(), providerRules(s))
 	register(v1.Group("/permissions"), s, s.Registry.Permissions(), permissionRules(s))
 	register(v1.Group("/permissionsets"), s, s.Registry.Sets(), setRules(s))
-	v1.GET("/audit", s.audit)
+	v1.GET("/audit", s.listAudit)
 
-	v1.POST("/applications", s.ask)
-	v1.GET("/applications", s.list)
+	v1.POST("/applications", s.createApplication)
+	v1.GET("/applications", s.listApplications)
 	v1.POST("/applications/revoke", s.revokePod)
-	v1.GET("/applications/:id", s.get)
-	v1.GET("/applications/:id/history", s.history)
-	v1.POST("/applications/:id/revoke", s.revoke)
-	v1.POST("/applications/:id/reset", s.reset)
-	v1.POST("/clusters/:cluster/pods/reconcile", s.report)
+	v1.GET("/applications/:id", s.getApplication)
+	v1.GET("/applications/:id/history", s.applicationHistory)
+	v1.POST("/applications/:id/revoke", s.revokeApplication)
+	v1.POST("/applications/:id/reset", s.resetApplication)
+	v1.POST("/clusters/:cluster/pods/reconcile", s.reconcilePods)
 	return e
 }
 
-// observe counts and logs; a request's body is nobody's business.
+// observe records metrics and logs the request without its body.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := s.Clock.Now()
@@ -101,72 +102,72 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		took := s.Clock.Since(began)
 		s.Observe(c.Request().Method, c.Path(), c.Response().Status, took)
-		s.Log.Debug("request", "method", c.Request().Method, "route", c.Path(), "status", c.Response().Status, "took", took, "who", who(c))
+		s.Log.Debug("request", "method", c.Request().Method, "route", c.Path(), "status", c.Response().Status, "took", took, "user", userName(c))
 		return nil
 	}
 }
 
-// answerError says what is wrong, as an api.Error.
-func (s *Server) answerError(err error, c echo.Context) {
+// handleError answers with an api.Error.
+func (s *Server) handleError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	status, answer := describe(err)
+	status, body := toAPIError(err)
 	if status == http.StatusInternalServerError || status == http.StatusServiceUnavailable {
-		s.Log.Error("request", "method", c.Request().Method, "route", c.Path(), "error", err)
+		s.Log.Error("request failed", "method", c.Request().Method, "route", c.Path(), "error", err)
 	}
 	if status == http.StatusUnauthorized {
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="permission-centre"`)
 	}
-	_ = c.JSON(status, answer)
+	_ = c.JSON(status, body)
 }
 
-// describe maps errors to answers, in one place.
-func describe(err error) (int, api.Error) {
+// toAPIError maps an error to a status and a body.
+func toAPIError(err error) (int, api.Error) {
 	var (
-		invalid    registry.Invalid
-		refusal    lifecycle.Refusal
-		noSet      lifecycle.NoSet
-		notAllowed lifecycle.NotAllowed
-		referenced registry.Referenced
-		taken      registry.Taken
-		forbidden  access.Forbidden
-		own        problem
-		routing    *echo.HTTPError
+		invalid        registry.Invalid
+		invalidRequest lifecycle.InvalidRequest
+		notRegistered  lifecycle.NotRegistered
+		notAllowed     lifecycle.NotAllowed
+		inUse          registry.InUse
+		exists         registry.AlreadyExists
+		forbidden      access.Forbidden
+		own            apiError
+		routing        *echo.HTTPError
 	)
 	switch {
 	case errors.As(err, &own):
-		return own.status, own.answer
+		return own.status, own.body
 	case errors.As(err, &invalid):
 		return http.StatusBadRequest, api.Error{Reason: "BadRequest", Message: invalid.Error(), Field: invalid.Field}
-	case errors.As(err, &refusal):
-		return http.StatusBadRequest, api.Error{Reason: "BadRequest", Message: refusal.Error(), Field: refusal.Field}
-	case errors.As(err, &noSet):
-		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: noSet.Error(), Field: "set"}
+	case errors.As(err, &invalidRequest):
+		return http.StatusBadRequest, api.Error{Reason: "BadRequest", Message: invalidRequest.Error(), Field: invalidRequest.Field}
+	case errors.As(err, &notRegistered):
+		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: notRegistered.Error(), Field: "set"}
 	case errors.As(err, &notAllowed):
 		return http.StatusForbidden, api.Error{Reason: "Forbidden", Message: notAllowed.Error(), Field: "set"}
 	case errors.As(err, &forbidden):
 		return http.StatusForbidden, api.Error{Reason: "Forbidden", Message: forbidden.Error()}
-	case errors.As(err, &referenced):
-		return http.StatusConflict, api.Error{Reason: "Conflict", Message: referenced.Error()}
-	case errors.As(err, &taken):
-		return http.StatusConflict, api.Error{Reason: "Conflict", Message: taken.Error(), Field: "name"}
-	case errors.Is(err, lifecycle.ErrGoing):
-		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "what was granted is being taken back, or was: ask for it when that is done, if the pod lives"}
+	case errors.As(err, &inUse):
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: inUse.Error()}
+	case errors.As(err, &exists):
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: exists.Error(), Field: "name"}
+	case errors.Is(err, lifecycle.ErrRevokeRequested):
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "the application is being revoked or was revoked; if the pod still exists, request it again when state is Revoked or Leaked"}
 	case errors.Is(err, store.ErrNotFound):
-		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: "there is no such object"}
-	case errors.Is(err, store.ErrChanged):
+		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: "the object does not exist"}
+	case errors.Is(err, store.ErrConflict):
 		return http.StatusPreconditionFailed, api.Error{Reason: "PreconditionFailed",
-			Message: "If-Match names a version that is not current; read the object again"}
+			Message: "If-Match is not the current version; read the object again"}
 	case errors.As(err, &routing):
-		return routing.Code, api.Error{Reason: word(routing.Code), Message: http.StatusText(routing.Code)}
+		return routing.Code, api.Error{Reason: reasonFor(routing.Code), Message: http.StatusText(routing.Code)}
 	default:
-		// What went wrong is in the log: it may name what others need not know.
-		return http.StatusServiceUnavailable, api.Error{Reason: "Unavailable", Message: "the centre cannot answer now; try again"}
+		// The error may contain internal names, so it is only logged.
+		return http.StatusServiceUnavailable, api.Error{Reason: "Unavailable", Message: "the permission centre is temporarily unavailable; try again"}
 	}
 }
 
-func word(status int) string {
+func reasonFor(status int) string {
 	switch status {
 	case http.StatusNotFound:
 		return "NotFound"
@@ -181,14 +182,14 @@ func word(status int) string {
 	}
 }
 
-// problem is an answer of this package's own.
-type problem struct {
+// apiError is an error of this package with its status.
+type apiError struct {
 	status int
-	answer api.Error
+	body   api.Error
 }
 
-func (p problem) Error() string { return p.answer.Message }
+func (p apiError) Error() string { return p.body.Message }
 
-func bad(field, message string) error {
-	return problem{http.StatusBadRequest, api.Error{Reason: "BadRequest", Message: field + ": " + message, Field: field}}
+func badRequest(field, message string) error {
+	return apiError{http.StatusBadRequest, api.Error{Reason: "BadRequest", Message: field + ": " + message, Field: field}}
 }

@@ -16,45 +16,45 @@ type Application struct {
 	State           api.State
 	Reason, Message string
 	Attempt         int
-	// Going: it is to be revoked, or was.
-	Going            bool
+	// RevokeRequested stays true when the revocation has ended.
+	RevokeRequested  bool
 	Created, Updated time.Time
-	// Asked is when its last attempt began, if that is not its first.
-	Asked   time.Time
-	Version int64
+	// AttemptBegan is when the last attempt began; zero for the first attempt.
+	AttemptBegan time.Time
+	Version      int64
 }
 
-// Filter of a list of applications; what is empty does not matter.
+// Filter selects applications; an empty field matches all.
 type Filter struct {
 	Cluster, Namespace, Pod, PodUID, IP, Set string
 	States                                   []api.State
-	// UIDAbove and UIDUpTo are a range of pod UIDs.
+	// UIDAbove (exclusive) and UIDUpTo (inclusive) bound the pod UID.
 	UIDAbove, UIDUpTo string
-	// Owners: only applications that hold a permission of one of them. Nil is everybody's.
+	// Owners selects applications with a permission of one of them; nil matches all.
 	Owners []string
 }
 
 const applicationColumns = "id, request, state, reason, message, attempt, going, created, updated, asked, version"
 
-// Application finds one.
+// Application reads an application by id.
 func (v View) Application(id string) (Application, error) {
 	return scanApplication(v.row("SELECT "+applicationColumns+" FROM applications WHERE id = ?", id).Scan)
 }
 
-// LockApplication finds one and keeps it, and its grants, from changing until
-// the transaction ends.
+// LockApplication reads an application and locks it, and by convention its
+// grants, until the transaction ends.
 func (t Tx) LockApplication(id string) (Application, error) {
 	return scanApplication(t.row("SELECT "+applicationColumns+" FROM applications WHERE id = ?"+t.dialect.lock, id).Scan)
 }
 
-// Version is the version of an application.
-func (v View) Version(id string) (int64, error) {
+// ApplicationVersion reads the version of an application.
+func (v View) ApplicationVersion(id string) (int64, error) {
 	var version int64
 	err := v.row("SELECT version FROM applications WHERE id = ?", id).Scan(&version)
 	return version, notFound(err)
 }
 
-// ChangedSince gives the versions of applications that changed at or after a time.
+// ChangedSince returns the versions of the applications updated at or after since.
 func (v View) ChangedSince(since time.Time) (map[string]int64, error) {
 	versions := map[string]int64{}
 	err := v.each(func(rows *sql.Rows) error {
@@ -67,7 +67,7 @@ func (v View) ChangedSince(since time.Time) (map[string]int64, error) {
 	return versions, err
 }
 
-// CreateApplication adds one, and says whether it was not there.
+// CreateApplication inserts an application; it returns false if the id exists.
 func (t Tx) CreateApplication(a Application) (bool, error) {
 	request, err := json.Marshal(a.Request)
 	if err != nil {
@@ -76,7 +76,7 @@ func (t Tx) CreateApplication(a Application) (bool, error) {
 	n, err := t.exec(`INSERT INTO applications (id, cluster, namespace, pod, pod_uid, set_name, request, state, reason, message, attempt, going, created, updated, version)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		a.ID, a.Request.Cluster, a.Request.Namespace, a.Request.Pod, a.Request.PodUID, a.Request.Set, string(request),
-		a.State, a.Reason, a.Message, a.Attempt, flag(a.Going), micros(a.Created), micros(a.Updated), a.Version)
+		a.State, a.Reason, a.Message, a.Attempt, boolToInt(a.RevokeRequested), micros(a.Created), micros(a.Updated), a.Version)
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -88,13 +88,13 @@ func (t Tx) CreateApplication(a Application) (bool, error) {
 	return true, nil
 }
 
-// UpdateApplication writes what may change.
+// UpdateApplication writes the mutable columns.
 func (t Tx) UpdateApplication(a Application) error {
 	return oneRow(t.exec("UPDATE applications SET state = ?, reason = ?, message = ?, attempt = ?, going = ?, updated = ?, asked = ?, version = ? WHERE id = ?",
-		a.State, a.Reason, a.Message, a.Attempt, flag(a.Going), micros(a.Updated), micros(a.Asked), a.Version, a.ID))
+		a.State, a.Reason, a.Message, a.Attempt, boolToInt(a.RevokeRequested), micros(a.Updated), micros(a.AttemptBegan), a.Version, a.ID))
 }
 
-// Applications lists a page, by id.
+// Applications lists a page, ordered by id.
 func (v View) Applications(f Filter, page Page) ([]Application, error) {
 	where, args := f.where()
 	where, args = append(where, "id > ?"), append(args, page.After)
@@ -138,18 +138,18 @@ func (f Filter) where() (where []string, args []any) {
 		where, args = append(where, "id IN (SELECT application FROM application_ips WHERE ip = ?)"), append(args, f.IP)
 	}
 	if f.States != nil {
-		in, values := list(f.States)
+		in, values := inList(f.States)
 		where, args = append(where, "state IN "+in), append(args, values...)
 	}
 	if f.Owners != nil {
-		in, values := list(f.Owners)
+		in, values := inList(f.Owners)
 		where, args = append(where, "id IN (SELECT application FROM grants WHERE owner IN "+in+")"), append(args, values...)
 	}
 	return where, args
 }
 
-// list is a list of values for IN.
-func list[T any](values []T) (string, []any) {
+// inList returns the placeholders and the arguments of an IN clause.
+func inList[T any](values []T) (string, []any) {
 	args := make([]any, len(values))
 	for i, v := range values {
 		args[i] = v
@@ -168,11 +168,11 @@ func scanApplication(scan func(...any) error) (Application, error) {
 	if err := scan(&a.ID, &request, &a.State, &a.Reason, &a.Message, &a.Attempt, &going, &created, &updated, &asked, &a.Version); err != nil {
 		return a, notFound(err)
 	}
-	a.Going, a.Created, a.Updated, a.Asked = going != 0, fromMicros(created), fromMicros(updated), fromMicros(asked)
+	a.RevokeRequested, a.Created, a.Updated, a.AttemptBegan = going != 0, fromMicros(created), fromMicros(updated), fromMicros(asked)
 	return a, json.Unmarshal([]byte(request), &a.Request)
 }
 
-func flag(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// dialect is what the two databases say differently.
+// dialect holds the SQL differences between the two databases.
 type dialect struct {
 	name string
-	// serial is a key that counts by itself.
+	// serial is the column type of an auto-increment primary key.
 	serial string
-	// lock makes a SELECT keep its row to its transaction. SQLite's writers
-	// are alone anyway.
+	// lock is the SELECT suffix that locks rows until the transaction ends.
+	// SQLite needs none: it has one writer.
 	lock string
-	// numbered: placeholders are $1, $2, …
+	// numbered: placeholders are $1, $2, … (PostgreSQL).
 	numbered bool
 }
 
@@ -22,8 +22,8 @@ var (
 	postgres = dialect{name: "postgres", serial: "BIGSERIAL PRIMARY KEY", lock: " FOR UPDATE", numbered: true}
 )
 
-// bind writes the placeholders of a statement, which are question marks, as
-// the database wants them. No statement has a question mark elsewhere.
+// bind replaces the question marks of a statement by the placeholders of the
+// database. No statement has a question mark elsewhere.
 func (d dialect) bind(statement string) string {
 	if !d.numbered || !strings.Contains(statement, "?") {
 		return statement

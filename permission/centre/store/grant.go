@@ -8,41 +8,41 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// Grant is a row of grants: one permission of one application, and the work on it.
+// Grant is a row of grants: one permission of one application and its progress.
 type Grant struct {
 	Application string
 	Ordinal     int
 	Permission  string
 	Provider    string
-	// Subject is what of the provider is granted: two grants of the same
-	// subject to the same address are one to the provider.
+	// Subject is what the provider grants. The provider cannot tell two grants
+	// of the same subject to the same address apart.
 	Subject string
 	Owner   string
 	// Parameters are those of the permission when this attempt began.
 	Parameters      map[string]string
 	State           api.State
 	Reason, Message string
-	// Calls are those of this attempt, or of the revocation.
-	Calls int
-	// Failures are those of the calls that failed.
+	// Calls counts the provider calls of this attempt or of the revocation,
+	// Failures those that failed.
+	Calls    int
 	Failures int
-	// Since is when State began, Began when the attempt or revocation did.
+	// Since is when State began, Began when the attempt or revocation began.
 	Since, Began time.Time
 	NextTry      time.Time
-	// Step counts the jobs made for this grant; Job is the last one's number.
+	// Step counts the jobs of this grant; Job is the id of the last one.
 	Step, Job int64
-	// Due is when there is something to do; zero when there is not.
+	// Due is when the next step is due; zero if there is none.
 	Due time.Time
-	// Lease names the step that acts until LeaseUntil; empty when none does.
+	// Lease is the random name of a claimed step; empty if no step is claimed.
 	Lease      string
 	LeaseUntil time.Time
-	// CallKey is the idempotency key; Keys counts those that are used up.
-	CallKey string
-	Keys    int
-	// Touched: the provider may have granted it.
-	Touched bool
-	// Pending: the provider took the request and decides later. Kept is what
-	// its answers gave to keep.
+	// CallKey is the idempotency key; KeysUsed counts the earlier keys.
+	CallKey  string
+	KeysUsed int
+	// MaybeGranted: a call was sent, so the provider may have granted it.
+	MaybeGranted bool
+	// Pending: the provider accepted the request and decides later. Kept holds
+	// the values that its responses gave for later calls.
 	Pending bool
 	Kept    map[string]any
 }
@@ -50,13 +50,13 @@ type Grant struct {
 const grantColumns = `application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
 	step, job, due, lease, lease_until, call_key, keys, touched, pending, kept`
 
-// Grants of an application, in the set's order.
+// Grants reads the grants of an application in the order of its set.
 func (v View) Grants(application string) ([]Grant, error) {
 	return v.grants("SELECT "+grantColumns+" FROM grants WHERE application = ? ORDER BY ordinal", application)
 }
 
-// Stuck lists grants whose worker must have died: its lease is over, or it was
-// due before and its job is neither waiting nor acting.
+// Stuck lists grants whose worker died: the lease expired before now, or the
+// grant was due before dueBefore and has no waiting job.
 func (v View) Stuck(now, dueBefore time.Time, limit int) ([]Grant, error) {
 	return v.grants(`SELECT `+grantColumns+` FROM grants WHERE (lease_until > 0 AND lease_until < ?)
 		OR (due > 0 AND due < ? AND lease_until = 0 AND NOT EXISTS (
@@ -64,22 +64,23 @@ func (v View) Stuck(now, dueBefore time.Time, limit int) ([]Grant, error) {
 		ORDER BY due LIMIT ?`, micros(now), micros(dueBefore), limit)
 }
 
-// LeakedOf lists grants of a provider that are Leaked and that nobody tries.
-func (v View) LeakedOf(provider string, limit int) ([]Grant, error) {
+// UnscheduledLeaks lists the Leaked grants of a provider that have no next step.
+func (v View) UnscheduledLeaks(provider string, limit int) ([]Grant, error) {
 	return v.grants("SELECT "+grantColumns+" FROM grants WHERE provider = ? AND state = ? AND due = 0 LIMIT ?", provider, api.Leaked, limit)
 }
 
-// CountGrants counts grants of a provider, or of a permission, in the given states.
+// CountGrants counts the grants of a provider in the given states, or those of
+// a permission if permission is not empty.
 func (v View) CountGrants(provider, permission string, states ...api.State) (int, error) {
 	column, value := "provider", provider
 	if permission != "" {
 		column, value = "permission", permission
 	}
-	in, args := list(states)
+	in, args := inList(states)
 	return v.count("SELECT COUNT(*) FROM grants WHERE "+column+" = ? AND state IN "+in, append([]any{value}, args...)...)
 }
 
-// LeakedAt lists grants that other pods left behind at an address.
+// LeakedAt lists the leaked grants of other pods at an address.
 func (v View) LeakedAt(cluster, ip, notPodUID string, limit int) ([]api.LeakedGrant, error) {
 	var leaked []api.LeakedGrant
 	err := v.each(func(rows *sql.Rows) error {
@@ -95,7 +96,7 @@ func (v View) LeakedAt(cluster, ip, notPodUID string, limit int) ([]api.LeakedGr
 	return leaked, err
 }
 
-// LeakedByProvider counts what is Leaked now.
+// LeakedByProvider counts the Leaked grants of each provider.
 func (v View) LeakedByProvider() (map[string]int, error) {
 	counts := map[string]int{}
 	err := v.each(func(rows *sql.Rows) error {
@@ -108,18 +109,18 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 	return counts, err
 }
 
-// Others says what other pods have of the same subject at the same
+// Overlap says whether other pods have grants of the same subject at the same
 // addresses.
-type Others struct {
-	// Going: one is being taken back. Held: one lives, or may.
-	Going, Held bool
+type Overlap struct {
+	// Revoking: another grant is being revoked. Held: another pod may use it.
+	Revoking, Held bool
 }
 
-// OthersAt looks for the same subject at the same addresses in other pods.
-// Until the transaction ends nobody else looks.
-func (t Tx) OthersAt(g Grant, podUID string, ips []string) (Others, error) {
-	var o Others
-	in, args := list(ips)
+// Overlap finds grants of the same subject at the same addresses for other
+// pods. It locks the subject until the transaction ends.
+func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
+	var o Overlap
+	in, args := inList(ips)
 	if t.dialect.numbered {
 		if _, err := t.exec("SELECT pg_advisory_xact_lock(hashtext(?))", g.Provider+"/"+g.Subject); err != nil {
 			return o, err
@@ -129,18 +130,18 @@ func (t Tx) OthersAt(g Grant, podUID string, ips []string) (Others, error) {
 		var state api.State
 		var going, touched, leased int
 		err := rows.Scan(&state, &going, &touched, &leased)
-		o.Going = o.Going || state == api.Revoking || leased == 1 && going == 1
+		o.Revoking = o.Revoking || state == api.Revoking || leased == 1 && going == 1
 		o.Held = o.Held || going == 0 && touched == 1
 		return err
 	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
 		WHERE i.ip IN `+in+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
-		AND g.subject = ? AND g.provider = ? AND a.pod_uid <> ?`, // CROSS JOIN: SQLite would begin with the provider's thousands.
+		AND g.subject = ? AND g.provider = ? AND a.pod_uid <> ?`, // CROSS JOIN keeps the order: SQLite would begin with all grants of the provider.
 		append(args, g.Subject, g.Provider, podUID)...)
 	return o, err
 }
 
-// DeleteGrants removes all grants of an application.
+// DeleteGrants deletes all grants of an application.
 func (t Tx) DeleteGrants(application string) error {
 	for _, table := range []string{"grant_ips", "grants"} {
 		if _, err := t.exec("DELETE FROM "+table+" WHERE application = ?", application); err != nil {
@@ -150,7 +151,7 @@ func (t Tx) DeleteGrants(application string) error {
 	return nil
 }
 
-// PutGrantIPs says what addresses a grant is for.
+// PutGrantIPs adds the addresses of a grant.
 func (t Tx) PutGrantIPs(g Grant, ips []string) error {
 	for _, ip := range ips {
 		if _, err := t.exec("INSERT INTO grant_ips (application, ordinal, ip) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", g.Application, g.Ordinal, ip); err != nil {
@@ -160,7 +161,7 @@ func (t Tx) PutGrantIPs(g Grant, ips []string) error {
 	return nil
 }
 
-// PutGrant writes a grant, new or not.
+// PutGrant inserts or updates a grant.
 func (t Tx) PutGrant(g Grant) error {
 	parameters, err := json.Marshal(g.Parameters)
 	if err != nil {
@@ -178,7 +179,7 @@ func (t Tx) PutGrant(g Grant) error {
 		touched = excluded.touched, pending = excluded.pending, kept = excluded.kept`,
 		g.Application, g.Ordinal, g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
 		micros(g.Since), micros(g.Began), micros(g.NextTry), g.Step, g.Job, micros(g.Due), g.Lease, micros(g.LeaseUntil),
-		g.CallKey, g.Keys, flag(g.Touched), flag(g.Pending), string(kept))
+		g.CallKey, g.KeysUsed, boolToInt(g.MaybeGranted), boolToInt(g.Pending), string(kept))
 	return err
 }
 
@@ -190,11 +191,11 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 		var since, began, nextTry, due, leaseUntil int64
 		var touched, pending int
 		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Subject, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
-			&since, &began, &nextTry, &g.Step, &g.Job, &due, &g.Lease, &leaseUntil, &g.CallKey, &g.Keys, &touched, &pending, &kept); err != nil {
+			&since, &began, &nextTry, &g.Step, &g.Job, &due, &g.Lease, &leaseUntil, &g.CallKey, &g.KeysUsed, &touched, &pending, &kept); err != nil {
 			return err
 		}
 		g.Since, g.Began, g.NextTry, g.Due, g.LeaseUntil = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due), fromMicros(leaseUntil)
-		g.Touched, g.Pending = touched != 0, pending != 0
+		g.MaybeGranted, g.Pending = touched != 0, pending != 0
 		if err := json.Unmarshal([]byte(parameters), &g.Parameters); err != nil {
 			return err
 		}

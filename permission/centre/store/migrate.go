@@ -18,25 +18,26 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationLock is PostgreSQL's advisory lock for replicas that start at once.
+// migrationLock is the PostgreSQL advisory lock that serializes the migrations
+// of replicas that start together.
 const migrationLock = 0x62726b7774720001
 
-// migrate brings the centre's tables and the queue's to this version's.
+// migrate migrates the tables of the centre and of the queue.
 func (s *Store) migrate(ctx context.Context) (err error) {
 	if s.Shared() {
 		conn, err := s.write.Conn(ctx)
 		if err != nil {
-			return fmt.Errorf("connect to migrate: %w", err)
+			return fmt.Errorf("connect for migration: %w", err)
 		}
 		defer func() { _ = conn.Close() }()
 		if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
-			return fmt.Errorf("lock to migrate: %w", err)
+			return fmt.Errorf("lock for migration: %w", err)
 		}
 		defer func() {
 			_, _ = conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(migrationLock))
 		}()
 	}
-	steps, err := s.steps()
+	steps, err := s.goMigrations()
 	if err != nil {
 		return err
 	}
@@ -51,8 +52,8 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	return s.migrateQueue(ctx)
 }
 
-// steps are the SQL files as migrations, in the database's dialect.
-func (s *Store) steps() ([]*goose.Migration, error) {
+// goMigrations returns the SQL files as migrations in the dialect of the database.
+func (s *Store) goMigrations() ([]*goose.Migration, error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (s *Store) migrateQueue(ctx context.Context) error {
 	}
 	migrator, err := rivermigrate.New(driver, nil)
 	if err != nil {
-		return fmt.Errorf("prepare the queue's migrations: %w", err)
+		return fmt.Errorf("prepare queue migrations: %w", err)
 	}
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return fmt.Errorf("migrate the queue: %w", err)

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ErrChanged says that the row is not of the version that was expected.
-var ErrChanged = errors.New("changed meanwhile")
+// ErrConflict is returned if a row does not have the expected version.
+var ErrConflict = errors.New("version conflict")
 
-// Kind of a registered object.
+// Kind is the kind of a registered object.
 type Kind string
 
 // The kinds.
@@ -29,27 +29,28 @@ type Object struct {
 	Created, Updated         time.Time
 }
 
-// Page of a list.
+// Page selects a page of a list.
 type Page struct {
-	// After is the last name, or id, of the page before.
-	After  string
-	Limit  int
+	// After is the last name or id of the previous page.
+	After string
+	Limit int
+	// Search is a part of the name, owner or description, in any case.
 	Search string
 }
 
 const objectColumns = "kind, name, owner, description, body, version, created, updated"
 
-// Object finds one.
+// Object reads an object.
 func (v View) Object(kind Kind, name string) (Object, error) {
 	return scanObject(v.row("SELECT "+objectColumns+" FROM objects WHERE kind = ? AND name = ?", kind, name).Scan)
 }
 
-// LockObject finds one and keeps it from changing until the transaction ends.
+// LockObject reads an object and locks it until the transaction ends.
 func (t Tx) LockObject(kind Kind, name string) (Object, error) {
 	return scanObject(t.row("SELECT "+objectColumns+" FROM objects WHERE kind = ? AND name = ?"+t.dialect.lock, kind, name).Scan)
 }
 
-// Objects lists a page of a kind, by name.
+// Objects lists a page of a kind, ordered by name.
 func (v View) Objects(kind Kind, page Page) ([]Object, error) {
 	statement, args := "SELECT "+objectColumns+" FROM objects WHERE kind = ? AND name > ?", []any{kind, page.After}
 	if page.Search != "" {
@@ -67,21 +68,21 @@ func (v View) Objects(kind Kind, page Page) ([]Object, error) {
 	return objects, err
 }
 
-// Create adds an object, or returns ErrChanged when its name is taken.
+// Create inserts an object; it returns ErrConflict if the name exists.
 func (t Tx) Create(o Object) error {
 	n, err := t.exec("INSERT INTO objects ("+objectColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		o.Kind, o.Name, o.Owner, o.Description, string(o.Body), o.Version, micros(o.Created), micros(o.Updated))
 	return oneRow(n, err)
 }
 
-// Update replaces the object of version before.
+// Update replaces an object; it returns ErrConflict if its version is not before.
 func (t Tx) Update(o Object, before int64) error {
 	n, err := t.exec("UPDATE objects SET owner = ?, description = ?, body = ?, version = ?, updated = ? WHERE kind = ? AND name = ? AND version = ?",
 		o.Owner, o.Description, string(o.Body), o.Version, micros(o.Updated), o.Kind, o.Name, before)
 	return oneRow(n, err)
 }
 
-// Delete removes the object of the given version and its links.
+// Delete deletes the object of the given version and its references.
 func (t Tx) Delete(kind Kind, name string, version int64) error {
 	if err := oneRow(t.exec("DELETE FROM objects WHERE kind = ? AND name = ? AND version = ?", kind, name, version)); err != nil {
 		return err
@@ -90,8 +91,8 @@ func (t Tx) Delete(kind Kind, name string, version int64) error {
 	return err
 }
 
-// Link says what an object needs; it replaces what was said before.
-func (t Tx) Link(kind Kind, name string, toKind Kind, toNames []string) error {
+// SetReferences replaces the references of an object to other objects.
+func (t Tx) SetReferences(kind Kind, name string, toKind Kind, toNames []string) error {
 	if _, err := t.exec("DELETE FROM links WHERE kind = ? AND name = ?", kind, name); err != nil {
 		return err
 	}
@@ -103,8 +104,8 @@ func (t Tx) Link(kind Kind, name string, toKind Kind, toNames []string) error {
 	return nil
 }
 
-// Linked counts the objects that need this one.
-func (v View) Linked(toKind Kind, toName string) (int, error) {
+// CountReferences counts the objects that refer to this one.
+func (v View) CountReferences(toKind Kind, toName string) (int, error) {
 	return v.count("SELECT COUNT(*) FROM links WHERE to_kind = ? AND to_name = ?", toKind, toName)
 }
 
@@ -121,7 +122,7 @@ func scanObject(scan func(...any) error) (Object, error) {
 
 func oneRow(n int64, err error) error {
 	if err == nil && n == 0 {
-		return ErrChanged
+		return ErrConflict
 	}
 	return err
 }

@@ -13,24 +13,24 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite", without cgo
 )
 
-// readers is how many statements may read SQLite beside the one that writes.
-const readers = 4
+// maxReaders is the number of SQLite connections for reading.
+const maxReaders = 4
 
-// pragmas make SQLite keep what it has acknowledged through a loss of power:
-// a grant whose intent is lost could not be taken back.
+// pragmas make committed SQLite transactions survive a power failure: a grant
+// whose intent is lost could not be revoked.
 const pragmas = "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
-// Store is an open database. Transactions write, all else reads.
+// Store is an open database. Only transactions write.
 type Store struct {
 	dialect dialect
 	write   *sql.DB
 	read    *sql.DB
 	pool    *pgxpool.Pool // PostgreSQL only
-	group   group         // SQLite only
+	commits groupCommit   // SQLite only
 }
 
-// Open opens sqlite:<path> or postgres://…, and migrates it. It holds until
-// Close.
+// Open opens sqlite:<path> or postgres://… and migrates the schema. The caller
+// closes the Store.
 func Open(ctx context.Context, address string) (*Store, error) {
 	s, err := connect(ctx, address)
 	if err != nil {
@@ -48,12 +48,12 @@ func connect(ctx context.Context, address string) (*Store, error) {
 		return connectSQLite(path)
 	}
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
-		return nil, fmt.Errorf("the store's address must begin with sqlite: or postgres://")
+		return nil, fmt.Errorf("invalid STORE: must begin with sqlite: or postgres://")
 	}
 	config, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		// Its text holds the password.
-		return nil, fmt.Errorf("the store's address is no address of PostgreSQL")
+		// The error text contains the password.
+		return nil, fmt.Errorf("invalid PostgreSQL DSN")
 	}
 	if u, err := url.Parse(address); err == nil && !u.Query().Has("pool_max_conns") {
 		config.MaxConns = 32
@@ -67,7 +67,7 @@ func connect(ctx context.Context, address string) (*Store, error) {
 }
 
 func connectSQLite(path string) (*Store, error) {
-	// Made here: the driver would let everybody read it.
+	// The driver would create a world-readable file.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open SQLite: %w", err)
@@ -79,13 +79,13 @@ func connectSQLite(path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open SQLite: %w", err)
 	}
-	// One writer is all that SQLite takes; more would only be told to wait.
+	// SQLite has one writer; more connections would only wait for its lock.
 	write.SetMaxOpenConns(1)
 	read, err := sql.Open("sqlite", "file:"+path+strings.Replace(pragmas, "_txlock=immediate", "_pragma=query_only(1)", 1))
 	if err != nil {
 		return nil, fmt.Errorf("open SQLite: %w", err)
 	}
-	read.SetMaxOpenConns(readers)
+	read.SetMaxOpenConns(maxReaders)
 	return &Store{dialect: sqlite, write: write, read: read}, nil
 }
 
@@ -98,14 +98,14 @@ func (s *Store) Close() {
 	}
 }
 
-// Ping says whether the database answers.
+// Ping checks that the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
 
-// Writer is the database for a queue that keeps its jobs in it.
+// Writer is the database for the queue, which keeps its jobs in it.
 func (s *Store) Writer() *sql.DB { return s.write }
 
-// Pool is PostgreSQL's pool, nil for SQLite.
+// Pool is the connection pool of PostgreSQL; nil for SQLite.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// Shared says whether other replicas may use the same database.
+// Shared reports whether other replicas may use the same database.
 func (s *Store) Shared() bool { return s.pool != nil }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// ErrNotFound says that there is no such row.
+// ErrNotFound is returned if a row does not exist.
 var ErrNotFound = errors.New("not found")
 
-// querier is a transaction, or the database for reading.
+// querier is a transaction or the database for reading.
 type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// View runs statements, in a transaction or outside one.
+// View runs statements inside or outside a transaction.
 type View struct {
 	q       querier
 	dialect dialect
@@ -28,18 +28,18 @@ type View struct {
 // Tx is a View that may write.
 type Tx struct {
 	View
-	// SQL is the transaction itself, for a queue that enqueues in it.
+	// SQL is the transaction for the queue, which inserts jobs in it.
 	SQL *sql.Tx
 }
 
 // View reads outside a transaction.
 func (s *Store) View(ctx context.Context) View { return View{q: s.read, dialect: s.dialect, ctx: ctx} }
 
-// Write runs f in a transaction, which is undone when f returns an error. f may
-// be run by another's goroutine.
+// Write runs f in a transaction, which is rolled back if f returns an error. f
+// may run in another goroutine.
 func (s *Store) Write(ctx context.Context, f func(Tx) error) error {
 	if !s.Shared() {
-		return s.group.write(ctx, s, f)
+		return s.commits.write(ctx, s, f)
 	}
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -88,8 +88,7 @@ func (v View) count(statement string, args ...any) (int, error) {
 	return n, err
 }
 
-// Times are microseconds since 1970, and 0 is no time at all.
-
+// micros returns t in microseconds since 1970; 0 is the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

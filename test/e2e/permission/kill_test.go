@@ -84,8 +84,8 @@ func TestKillsAtRandomPointsLoseAndDoubleNothing(t *testing.T) {
 			t.Errorf("pod %s at %s: the provider has %v, finalizers %v", pods[i].Name, pods[i].Status.PodIP, got, pods[i].Finalizers)
 		}
 	}
-	if now := books(t); now.Doubles != before.Doubles {
-		t.Errorf("%d grants were given twice", now.Doubles-before.Doubles)
+	if now := books(t); now.Duplicates != before.Duplicates {
+		t.Errorf("%d grants were given twice", now.Duplicates-before.Duplicates)
 	}
 	n.run(t, "scale", "deployment", "web", "--replicas=0")
 	until(t, 5*time.Minute, "nothing is held for pods that are gone", func() error {

@@ -32,7 +32,7 @@ func centreSays(ctx context.Context, commands ...[]string) error {
 			return err
 		}
 	}
-	return bed.Register(ctx, setup.Web()...)
+	return bed.Register(ctx, setup.WebObjects()...)
 }
 
 // withPostgres gives the centre a PostgreSQL and two replicas, as its manifest
@@ -84,7 +84,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		t.Fatalf("%d replicas: %v", len(replicas), err)
 	}
 	ask := func(ctx context.Context, n int) error {
-		status, raw, err := setup.Ask(ctx, http.MethodPost, bed.Centre+"/v1/applications", bed.Token, request(n))
+		status, raw, err := setup.Do(ctx, http.MethodPost, bed.Centre+"/v1/applications", bed.Token, request(n))
 		if err == nil && status >= http.StatusBadRequest {
 			err = fmt.Errorf("%d %s", status, raw)
 		}
@@ -136,7 +136,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	asking.Wait()
 	query := url.Values{"cluster": {cluster}, "namespace": {"shared"}, "state": {string(api.Granted)}}
 	until(t, 3*time.Minute, "all are granted", func() error {
-		_, raw, err := setup.Ask(t.Context(), http.MethodGet, bed.Centre+"/v1/applications?"+query.Encode(), bed.Token, nil)
+		_, raw, err := setup.Do(t.Context(), http.MethodGet, bed.Centre+"/v1/applications?"+query.Encode(), bed.Token, nil)
 		if err != nil {
 			return err
 		}
@@ -148,23 +148,23 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	})
 	after := books(t)
 	for n := range pods {
-		if held := after.Of(request(n).PodUID); len(held) != 1 {
+		if held := after.OfPod(request(n).PodUID); len(held) != 1 {
 			t.Errorf("pod %d: the provider has %v", n, held)
 		}
 	}
-	if after.Doubles != before.Doubles {
-		t.Errorf("%d grants were given twice", after.Doubles-before.Doubles)
+	if after.Duplicates != before.Duplicates {
+		t.Errorf("%d grants were given twice", after.Duplicates-before.Duplicates)
 	}
 	for n := range asked {
 		revoke := api.RevokeRequest{Cluster: cluster, PodUID: request(n).PodUID}
-		if status, raw, err := setup.Ask(t.Context(), http.MethodPost, bed.Centre+"/v1/applications/revoke", bed.Token, revoke); err != nil || status != http.StatusOK {
+		if status, raw, err := setup.Do(t.Context(), http.MethodPost, bed.Centre+"/v1/applications/revoke", bed.Token, revoke); err != nil || status != http.StatusOK {
 			t.Errorf("revoke: %d %s %v", status, raw, err)
 		}
 	}
 	until(t, 3*time.Minute, "all are taken back", func() error {
 		now, left := books(t), 0
 		for n := range asked {
-			left += len(now.Of(request(n).PodUID))
+			left += len(now.OfPod(request(n).PodUID))
 		}
 		if left > 0 {
 			return fmt.Errorf("%d are left", left)

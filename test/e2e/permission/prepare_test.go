@@ -33,5 +33,5 @@ func prepare(ctx context.Context) error {
 	if err := configure(ctx, hurried); err != nil {
 		return err
 	}
-	return bed.Register(ctx, setup.Web()...)
+	return bed.Register(ctx, setup.WebObjects()...)
 }

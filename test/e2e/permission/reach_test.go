@@ -40,7 +40,7 @@ func TestASetForNodesIsGrantedToPodsWithTheirNodesNetwork(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.applied(t, onNode("one")+"\n---\n"+onNode("two"))
 	n.run(t, "wait", "--for=condition=Ready", "pod/one", "pod/two", "--timeout=90s")
-	node := func() []provider.Entry { return books(t).Of("node") }
+	node := func() []provider.Entry { return books(t).OfPod("node") }
 	if held := node(); len(held) != 1 || held[0].IP != n.get(t, "one").Status.HostIP {
 		t.Errorf("held %v", held)
 	}

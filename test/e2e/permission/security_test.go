@@ -20,7 +20,7 @@ import (
 // authorize asks as an init container does, from the node.
 func authorize(t *testing.T, token string, sets ...string) (int, protocol.Answer) {
 	t.Helper()
-	status, raw, err := setup.Ask(t.Context(), http.MethodPost, bed.Server+protocol.AuthorizePath, token, protocol.Request{Sets: sets})
+	status, raw, err := setup.Do(t.Context(), http.MethodPost, bed.Server+protocol.AuthorizePath, token, protocol.Request{Sets: sets})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,9 +196,9 @@ func until(t *testing.T, within time.Duration, what string, holds func() error) 
 }
 
 // books are the provider's own.
-func books(t *testing.T) provider.Books {
+func books(t *testing.T) provider.Stats {
 	t.Helper()
-	b, err := bed.Books(t.Context())
+	b, err := bed.ProviderStats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,13 +208,13 @@ func books(t *testing.T) provider.Books {
 // held says what the provider has for a pod.
 func held(t *testing.T, p *corev1.Pod) []provider.Entry {
 	t.Helper()
-	return books(t).Of(string(p.UID))
+	return books(t).OfPod(string(p.UID))
 }
 
 func faults(t *testing.T, f provider.Faults) {
 	t.Helper()
 	set := func(ctx context.Context, f provider.Faults) {
-		if err := bed.Faults(ctx, f); err != nil {
+		if err := bed.SetFaults(ctx, f); err != nil {
 			t.Error(err)
 		}
 	}
@@ -226,7 +226,7 @@ func faults(t *testing.T, f provider.Faults) {
 func applications(t *testing.T, p *corev1.Pod) []api.Application {
 	t.Helper()
 	query := url.Values{"podUID": {string(p.UID)}, "cluster": {"default"}}
-	status, raw, err := setup.Ask(t.Context(), http.MethodGet, bed.Centre+"/v1/applications?"+query.Encode(), bed.Token, nil)
+	status, raw, err := setup.Do(t.Context(), http.MethodGet, bed.Centre+"/v1/applications?"+query.Encode(), bed.Token, nil)
 	var list api.ApplicationList
 	if err != nil || status != http.StatusOK || json.Unmarshal(raw, &list) != nil {
 		t.Fatalf("list applications: %d %s %v", status, raw, err)
@@ -237,7 +237,7 @@ func applications(t *testing.T, p *corev1.Pod) []api.Application {
 // reset closes a breaker as an admin of the cluster does.
 func reset(t *testing.T, p *corev1.Pod, token string) (int, string) {
 	t.Helper()
-	status, raw, err := setup.Ask(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", bed.Server, p.Namespace, p.Name), token, nil)
+	status, raw, err := setup.Do(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", bed.Server, p.Namespace, p.Name), token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// The double of a provider as a process: it serves on LISTEN (:8080), and has
-// the faults that FAULTS says, in JSON, until it is told others.
+// Command cmd serves the test double of a provider on LISTEN (default :8080).
+// FAULTS, in JSON, sets the initial faults.
 package main
 
 import (

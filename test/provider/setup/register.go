@@ -14,14 +14,15 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
 
-// Object is what is registered at the centre: /v1/Kind.
+// Object is an object to register at /v1/{Kind} of the centre.
 type Object struct {
 	Kind string
 	Body any
 }
 
-// Web are set "web", which is granted, and sets "wrong" and "typo", which are denied.
-func Web() []Object {
+// WebObjects returns permission set web, which is granted, and sets wrong and
+// typo, which are denied.
+func WebObjects() []Object {
 	meta := func(name string) api.Meta { return api.Meta{Name: name, Owner: Owner} }
 	return []Object{
 		{"providers", Provider()},
@@ -34,10 +35,10 @@ func Web() []Object {
 	}
 }
 
-// Register registers objects; one that is there already stays as it is.
+// Register registers objects; an existing object is not changed.
 func (c *Cluster) Register(ctx context.Context, objects ...Object) error {
 	for _, o := range objects {
-		status, raw, err := Ask(ctx, http.MethodPost, c.Centre+"/v1/"+o.Kind, c.Token, o.Body)
+		status, raw, err := Do(ctx, http.MethodPost, c.Centre+"/v1/"+o.Kind, c.Token, o.Body)
 		if err != nil || (status != http.StatusCreated && status != http.StatusConflict) {
 			return fmt.Errorf("register %+v: %d %s: %w", o.Body, status, raw, err)
 		}
@@ -45,51 +46,51 @@ func (c *Cluster) Register(ctx context.Context, objects ...Object) error {
 	return nil
 }
 
-// Replace registers an object in the place of the one of that name.
+// Replace replaces an existing object.
 func (c *Cluster) Replace(ctx context.Context, o Object, name string) error {
 	url := c.Centre + "/v1/" + o.Kind + "/" + name
-	status, raw, err := Ask(ctx, http.MethodGet, url, c.Token, nil)
+	status, raw, err := Do(ctx, http.MethodGet, url, c.Token, nil)
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("read %s: %d %s: %w", name, status, raw, err)
 	}
-	var is struct {
+	var current struct {
 		Version int64 `json:"version"`
 	}
-	if err := json.Unmarshal(raw, &is); err != nil {
+	if err := json.Unmarshal(raw, &current); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	status, raw, err = Ask(ctx, http.MethodPut, url, c.Token, o.Body, "If-Match", strconv.Quote(strconv.FormatInt(is.Version, 10)))
+	status, raw, err = Do(ctx, http.MethodPut, url, c.Token, o.Body, "If-Match", strconv.Quote(strconv.FormatInt(current.Version, 10)))
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("replace %s: %d %s: %w", name, status, raw, err)
 	}
 	return nil
 }
 
-// Faults sets those of the double.
-func (c *Cluster) Faults(ctx context.Context, f provider.Faults) error {
-	status, raw, err := Ask(ctx, http.MethodPut, c.Double+"/faults", "", f)
+// SetFaults sets the faults of the double.
+func (c *Cluster) SetFaults(ctx context.Context, f provider.Faults) error {
+	status, raw, err := Do(ctx, http.MethodPut, c.Double+"/faults", "", f)
 	if err != nil || status >= http.StatusBadRequest {
-		return fmt.Errorf("faults: %d %s: %w", status, raw, err)
+		return fmt.Errorf("set faults: %d %s: %w", status, raw, err)
 	}
 	return nil
 }
 
-// Books are those of the double.
-func (c *Cluster) Books(ctx context.Context) (provider.Books, error) {
-	var b provider.Books
-	_, raw, err := Ask(ctx, http.MethodGet, c.Double+"/books", "", nil)
+// ProviderStats reads the stats of the double.
+func (c *Cluster) ProviderStats(ctx context.Context) (provider.Stats, error) {
+	var b provider.Stats
+	_, raw, err := Do(ctx, http.MethodGet, c.Double+"/stats", "", nil)
 	if err != nil {
 		return b, err
 	}
 	return b, json.Unmarshal(raw, &b)
 }
 
-// Ask sends a request; a connection that is refused is tried again for a while:
-// the Service learns of a pod a moment after the Deployment does.
-func Ask(ctx context.Context, method, url, token string, body any, header ...string) (int, []byte, error) {
+// Do sends a request. It retries connection errors for 20 s, because a Service
+// may get a pod later than the Deployment.
+func Do(ctx context.Context, method, url, token string, body any, header ...string) (int, []byte, error) {
 	var last error
 	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
-		status, raw, err := askOnce(ctx, method, url, token, body, header)
+		status, raw, err := doOnce(ctx, method, url, token, body, header)
 		if err == nil {
 			return status, raw, nil
 		}
@@ -103,7 +104,7 @@ func Ask(ctx context.Context, method, url, token string, body any, header ...str
 	return 0, nil, last
 }
 
-func askOnce(ctx context.Context, method, url, token string, body any, header []string) (int, []byte, error) {
+func doOnce(ctx context.Context, method, url, token string, body any, header []string) (int, []byte, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err

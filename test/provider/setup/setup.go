@@ -1,6 +1,7 @@
-// Package setup brings the provider's double into a cluster with the permission
-// centre installed, lets the centre call it, and registers what tests, the bench
-// and the demo ask for. The process must reach the cluster's Services.
+// Package setup installs the test double of a provider in a cluster with the
+// permission centre, allows the centre to call it, and registers objects for
+// tests, the benchmark and the demo. The process must reach the Services of the
+// cluster.
 package setup
 
 import (
@@ -22,27 +23,28 @@ import (
 )
 
 const (
-	// System is where Breakwater is.
+	// System is the namespace of Breakwater.
 	System = "altershieldoperator-system"
-	// Namespace is that of the double.
+	// Namespace is the namespace of the double.
 	Namespace = "permission-provider"
-	// Host is the double's, as the centre calls it.
+	// Host is the DNS name of the double.
 	Host = "provider." + Namespace + ".svc.cluster.local"
-	// Owner is whom a user is told to ask.
+	// Owner is the owner of the registered objects.
 	Owner = "team-db"
 )
 
-// Cluster has the double, and the centre that may call it.
+// Cluster is a cluster with the double and the centre.
 type Cluster struct {
 	Kube kubernetes.Interface
 	// Centre, Server and Double are base URLs.
 	Centre, Server, Double string
-	// Token is one of an admin of the centre.
+	// Token is the token of an admin of the centre.
 	Token string
 }
 
-// Install builds and installs the double and restarts the centre, which may
-// call it then. root is the top of the repository; out gets what the commands say.
+// Install builds and installs the double and restarts the centre with the
+// double as allowed host. root is the root of the repository; out receives the
+// output of ko.
 func Install(ctx context.Context, kube kubernetes.Interface, root string, out io.Writer) (*Cluster, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -81,7 +83,7 @@ func Install(ctx context.Context, kube kubernetes.Interface, root string, out io
 	return c, nil
 }
 
-// Kubectl runs kubectl, which has to succeed.
+// Kubectl runs kubectl; a non-zero exit code is an error.
 func Kubectl(ctx context.Context, args ...string) error {
 	r, err := kubectl.Kubectl{}.Run(ctx, args...)
 	if err == nil && r.Code != 0 {
@@ -90,7 +92,7 @@ func Kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// TokenOf returns a token of an account, bound to a pod if one is given.
+// TokenOf returns a token of a ServiceAccount, bound to a pod if one is given.
 func (c *Cluster) TokenOf(ctx context.Context, namespace, account string, bound *authenticationv1.BoundObjectReference, audience string) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600)), BoundObjectRef: bound}}
 	if audience != "" {
@@ -103,9 +105,9 @@ func (c *Cluster) TokenOf(ctx context.Context, namespace, account string, bound 
 	return t.Status.Token, nil
 }
 
-// Provider is the double as it is registered here.
+// Provider returns the registration of the double.
 func Provider() api.Provider {
-	p := provider.Registered("double", "http://"+Host, Owner)
+	p := provider.Registration("double", "http://"+Host, Owner)
 	p.RateLimit = api.RateLimit{PerSecond: 200, Burst: 50}
 	p.Retry = api.Retry{MaxCalls: 2, BackoffSeconds: 0.2, PollSeconds: 0.2}
 	return p

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// comments are the doc comments of types, and of their fields as Type.Field.
+// comments maps a type, or Type.Field, to its doc comment.
 type comments map[string]string
 
-// readComments reads those of a package.
+// readComments reads the comments of a package.
 func readComments(dir string) (comments, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command generate writes the OpenAPI document of the permission centre: the
-// operations of operations.go, with the types of permission/api and their
-// comments as schemas. `make generate` runs it.
+// Command openapigen writes the OpenAPI document of the permission centre: the
+// operations of operations.go, and the types and comments of permission/api as
+// schemas. `make generate` runs it from the root of the repository.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// files are the one that is served, and the one that is read.
+// files are the document that the centre serves and its copy for the docs.
 var files = []string{"permission/centre/rest/openapi.json", "docs/permission/openapi.json"}
 
 func main() {
@@ -29,7 +29,7 @@ func main() {
 	}
 	for _, file := range files {
 		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
-			log.Fatal(fmt.Errorf("write the document: %w", err))
+			log.Fatal(fmt.Errorf("write OpenAPI document: %w", err))
 		}
 	}
 }

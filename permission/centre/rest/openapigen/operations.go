@@ -11,21 +11,21 @@ import (
 // operation is one method of one path.
 type operation struct {
 	method, path, id, summary string
-	// query are its parameters beside those in the path.
+	// query lists the query parameters.
 	query []string
 	body  reflect.Type
-	// answers are what it is answered by, with the types of their bodies.
-	answers map[int]reflect.Type
-	// ifMatch and etag: it takes, or gives, a version.
+	// responses maps a status to the type of the body.
+	responses map[int]reflect.Type
+	// ifMatch: header If-Match is required; etag: the response has header ETag.
 	ifMatch, etag bool
 }
 
-// queries say what a parameter is for.
+// queries describes the query parameters.
 var queries = map[string]string{
-	"limit": "at most so many, 1 to 500; 100 unless told", "continue": "what the page before gave", "search": "a part of name, owner or description",
-	"wait": "answer when the version is above the given one, or after this time, at most 60s", "version": "the version that is known",
-	"cluster": "of this cluster", "namespace": "of this namespace", "pod": "of pods of this name", "podUID": "of this pod", "ip": "with this address",
-	"set": "for this set", "state": "in these states, with commas", "kind": "of this kind", "name": "of this name", "who": "by this user",
+	"limit": "maximum number of items, 1 to 500; default 100", "continue": "value of continue in the previous page", "search": "part of the name, owner or description",
+	"wait": "duration such as 30s, at most 60s: answer when the version is above version, or after this time", "version": "last known version",
+	"cluster": "cluster of the pod", "namespace": "namespace of the pod", "pod": "name of the pod", "podUID": "UID of the pod", "ip": "address of the pod",
+	"set": "name of the permission set", "state": "states, separated by commas", "kind": "kind of the object", "name": "name of the object", "who": "user who made the change",
 }
 
 func operations() []operation {
@@ -42,40 +42,40 @@ func operations() []operation {
 		id := r.body.Name()
 		all = append(all,
 			operation{method: "get", path: "/v1/" + r.path, id: "list" + id, summary: "List " + r.one + "s.", query: []string{"limit", "continue", "search"},
-				answers: map[int]reflect.Type{200: r.list}},
+				responses: map[int]reflect.Type{200: r.list}},
 			operation{method: "post", path: "/v1/" + r.path, id: "create" + id, summary: "Register a " + r.one + ".", body: r.body,
-				answers: map[int]reflect.Type{201: r.body}, etag: true},
+				responses: map[int]reflect.Type{201: r.body}, etag: true},
 			operation{method: "get", path: "/v1/" + r.path + "/{name}", id: "get" + id, summary: "Read a " + r.one + ".",
-				answers: map[int]reflect.Type{200: r.body}, etag: true},
+				responses: map[int]reflect.Type{200: r.body}, etag: true},
 			operation{method: "put", path: "/v1/" + r.path + "/{name}", id: "update" + id, summary: "Replace a " + r.one + ".", body: r.body,
-				answers: map[int]reflect.Type{200: r.body}, etag: true, ifMatch: true},
-			operation{method: "delete", path: "/v1/" + r.path + "/{name}", id: "delete" + id, summary: "Delete a " + r.one + "; 409 while others need it.",
-				answers: map[int]reflect.Type{204: nil}, ifMatch: true})
+				responses: map[int]reflect.Type{200: r.body}, etag: true, ifMatch: true},
+			operation{method: "delete", path: "/v1/" + r.path + "/{name}", id: "delete" + id, summary: "Delete a " + r.one + "; 409 while it is in use.",
+				responses: map[int]reflect.Type{204: nil}, ifMatch: true})
 	}
 	application := reflect.TypeFor[api.Application]()
 	return append(all,
-		operation{method: "get", path: "/v1/audit", id: "listAudit", summary: "Who changed what, newest first; for admins.",
-			query: []string{"kind", "name", "who", "limit", "continue"}, answers: map[int]reflect.Type{200: reflect.TypeFor[api.List[api.AuditEntry]]()}},
-		operation{method: "get", path: "/v1/applications", id: "listApplication", summary: "List applications that you may see.",
-			query:   []string{"cluster", "namespace", "pod", "podUID", "ip", "set", "state", "limit", "continue"},
-			answers: map[int]reflect.Type{200: reflect.TypeFor[api.ApplicationList]()}},
-		operation{method: "post", path: "/v1/applications", id: "ask", summary: "Ask for a set for a pod; asking again finds the same application, and after Denied or Failed begins a new attempt.",
-			body: reflect.TypeFor[api.ApplicationRequest](), answers: map[int]reflect.Type{200: application, 201: application, 202: application}, etag: true},
-		operation{method: "post", path: "/v1/applications/revoke", id: "revokePod", summary: "Revoke all applications of a pod.",
-			body: reflect.TypeFor[api.RevokeRequest](), answers: map[int]reflect.Type{200: reflect.TypeFor[api.ApplicationList]()}},
-		operation{method: "get", path: "/v1/applications/{id}", id: "getApplication", summary: "Read an application, when it has changed if you like.",
-			query: []string{"wait", "version"}, answers: map[int]reflect.Type{200: application}, etag: true},
-		operation{method: "get", path: "/v1/applications/{id}/history", id: "getHistory", summary: "Read what happened to an application, oldest first.",
-			answers: map[int]reflect.Type{200: reflect.TypeFor[api.History]()}},
-		operation{method: "post", path: "/v1/applications/{id}/revoke", id: "revoke", summary: "Revoke an application; 200 when that is over, 202 while it is not.",
-			answers: map[int]reflect.Type{200: application, 202: application}, etag: true},
-		operation{method: "post", path: "/v1/applications/{id}/reset", id: "reset", summary: "Begin a new attempt of what was Denied or Failed.",
-			answers: map[int]reflect.Type{200: application, 202: application}, etag: true},
-		operation{method: "post", path: "/v1/clusters/{cluster}/pods/reconcile", id: "reconcile", summary: "Report a page of living pods; what the others of its range hold is revoked.",
-			body: reflect.TypeFor[api.PodReport](), answers: map[int]reflect.Type{200: reflect.TypeFor[api.PodReportResult]()}})
+		operation{method: "get", path: "/v1/audit", id: "listAudit", summary: "List changes of registered objects, newest first; requires an admin.",
+			query: []string{"kind", "name", "who", "limit", "continue"}, responses: map[int]reflect.Type{200: reflect.TypeFor[api.List[api.AuditEntry]]()}},
+		operation{method: "get", path: "/v1/applications", id: "listApplication", summary: "List the applications that the user may view.",
+			query:     []string{"cluster", "namespace", "pod", "podUID", "ip", "set", "state", "limit", "continue"},
+			responses: map[int]reflect.Type{200: reflect.TypeFor[api.ApplicationList]()}},
+		operation{method: "post", path: "/v1/applications", id: "createApplication", summary: "Request a permission set for a pod. A repeated request returns the same application; after Denied, Failed, Revoked or Leaked it begins a new attempt.",
+			body: reflect.TypeFor[api.ApplicationRequest](), responses: map[int]reflect.Type{200: application, 201: application, 202: application}, etag: true},
+		operation{method: "post", path: "/v1/applications/revoke", id: "revokePod", summary: "Revoke the applications of a pod.",
+			body: reflect.TypeFor[api.RevokeRequest](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.ApplicationList]()}},
+		operation{method: "get", path: "/v1/applications/{id}", id: "getApplication", summary: "Read an application; with wait, when it has changed.",
+			query: []string{"wait", "version"}, responses: map[int]reflect.Type{200: application}, etag: true},
+		operation{method: "get", path: "/v1/applications/{id}/history", id: "getApplicationHistory", summary: "Read the state changes of an application, oldest first.",
+			responses: map[int]reflect.Type{200: reflect.TypeFor[api.History]()}},
+		operation{method: "post", path: "/v1/applications/{id}/revoke", id: "revokeApplication", summary: "Revoke an application; 202 while it is being revoked, 200 when it is Revoked or Leaked.",
+			responses: map[int]reflect.Type{200: application, 202: application}, etag: true},
+		operation{method: "post", path: "/v1/applications/{id}/reset", id: "resetApplication", summary: "Begin a new attempt of a Denied or Failed application.",
+			responses: map[int]reflect.Type{200: application, 202: application}, etag: true},
+		operation{method: "post", path: "/v1/clusters/{cluster}/pods/reconcile", id: "reconcilePods", summary: "Report a page of existing pods; applications of other pods in its range are revoked.",
+			body: reflect.TypeFor[api.PodReport](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.PodReportResult]()}})
 }
 
-// build makes the document.
+// build returns the document.
 func build(s *schemas) object {
 	paths := object{}
 	for _, op := range operations() {
@@ -87,11 +87,11 @@ func build(s *schemas) object {
 	return object{
 		"openapi": "3.0.3",
 		"info": object{"title": "Breakwater permission centre", "version": "v1",
-			"description": "What may be granted to pods, who asked for it, and what became of it. Written by make generate from permission/api."},
+			"description": "Permissions that pods can request, and the applications for them. Generated from permission/api by make generate."},
 		"paths":    paths,
 		"security": []any{object{"bearer": []any{}}},
 		"components": object{"schemas": s.all, "securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer",
-			"description": "A Kubernetes token of audience permission-centre, an OIDC token, or a static one."}}},
+			"description": "A Kubernetes token of audience permission-centre, an OIDC token or a static token."}}},
 	}
 }
 
@@ -106,19 +106,19 @@ func (op operation) describe(s *schemas) object {
 		parameters = append(parameters, object{"name": name, "in": "query", "description": queries[name], "allowEmptyValue": true, "schema": object{"type": "string"}})
 	}
 	if op.ifMatch {
-		// Not required, so that leaving it out is answered by 428 and not by a client.
-		parameters = append(parameters, object{"name": "If-Match", "in": "header", "description": "the ETag of the object as it was read", "schema": object{"type": "string"}})
+		// Not marked as required, so that the server answers 428 and not a client.
+		parameters = append(parameters, object{"name": "If-Match", "in": "header", "description": "the ETag of the object that was read", "schema": object{"type": "string"}})
 	}
-	responses := object{"default": object{"description": "A refusal.", "content": content(s.of(reflect.TypeFor[api.Error]()))}}
-	for status, t := range op.answers {
-		answer := object{"description": map[int]string{200: "As it is.", 201: "New.", 202: "Begun.", 204: "Gone."}[status]}
+	responses := object{"default": object{"description": "Error.", "content": content(s.of(reflect.TypeFor[api.Error]()))}}
+	for status, t := range op.responses {
+		response := object{"description": map[int]string{200: "OK.", 201: "Created.", 202: "Accepted.", 204: "Deleted."}[status]}
 		if t != nil {
-			answer["content"] = content(s.of(t))
+			response["content"] = content(s.of(t))
 		}
 		if op.etag {
-			answer["headers"] = object{"ETag": object{"description": "The version.", "schema": object{"type": "string"}}}
+			response["headers"] = object{"ETag": object{"description": "The version.", "schema": object{"type": "string"}}}
 		}
-		responses[strconv.Itoa(status)] = answer
+		responses[strconv.Itoa(status)] = response
 	}
 	d := object{"operationId": op.id, "summary": op.summary, "responses": responses}
 	if parameters != nil {

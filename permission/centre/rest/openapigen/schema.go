@@ -10,7 +10,7 @@ import (
 
 type object = map[string]any
 
-// required are the fields that a request must have and an answer has.
+// required lists the fields that a request must have and a response has.
 var required = map[string][]string{
 	"Provider": {"name", "owner", "type", "endpoint"}, "Permission": {"name", "owner", "provider"}, "PermissionSet": {"name", "owner", "permissions"},
 	"ApplicationRequest":    {"cluster", "namespace", "pod", "podUID", "podIPs", "set"},
@@ -21,16 +21,16 @@ var required = map[string][]string{
 	"LeakedGrant": {"ip", "application", "namespace", "pod", "permission", "owner", "since"},
 }
 
-// readOnly are the fields that the centre sets.
+// readOnly lists the fields that the centre sets.
 var readOnly = map[string]bool{"Meta.Version": true, "Meta.Created": true, "Meta.Updated": true, "PermissionSet.NodeScoped": true}
 
-// enums are the values of named strings.
+// enums lists the values of string types.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[api.State]():        {"Requested", "Applying", "Granted", "Denied", "Failed", "Revoking", "Revoked", "Leaked"},
 	reflect.TypeFor[api.ProviderType](): {"http", "mysql", "cmdb"},
 }
 
-// schemas collects the schemas of types by name.
+// schemas collects schemas by type name.
 type schemas struct {
 	comments comments
 	all      object
@@ -38,7 +38,7 @@ type schemas struct {
 
 func newSchemas(c comments) *schemas { return &schemas{comments: c, all: object{}} }
 
-// of is a reference to the schema of a type, or the schema itself.
+// of returns the schema of a type; a reference for a struct.
 func (s *schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -58,7 +58,7 @@ func (s *schemas) of(t reflect.Type) object {
 	case reflect.Float64:
 		return object{"type": "number"}
 	case reflect.Slice:
-		// Go's nil.
+		// A nil slice is encoded as null.
 		return object{"type": "array", "nullable": true, "items": s.of(t.Elem())}
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": s.of(t.Elem())}
@@ -71,7 +71,7 @@ func (s *schemas) of(t reflect.Type) object {
 	}
 }
 
-// named adds the schema of a struct and refers to it.
+// named adds the schema of a struct and returns a reference to it.
 func (s *schemas) named(t reflect.Type) object {
 	name := t.Name()
 	if i := strings.IndexByte(name, '['); i >= 0 { // List[….Provider]

@@ -45,10 +45,10 @@ func TestReplicasTogetherStayBelowTheLimit(t *testing.T) {
 			var mu sync.Mutex
 			var moments []time.Time
 			var all sync.WaitGroup
-			for _, p := range []*Pacer{New(s, clock.RealClock{}), New(s, clock.RealClock{})} {
+			for _, p := range []*Limiter{New(s, clock.RealClock{}), New(s, clock.RealClock{})} {
 				for range 100 {
 					all.Go(func() {
-						at, err := p.Next(t.Context(), "double", limit, time.Minute)
+						at, err := p.Reserve(t.Context(), "double", limit, time.Minute)
 						if err != nil {
 							t.Error(err)
 							return
@@ -80,7 +80,7 @@ func TestAMomentThatWentByIsNotUsed(t *testing.T) {
 	p, limit := New(s, now), api.RateLimit{PerSecond: 10, Burst: 3}
 	next := func(horizon time.Duration) time.Time {
 		t.Helper()
-		at, err := p.Next(context.Background(), "double", limit, horizon)
+		at, err := p.Reserve(context.Background(), "double", limit, horizon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,17 +97,17 @@ func TestAMomentThatWentByIsNotUsed(t *testing.T) {
 			t.Errorf("call %d comes after %s, not %s", i, offsets[i], want)
 		}
 	}
-	var full Full
-	if _, err := p.Next(context.Background(), "double", limit, interval); !errors.As(err, &full) || !full.Until.After(now.Now()) {
+	var full NoSlot
+	if _, err := p.Reserve(context.Background(), "double", limit, interval); !errors.As(err, &full) || !full.Until.After(now.Now()) {
 		t.Errorf("beyond the horizon: %v", err)
 	}
 	// Other providers have moments of their own.
-	if at, err := p.Next(context.Background(), "other", limit, 0); err != nil || !at.Equal(now.Now()) {
+	if at, err := p.Reserve(context.Background(), "other", limit, 0); err != nil || !at.Equal(now.Now()) {
 		t.Errorf("another provider: %s %v", at, err)
 	}
 	at := next(time.Minute)
-	now.Step(at.Sub(now.Now()) + slack + time.Millisecond)
-	if !p.Late(at) {
+	now.Step(at.Sub(now.Now()) + maxLateness + time.Millisecond)
+	if !p.Expired(at) {
 		t.Error("it is not late")
 	}
 	if again := next(time.Minute); !again.After(at) {

@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// longestWait bounds what a provider's Retry-After may ask for.
-	longestWait = time.Hour
-	// longestMessage bounds what of an answer a person is told.
-	longestMessage = 200
+	// maxRetryAfter bounds the Retry-After of a provider.
+	maxRetryAfter = time.Hour
+	// maxMessageLength bounds the message that a user sees, in characters.
+	maxMessageLength = 200
 )
 
-// answer is what came back.
-type answer struct {
+// response is an HTTP response.
+type response struct {
 	status  int
 	body    any
 	headers map[string]string
 }
 
-func (a answer) vars() map[string]any {
+func (a response) vars() map[string]any {
 	return map[string]any{"status": int64(a.status), "body": a.body, "headers": a.headers}
 }
 
-func newAnswer(status int, header http.Header, body []byte) answer {
-	a := answer{status: status, headers: map[string]string{}}
+func newResponse(status int, header http.Header, body []byte) response {
+	a := response{status: status, headers: map[string]string{}}
 	for name := range header {
 		a.headers[strings.ToLower(name)] = header.Get(name)
 	}
@@ -39,8 +39,8 @@ func newAnswer(status int, header http.Header, body []byte) answer {
 	return a
 }
 
-// judge says what an answer means.
-func (c *httpCall) judge(ctx context.Context, op Op, a answer, now time.Time) Result {
+// interpret maps a response to a Result.
+func (c *httpCall) interpret(ctx context.Context, op Op, a response, now time.Time) Result {
 	vars := a.vars()
 	r := Result{Outcome: c.outcome(ctx, op, a, vars), Sent: true}
 	switch r.Outcome {
@@ -52,9 +52,9 @@ func (c *httpCall) judge(ctx context.Context, op Op, a answer, now time.Time) Re
 	case Pending:
 		r.Reason, r.Message = ReasonPending, "the provider has not decided yet"
 	case Denied:
-		r.Reason, r.Message = ReasonDenied, "the provider refused the request (HTTP "+strconv.Itoa(a.status)+")"
+		r.Reason, r.Message = ReasonDenied, "the provider denied the request (HTTP "+strconv.Itoa(a.status)+")"
 	case Failed:
-		r.Reason, r.Message = failure(a.status)
+		r.Reason, r.Message = failureReason(a.status)
 		r.RetryAfter = retryAfter(a.headers["retry-after"], now)
 	}
 	if c.message != nil && r.Outcome != Done {
@@ -73,11 +73,11 @@ func (c *httpCall) judge(ctx context.Context, op Op, a answer, now time.Time) Re
 	return r
 }
 
-func (c *httpCall) outcome(ctx context.Context, op Op, a answer, vars map[string]any) Outcome {
+func (c *httpCall) outcome(ctx context.Context, op Op, a response, vars map[string]any) Outcome {
 	switch {
 	case op == Revoke && (a.status == http.StatusNotFound || a.status == http.StatusGone):
 		return Done
-	// What the provider's owner wrote counts before what we assume.
+	// The configured conditions override the defaults.
 	case c.granted.holds(ctx, vars):
 		return Done
 	case c.pending.holds(ctx, vars):
@@ -93,8 +93,8 @@ func (c *httpCall) outcome(ctx context.Context, op Op, a answer, vars map[string
 	}
 }
 
-// deniedByDefault: the request is at fault. Not so when the centre's own
-// credentials are refused, or when it is only a matter of time.
+// deniedByDefault reports whether the status means that the request is wrong. It
+// is false for rejected credentials and for statuses that ask to retry.
 func deniedByDefault(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -104,29 +104,29 @@ func deniedByDefault(status int) bool {
 	}
 }
 
-func failure(status int) (reason, message string) {
+func failureReason(status int) (reason, message string) {
 	switch status {
 	case http.StatusTooManyRequests:
-		return ReasonThrottled, "the provider asks for fewer calls (HTTP 429)"
+		return ReasonProviderThrottled, "the provider asks for fewer calls (HTTP 429)"
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
-		return ReasonCredentials, "the provider refuses the centre's credentials (HTTP " + strconv.Itoa(status) + ")"
+		return ReasonCredentialsRejected, "the provider rejects the centre's credentials (HTTP " + strconv.Itoa(status) + ")"
 	default:
-		return ReasonError, "the provider answered HTTP " + strconv.Itoa(status) + ", which says neither yes nor no"
+		return ReasonProviderError, "the provider answered HTTP " + strconv.Itoa(status) + ", which is neither granted nor denied"
 	}
 }
 
-// retryAfter reads the header of that name: seconds or a date.
+// retryAfter parses a Retry-After header: seconds or a date.
 func retryAfter(value string, now time.Time) time.Duration {
 	var d time.Duration
 	if seconds, err := strconv.Atoi(value); err == nil {
-		d = time.Duration(min(max(seconds, 0), int(longestWait/time.Second))) * time.Second
+		d = time.Duration(min(max(seconds, 0), int(maxRetryAfter/time.Second))) * time.Second
 	} else if at, err := http.ParseTime(value); err == nil {
 		d = at.Sub(now)
 	}
-	return min(max(d, 0), longestWait)
+	return min(max(d, 0), maxRetryAfter)
 }
 
-// printable keeps a message short and on one line.
+// printable limits a message to one line of maxMessageLength characters.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -134,8 +134,8 @@ func printable(s string) string {
 		}
 		return ' '
 	}, strings.ToValidUTF8(s, ""))
-	if runes := []rune(s); len(runes) > longestMessage {
-		return string(runes[:longestMessage]) + "…"
+	if runes := []rune(s); len(runes) > maxMessageLength {
+		return string(runes[:maxMessageLength]) + "…"
 	}
 	return s
 }

@@ -36,7 +36,7 @@ func TestAnAddressThatComesBackToItsPodIsGrantedAnew(t *testing.T) {
 					w.must(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001", KeepIPs: there.PodIPs}, nil)
 					w.until(a.ID, tc.left)
 					b := w.until(w.ask(there).ID, api.Granted)
-					if held := w.double.Books().Held; len(held) != 2*tc.held {
+					if held := w.double.Stats().Held; len(held) != 2*tc.held {
 						t.Errorf("attempt %d, at the other address: %+v", attempt, held)
 					}
 					w.must(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001", KeepIPs: here.PodIPs}, nil)
@@ -75,8 +75,8 @@ func TestWhatIsBeingTakenBackIsNotGrantedAnewBeforeThat(t *testing.T) {
 			t.Errorf("when it was: %d %+v", status, problem)
 		}
 		w.until(a.ID, api.Granted)
-		b := w.double.Books()
-		if len(b.Held) != 1 || b.Granted != 2 || b.Revoked != 1 || b.Doubles+b.Repeats != 0 {
+		b := w.double.Stats()
+		if len(b.Held) != 1 || b.Granted != 2 || b.Revoked != 1 || b.Duplicates+b.Repeats != 0 {
 			t.Errorf("books: %+v", b)
 		}
 		// The pods were listed while it had another address.
@@ -97,7 +97,7 @@ func TestASetThatChangedMeanwhileIsGrantedAsItIs(t *testing.T) {
 		w.must(ownerToken, "PUT", "/v1/permissionsets/web", api.PermissionSet{Meta: api.Meta{Owner: "team-a"}, Permissions: []string{"cache"}}, nil, "If-Match", `"1"`)
 		w.ask(pod(1, "web"))
 		w.until(a.ID, api.Granted)
-		if diff := cmp.Diff([]double.Entry{{IP: "10.0.0.2", Permission: "cache", Pod: "uid-00001"}}, w.double.Books().Held); diff != "" {
+		if diff := cmp.Diff([]double.Entry{{IP: "10.0.0.2", Permission: "cache", Pod: "uid-00001"}}, w.double.Stats().Held); diff != "" {
 			t.Error(diff)
 		}
 	})

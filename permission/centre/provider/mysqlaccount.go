@@ -17,21 +17,21 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// What names may be made of. All that goes into a statement is one of these,
-// and is quoted.
+// Allowed forms of names and hashes. Every value in a statement matches one of
+// them and is quoted.
 var (
 	userName     = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,32}$`)
 	databaseName = regexp.MustCompile(`^[A-Za-z0-9_$-]{1,64}$`)
 	nativeHash   = regexp.MustCompile(`^\*[0-9A-Fa-f]{40}$`)
-	// sha2Hash is caching_sha2_password's, as SHOW CREATE USER prints it with
+	// sha2Hash is a caching_sha2_password hash as SHOW CREATE USER prints it with
 	// print_identified_with_as_hex.
 	sha2Hash = regexp.MustCompile(`^0x[0-9A-Fa-f]{40,256}$`)
 )
 
-// systemUsers are never touched, whatever patterns allow.
+// systemUsers are never granted, whatever the patterns allow.
 var systemUsers = []string{"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "debian-sys-maint"}
 
-// account is what is granted: a user's privileges on a database or a table.
+// account is a user with privileges on a database or a table.
 type account struct {
 	user, hash, database, table string
 	privileges                  []string
@@ -40,14 +40,14 @@ type account struct {
 func checkMySQLParameters(p api.Provider, parameters map[string]string) error {
 	for name := range parameters {
 		if !slices.Contains([]string{"user", "passwordHash", "privileges", "database", "table"}, name) {
-			return fmt.Errorf("%s: not one of user, passwordHash, privileges, database, table", name)
+			return fmt.Errorf("%s: is not one of user, passwordHash, privileges, database, table", name)
 		}
 	}
 	_, err := newAccount(p, parameters)
 	return err
 }
 
-// newAccount checks parameters; errors begin with the parameter's name.
+// newAccount validates parameters; errors begin with the name of the parameter.
 func newAccount(p api.Provider, parameters map[string]string) (account, error) {
 	a := account{user: parameters["user"], hash: parameters["passwordHash"], database: parameters["database"], table: parameters["table"]}
 	if a.table == "" {
@@ -55,22 +55,22 @@ func newAccount(p api.Provider, parameters map[string]string) (account, error) {
 	}
 	switch {
 	case !userName.MatchString(a.user):
-		return a, fmt.Errorf("user: needs 1 to 32 of letters, digits, _ . -")
+		return a, fmt.Errorf("user: must have 1 to 32 characters of letters, digits, _ . -")
 	case slices.Contains(systemUsers, strings.ToLower(a.user)) || !matchesAny(p.MySQL.Users, a.user):
-		return a, fmt.Errorf("user: %s is none that provider %s lets be granted (%s)", a.user, p.Name, strings.Join(p.MySQL.Users, ", "))
+		return a, fmt.Errorf("user: %q is not allowed by provider %q; allowed: %s", a.user, p.Name, strings.Join(p.MySQL.Users, ", "))
 	case !nativeHash.MatchString(a.hash) && !sha2Hash.MatchString(a.hash):
-		return a, fmt.Errorf("passwordHash: needs * and 40 hexadecimal digits (SELECT PASSWORD('…')), or 0x… for caching_sha2_password")
+		return a, fmt.Errorf("passwordHash: must be * and 40 hexadecimal digits (SELECT PASSWORD('…')), or 0x… for caching_sha2_password")
 	case !databaseName.MatchString(a.database):
-		return a, fmt.Errorf("database: needs 1 to 64 of letters, digits, _ $ -")
+		return a, fmt.Errorf("database: must have 1 to 64 characters of letters, digits, _ $ -")
 	case !matchesAny(p.MySQL.Databases, a.database):
-		return a, fmt.Errorf("database: %s is none that provider %s lets be granted (%s)", a.database, p.Name, strings.Join(p.MySQL.Databases, ", "))
+		return a, fmt.Errorf("database: %q is not allowed by provider %q; allowed: %s", a.database, p.Name, strings.Join(p.MySQL.Databases, ", "))
 	case a.table != "*" && !databaseName.MatchString(a.table):
-		return a, fmt.Errorf("table: needs * or 1 to 64 of letters, digits, _ $ -")
+		return a, fmt.Errorf("table: must be * or 1 to 64 characters of letters, digits, _ $ -")
 	}
 	for word := range strings.SplitSeq(parameters["privileges"], ",") {
 		word = strings.ToUpper(strings.Join(strings.Fields(word), " "))
 		if !slices.Contains(p.MySQL.Privileges, word) {
-			return a, fmt.Errorf("privileges: %q is none that provider %s lets be granted (%s)", word, p.Name, strings.Join(p.MySQL.Privileges, ", "))
+			return a, fmt.Errorf("privileges: %q is not allowed by provider %q; allowed: %s", word, p.Name, strings.Join(p.MySQL.Privileges, ", "))
 		}
 		a.privileges = append(a.privileges, word)
 	}
@@ -84,9 +84,9 @@ func matchesAny(patterns []string, name string) bool {
 	})
 }
 
-// grant lets the user in from an address.
+// grant creates the user for an address and grants the privileges.
 func (a account) grant(ctx context.Context, conn *sql.Conn, ip string) error {
-	at, err := a.at(ip)
+	at, err := a.userAt(ip)
 	if err != nil {
 		return err
 	}
@@ -97,14 +97,14 @@ func (a account) grant(ctx context.Context, conn *sql.Conn, ip string) error {
 	if _, err := conn.ExecContext(ctx, "CREATE USER IF NOT EXISTS "+at+" "+a.identified(strings.Contains(version, "MariaDB"))); err != nil {
 		return err
 	}
-	_, err = conn.ExecContext(ctx, "GRANT "+strings.Join(a.privileges, ", ")+" ON "+a.object()+" TO "+at)
+	_, err = conn.ExecContext(ctx, "GRANT "+strings.Join(a.privileges, ", ")+" ON "+a.target()+" TO "+at)
 	return err
 }
 
-// revoke locks the user out from an address and ends its sessions. In this
-// order: a session that ends first could begin again.
+// revoke drops the user for an address and then kills its sessions. In the other
+// order, a session could reconnect.
 func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
-	at, err := a.at(ip)
+	at, err := a.userAt(ip)
 	if err != nil {
 		return err
 	}
@@ -116,9 +116,9 @@ func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 		return err
 	}
 	for _, id := range sessions {
-		var answer *mysql.MySQLError
+		var mysqlErr *mysql.MySQLError
 		_, err := conn.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id))
-		if errors.As(err, &answer) && answer.Number == errNoSuchThread {
+		if errors.As(err, &mysqlErr) && mysqlErr.Number == errNoSuchThread {
 			continue
 		}
 		if err != nil {
@@ -128,7 +128,7 @@ func (a account) revoke(ctx context.Context, conn *sql.Conn, ip string) error {
 	return nil
 }
 
-// sessions of the user from an address.
+// sessions lists the ids of the user's sessions from an address.
 func (a account) sessions(ctx context.Context, conn *sql.Conn, ip string) ([]int64, error) {
 	rows, err := conn.QueryContext(ctx, "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE USER = ?", a.user)
 	if err != nil {
@@ -142,15 +142,16 @@ func (a account) sessions(ctx context.Context, conn *sql.Conn, ip string) ([]int
 		if err := rows.Scan(&id, &host); err != nil {
 			return nil, err
 		}
-		if from(ctx, host, ip) {
+		if connectedFrom(ctx, host, ip) {
 			ids = append(ids, id)
 		}
 	}
 	return ids, rows.Err()
 }
 
-// from says whether a session's host, address or name with a port, is at ip.
-func from(ctx context.Context, host, ip string) bool {
+// connectedFrom reports whether a session's host (address or name, with or
+// without port) is ip.
+func connectedFrom(ctx context.Context, host, ip string) bool {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && host != ip {
 		host = host[:i]
 	}
@@ -160,14 +161,14 @@ func from(ctx context.Context, host, ip string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false
 	}
-	// A server that resolves names shows them.
+	// Without skip-name-resolve, the server shows names.
 	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 	return err == nil && slices.Contains(addresses, ip)
 }
 
-func (a account) at(ip string) (string, error) {
+func (a account) userAt(ip string) (string, error) {
 	if _, err := netip.ParseAddr(ip); err != nil {
-		return "", fmt.Errorf("%q is no address", ip)
+		return "", fmt.Errorf("%q is not an IP address", ip)
 	}
 	return quote(a.user) + "@" + quote(ip), nil
 }
@@ -183,14 +184,14 @@ func (a account) identified(mariaDB bool) string {
 	}
 }
 
-// object is what is granted on. In the name of a database _ and % are
-// wildcards, unless a table follows.
-func (a account) object() string {
+// target returns the ON clause. In a database name, _ and % are wildcards unless a
+// table follows.
+func (a account) target() string {
 	if a.table == "*" {
 		return "`" + strings.ReplaceAll(a.database, "_", `\_`) + "`.*"
 	}
 	return "`" + a.database + "`.`" + a.table + "`"
 }
 
-// quote is for names that have neither quotes nor backslashes.
+// quote quotes a string literal.
 func quote(s string) string { return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'" }

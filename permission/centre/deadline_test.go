@@ -28,12 +28,12 @@ func TestAPodThatWasLetGoIsALeakUntilItIsTakenBack(t *testing.T) {
 				letGo := api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001", LetGo: true}
 				var list api.ApplicationList
 				w.must(serverToken, "POST", "/v1/applications/revoke", letGo, &list)
-				if len(list.Items) != 1 || list.Items[0].State != api.Leaked || list.Items[0].Permissions[0].Reason != "PodLetGo" {
+				if len(list.Items) != 1 || list.Items[0].State != api.Leaked || list.Items[0].Permissions[0].Reason != "RevocationDeadlineExceeded" {
 					t.Errorf("told: %+v", list.Items)
 				}
 				text := w.metrics()
 				for _, line := range []string{`permissioncentre_leaked_grants{provider="double"} 1`, `permissioncentre_applications{state="Leaked"} 1`,
-					`permissioncentre_grant_states_total{provider="double",reason="PodLetGo",state="Leaked"} 1`} {
+					`permissioncentre_grant_states_total{provider="double",reason="RevocationDeadlineExceeded",state="Leaked"} 1`} {
 					if !strings.Contains(text, line) {
 						t.Errorf("not counted: %s", line)
 					}
@@ -44,7 +44,7 @@ func TestAPodThatWasLetGoIsALeakUntilItIsTakenBack(t *testing.T) {
 				if text := w.metrics(); strings.Contains(text, "permissioncentre_leaked_grants{") {
 					t.Error("a leak is left")
 				}
-				if held := w.double.Books().Held; len(held) != 0 {
+				if held := w.double.Stats().Held; len(held) != 0 {
 					t.Errorf("still held: %+v", held)
 				}
 				var h api.History

@@ -8,9 +8,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Show makes an application what the wire says.
-func (e *Engine) Show(ctx context.Context, a store.Application, grants []store.Grant) (api.Application, error) {
-	shown := api.Application{ID: a.ID, ApplicationRequest: a.Request, State: a.State, Reason: a.Reason, Message: a.Message,
+// ToAPI converts an application to its API type.
+func (e *Engine) ToAPI(ctx context.Context, a store.Application, grants []store.Grant) (api.Application, error) {
+	out := api.Application{ID: a.ID, ApplicationRequest: a.Request, State: a.State, Reason: a.Reason, Message: a.Message,
 		Attempt: a.Attempt, Created: a.Created, Updated: a.Updated, Version: a.Version, Permissions: make([]api.ApplicationPermission, 0, len(grants))}
 	for _, g := range grants {
 		p := api.ApplicationPermission{Permission: g.Permission, Provider: g.Provider, Owner: g.Owner, State: g.State,
@@ -19,12 +19,12 @@ func (e *Engine) Show(ctx context.Context, a store.Application, grants []store.G
 			next := g.NextTry.UTC().Truncate(time.Millisecond)
 			p.NextTry = &next
 		}
-		shown.Permissions = append(shown.Permissions, p)
+		out.Permissions = append(out.Permissions, p)
 	}
-	if a.Going {
-		return shown, nil
+	if a.RevokeRequested {
+		return out, nil
 	}
 	var err error
-	shown.Leaked, err = e.Leaked(ctx, a.Request)
-	return shown, err
+	out.Leaked, err = e.Leaked(ctx, a.Request)
+	return out, err
 }

@@ -11,30 +11,31 @@ import (
 	"strings"
 )
 
-// format names what Export writes: a header, then one row a line.
-const format = "permissioncentre/1"
+// exportFormat is the format of Export: a header line, then one line for each row.
+const exportFormat = "permissioncentre/1"
 
-// tables are what moves. Jobs do not: what is due gets new ones.
-var tables = []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace"}
+// exportTables are the exported tables. Jobs are not exported: recovery creates
+// new ones for grants that are due.
+var exportTables = []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace"}
 
-// serials are the tables whose keys count by themselves.
-var serials = []string{"audit", "history"}
+// serialTables are the tables with an auto-increment key.
+var serialTables = []string{"audit", "history"}
 
-type header struct {
+type exportHeader struct {
 	Format string   `json:"format"`
 	Tables []string `json:"tables"`
 }
 
-type row struct {
+type exportRow struct {
 	Table  string         `json:"table"`
 	Values map[string]any `json:"values"`
 }
 
-// Export writes all that is kept, as it is at one moment.
+// Export writes a consistent snapshot of all tables.
 func (s *Store) Export(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	e := json.NewEncoder(out)
-	if err := e.Encode(header{format, tables}); err != nil {
+	if err := e.Encode(exportHeader{exportFormat, exportTables}); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	level := sql.LevelDefault
@@ -46,7 +47,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("export: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	for _, table := range tables {
+	for _, table := range exportTables {
 		if err := exportTable(ctx, tx, table, e); err != nil {
 			return fmt.Errorf("export %s: %w", table, err)
 		}
@@ -72,7 +73,7 @@ func exportTable(ctx context.Context, tx *sql.Tx, table string, e *json.Encoder)
 		if err := rows.Scan(to...); err != nil {
 			return err
 		}
-		r := row{table, map[string]any{}}
+		r := exportRow{table, map[string]any{}}
 		for i, c := range columns {
 			if text, ok := values[i].([]byte); ok {
 				values[i] = string(text)
@@ -86,25 +87,24 @@ func exportTable(ctx context.Context, tx *sql.Tx, table string, e *json.Encoder)
 	return rows.Err()
 }
 
-// Import reads what Export wrote into a store that has nothing yet, all of it
-// or nothing.
+// Import reads an export into an empty store, in one transaction.
 func (s *Store) Import(ctx context.Context, r io.Reader) error {
 	d := json.NewDecoder(bufio.NewReader(r))
 	d.UseNumber()
-	var h header
-	if err := d.Decode(&h); err != nil || h.Format != format {
-		return fmt.Errorf("import: this is no export of the permission centre (%s)", format)
+	var h exportHeader
+	if err := d.Decode(&h); err != nil || h.Format != exportFormat {
+		return fmt.Errorf("import: input is not an export of the permission centre in format %s", exportFormat)
 	}
 	return s.Write(ctx, func(tx Tx) error {
-		for _, table := range tables {
+		for _, table := range exportTables {
 			if n, err := tx.count("SELECT COUNT(*) FROM " + table); err != nil {
 				return fmt.Errorf("import: %w", err)
 			} else if n > 0 {
-				return fmt.Errorf("import: the store has %d rows of %s already; import into a new one", n, table)
+				return fmt.Errorf("import: the store already has %d rows in %s; use an empty database", n, table)
 			}
 		}
 		for {
-			var one row
+			var one exportRow
 			if err := d.Decode(&one); err == io.EOF {
 				break
 			} else if err != nil {
@@ -114,23 +114,23 @@ func (s *Store) Import(ctx context.Context, r io.Reader) error {
 				return fmt.Errorf("import %s: %w", one.Table, err)
 			}
 		}
-		return tx.continueSerials()
+		return tx.advanceSequences()
 	})
 }
 
-func (t Tx) insert(r row) error {
-	if !slices.Contains(tables, r.Table) {
-		return fmt.Errorf("there is no such table")
+func (t Tx) insert(r exportRow) error {
+	if !slices.Contains(exportTables, r.Table) {
+		return fmt.Errorf("unknown table")
 	}
 	if r.Table == "grants" {
-		// The number of a job of the other store.
+		// The job belongs to the queue of the other store.
 		r.Values["job"] = json.Number("0")
 	}
 	var columns []string
 	var args []any
 	for column, value := range r.Values {
 		if strings.Trim(column, "abcdefghijklmnopqrstuvwxyz_") != "" {
-			return fmt.Errorf("%q is no column", column)
+			return fmt.Errorf("invalid column name %q", column)
 		}
 		if n, ok := value.(json.Number); ok {
 			whole, err := n.Int64()
@@ -146,12 +146,13 @@ func (t Tx) insert(r row) error {
 	return err
 }
 
-// continueSerials has PostgreSQL count on from what was imported; SQLite does.
-func (t Tx) continueSerials() error {
+// advanceSequences sets the PostgreSQL sequences above the imported ids; SQLite
+// does so itself.
+func (t Tx) advanceSequences() error {
 	if !t.dialect.numbered {
 		return nil
 	}
-	for _, table := range serials {
+	for _, table := range serialTables {
 		if _, err := t.exec("SELECT setval(pg_get_serial_sequence('" + table + "', 'id'), (SELECT COALESCE(MAX(id), 0) + 1 FROM " + table + "), false)"); err != nil {
 			return err
 		}

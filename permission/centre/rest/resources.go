@@ -12,17 +12,17 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 )
 
-// rules are what a kind's users may.
+// rules are the authorization rules of a kind.
 type rules[T any] struct {
 	meta func(*T) *api.Meta
-	// write says whether the user may create or change it to after; before is
-	// nil for a new one, after when it is deleted.
-	write func(ctx context.Context, u access.User, before, after *T) error
-	// show hides what is the owner's business.
-	show func(u access.User, o T) T
+	// authorize checks that the user may change before to after; before is nil for
+	// a creation, after is nil for a deletion.
+	authorize func(ctx context.Context, u access.User, before, after *T) error
+	// redact hides fields that only the owner may see.
+	redact func(u access.User, o T) T
 }
 
-// register adds a kind's routes.
+// register adds the routes of a kind.
 func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group, _ *Server, kind registry.Resource[T], rules rules[T]) {
 	g.GET("", func(c echo.Context) error {
 		p, err := page(c)
@@ -35,8 +35,8 @@ func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group
 		}
 		list := api.List[T]{Items: make([]T, len(items))}
 		for i, item := range items {
-			list.Items[i] = rules.show(user(c), item)
-			list.Continue = following(len(items), p.Limit, rules.meta(&item).Name)
+			list.Items[i] = rules.redact(user(c), item)
+			list.Continue = continueToken(len(items), p.Limit, rules.meta(&item).Name)
 		}
 		return c.JSON(http.StatusOK, list)
 	})
@@ -45,21 +45,21 @@ func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group
 		if err != nil {
 			return err
 		}
-		return answer(c, http.StatusOK, rules, o)
+		return writeObject(c, http.StatusOK, rules, o)
 	})
 	g.POST("", func(c echo.Context) error {
 		var o T
 		if err := decode(c, &o); err != nil {
 			return err
 		}
-		if err := rules.write(c.Request().Context(), user(c), nil, &o); err != nil {
+		if err := rules.authorize(c.Request().Context(), user(c), nil, &o); err != nil {
 			return err
 		}
-		o, err := kind.Create(c.Request().Context(), o, who(c))
+		o, err := kind.Create(c.Request().Context(), o, userName(c))
 		if err != nil {
 			return err
 		}
-		return answer(c, http.StatusCreated, rules, o)
+		return writeObject(c, http.StatusCreated, rules, o)
 	})
 	g.PUT("/:name", func(c echo.Context) error {
 		var o T
@@ -73,23 +73,23 @@ func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group
 		if m := rules.meta(&o); m.Name == "" {
 			m.Name = c.Param("name")
 		} else if m.Name != c.Param("name") {
-			return bad("name", fmt.Sprintf("%q is not the name in the path; names do not change", m.Name))
+			return badRequest("name", fmt.Sprintf("%q differs from the name in the path; names are immutable", m.Name))
 		}
-		o, err = kind.Update(c.Request().Context(), c.Param("name"), o, version, who(c), func(ctx context.Context, before T) error {
-			return rules.write(ctx, user(c), &before, &o)
+		o, err = kind.Update(c.Request().Context(), c.Param("name"), o, version, userName(c), func(ctx context.Context, before T) error {
+			return rules.authorize(ctx, user(c), &before, &o)
 		})
 		if err != nil {
 			return err
 		}
-		return answer(c, http.StatusOK, rules, o)
+		return writeObject(c, http.StatusOK, rules, o)
 	})
 	g.DELETE("/:name", func(c echo.Context) error {
 		version, err := ifMatch(c)
 		if err != nil {
 			return err
 		}
-		err = kind.Delete(c.Request().Context(), c.Param("name"), version, who(c), func(ctx context.Context, before T) error {
-			return rules.write(ctx, user(c), &before, nil)
+		err = kind.Delete(c.Request().Context(), c.Param("name"), version, userName(c), func(ctx context.Context, before T) error {
+			return rules.authorize(ctx, user(c), &before, nil)
 		})
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func register[T api.Provider | api.Permission | api.PermissionSet](g *echo.Group
 	})
 }
 
-func answer[T any](c echo.Context, status int, rules rules[T], o T) error {
+func writeObject[T any](c echo.Context, status int, rules rules[T], o T) error {
 	setETag(c, rules.meta(&o).Version)
-	return c.JSON(status, rules.show(user(c), o))
+	return c.JSON(status, rules.redact(user(c), o))
 }

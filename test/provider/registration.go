@@ -6,9 +6,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// Registered is how the double is registered with a permission centre. A
-// permission's parameter wrong, when it is "true", has it refused.
-func Registered(name, endpoint, owner string) api.Provider {
+// Registration returns the double as a provider of a permission centre. A
+// permission whose parameter wrong is "true" is denied.
+func Registration(name, endpoint, owner string) api.Provider {
 	return api.Provider{
 		Meta: api.Meta{Name: name, Owner: owner}, Type: api.ProviderHTTP, Endpoint: endpoint, CanRevoke: true,
 		HTTP: &api.HTTPCalls{

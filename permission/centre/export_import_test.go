@@ -72,7 +72,7 @@ func TestWhatMovesToAnotherStoreGoesOnThere(t *testing.T) {
 			}
 			w.until(w.ask(pod(3, "web")).ID, api.Granted)
 			w.must(ownerToken, "PUT", "/v1/permissions/db", api.Permission{Meta: api.Meta{Owner: "team-a"}, Provider: "double"}, nil, "If-Match", `"1"`)
-			if held := len(w.double.Books().Held); held != 1 {
+			if held := len(w.double.Stats().Held); held != 1 {
 				t.Errorf("%d are held", held)
 			}
 		})

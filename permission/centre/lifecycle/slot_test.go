@@ -22,11 +22,11 @@ type moments struct {
 	given []time.Time
 }
 
-func (m *moments) Next(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
+func (m *moments) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
 	m.given = append(m.given, m.clock.Now())
 	return m.clock.Now(), nil
 }
-func (m *moments) Late(at time.Time) bool { return m.clock.Since(at) > 50*time.Millisecond }
+func (m *moments) Expired(at time.Time) bool { return m.clock.Since(at) > 50*time.Millisecond }
 
 // slow callers take a second to be made, so often; late are the calls that did
 // not come at their moment.
@@ -36,7 +36,7 @@ type slow struct {
 	err                error
 }
 
-func (s *slow) New(api.Provider) (provider.Caller, error) {
+func (s *slow) New(api.Provider) (provider.Client, error) {
 	if s.times--; s.times >= 0 {
 		s.clock.Step(time.Second)
 	}
@@ -48,7 +48,7 @@ func (s *slow) New(api.Provider) (provider.Caller, error) {
 
 func (s *slow) Call(context.Context, provider.Call) provider.Result {
 	s.calls++
-	if s.Late(s.given[len(s.given)-1]) {
+	if s.Expired(s.given[len(s.given)-1]) {
 		s.late++
 	}
 	return provider.Result{Outcome: provider.Done, Reason: provider.ReasonGranted, Sent: true}
@@ -77,9 +77,9 @@ func TestACallComesAtItsMomentHoweverLongItsCallerTakes(t *testing.T) {
 			jobs, callers := &line{clock: clock}, &slow{moments: &moments{clock: clock}, times: tc.slow, err: tc.err}
 			register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1,
 				Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2, PollTimeoutSeconds: 600}})
-			e := &lifecycle.Engine{Store: s, Queue: jobs, Pacer: callers, Breaker: open{clock}, Callers: callers, Clock: clock, Random: func() float64 { return 0.5 },
-				Watchers: open{clock}, Metrics: open{clock}, Log: slog.New(slog.DiscardHandler)}
-			a, _, _, err := e.Ask(t.Context(), api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: "a", PodUID: "a", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server")
+			e := &lifecycle.Engine{Store: s, Queue: jobs, Limiter: callers, Breaker: open{clock}, Clients: callers, Clock: clock, Random: func() float64 { return 0.5 },
+				Notifier: open{clock}, Metrics: open{clock}, Log: slog.New(slog.DiscardHandler)}
+			a, _, _, err := e.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: "a", PodUID: "a", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server")
 			if err != nil {
 				t.Fatal(err)
 			}

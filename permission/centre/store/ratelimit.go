@@ -2,10 +2,9 @@ package store
 
 import "time"
 
-// Reserve moves the time of a provider's next call on by n intervals and
-// returns the first of the n moments that are reserved: not before now, less
-// what a burst of b calls may catch up. When the first is further off than
-// horizon nothing is reserved, and first says when there would be room.
+// Reserve reserves n slots, one interval apart, for calls to a provider and
+// returns the first. The first slot is at most burst-1 intervals before now. If
+// it is later than now+horizon, nothing is reserved.
 func (t Tx) Reserve(provider string, now time.Time, interval time.Duration, burst, n int, horizon time.Duration) (first time.Time, reserved bool, err error) {
 	if _, err := t.exec("INSERT INTO pace (provider, next) VALUES (?, 0) ON CONFLICT DO NOTHING", provider); err != nil {
 		return first, false, err
@@ -25,8 +24,8 @@ func (t Tx) Reserve(provider string, now time.Time, interval time.Duration, burs
 	return first, err == nil, err
 }
 
-// Now is the database's clock for PostgreSQL, which all replicas share, and
-// zero for SQLite.
+// Now reads the clock of PostgreSQL, which all replicas share; it returns zero
+// for SQLite.
 func (v View) Now() (time.Time, error) {
 	if !v.dialect.numbered {
 		return time.Time{}, nil

@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// native turns a value of CEL into what encoding/json makes of JSON.
-func native(v ref.Val) (any, error) {
+// toJSON converts a CEL value to the types that encoding/json decodes to.
+func toJSON(v ref.Val) (any, error) {
 	out, err := v.ConvertToNative(reflect.TypeFor[*structpb.Value]())
 	if err != nil {
-		return nil, fmt.Errorf("%s has no JSON", v.Type().TypeName())
+		return nil, fmt.Errorf("type %s has no JSON representation", v.Type().TypeName())
 	}
 	text, err := protojson.Marshal(out.(*structpb.Value))
 	if err != nil {

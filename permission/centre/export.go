@@ -7,7 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Export writes all that the store of a configuration keeps.
+// Export writes all tables of the configured store.
 func Export(ctx context.Context, c Config, to io.Writer) error {
 	s, err := store.Open(ctx, c.Store)
 	if err != nil {
@@ -17,7 +17,7 @@ func Export(ctx context.Context, c Config, to io.Writer) error {
 	return s.Export(ctx, to)
 }
 
-// Import reads an export into the store of a configuration, which is new.
+// Import reads an export into the configured store, which must be empty.
 func Import(ctx context.Context, c Config, from io.Reader) error {
 	s, err := store.Open(ctx, c.Store)
 	if err != nil {

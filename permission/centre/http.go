@@ -13,16 +13,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// serve serves until ctx ends; requests that are under way may end then.
-func (c *Centre) serve(ctx context.Context, listener net.Listener, handler http.Handler, secure bool) error {
+// serveHTTP serves until ctx ends, then waits up to DRAIN for requests in
+// progress.
+func (c *Centre) serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, secure bool) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
-		// Longer than the longest long poll.
+		// Longer than maxWait, the longest long poll.
 		WriteTimeout: 90 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	if secure {
 		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			// Read at each handshake: a certificate that was renewed counts at once.
+			// Read at each handshake, so that a renewed certificate is used at
+			// once.
 			pair, err := tls.LoadX509KeyPair(c.config.TLSCertFile, c.config.TLSKeyFile)
 			return &pair, err
 		}}
@@ -45,7 +47,7 @@ func (c *Centre) serve(ctx context.Context, listener net.Listener, handler http.
 	return nil
 }
 
-func adminHandler(registry *prometheus.Registry, ready func(context.Context) error) http.Handler {
+func newAdminHandler(registry *prometheus.Registry, ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,158 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+// Attempt says what a repeated request of an application begins.
+type Attempt string
+
+// The attempts.
+const (
+	// AttemptNone begins nothing: the application stays as it is.
+	AttemptNone Attempt = "None"
+	// AttemptRejected rejects the request: the application is being revoked, or
+	// it was revoked and the request does not confirm that the pod exists.
+	AttemptRejected Attempt = "Rejected"
+	// AttemptRemaining requests the grants that are not Granted.
+	AttemptRemaining Attempt = "Remaining"
+	// AttemptAll requests all grants with their previous parameters, because
+	// leaked grants may still exist.
+	AttemptAll Attempt = "All"
+	// AttemptCurrentSet requests the current permissions of the set; no previous
+	// grant exists.
+	AttemptCurrentSet Attempt = "CurrentSet"
+)
+
+// NextAttempt returns the attempt that begins. callActive: a provider call is
+// in progress. podExists: the request confirms that the pod exists and has the
+// addresses of the application.
+func NextAttempt(state api.State, callActive, podExists bool) Attempt {
+	switch {
+	case state == api.Denied || state == api.Failed:
+		return AttemptRemaining
+	case state == api.Requested || state == api.Applying || state == api.Granted:
+		return AttemptNone
+	case state == api.Revoked && podExists:
+		return AttemptCurrentSet
+	case state == api.Leaked && podExists && !callActive:
+		return AttemptAll
+	}
+	return AttemptRejected
+}
+
+// callActive reports whether a provider call is in progress for a grant.
+func callActive(grants []store.Grant) bool {
+	return slices.ContainsFunc(grants, func(g store.Grant) bool { return g.Lease != "" })
+}
+
+// beginAttempt begins a new attempt.
+func (t *txn) beginAttempt(attempt Attempt, members []member) error {
+	t.app.Attempt++
+	t.app.RevokeRequested, t.app.AttemptBegan = false, t.now
+	var err error
+	switch attempt {
+	case AttemptRemaining:
+		err = t.requestRemaining(members)
+	case AttemptAll:
+		err = t.requestAll()
+	case AttemptCurrentSet:
+		err = t.requestCurrentSet(members)
+	case AttemptNone, AttemptRejected:
+		return errUnchanged
+	}
+	if err != nil {
+		return err
+	}
+	return t.advance()
+}
+
+func (t *txn) requestRemaining(members []member) error {
+	byName := map[string]member{}
+	for _, m := range members {
+		byName[m.permission.Name] = m
+	}
+	for _, before := range t.grants {
+		if before.State == api.Granted {
+			continue
+		}
+		g := before
+		// A grant that may exist is requested with its previous parameters.
+		if m, ok := byName[g.Permission]; ok && !g.MaybeGranted {
+			g = m.applyTo(g)
+		}
+		if err := t.writeGrant(before, t.toRequested(g)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *txn) requestAll() error {
+	for _, before := range t.grants {
+		g := t.toRequested(before)
+		// A new key, because this is a new request. A new step, so that late jobs
+		// of the revocation are stale.
+		g.CallKey, g.Kept = "", nil
+		g.KeysUsed++
+		g.Step++
+		g.Due, g.NextTry = time.Time{}, time.Time{}
+		if err := t.writeGrant(before, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *txn) requestCurrentSet(members []member) error {
+	var last store.Grant
+	for _, g := range t.grants {
+		last.Step, last.KeysUsed = max(last.Step, g.Step), max(last.KeysUsed, g.KeysUsed)
+	}
+	last.Step++ // late jobs must be stale
+	if err := t.DeleteGrants(t.app.ID); err != nil {
+		return err
+	}
+	return t.createGrants(members, last)
+}
+
+// toRequested resets a grant to Requested.
+func (t *txn) toRequested(g store.Grant) store.Grant {
+	g.State, g.Reason, g.Message, g.Since = api.Requested, ReasonRequested, "", t.now
+	g.Calls, g.Failures = 0, 0
+	return g
+}
+
+// createGrants creates the grants of a set. Steps and keys continue from last.
+func (t *txn) createGrants(members []member, last store.Grant) error {
+	t.grants = make([]store.Grant, len(members))
+	for i, m := range members {
+		g := m.applyTo(t.toRequested(store.Grant{Application: t.app.ID, Ordinal: i, Step: last.Step, KeysUsed: last.KeysUsed}))
+		t.grants[i] = g
+		if err := t.PutGrant(g); err != nil {
+			return err
+		}
+		if err := t.PutGrantIPs(g, grantIPs(t.app.Request, m.provider)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyTo copies the permission's current definition to a grant.
+func (m member) applyTo(g store.Grant) store.Grant {
+	if !maps.Equal(g.Parameters, m.permission.Parameters) || g.Provider != m.provider.Name {
+		// Another request needs another key.
+		g.CallKey = ""
+		g.KeysUsed++
+	}
+	g.Permission, g.Provider, g.Owner, g.Parameters = m.permission.Name, m.provider.Name, m.permission.Owner, m.permission.Parameters
+	g.Subject = provider.Subject(m.provider, m.permission)
+	return g
+}

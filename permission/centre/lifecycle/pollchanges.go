@@ -1,0 +1,37 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// pollInterval is how often the store is polled for changes by other
+	// replicas. pollOverlap is the maximum clock skew between replicas.
+	pollInterval = 250 * time.Millisecond
+	pollOverlap  = 5 * time.Second
+)
+
+// PollChanges notifies watchers of changes by other replicas until ctx ends.
+func (e *Engine) PollChanges(ctx context.Context, watchers *Watchers) error {
+	known := map[string]int64{}
+	for e.sleep(ctx, e.Clock.Now().Add(pollInterval)) == nil {
+		if !watchers.Active() {
+			continue
+		}
+		versions, err := e.Store.View(ctx).ChangedSince(e.Clock.Now().Add(-pollOverlap))
+		if err != nil {
+			if ctx.Err() == nil {
+				e.Log.Error("poll changes of other replicas", "error", err)
+			}
+			continue
+		}
+		for id, version := range versions {
+			if known[id] != version {
+				watchers.Notify(id)
+			}
+		}
+		known = versions
+	}
+	return nil
+}

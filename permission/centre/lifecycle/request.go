@@ -1,0 +1,247 @@
+package lifecycle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+// RequestOutcome is the outcome of a request for an application.
+type RequestOutcome string
+
+// The outcomes.
+const (
+	RequestCreated    RequestOutcome = "Created"
+	RequestNewAttempt RequestOutcome = "NewAttempt"
+	RequestUnchanged  RequestOutcome = "Unchanged"
+)
+
+// ID returns the id of an application: the same for the same pod, addresses (in
+// any order) and set.
+func ID(r api.ApplicationRequest) string {
+	ips := slices.Sorted(slices.Values(r.PodIPs))
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{r.Cluster, r.PodUID, r.Set}, ips...), "\x00")))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+}
+
+// member is a permission of a set with its provider.
+type member struct {
+	permission api.Permission
+	provider   api.Provider
+}
+
+// Request creates an application, begins a new attempt of it, or returns it
+// unchanged. user is the requesting user.
+func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user string) (store.Application, []store.Grant, RequestOutcome, error) {
+	r.PodIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs)))
+	id, outcome := ID(r), RequestUnchanged
+	if _, err := e.Store.View(ctx).Application(id); err == nil {
+		return e.requestExisting(ctx, id, user, true)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return store.Application{}, nil, outcome, err
+	}
+	err := e.Store.Write(ctx, func(tx store.Tx) error {
+		members, err := e.members(tx.View, r)
+		if err != nil {
+			return err
+		}
+		if err := checkNodeScope(r, members); err != nil {
+			return err
+		}
+		now := e.Clock.Now().UTC()
+		created, err := tx.CreateApplication(store.Application{ID: id, Request: r, State: api.Requested, Reason: ReasonRequested,
+			Attempt: 1, Created: now, Updated: now})
+		if err != nil || !created {
+			return err
+		}
+		outcome = RequestCreated
+		if err := tx.AddHistory(id, api.HistoryEntry{Time: now, To: api.Requested, Attempt: 1, Reason: ReasonRequested, Who: user}); err != nil {
+			return err
+		}
+		// The first job is written in the same transaction, so it cannot be lost.
+		t := &txn{Tx: tx, e: e, ctx: ctx, now: now, user: user}
+		if t.app, err = tx.LockApplication(id); err != nil {
+			return err
+		}
+		if err := t.createGrants(members, store.Grant{}); err != nil {
+			return err
+		}
+		if err := t.advance(); err != nil {
+			return err
+		}
+		return t.writeStatus()
+	})
+	if err != nil {
+		return store.Application{}, nil, outcome, err
+	}
+	if outcome == RequestCreated {
+		e.Notifier.Notify(id)
+		e.reportReuse(ctx, r)
+		return e.load(ctx, id, outcome)
+	}
+	return e.requestExisting(ctx, id, user, true)
+}
+
+// requestExisting handles a request for an existing application. podExists: the
+// request confirms that the pod exists.
+func (e *Engine) requestExisting(ctx context.Context, id, user string, podExists bool) (store.Application, []store.Grant, RequestOutcome, error) {
+	outcome := RequestUnchanged
+	app, grants, err := e.update(ctx, id, user, func(t *txn) error {
+		attempt := NextAttempt(t.app.State, callActive(t.grants), podExists)
+		switch attempt {
+		case AttemptNone:
+			return errUnchanged
+		case AttemptRejected:
+			return ErrRevokeRequested
+		case AttemptRemaining, AttemptAll, AttemptCurrentSet:
+		}
+		members, err := e.members(t.View, t.app.Request)
+		if err != nil {
+			return err
+		}
+		outcome = RequestNewAttempt
+		return t.beginAttempt(attempt, members)
+	})
+	if errors.Is(err, errUnchanged) || errors.Is(err, ErrRevokeRequested) {
+		app, grants, _, loadErr := e.load(ctx, id, RequestUnchanged)
+		return app, grants, RequestUnchanged, errors.Join(onlyRevokeRequested(err), loadErr)
+	}
+	return app, grants, outcome, err
+}
+
+// errUnchanged rolls back a transaction that changes nothing.
+var errUnchanged = errors.New("unchanged")
+
+func onlyRevokeRequested(err error) error {
+	if errors.Is(err, ErrRevokeRequested) {
+		return err
+	}
+	return nil
+}
+
+// members reads a set with its permissions and providers. The pod must be
+// allowed to request the set.
+func (e *Engine) members(v store.View, r api.ApplicationRequest) ([]member, error) {
+	var set api.PermissionSet
+	if err := read(v, store.KindSet, r.Set, &set); err != nil {
+		return nil, err
+	}
+	if !podAllowed(set.Pods, r) {
+		return nil, NotAllowed{fmt.Sprintf("set %s does not allow pods of namespace %s and ServiceAccount %s in cluster %s; ask its owner %s",
+			r.Set, r.Namespace, r.ServiceAccount, r.Cluster, set.Owner)}
+	}
+	members := make([]member, len(set.Permissions))
+	for i, name := range set.Permissions {
+		m := &members[i]
+		if err := read(v, store.KindPermission, name, &m.permission); err != nil {
+			return nil, err
+		}
+		if err := read(v, store.KindProvider, m.permission.Provider, &m.provider); err != nil {
+			return nil, err
+		}
+	}
+	return members, nil
+}
+
+func read(v store.View, kind store.Kind, name string, to any) error {
+	o, err := v.Object(kind, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return NotRegistered{fmt.Sprintf("%s %s does not exist; register it first", kind, name)}
+	} else if err != nil {
+		return err
+	}
+	return json.Unmarshal(o.Body, to)
+}
+
+// podAllowed reports whether a pod may request a set.
+func podAllowed(patterns []api.PodPattern, r api.ApplicationRequest) bool {
+	matches := func(pattern, value string) bool {
+		ok, err := path.Match(pattern, value)
+		return pattern == "" || ok && err == nil
+	}
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p api.PodPattern) bool {
+		return matches(p.Cluster, r.Cluster) && matches(p.Namespace, r.Namespace) && matches(p.ServiceAccount, r.ServiceAccount)
+	})
+}
+
+// NotAllowed is returned if the pod may not request the set.
+type NotAllowed struct{ Message string }
+
+func (n NotAllowed) Error() string { return n.Message }
+
+// NotRegistered is returned if the set, or a permission or provider of it, does
+// not exist.
+type NotRegistered struct{ Message string }
+
+func (n NotRegistered) Error() string { return n.Message }
+
+// checkNodeScope checks that the request has the addresses that the providers
+// grant to.
+func checkNodeScope(r api.ApplicationRequest, members []member) error {
+	for _, m := range members {
+		switch {
+		case r.HostNetwork && !m.provider.NodeScoped:
+			return InvalidRequest{"hostNetwork", fmt.Sprintf("must be false: a pod with hostNetwork has the address of its node, and provider %s of permission %s is not nodeScoped",
+				m.provider.Name, m.permission.Name)}
+		case m.provider.NodeScoped && len(r.NodeIPs) == 0:
+			return InvalidRequest{"nodeIPs", fmt.Sprintf("required: provider %s of permission %s is nodeScoped", m.provider.Name, m.permission.Name)}
+		}
+	}
+	return nil
+}
+
+// grantIPs returns the addresses that a provider grants to.
+func grantIPs(r api.ApplicationRequest, p api.Provider) []string {
+	if p.NodeScoped {
+		return r.NodeIPs
+	}
+	return r.PodIPs
+}
+
+// load reads an application and its grants.
+func (e *Engine) load(ctx context.Context, id string, outcome RequestOutcome) (store.Application, []store.Grant, RequestOutcome, error) {
+	v := e.Store.View(ctx)
+	app, err := v.Application(id)
+	if err != nil {
+		return app, nil, outcome, err
+	}
+	grants, err := v.Grants(id)
+	return app, grants, outcome, err
+}
+
+// reportReuse reports a pod that got an address with leaked grants of another
+// pod.
+func (e *Engine) reportReuse(ctx context.Context, r api.ApplicationRequest) {
+	leaked, err := e.Leaked(ctx, r)
+	if err != nil {
+		e.Log.Error("list leaked grants at the pod's addresses", "pod", r.Namespace+"/"+r.Pod, "error", err)
+		return
+	}
+	for _, l := range leaked {
+		e.Metrics.AddressReused(l.Permission)
+		e.Log.Warn("new pod has an address with a leaked grant", "ip", l.IP, "pod", r.Namespace+"/"+r.Pod, "cluster", r.Cluster,
+			"permission", l.Permission, "owner", l.Owner, "leakedBy", l.Namespace+"/"+l.Pod, "application", l.Application)
+	}
+}
+
+// Leaked lists the leaked grants of other pods at the addresses of a pod.
+func (e *Engine) Leaked(ctx context.Context, r api.ApplicationRequest) ([]api.LeakedGrant, error) {
+	var all []api.LeakedGrant
+	for _, ip := range r.PodIPs {
+		leaked, err := e.Store.View(ctx).LeakedAt(r.Cluster, ip, r.PodUID, 20)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, leaked...)
+	}
+	return all, nil
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// maxGroupSize and maxGroupTime bound a group, because other users of the
+// writer, such as the queue, wait for it.
+const (
+	maxGroupSize = 64
+	maxGroupTime = 50 * time.Millisecond
+)
+
+// groupCommit commits concurrent writes to SQLite in one transaction, so that
+// they share one disk sync. Each write has a savepoint and is rolled back alone.
+type groupCommit struct {
+	leader  sync.Mutex
+	mu      sync.Mutex
+	pending []*pendingWrite
+}
+
+// pendingWrite is one write of a group.
+type pendingWrite struct {
+	ctx  context.Context
+	f    func(Tx) error
+	done chan struct{}
+	err  error
+}
+
+// write runs f in a group. The caller that holds leader commits for all callers.
+func (g *groupCommit) write(ctx context.Context, s *Store, f func(Tx) error) error {
+	w := &pendingWrite{ctx: ctx, f: f, done: make(chan struct{})}
+	g.mu.Lock()
+	g.pending = append(g.pending, w)
+	g.mu.Unlock()
+
+	g.leader.Lock()
+	select {
+	case <-w.done:
+		g.leader.Unlock()
+		return w.err
+	default:
+	}
+	for {
+		s.commitGroup(ctx, g)
+		select {
+		case <-w.done:
+			g.leader.Unlock()
+			return w.err
+		default:
+		}
+	}
+}
+
+// next removes the oldest pending write; nil if there is none.
+func (g *groupCommit) next() *pendingWrite {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.pending) == 0 {
+		return nil
+	}
+	w := g.pending[0]
+	g.pending = g.pending[1:]
+	return w
+}
+
+// commitGroup runs one group and reports the result to its callers.
+func (s *Store) commitGroup(ctx context.Context, g *groupCommit) {
+	// The end of a caller's context must not interrupt a statement: SQLite would
+	// roll back the whole group.
+	group, err := s.writeGroup(context.WithoutCancel(ctx), g)
+	for _, w := range group {
+		if err != nil {
+			w.err = err
+		}
+		close(w.done)
+	}
+}
+
+// writeGroup runs pending writes in one transaction and returns them; an error
+// applies to all of them.
+func (s *Store) writeGroup(ctx context.Context, g *groupCommit) (group []*pendingWrite, err error) {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		if w := g.next(); w != nil {
+			group = append(group, w)
+		}
+		return group, fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for began := time.Now(); len(group) < maxGroupSize && time.Since(began) < maxGroupTime; {
+		w := g.next()
+		if w == nil {
+			break
+		}
+		group = append(group, w)
+		if w.err = w.ctx.Err(); w.err != nil {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, "SAVEPOINT change"); err != nil {
+			return group, fmt.Errorf("create savepoint: %w", err)
+		}
+		w.err = w.f(Tx{View: View{q: tx, dialect: s.dialect, ctx: context.WithoutCancel(w.ctx)}, SQL: tx})
+		if w.err != nil {
+			if _, err := tx.ExecContext(ctx, "ROLLBACK TO change"); err != nil {
+				return group, fmt.Errorf("roll back to savepoint: %w", err)
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "RELEASE change"); err != nil {
+			return group, fmt.Errorf("release savepoint: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return group, fmt.Errorf("commit: %w", err)
+	}
+	return group, nil
+}
