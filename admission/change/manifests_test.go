@@ -16,7 +16,6 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/admission/change/version"
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
-	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -158,7 +157,6 @@ func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
 		"mutatingwebhookconfigurations":   {Configuration, Generated},
 		"validatingwebhookconfigurations": {Configuration, Generated},
 		"secrets":                         {SecretName},
-		"leases":                          {"webhook." + server.QueueName + ".01-of-02"},
 		"namespaces":                      nil,
 		"subjectaccessreviews":            nil,
 	} {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
-	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -158,7 +157,6 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 		"validatingwebhookconfigurations": {Configuration},
 		"secrets":                         {SecretName},
 		"configmaps":                      podbreaker.Names(),
-		"leases":                          {"permission-webhook." + server.QueueName + ".00-of-01", "permission-webhook.webhookcertificates.00-of-01", "permission-controller.permission.00-of-01"},
 	} {
 		for _, name := range want {
 			if !slices.Contains(named[resource], name) {

@@ -30,7 +30,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// entryQueue is part of the name of the Lease, which RBAC names.
 const entryQueue = "deletionflow"
 
 func newFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {

@@ -12,7 +12,6 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
-	"github.com/breakwater-dev/breakwater/admission/server"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/gen"
@@ -97,13 +96,9 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 			}
 		}
 	}
-	const reconcilers = "protection-controller.github.com.breakwater-dev.breakwater.reconciler."
 	for resource, want := range map[string][]string{
 		"validatingwebhookconfigurations": {Configuration, deletionflow.Configuration},
 		"secrets":                         {SecretName},
-		"leases": {"protection-webhook." + server.QueueName + ".00-of-01", "protection-webhook.webhookcertificates.00-of-01", "protection-webhook." + entryQueue + ".00-of-01",
-			reconcilers + "deletionflow.reconciler.00-of-01",
-			reconcilers + "budget.reconciler.00-of-01", reconcilers + "guarded.reconciler.00-of-01", "protection-controller.generate.00-of-01", "protection-controller.selfcheck.00-of-01"},
 	} {
 		for _, name := range want {
 			if !slices.Contains(named[resource], name) {

@@ -4,22 +4,24 @@ import (
 	"time"
 
 	"knative.dev/pkg/injection"
-	"knative.dev/pkg/injection/sharedmain"
 	"knative.dev/pkg/signals"
 	"knative.dev/pkg/webhook"
 	"knative.dev/pkg/webhook/certificates"
+
+	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 )
 
 const (
 	defaultPort = 8443
-	// quiet is how long no request must have come before a process that is to
-	// end stops listening: API servers hear late that it is no endpoint any more.
-	quiet = 5 * time.Second
+	// quietPeriod is how long a terminating process must get no request before
+	// it stops listening: API servers learn late that it is no endpoint any more.
+	quietPeriod = 5 * time.Second
 )
 
 // Main serves webhooks at a Service, with the certificate of a Secret, until the
-// process is to end. The component names it in logs, metrics and Leases; answer
-// makes the controller that answers, others what runs beside.
+// process receives a signal. component is the name of the process in logs,
+// metrics and Leases; answer builds the controller that serves the webhooks,
+// others build further controllers.
 func Main(component, service, secret string, answer func(*Readiness) injection.ControllerConstructor, others ...injection.ControllerConstructor) {
 	ready := &Readiness{}
 	ctx := signals.NewContext()
@@ -28,8 +30,9 @@ func Main(component, service, secret string, answer func(*Readiness) injection.C
 		ServiceName: service,
 		SecretName:  secret,
 		Port:        webhook.PortFromEnv(defaultPort),
-		GracePeriod: quiet,
+		GracePeriod: quietPeriod,
 	})
 	injection.Default.RegisterInformerFactory(OneSecret(secret))
-	sharedmain.MainWithContext(ctx, component, append([]injection.ControllerConstructor{certificates.NewController, answer(ready)}, others...)...)
+	leaderelection.Main(ctx, component, injection.ParseAndGetRESTConfigOrDie(),
+		append([]injection.ControllerConstructor{certificates.NewController, answer(ready)}, others...)...)
 }

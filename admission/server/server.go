@@ -11,15 +11,14 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 )
 
-// QueueName is part of the name of the Lease, which RBAC names.
-const QueueName = "bookkeeper"
+const queueName = "bookkeeper"
 
 // NewController returns the controller of what the process serves and keeps books
 // of. ready follows its certificate.
 func NewController(ctx context.Context, ready *Readiness, books *cabundle.Reconciler, mux *admission.Mux) *controller.Impl {
 	ready.Watch(books.Secrets, books.Secret)
 	return controller.NewContext(ctx, Server{Reconciler: books, Mux: mux, Ending: ctx.Done()}, controller.ControllerOptions{
-		WorkQueueName: QueueName, Logger: logging.FromContext(ctx).Named(QueueName),
+		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
 	})
 }
 

@@ -22,7 +22,6 @@ import (
 
 const (
 	meterName = "github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
-	// queueName is part of the name of the Lease, which RBAC names.
 	queueName = "selfcheck"
 )
 

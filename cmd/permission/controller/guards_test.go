@@ -59,7 +59,7 @@ func TestEveryGuardOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 	}
 }
 
-func TestTheControllerMayReadItsGuardsAndHasItsLeases(t *testing.T) {
+func TestTheControllerMayReadItsGuards(t *testing.T) {
 	named := map[string][]string{}
 	for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
 		for _, rule := range role.Rules {
@@ -73,7 +73,6 @@ func TestTheControllerMayReadItsGuardsAndHasItsLeases(t *testing.T) {
 		"validatingwebhookconfigurations":   {"breakwater-permission"},
 		"validatingadmissionpolicies":       {label},
 		"validatingadmissionpolicybindings": {label},
-		"leases":                            {"permission-controller.permission.00-of-01", "permission-controller.selfcheck.00-of-01"},
 	} {
 		if diff := cmp.Diff(want, named[resource]); diff != "" {
 			t.Errorf("%s (-needed +named):\n%s", resource, diff)

@@ -14,12 +14,12 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
-	"knative.dev/pkg/injection/sharedmain"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
@@ -36,7 +36,7 @@ func main() {
 	out := &broker.SharedSender{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
-	sharedmain.MainWithConfig(signals.NewContext(), component, config, out.With(newController), webhookhealth.NewController(guards))
+	leaderelection.Main(signals.NewContext(), component, config, out.With(newController), webhookhealth.NewController(guards))
 	out.Drain()
 }
 

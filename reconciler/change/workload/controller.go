@@ -30,8 +30,7 @@ const (
 	// fieldManager owns what this binary writes.
 	fieldManager = "controller"
 	meterName    = "github.com/breakwater-dev/breakwater/reconciler/change/workload"
-	// queue is the name of the queue, of which that of its Lease is made.
-	queue = "github.com.breakwater-dev.breakwater.reconciler.workload.Reconciler"
+	queueName    = "workload"
 	// workers is enough for opting in a namespace with hundreds of workloads
 	// within seconds; each costs one or two calls.
 	workers = 4
@@ -79,7 +78,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		return nil
 	}
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{
-		WorkQueueName: queue, Logger: logger.Named("workload"), Concurrency: workers,
+		WorkQueueName: queueName, Logger: logger.Named(queueName), Concurrency: workers,
 	})
 
 	enqueue := func(obj any) {

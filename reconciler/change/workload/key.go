@@ -10,8 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// keyOf is the key of a workload in the queue: default/StatefulSet.apps:web.
-// All kinds share one queue, and so one Lease, whose name RBAC can give.
+// keyOf returns the key of a workload in the queue: default/StatefulSet.apps:web.
+// All kinds share one queue.
 func keyOf(kind workload.Kind, namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: kind.GroupKind().String() + ":" + name}
 }

@@ -36,7 +36,6 @@ import (
 
 const (
 	meterName = "github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
-	// queueName is part of the name of the Lease, which RBAC names.
 	queueName = "permission"
 	// workers is how many pods are looked at at a time; each may wait for the
 	// centre.

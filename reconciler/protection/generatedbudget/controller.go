@@ -27,7 +27,6 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
-// queueName is part of the name of the Lease, which RBAC names.
 const queueName = "generate"
 
 // NewController returns the controller of generated budgets. The informers of

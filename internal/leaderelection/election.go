@@ -1,0 +1,156 @@
+// Package leaderelection runs the controllers of a process with one leader
+// election for all of them. Knative elects a leader for each reconciler and
+// bucket, with Leases that are named after Go packages. Here a process has one
+// Lease for each bucket, named after its component: the process that acquires
+// the Lease leads the bucket in all its reconcilers.
+package leaderelection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/injection/sharedmain"
+	"knative.dev/pkg/leaderelection"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+	"knative.dev/pkg/webhook"
+)
+
+// queueName is the name of the queue of the controller that starts the election.
+const queueName = "leader-election"
+
+// LeaseName returns the name of the Lease of one bucket. RBAC names it too.
+func LeaseName(component string, bucket, buckets uint32) string {
+	return fmt.Sprintf("%s.%02d-of-%02d", component, bucket, buckets)
+}
+
+// Main runs controllers as sharedmain does, until ctx ends. It returns when the
+// workers have stopped and the Leases are released.
+func Main(ctx context.Context, component string, config *rest.Config, constructors ...injection.ControllerConstructor) {
+	e := &election{component: component}
+	all := make([]injection.ControllerConstructor, 0, len(constructors)+1)
+	for _, c := range constructors {
+		all = append(all, e.join(c))
+	}
+	// Without this, sharedmain would add the elections of Knative.
+	ctx = sharedmain.WithHADisabled(ctx)
+	sharedmain.MainWithConfig(ctx, component, config, append(all, e.newController)...)
+	e.running.Wait()
+}
+
+// election promotes and demotes all reconcilers of a process together.
+type election struct {
+	component string
+	// members is complete before the election starts.
+	members []member
+	// change is held while members are promoted or demoted. Promotion lists
+	// objects; a demotion must not overtake it.
+	change sync.Mutex
+	// running ends when the Leases are released.
+	running sync.WaitGroup
+}
+
+// member is one controller of the process.
+type member struct {
+	reconciler.LeaderAware
+	// enqueue adds a key to the controller's queue if the bucket has it.
+	enqueue func(reconciler.Bucket, types.NamespacedName)
+}
+
+// join adds the controller that a constructor returns to the election.
+func (e *election) join(construct injection.ControllerConstructor) injection.ControllerConstructor {
+	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		impl := construct(ctx, cmw)
+		aware, ok := impl.Reconciler.(reconciler.LeaderAware)
+		if !ok {
+			logging.FromContext(ctx).Panicf("reconciler %T of %s is not leader-aware", impl.Reconciler, impl.Name)
+		}
+		e.members = append(e.members, member{aware, impl.MaybeEnqueueBucketKey})
+		impl.Reconciler = withoutElection(impl.Reconciler)
+		return impl
+	}
+}
+
+// withoutElection hides that a reconciler is leader-aware. Knative would promote
+// it for all keys at once.
+func withoutElection(r controller.Reconciler) controller.Reconciler {
+	if a, ok := r.(webhook.AdmissionController); ok {
+		return struct {
+			controller.Reconciler
+			webhook.AdmissionController
+		}{r, a}
+	}
+	return struct{ controller.Reconciler }{r}
+}
+
+// Promote implements reconciler.LeaderAware.
+func (e *election) Promote(b reconciler.Bucket, _ func(reconciler.Bucket, types.NamespacedName)) error {
+	e.change.Lock()
+	defer e.change.Unlock()
+	var errs []error
+	for _, m := range e.members {
+		errs = append(errs, m.LeaderAware.Promote(b, m.enqueue))
+	}
+	return errors.Join(errs...)
+}
+
+// Demote implements reconciler.LeaderAware.
+func (e *election) Demote(b reconciler.Bucket) {
+	e.change.Lock()
+	defer e.change.Unlock()
+	for _, m := range e.members {
+		m.LeaderAware.Demote(b)
+	}
+}
+
+// elector returns what runs the election; config has the buckets and the durations.
+func (e *election) elector(ctx context.Context, kube kubernetes.Interface, config *leaderelection.Config) (leaderelection.Elector, error) {
+	cc := config.GetComponentConfig(e.component)
+	cc.LeaseName = func(bucket uint32) string { return LeaseName(e.component, bucket, cc.Buckets) }
+	ctx = leaderelection.WithStandardLeaderElectorBuilder(ctx, kube, cc)
+	elector, err := leaderelection.BuildElector(ctx, e, queueName, nil)
+	if err != nil {
+		return nil, fmt.Errorf("build elector of %s: %w", e.component, err)
+	}
+	return elector, nil
+}
+
+// newController returns the controller that starts the election. sharedmain
+// starts controllers when the caches are filled, and a promotion lists objects.
+func (e *election) newController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+	logger := logging.FromContext(ctx).Named(queueName)
+	config, err := sharedmain.GetLeaderElectionConfig(ctx)
+	if err != nil {
+		logger.Fatalw("read the leader election configuration", "error", err)
+	}
+	elector, err := e.elector(ctx, kubeclient.Get(ctx), config)
+	if err != nil {
+		logger.Fatalw("set up leader election", "error", err)
+	}
+	impl := controller.NewContext(ctx, &starter{start: func() { e.running.Go(func() { elector.Run(ctx) }) }},
+		controller.ControllerOptions{WorkQueueName: queueName, Logger: logger, Concurrency: 1})
+	impl.EnqueueKey(types.NamespacedName{Name: e.component})
+	return impl
+}
+
+// starter starts the election with its first key. It does not wait for the end
+// of the election: the metrics of the queue would show a worker that hangs.
+type starter struct {
+	start func()
+	once  sync.Once
+}
+
+// Reconcile implements controller.Reconciler.
+func (s *starter) Reconcile(context.Context, string) error {
+	s.once.Do(s.start)
+	return nil
+}

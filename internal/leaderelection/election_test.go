@@ -1,0 +1,235 @@
+package leaderelection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/injection"
+	"knative.dev/pkg/leaderelection"
+	"knative.dev/pkg/logging"
+	logtesting "knative.dev/pkg/logging/testing"
+	"knative.dev/pkg/reconciler"
+	rtesting "knative.dev/pkg/reconciler/testing"
+	"knative.dev/pkg/system"
+	"knative.dev/pkg/webhook"
+)
+
+// soon is how long an election may take; it takes milliseconds.
+const soon = 30 * time.Second
+
+var key = types.NamespacedName{Namespace: "shop", Name: "web"}
+
+// follower is a reconciler that enqueues one key on promotion and remembers
+// whether it led when it reconciled the key.
+type follower struct {
+	reconciler.LeaderAwareFuncs
+	mu  sync.Mutex
+	led []bool
+}
+
+func newFollower() *follower {
+	return &follower{LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
+		PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+			enqueue(b, key)
+			return nil
+		},
+	}}
+}
+
+func (f *follower) Reconcile(context.Context, string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.led = append(f.led, f.IsLeaderFor(key))
+	return nil
+}
+
+func (f *follower) reconciled() []bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.led)
+}
+
+// constructor returns the constructor of a controller of r.
+func constructor(name string, r controller.Reconciler) injection.ControllerConstructor {
+	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: name, Logger: logging.FromContext(ctx)})
+	}
+}
+
+// process starts a process with two reconcilers; stop ends it and waits.
+func process(ctx context.Context, t *testing.T, component string) (followers []*follower, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	e := &election{component: component}
+	var impls []*controller.Impl
+	for i := range 2 {
+		f := newFollower()
+		followers = append(followers, f)
+		impls = append(impls, e.join(constructor(fmt.Sprint("follower", i), f))(ctx, nil))
+	}
+	impls = append(impls, e.newController(ctx, nil))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := controller.StartAll(ctx, impls...); err != nil {
+			t.Error(err)
+		}
+		e.running.Wait()
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	t.Cleanup(stop)
+	return followers, stop
+}
+
+// cluster returns a context with a fake API server and short leases.
+func cluster(t *testing.T) (context.Context, kubernetes.Interface) {
+	t.Helper()
+	t.Setenv(system.NamespaceEnvKey, "system")
+	ctx, _ := rtesting.SetupFakeContext(t)
+	ctx = leaderelection.WithConfig(ctx, &leaderelection.Config{
+		Buckets: 2, LeaseDuration: soon, RenewDeadline: soon / 2, RetryPeriod: 10 * time.Millisecond,
+	})
+	return ctx, fakekubeclient.Get(ctx)
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, soon, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// holders returns who holds which Lease.
+func holders(t *testing.T, kube kubernetes.Interface) map[string]string {
+	t.Helper()
+	list, err := kube.CoordinationV1().Leases("system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = *list.Items[i].Spec.HolderIdentity
+	}
+	return out
+}
+
+func lead(followers []*follower) bool {
+	return !slices.ContainsFunc(followers, func(f *follower) bool { return !f.IsLeaderFor(key) })
+}
+
+func TestOneLeasePerBucketMakesAllReconcilersLead(t *testing.T) {
+	ctx, kube := cluster(t)
+	followers, stop := process(ctx, t, "c")
+	await(t, "lead", func() bool { return lead(followers) })
+	for i, f := range followers {
+		await(t, "reconcile", func() bool { return len(f.reconciled()) > 0 })
+		if diff := cmp.Diff([]bool{true}, f.reconciled()); diff != "" {
+			t.Errorf("reconciler %d led when it reconciled (-want +got):\n%s", i, diff)
+		}
+	}
+	await(t, "hold both Leases", func() bool { return len(holders(t, kube)) == 2 })
+	held := holders(t, kube)
+	if a, b := held["c.00-of-02"], held["c.01-of-02"]; a == "" || a != b {
+		t.Errorf("the Leases are %v, not two of one process", held)
+	}
+	stop()
+	for i, f := range followers {
+		if f.IsLeaderFor(key) {
+			t.Errorf("reconciler %d leads when the process has ended", i)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"c.00-of-02": "", "c.01-of-02": ""}, holders(t, kube)); diff != "" {
+		t.Errorf("the Leases are not released (-want +got):\n%s", diff)
+	}
+}
+
+func TestASecondProcessTakesOverWhenTheLeaderEnds(t *testing.T) {
+	ctx, kube := cluster(t)
+	first, stop := process(ctx, t, "c")
+	await(t, "the first leads", func() bool { return lead(first) && len(holders(t, kube)) == 2 })
+	second, _ := process(ctx, t, "c")
+	other, _ := process(ctx, t, "d")
+	await(t, "another component leads beside it", func() bool { return lead(other) })
+	for _, f := range second {
+		if f.IsLeaderFor(key) || len(f.reconciled()) > 0 {
+			t.Error("two processes lead")
+		}
+	}
+	stop()
+	await(t, "the second leads", func() bool { return lead(second) })
+	for _, f := range second {
+		await(t, "reconcile", func() bool { return len(f.reconciled()) > 0 })
+	}
+}
+
+func TestPromotionAndDemotionReachAllReconcilersEvenIfOneFails(t *testing.T) {
+	ctx := logtesting.TestContextWithLogger(t)
+	e := &election{component: "c"}
+	bad := newFollower()
+	bad.PromoteFunc = func(reconciler.Bucket, func(reconciler.Bucket, types.NamespacedName)) error { return context.Canceled }
+	good := newFollower()
+	var impls []*controller.Impl
+	for _, f := range []*follower{bad, good} {
+		impls = append(impls, e.join(constructor("follower", f))(ctx, nil))
+	}
+	if err := e.Promote(reconciler.UniversalBucket(), nil); err == nil {
+		t.Error("the error of a promotion is lost")
+	}
+	if !bad.IsLeaderFor(key) || !good.IsLeaderFor(key) {
+		t.Error("not all reconcilers lead")
+	}
+	if got := impls[1].WorkQueue().Len(); got != 1 {
+		t.Errorf("the queue has %d keys, want 1", got)
+	}
+	e.Demote(reconciler.UniversalBucket())
+	if bad.IsLeaderFor(key) || good.IsLeaderFor(key) {
+		t.Error("a reconciler leads after its demotion")
+	}
+}
+
+// server is a follower that serves a webhook.
+type server struct{ *follower }
+
+func (server) Path() string { return "/" }
+
+func (server) Admit(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	return nil
+}
+
+func TestKnativeSeesWebhooksButNoLeaderAwareReconcilers(t *testing.T) {
+	ctx := logtesting.TestContextWithLogger(t)
+	for name, tc := range map[string]struct {
+		r       controller.Reconciler
+		webhook bool
+	}{
+		"a reconciler": {r: newFollower()},
+		"a webhook":    {r: server{newFollower()}, webhook: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &election{component: "c"}
+			impl := e.join(constructor("follower", tc.r))(ctx, nil)
+			if _, ok := impl.Reconciler.(reconciler.LeaderAware); ok {
+				t.Error("it is leader-aware")
+			}
+			if _, ok := impl.Reconciler.(webhook.AdmissionController); ok != tc.webhook {
+				t.Errorf("it serves a webhook: %v", ok)
+			}
+		})
+	}
+}
