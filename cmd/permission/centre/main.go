@@ -1,7 +1,6 @@
-// The permission centre keeps what may be granted to pods, has it granted by
-// providers, and takes it back. README.md beside this file lists what it needs.
-// With the word export it writes all that its store keeps to standard output,
-// with import it reads that into a new store from standard input.
+// Command centre runs the permission centre; README.md lists its environment
+// and files. Argument export writes all tables of the store to standard output.
+// Argument import reads an export from standard input into an empty store.
 package main
 
 import (
@@ -35,7 +34,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "import":
 		return centre.Import(ctx, config, os.Stdin)
 	case len(args) > 0:
-		return fmt.Errorf("%q is neither export nor import; without a word it serves", args)
+		return fmt.Errorf("invalid arguments %q: use export, import, or none to serve", args)
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: config.LogLevel}))
 	c, err := centre.New(ctx, config, log)
