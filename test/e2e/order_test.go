@@ -109,7 +109,7 @@ func anOrderThatFailsBefore(t *testing.T, e *environment) {
 	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitDeployment(t, soon, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
-	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonOrderFailed || !strings.Contains(cond.Message, errorRate) {
+	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonOrderCheckFailed || !strings.Contains(cond.Message, errorRate) {
 		t.Errorf("condition OrderJudged is %+v, want False because the %s", cond, errorRate)
 	}
 	if len(c.Status.DefenseCheckFailPods) != 0 {

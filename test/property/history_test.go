@@ -1,14 +1,14 @@
 package property
 
 import (
-	"time"
-
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/functions/callback"
@@ -93,6 +93,13 @@ func (w *world) note(x write) {
 		name, inStatus := strings.CutPrefix(field, "status.")
 		if !inStatus || !slices.Contains(allowed, name) {
 			w.violated("%s wrote %s of %s %s", x.by, field, x.id.resource, x.id.name)
+		}
+	}
+	if c, ok := x.after.(duckv1.KRShaped); ok {
+		for _, cond := range c.GetStatus().Conditions {
+			if cond.Reason == "" {
+				w.violated("condition %s of %s is %s without a reason", cond.Type, x.id.name, cond.Status)
+			}
 		}
 	}
 	if before, ok := x.before.(*v1alpha1.ChangeWorkload); ok {

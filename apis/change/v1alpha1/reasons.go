@@ -5,6 +5,8 @@ package v1alpha1
 const (
 	// ReasonBaseline: the version ran when the namespace was opted in.
 	ReasonBaseline = "Baseline"
+	// ReasonReleasePending: the workload is not yet known to be at this release.
+	ReasonReleasePending = "ReleasePending"
 	// ReasonRollingOut: pods of the version are not all there or not finished.
 	ReasonRollingOut = "RollingOut"
 	// ReasonJudging: pods are before the judge.
@@ -23,6 +25,8 @@ const (
 	ReasonNoServer = "NoServerConfigured"
 	// ReasonNoVerdict: the server said neither pass nor fail.
 	ReasonNoVerdict = "NoVerdict"
+	// ReasonVerdictReceived: the server or a person gave a verdict, pass or fail.
+	ReasonVerdictReceived = "VerdictReceived"
 	// ReasonTimedOut: no verdict came in time.
 	ReasonTimedOut = "VerdictTimedOut"
 	// ReasonUnjudgedPass: passed because nobody judged (no-verdict is Pass).
@@ -34,15 +38,16 @@ const (
 	ReasonUnjudgedFail = "FailedUnjudged"
 	// ReasonOrderChecking: the pods passed, the order as a whole is before the judge.
 	ReasonOrderChecking = "JudgingOrder"
-	// ReasonOrderFailed: the server or a person failed the order as a whole.
-	ReasonOrderFailed = "OrderCheckFailed"
+	// ReasonOrderCheckFailed: the server or a person failed the order as a whole.
+	ReasonOrderCheckFailed = "OrderCheckFailed"
 	// ReasonOrderSkipped: the server does not judge the order as a whole.
 	ReasonOrderSkipped = "OrderCheckSkipped"
 
 	// ReasonOrderOpened: the server took the order.
 	ReasonOrderOpened = "OrderOpened"
-	// ReasonOrderRefused: the server refused the order, or could not be asked.
-	ReasonOrderRefused = "OrderNotTaken"
+	// ReasonOrderNotAccepted: the server did not accept the order within
+	// order-timeout: it rejected it or was unreachable.
+	ReasonOrderNotAccepted = "OrderNotAccepted"
 	// ReasonOrderPending: the server was not asked or did not answer yet.
 	ReasonOrderPending = "OrderPending"
 
@@ -53,6 +58,8 @@ const (
 
 	// ReasonSuspended: the workload was suspended.
 	ReasonSuspended = "Suspended"
+	// ReasonNotSuspended: the workload is not suspended for this release.
+	ReasonNotSuspended = "NotSuspended"
 	// ReasonNotBlocking: a check failed, but isBlockingUp is off.
 	ReasonNotBlocking = "BlockingDisabled"
 	// ReasonShadow: a check failed, or a release would have been refused, but

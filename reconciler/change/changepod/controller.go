@@ -35,7 +35,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		logger.Panicw("create metric", "error", err)
 	}
 	r := &Reconciler{
-		spare:           rate.NewLimiter(rate.Every(sparePeriod), spareBurst),
+		interimWrites:   rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
 		unjudged:        unjudged,
 		client:          changeclient.Get(ctx),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
@@ -64,7 +64,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 	if _, err := changeworkloadinformer.Get(ctx).Informer().AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
-			return ok && (orderFailed(c) || superseded(c) || orderHeld(c))
+			return ok && (orderNotAccepted(c) || superseded(c) || orderCheckFailed(c))
 		},
 		Handler: controller.HandleAll(func(obj any) {
 			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {

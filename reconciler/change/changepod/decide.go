@@ -11,13 +11,13 @@ import (
 const (
 	// settle is how long a state must last before it is worth a write: most
 	// are over sooner, and a write per state would double our load.
-	settle = time.Second
+	minPhaseAge = time.Second
 
 	// sparePeriod and spareBurst bound the writes of states on the way in this
 	// process; noRoom is when one for which there is no room is tried again.
-	sparePeriod = 5 * time.Second
-	spareBurst  = 50
-	noRoom      = 5 * time.Second
+	interimWritePeriod = 5 * time.Second
+	interimWriteBurst  = 50
+	interimWriteRetry  = 5 * time.Second
 
 	// retrieveGrace is how long after its deadline a stage waits for function
 	// submit to ask the server itself, before it counts as no verdict.
@@ -31,15 +31,15 @@ type Input struct {
 	// ServerConfigured: an AlterShield server is configured.
 	ServerConfigured bool
 	// OrderFailed: the server did not take the order of the release in time.
-	OrderFailed bool
+	OrderNotAccepted bool
 	// Superseded: the release ended when a newer template was applied, so function
 	// submit asks the server about none of its batches any more.
 	Superseded bool
 	// OrderHeld: the order as a whole failed its check, so no batch is started.
-	OrderHeld bool
+	OrderCheckFailed bool
 	// OrderSince is when the word about the order as a whole last changed; zero
 	// when it never did. What OrderHeld has cost a batch is not counted.
-	OrderSince time.Time
+	OrderJudgedSince time.Time
 	// Up is when this process began to decide; zero when that does not matter.
 	// What ended while nobody was there to wake function submit is given
 	// retrieveGrace from then on.
@@ -60,10 +60,10 @@ type Decision struct {
 	Since time.Time
 	// Wake is the stage that function submit has something to do for; empty
 	// when it has not.
-	Wake v1alpha1.Stage
+	WakeStage v1alpha1.Stage
 	// Held: time is up and nobody judged, but no-verdict is Hold, so function
 	// submit is woken on: the server may come back.
-	Held bool
+	HeldUnjudged bool
 	// Deadline is when time alone changes the phase; zero when it never does.
 	Deadline time.Time
 }
@@ -82,29 +82,29 @@ func Decide(in Input) Decision {
 		return done(v1alpha1.PodPostFinish, "", post.Message, post.Time.Time)
 	case pre != nil && v1alpha1.ParseVerdict(pre.Verdict) == v1alpha1.OutcomeFail:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonCheckFailed, pre.Message, pre.Time.Time)
-	case timeWasUp(c):
-		return stay(c)
+	case endedUnjudged(c):
+		return keepEnd(c)
 	case !in.ServerConfigured:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoServer,
 			"no AlterShield server is configured (ConfigMap config-altershield, key base-url), so nobody judged", in.Now)
-	case in.OrderFailed:
-		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderRefused,
+	case in.OrderNotAccepted:
+		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderNotAccepted,
 			"the server did not take the order of this release, so nobody judged", in.Now)
-	case pre == nil && in.OrderHeld && !started(c):
-		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderFailed, Since: c.CreationTimestamp.Time,
+	case pre == nil && in.OrderCheckFailed && !started(c):
+		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order as a whole failed its check, so no batch is started"}
 	case pre.Outcome() == v1alpha1.OutcomeNone && in.Settings.NoVerdictOf(v1alpha1.StagePre) != v1alpha1.NoVerdictPass:
 		// The next stage would make it look judged.
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoVerdict,
 			"the server said neither pass nor fail before the change: "+pre.Message, pre.Time.Time)
 	case pre == nil:
-		return waitFor(in, stageOf{
-			stage: v1alpha1.StagePre, begun: later(c.CreationTimestamp.Time, in.OrderSince), timeout: in.Settings.PreTimeout,
+		return decideStage(in, stageStates{
+			stage: v1alpha1.StagePre, begun: later(c.CreationTimestamp.Time, in.OrderJudgedSince), timeout: in.Settings.PreTimeout,
 			wait: v1alpha1.PodPreWait, submitted: v1alpha1.PodPreSubmitted,
 			failed: v1alpha1.PodPreFailed, late: v1alpha1.PodPreTimeout,
 		})
 	default:
-		return waitFor(in, stageOf{
+		return decideStage(in, stageStates{
 			stage: v1alpha1.StagePost, begun: pre.Time.Time, timeout: in.Settings.PostTimeout,
 			wait: v1alpha1.PodPostWait, submitted: v1alpha1.PodPostSubmitted,
 			failed: v1alpha1.PodPostFailed, late: v1alpha1.PodPostTimeout,
@@ -113,7 +113,7 @@ func Decide(in Input) Decision {
 }
 
 // stageOf names the states of one stage.
-type stageOf struct {
+type stageStates struct {
 	stage                         v1alpha1.Stage
 	begun                         time.Time
 	timeout                       time.Duration
@@ -121,7 +121,7 @@ type stageOf struct {
 }
 
 // waitFor decides a stage whose verdict has not come.
-func waitFor(in Input, s stageOf) Decision {
+func decideStage(in Input, s stageStates) Decision {
 	sub := in.ChangePod.Status.SubmissionOf(s.stage)
 	answered := sub != nil && sub.AnsweredTime != nil
 	// A finish that met with no error counts as taken: its answer is written
@@ -131,12 +131,12 @@ func waitFor(in Input, s stageOf) Decision {
 		return done(s.failed, v1alpha1.ReasonSuperseded,
 			"a newer template was applied before the server was asked about this stage", in.Now)
 	}
-	d := Decision{Phase: s.wait, Since: s.begun, Wake: s.stage}
+	d := Decision{Phase: s.wait, Since: s.begun, WakeStage: s.stage}
 	switch {
 	case answered:
 		d = Decision{Phase: s.submitted, Since: sub.AnsweredTime.Time}
 	case taken:
-		d = Decision{Phase: s.submitted, Since: sub.IntentTime.Time, Wake: s.stage}
+		d = Decision{Phase: s.submitted, Since: sub.IntentTime.Time, WakeStage: s.stage}
 	}
 	d.Deadline = d.Since.Add(s.timeout)
 	if in.Now.Before(d.Deadline) {
@@ -148,7 +148,7 @@ func waitFor(in Input, s stageOf) Decision {
 		end = d.Deadline.Add(retrieveGrace)
 	}
 	if end = resend.Grace(end, in.Up, in.Now, retrieveGrace); in.Now.Before(end) {
-		d.Deadline, d.Wake = end, s.stage
+		d.Deadline, d.WakeStage = end, s.stage
 		return d
 	}
 	if taken {
@@ -161,7 +161,7 @@ func waitFor(in Input, s stageOf) Decision {
 	}
 	if in.Settings.NoVerdictOf(in.ChangePod.UnjudgedStages()...) == v1alpha1.NoVerdictHold {
 		// Nobody was asked, so no late verdict could end this.
-		d.Held, d.Deadline, d.Reason, d.Detail = true, time.Time{}, reason, detail
+		d.HeldUnjudged, d.Deadline, d.Reason, d.Detail = true, time.Time{}, reason, detail
 		return d
 	}
 	return done(s.failed, reason, detail, in.Now)
@@ -176,7 +176,7 @@ func started(c *v1alpha1.ChangePod) bool {
 
 // timeWasUp says whether the batch ended because no word came in time, and
 // none has come since.
-func timeWasUp(c *v1alpha1.ChangePod) bool {
+func endedUnjudged(c *v1alpha1.ChangePod) bool {
 	if c.Status.Phase != v1alpha1.PodExecuteDone || c.TakenBack() {
 		return false
 	}
@@ -200,7 +200,7 @@ func done(message v1alpha1.PodPhase, reason, detail string, since time.Time) Dec
 }
 
 // stay repeats what was derived when the batch ended.
-func stay(c *v1alpha1.ChangePod) Decision {
+func keepEnd(c *v1alpha1.ChangePod) Decision {
 	d := done(v1alpha1.PodPhase(c.Status.Message), v1alpha1.ReasonNoVerdict, "", c.CreationTimestamp.Time)
 	if cond := c.Status.GetCondition(v1alpha1.PodJudged); cond != nil {
 		d.Reason, d.Detail = cond.Reason, cond.Message

@@ -129,13 +129,19 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 			s.NoVerdict = cmp.Or(tc.policy.NoVerdict, s.NoVerdict)
 			s.NoVerdictPre, s.NoVerdictPost = tc.policy.NoVerdictPre, tc.policy.NoVerdictPost
 			got := Decide(Input{
-				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderFailed: tc.orderFailed,
-				OrderHeld: tc.orderHeld, Superseded: tc.superseded, OrderSince: t0.Add(tc.orderSince), ChangePod: tc.batch,
+				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderNotAccepted: tc.orderFailed,
+				OrderCheckFailed: tc.orderHeld, Superseded: tc.superseded, OrderJudgedSince: t0.Add(tc.orderSince), ChangePod: tc.batch,
 			})
-			if diff := gocmp.Diff(tc.want, want{got.Phase, got.Message, got.Wake}); diff != "" {
+			next, _ := derive(tc.batch, got, s, t0.Add(tc.after))
+			for _, c := range next.Status.Conditions {
+				if c.Reason == "" {
+					t.Errorf("condition %s is %s without a reason", c.Type, c.Status)
+				}
+			}
+			if diff := gocmp.Diff(tc.want, want{got.Phase, got.Message, got.WakeStage}); diff != "" {
 				t.Error(diff)
 			}
-			if got.Phase != doneIt && !got.Held && !tc.orderHeld && !got.Deadline.After(t0.Add(tc.after)) {
+			if got.Phase != doneIt && !got.HeldUnjudged && !tc.orderHeld && !got.Deadline.After(t0.Add(tc.after)) {
 				t.Errorf("a batch that waits has no deadline to come: %s", got.Deadline)
 			}
 		})
@@ -163,8 +169,8 @@ func TestWhatEndedWhileNobodyDecidedIsAskedForFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := t0.Add(late)
 			got := Decide(Input{Now: now, Up: now.Add(-tc.up), Settings: settings.Default(), ServerConfigured: true, ChangePod: tc.batch})
-			if got.Phase != tc.want || got.Wake != tc.wake {
-				t.Errorf("got %s and wake %q, want %s and %q", got.Phase, got.Wake, tc.want, tc.wake)
+			if got.Phase != tc.want || got.WakeStage != tc.wake {
+				t.Errorf("got %s and wake %q, want %s and %q", got.Phase, got.WakeStage, tc.want, tc.wake)
 			}
 			if got.Phase != v1alpha1.PodExecuteDone && !got.Deadline.After(now) {
 				t.Errorf("it waits without a deadline to come: %s", got.Deadline)

@@ -62,7 +62,7 @@ type Reconciler struct {
 	wakeups          *resend.Schedule
 	clock            clock.PassiveClock
 	// spare is the room for writes that only inform.
-	spare *rate.Limiter
+	interimWrites *rate.Limiter
 	// unjudged counts batches that nobody judged in time.
 	unjudged metric.Int64Counter
 	// up is since when this process decides.
@@ -91,16 +91,16 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	now, s := r.clock.Now(), r.settings()
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
-		OrderFailed: orderFailed(owner), OrderHeld: orderHeld(owner), OrderSince: orderSince(owner),
+		OrderNotAccepted: orderNotAccepted(owner), OrderCheckFailed: orderCheckFailed(owner), OrderJudgedSince: orderJudgedSince(owner),
 		Superseded: superseded(owner), Up: r.up.First(now), ChangePod: c,
 	})
-	again, err := r.wake(ctx, c, owner, d)
+	again, err := r.wakeSubmit(ctx, c, owner, d)
 	if err != nil {
 		return err
 	}
 	next, changed := derive(c, d, s, now)
 	if changed {
-		if wait := r.unsettled(d, now); wait > 0 {
+		if wait := r.writeDelay(d, now); wait > 0 {
 			again = resend.Sooner(again, wait)
 		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
 			return controller.NewRequeueAfter(retryStale) // decided on an old object
@@ -118,16 +118,16 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 }
 
 // wake sends changepod.ready when it is due, and returns when to look again.
-func (r *Reconciler) wake(ctx context.Context, c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, d Decision) (time.Duration, error) {
+func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, d Decision) (time.Duration, error) {
 	for _, stage := range []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} {
-		if stage != d.Wake {
+		if stage != d.WakeStage {
 			r.wakeups.Done(readyEvent(c, owner, stage).ID())
 		}
 	}
-	if d.Wake == "" {
+	if d.WakeStage == "" {
 		return 0, nil
 	}
-	data := readyEvent(c, owner, d.Wake)
+	data := readyEvent(c, owner, d.WakeStage)
 	due, next := r.wakeups.Due(data.ID())
 	if !due {
 		return next, nil
@@ -149,12 +149,12 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 	} else if err != nil {
 		return err
 	}
-	r.report(ctx, old, next)
+	r.recordUnjudged(ctx, old, next)
 	return nil
 }
 
 // report tells, once, that nobody judged a batch in time.
-func (r *Reconciler) report(ctx context.Context, old, next *v1alpha1.ChangePod) {
+func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.ChangePod) {
 	logging.FromContext(ctx).Infow("changepod", "status", next.Status.Phase, "message", next.Status.Message)
 	cond := next.Status.GetCondition(v1alpha1.PodJudged)
 	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
@@ -174,24 +174,24 @@ func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1a
 
 // orderFailed says whether the release ended because the server did not take
 // its order.
-func orderFailed(c *v1alpha1.ChangeWorkload) bool {
+func orderNotAccepted(c *v1alpha1.ChangeWorkload) bool {
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
-	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderRefused
+	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderNotAccepted
 }
 
 // superseded says whether the release ended because a newer one began.
 func superseded(c *v1alpha1.ChangeWorkload) bool {
-	return c.Status.Phase == v1alpha1.WorkloadFailed && !orderFailed(c)
+	return c.Status.Phase == v1alpha1.WorkloadFailed && !orderNotAccepted(c)
 }
 
 // orderHeld says whether the order as a whole failed its check.
-func orderHeld(c *v1alpha1.ChangeWorkload) bool {
+func orderCheckFailed(c *v1alpha1.ChangeWorkload) bool {
 	outcome, _ := c.Status.OrderOutcome()
 	return outcome == v1alpha1.OutcomeFail
 }
 
 // orderSince is when the word about the order as a whole last changed.
-func orderSince(c *v1alpha1.ChangeWorkload) time.Time {
+func orderJudgedSince(c *v1alpha1.ChangeWorkload) time.Time {
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond != nil {
 		return cond.LastTransitionTime.Inner.Time
 	}
@@ -201,14 +201,14 @@ func orderSince(c *v1alpha1.ChangeWorkload) time.Time {
 // unsettled is how long a state on the way is not yet written for: it may be
 // over in a moment, and in a large release there is no room for states that
 // only a person would look at. The end is written at once.
-func (r *Reconciler) unsettled(d Decision, now time.Time) time.Duration {
+func (r *Reconciler) writeDelay(d Decision, now time.Time) time.Duration {
 	switch {
-	case d.Phase == v1alpha1.PodExecuteDone, d.Held:
+	case d.Phase == v1alpha1.PodExecuteDone, d.HeldUnjudged:
 		return 0
-	case now.Before(d.Since.Add(settle)):
-		return d.Since.Add(settle).Sub(now)
-	case !r.spare.AllowN(now, 1):
-		return noRoom
+	case now.Before(d.Since.Add(minPhaseAge)):
+		return d.Since.Add(minPhaseAge).Sub(now)
+	case !r.interimWrites.AllowN(now, 1):
+		return interimWriteRetry
 	default:
 		return 0
 	}

@@ -79,7 +79,7 @@ func TestABatchThatNobodyJudgedNeverLooksJudged(t *testing.T) {
 }
 
 func TestAStateOnTheWayIsWrittenWhereThereIsRoom(t *testing.T) {
-	r := &Reconciler{spare: rate.NewLimiter(rate.Every(sparePeriod), 1)}
+	r := &Reconciler{interimWrites: rate.NewLimiter(rate.Every(interimWritePeriod), 1)}
 	waits := Decision{Phase: v1alpha1.PodPreWait, Since: t0}
 	for _, tc := range []struct {
 		says string
@@ -87,14 +87,14 @@ func TestAStateOnTheWayIsWrittenWhereThereIsRoom(t *testing.T) {
 		at   time.Duration
 		want time.Duration
 	}{
-		{"one that may be over in a moment waits", waits, 0, settle},
-		{"one that lasts is written", waits, settle, 0},
-		{"the next has no room", waits, settle, noRoom},
+		{"one that may be over in a moment waits", waits, 0, minPhaseAge},
+		{"one that lasts is written", waits, minPhaseAge, 0},
+		{"the next has no room", waits, minPhaseAge, interimWriteRetry},
 		{"the end needs none", Decision{Phase: v1alpha1.PodExecuteDone, Since: t0}, 0, 0},
-		{"nor has a hold to wait", Decision{Phase: v1alpha1.PodPreWait, Held: true, Since: t0}, 0, 0},
-		{"later there is room again", waits, settle + sparePeriod, 0},
+		{"nor has a hold to wait", Decision{Phase: v1alpha1.PodPreWait, HeldUnjudged: true, Since: t0}, 0, 0},
+		{"later there is room again", waits, minPhaseAge + interimWritePeriod, 0},
 	} {
-		if got := r.unsettled(tc.d, t0.Add(tc.at)); got != tc.want {
+		if got := r.writeDelay(tc.d, t0.Add(tc.at)); got != tc.want {
 			t.Errorf("%s: it waits %s, want %s", tc.says, got, tc.want)
 		}
 	}

@@ -48,7 +48,7 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	}
 	unjudged := outcomes[v1alpha1.OutcomeNone] > 0
 	switch {
-	case d.Held:
+	case d.HeldUnjudged:
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
 			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
 	case d.Phase != v1alpha1.PodExecuteDone && d.Reason != "":
@@ -60,14 +60,15 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
 	default:
 		// MarkTrue would mark Succeeded too, and move its time at every turn.
-		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue, Severity: apis.ConditionSeverityInfo})
+		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue,
+			Severity: apis.ConditionSeverityInfo, Reason: v1alpha1.ReasonVerdictReceived})
 	}
 	switch {
 	case outcomes[v1alpha1.OutcomeFail] > 0:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
 	case unjudged && policy == v1alpha1.NoVerdictFail:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedFail, "nobody judged, and no-verdict is Fail")
-	case d.Held:
+	case d.HeldUnjudged:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "nobody judged; the server is asked on")
 	case outcomes[v1alpha1.OutcomePending] > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has not judged yet")
@@ -83,7 +84,7 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 // unjudgedReason never leaves the reason empty: the server may have said a
 // word that counts as none.
 func unjudgedReason(d Decision) string {
-	silent := []string{v1alpha1.ReasonNoServer, v1alpha1.ReasonTimedOut, v1alpha1.ReasonOrderRefused,
+	silent := []string{v1alpha1.ReasonNoServer, v1alpha1.ReasonTimedOut, v1alpha1.ReasonOrderNotAccepted,
 		v1alpha1.ReasonServerRefused, v1alpha1.ReasonServerUnreachable}
 	if slices.Contains(silent, d.Reason) {
 		return d.Reason

@@ -17,16 +17,16 @@ import (
 // and the last in it would be out of time before anybody has asked: with 1000
 // pods, one by one, the queue takes minutes. Those that wait for a verdict are
 // not counted: a check may take as long as it wants, and there may be any number.
-const callsWaiting = 50
+const maxPendingCalls = 50
 
 // batches decides which finished pods go before the judge now: full batches at
 // once, what is left over when the roll-out is complete or when it has waited
 // for WaitThreshold; but never more than can be asked about soon. It also returns
 // when the left over will have waited enough.
-func batches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
+func decideBatches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 	waiting := unclaimed(in)
 	size := int(in.Settings.BatchSize(in.Workload.Replicas))
-	for room := roomForCalls(in); len(waiting) > 0; room-- {
+	for room := freeCalls(in); len(waiting) > 0; room-- {
 		if room <= 0 {
 			return out, time.Time{} // a batch that is asked about brings us back
 		}
@@ -37,7 +37,7 @@ func batches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 		waiting = waiting[size:]
 	}
 	if len(waiting) == 0 {
-		return out, emptyDeadline(in)
+		return out, noPodDeadline(in)
 	}
 	since := in.Now
 	for _, p := range waiting {
@@ -51,13 +51,13 @@ func batches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 }
 
 // roomForCalls is how many more batches may begin to wait for a call.
-func roomForCalls(in Input) int {
+func freeCalls(in Input) int {
 	if !in.ServerConfigured {
 		return len(in.Pods) // there are no calls
 	}
-	room := callsWaiting
+	room := maxPendingCalls
 	for _, c := range in.ChangePods {
-		if waitsForCall(c) {
+		if hasPendingCall(c) {
 			room--
 		}
 	}
@@ -66,7 +66,7 @@ func roomForCalls(in Input) int {
 
 // waitsForCall says whether the server is to be asked about a batch. One that it
 // was asked about in vain is no reason to keep others waiting.
-func waitsForCall(c *v1alpha1.ChangePod) bool {
+func hasPendingCall(c *v1alpha1.ChangePod) bool {
 	if c.Status.Phase == v1alpha1.PodExecuteDone || c.JudgedByPerson() {
 		return false
 	}
@@ -79,15 +79,15 @@ func waitsForCall(c *v1alpha1.ChangePod) bool {
 }
 
 // emptyDeadline is when a release without a finished pod becomes late.
-func emptyDeadline(in Input) time.Time {
-	if due := waitingSince(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
+func noPodDeadline(in Input) time.Time {
+	if due := lastProgressTime(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
 		return due
 	}
 	return time.Time{}
 }
 
 // waitingSince is when the release last got on: its beginning or its newest batch.
-func waitingSince(in Input) time.Time {
+func lastProgressTime(in Input) time.Time {
 	since := in.ChangeWorkload.CreationTimestamp.Time
 	for _, c := range in.ChangePods {
 		if c.CreationTimestamp.After(since) {
@@ -140,7 +140,7 @@ func nextIndex(changePods []*v1alpha1.ChangePod) int {
 }
 
 // place is where a batch stands among those of its release.
-type place struct {
+type position struct {
 	// n is that of the ChangePod's name, from 1.
 	n int
 	// total is how many batches there are and will be, as far as is known.
@@ -152,7 +152,7 @@ type place struct {
 // places returns the places of the groups that go before the judge now. How
 // many come after them follows from the replicas that are wanted: a scale, or
 // a pod that is replaced, makes batches that nobody could count before.
-func places(in Input, groups [][]v1alpha1.PodSummary) []place {
+func positions(in Input, groups [][]v1alpha1.PodSummary) []position {
 	first := nextIndex(in.ChangePods)
 	claims := map[types.UID]bool{}
 	for _, c := range in.ChangePods {
@@ -173,9 +173,9 @@ func places(in Input, groups [][]v1alpha1.PodSummary) []place {
 	}
 	size := int(in.Settings.BatchSize(in.Workload.Replicas))
 	left := max(0, int(in.Workload.Replicas)-there, len(in.Pods)-there)
-	out := make([]place, len(groups))
+	out := make([]position, len(groups))
 	for i := range groups {
-		out[i] = place{
+		out[i] = position{
 			n: first + i, total: first - 1 + len(groups) + (left+size-1)/size,
 			last: left == 0 && i == len(groups)-1,
 		}
@@ -184,7 +184,7 @@ func places(in Input, groups [][]v1alpha1.PodSummary) []place {
 }
 
 // changePod returns a batch of a ChangeWorkload.
-func changePod(c *v1alpha1.ChangeWorkload, at place, pods []v1alpha1.PodSummary, now time.Time) *v1alpha1.ChangePod {
+func newChangePod(c *v1alpha1.ChangeWorkload, at position, pods []v1alpha1.PodSummary, now time.Time) *v1alpha1.ChangePod {
 	labels := map[string]string{}
 	for _, key := range []string{v1alpha1.VersionKey, v1alpha1.DeploymentNameLabel} {
 		if value, ok := c.Labels[key]; ok {

@@ -21,7 +21,7 @@ func batchOf(owner string, n int) *v1alpha1.ChangePod {
 
 func TestABatchTakesTheNextNumberAfterOrphans(t *testing.T) {
 	r := &Reconciler{client: fake.NewSimpleClientset(batchOf("", 1), batchOf("", 2))}
-	if err := r.createBatch(t.Context(), batchOf("web", 1)); err != nil {
+	if err := r.createChangePod(t.Context(), batchOf("web", 1)); err != nil {
 		t.Fatal(err)
 	}
 	made, err := r.client.AppV1alpha1().ChangePods("default").Get(t.Context(), v1alpha1.ChangePodName("web", 3), metav1.GetOptions{})
@@ -32,7 +32,7 @@ func TestABatchTakesTheNextNumberAfterOrphans(t *testing.T) {
 
 func TestABatchWaitsForOneThatHasAnOwner(t *testing.T) {
 	r := &Reconciler{client: fake.NewSimpleClientset(batchOf("", 1), batchOf("web", 2))}
-	if err := r.createBatch(t.Context(), batchOf("web", 1)); !isStale(err) {
+	if err := r.createChangePod(t.Context(), batchOf("web", 1)); !isStale(err) {
 		t.Errorf("got %v, want to be told that the cache is behind", err)
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 // tries is how often a hold, or its end, is tried at once: during a roll-out
 // the status of the workload changes between our read and our write.
-const tries = 5
+const maxTries = 5
 
 // errBehind: what the caches said is not so any more.
-var errBehind = errors.New("the caches are behind")
+var errStaleCache = errors.New("the caches are behind")
 
 // confirm holds the workload, or ends a hold, if the decision stands on what
 // the API server has. Both are rare, and a cache that is behind would do harm:
@@ -29,24 +29,24 @@ var errBehind = errors.New("the caches are behind")
 func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload, action Action) error {
 	if action == ActionResume {
 		var err error
-		if in, err = r.reread(ctx, in); err != nil {
+		if in, err = r.readRelease(ctx, in); err != nil {
 			return err
 		}
 	}
 	for n := 1; ; n++ {
-		live, err := r.live(ctx, w)
+		live, err := r.readWorkload(ctx, w)
 		if err != nil {
 			return err
 		}
 		in.Workload = workloadOf(live)
 		if Decide(in).Action != action {
-			return errBehind
+			return errStaleCache
 		}
-		patch, err := unlessChanged(live, action, in)
+		patch, err := patchIfUnchanged(live, action, in)
 		if err != nil {
 			return err
 		}
-		if err := r.patch(ctx, w, action, patch); !apierrs.IsInvalid(err) || n == tries {
+		if err := r.patchWorkload(ctx, w, action, patch); !apierrs.IsInvalid(err) || n == maxTries {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload
 
 // unlessChanged is the patch of an action; it is refused when the workload has
 // changed in any way since it was read.
-func unlessChanged(w *workload.Workload, action Action, in Input) ([]byte, error) {
+func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, error) {
 	ops := []workload.Operation{{Op: "test", Path: workload.Pointer("metadata", "resourceVersion"), Value: w.ResourceVersion}}
 	if action == ActionResume {
 		return json.Marshal(append(ops, resumeOperations(w, in.ChangeWorkload)...))
@@ -67,26 +67,26 @@ func unlessChanged(w *workload.Workload, action Action, in Input) ([]byte, error
 }
 
 // live reads the workload from the API server.
-func (r *Reconciler) live(ctx context.Context, w *workload.Workload) (*workload.Workload, error) {
+func (r *Reconciler) readWorkload(ctx context.Context, w *workload.Workload) (*workload.Workload, error) {
 	u, err := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	if u.GetUID() != w.UID || u.GetDeletionTimestamp() != nil {
-		return nil, errBehind
+		return nil, errStaleCache
 	}
 	return workload.FromUnstructured(w.Kind, u)
 }
 
 // reread reads the release and its batches from the API server.
-func (r *Reconciler) reread(ctx context.Context, in Input) (Input, error) {
+func (r *Reconciler) readRelease(ctx context.Context, in Input) (Input, error) {
 	c := in.ChangeWorkload
 	live, err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return in, fmt.Errorf("read ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	if live.UID != c.UID || live.DeletionTimestamp != nil {
-		return in, errBehind
+		return in, errStaleCache
 	}
 	batches, err := r.client.AppV1alpha1().ChangePods(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{v1alpha1.VersionKey: c.Labels[v1alpha1.VersionKey]}.String(),
@@ -104,7 +104,7 @@ func (r *Reconciler) reread(ctx context.Context, in Input) (Input, error) {
 }
 
 // patch changes the workload.
-func (r *Reconciler) patch(ctx context.Context, w *workload.Workload, action Action, patch []byte) error {
+func (r *Reconciler) patchWorkload(ctx context.Context, w *workload.Workload, action Action, patch []byte) error {
 	_, err := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name,
 		types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {

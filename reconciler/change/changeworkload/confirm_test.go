@@ -53,7 +53,7 @@ func TestWhatTheCachesDoNotShowYetIsNotDoneAgain(t *testing.T) {
 		if got := Decide(in).Action; got != ActionHold {
 			t.Fatalf("on the caches it decides %q", got)
 		}
-		if err := r.act(t.Context(), in, of(t, cached), ActionHold); !errors.Is(err, errBehind) {
+		if err := r.act(t.Context(), in, of(t, cached), ActionHold); !errors.Is(err, errStaleCache) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -63,7 +63,7 @@ func TestWhatTheCachesDoNotShowYetIsNotDoneAgain(t *testing.T) {
 		if got := Decide(in).Action; got != ActionResume {
 			t.Fatalf("on the caches it decides %q", got)
 		}
-		if err := r.act(t.Context(), in, of(t, held), ActionResume); !errors.Is(err, errBehind) {
+		if err := r.act(t.Context(), in, of(t, held), ActionResume); !errors.Is(err, errStaleCache) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -63,18 +63,18 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		metric.WithDescription("Releases whose order as a whole nobody judged, by what no-verdict says."))
 	must(err)
 	r := &Reconciler{
-		slots:      lru.New(maxSlots),
-		unjudged:   unjudged,
-		dynamic:    dynamicclient.Get(ctx),
-		client:     changeclient.Get(ctx),
-		workloads:  workloads,
-		revisions:  revisions,
-		namespaces: namespaceinformer.Get(ctx).Lister(),
-		lister:     changeworkloadinformer.Get(ctx).Lister(),
-		changePods: changePods.GetIndexer(),
-		sender:     sender,
-		wakeups:    resend.New(resend.Clock(ctx)),
-		clock:      resend.Clock(ctx),
+		progressSlots: lru.New(maxProgressSlots),
+		unjudged:      unjudged,
+		dynamic:       dynamicclient.Get(ctx),
+		client:        changeclient.Get(ctx),
+		workloads:     workloads,
+		revisions:     revisions,
+		namespaces:    namespaceinformer.Get(ctx).Lister(),
+		lister:        changeworkloadinformer.Get(ctx).Lister(),
+		changePods:    changePods.GetIndexer(),
+		sender:        sender,
+		wakeups:       resend.New(resend.Clock(ctx)),
+		clock:         resend.Clock(ctx),
 	}
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Facts of others stand in the same status: see statuspatch.

@@ -93,6 +93,7 @@ func asked(in *Input) {
 	ordered(corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, t0)(in)
 }
 func behind(in *Input)    { in.Workload.Version, in.Workload.Attempt = "u", 1 }
+func current(in *Input)   { in.Workload.Version, in.Workload.Attempt = "v", 2 }
 func unstamped(in *Input) { in.Workload.Version, in.Workload.Attempt = "", -1 }
 
 func complete1(in *Input)   { in.Workload.Complete = true }
@@ -186,20 +187,22 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a fail of an old version leaves the workload alone":   {release(1, judged(1, "fail"), newer, was(suspend)), want{suspend, "", "", nil}},
 		"with a server the order comes first":                  {release(1, starting(1), withServer), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"an order that is open":                                {release(1, starting(1), withServer, orderOpen), want{running, v1alpha1.ReasonRollingOut, "", nil}},
-		"an order that is not taken in time":                   {release(1, starting(1), withServer, asked, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderRefused, "", nil}},
+		"an order that is not taken in time":                   {release(1, starting(1), withServer, asked, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
 		"an order that was not taken while we were away":       {release(1, starting(1), withServer, asked, after(time.Hour), up(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
-		"an order that is not taken after we were away":        {release(1, starting(1), withServer, asked, after(time.Hour), up(time.Hour-15*time.Second)), want{failed, v1alpha1.ReasonOrderRefused, "", nil}},
+		"an order that is not taken after we were away":        {release(1, starting(1), withServer, asked, after(time.Hour), up(time.Hour-15*time.Second)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
 		"an order that is not taken in time, policy Hold":      {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, "", nil}},
-		"an order that is not taken in time, policy Fail":      {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderRefused, ActionHold, nil}},
+		"an order that is not taken in time, policy Fail":      {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionHold, nil}},
 		"claiming the pod anew clears no fail":                 {release(1, onceFailed(1), finished(1, 1), judged(1, ""), held, was(suspend)), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"nor does the judge that sees it anew":                 {release(1, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"the policy Fail, and a late pass":                     {release(1, onceUnjudged(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPassed, ActionResume, nil}},
 		"the policy Fail, after a release that ended":          {release(1, finished(1, 1), judged(1, "done"), complete1, was(success), noVerdict("Fail")), want{success, "", "", nil}},
 		"a view of the workload that is behind":                {release(1, starting(1), behind, was(running)), want{running, "", "", nil}},
+		"a view that is behind, of a new release":              {release(1, starting(1), behind), want{start, v1alpha1.ReasonReleasePending, "", nil}},
+		"nor does deleting it and such a view":                 {release(1, finished(1, 1), judged(1, "pass"), behind, recorded, current, held, complete1), want{suspend, v1alpha1.ReasonCheckLost, "", nil}},
 		"a workload whose annotations were taken away":         {release(1, starting(1), unstamped, was(running)), want{running, "", "", nil}},
 		"a server that was never asked has refused nothing":    {release(1, starting(1), withServer, after(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"nor has one that is configured now":                   {release(1, starting(1), withServer, ordered("False", v1alpha1.ReasonNoServer, t0), after(time.Hour), was(running)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
-		"an order that was refused stays refused":              {release(1, starting(1), withServer, ordered("False", v1alpha1.ReasonOrderRefused, t0), noVerdict("Fail"), held, was(suspend)), want{suspend, v1alpha1.ReasonOrderRefused, "", nil}},
+		"an order that was refused stays refused":              {release(1, starting(1), withServer, ordered("False", v1alpha1.ReasonOrderNotAccepted, t0), noVerdict("Fail"), held, was(suspend)), want{suspend, v1alpha1.ReasonOrderNotAccepted, "", nil}},
 		"people need no order":                                 {release(1, finished(1, 1), judged(1, "done"), person("pass"), withServer, asked, after(time.Hour), complete1, noVerdict("Hold")), want{success, v1alpha1.ReasonAllPassed, "", nil}},
 		"who nobody judged needs one":                          {release(1, finished(1, 1), judged(1, "done"), withServer, asked, complete1), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"what runs already is not judged":                      {release(1, finished(1, 1), func(in *Input) { in.ChangeWorkload.Spec.Attempt = 0 }), want{success, v1alpha1.ReasonBaseline, "", nil}},
@@ -216,7 +219,19 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 			if diff := cmp.Diff(tc.want, want{got.Phase, got.Reason, got.Action, sizes}); diff != "" {
 				t.Error(diff)
 			}
+			everyConditionHasAReason(t, tc.in, got)
 		})
+	}
+}
+
+// everyConditionHasAReason checks the status that follows from a decision. A
+// decision may keep the reason of Succeeded, which few inputs have.
+func everyConditionHasAReason(t *testing.T, in Input, d Decision) {
+	t.Helper()
+	for _, c := range derive(in, d).Status.Conditions {
+		if c.Reason == "" && (c.Type != apis.ConditionSucceeded || d.Reason != "") {
+			t.Errorf("condition %s is %s without a reason", c.Type, c.Status)
+		}
 	}
 }
 
@@ -248,7 +263,7 @@ func TestNoMoreBatchesAreMadeThanAreAskedAboutSoon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := release(200, finished(1, 200), withServer, orderOpen, judged(1, ""))
 			tc.first(&in)
-			for n := 2; n <= callsWaiting; n++ {
+			for n := 2; n <= maxPendingCalls; n++ {
 				judged(n, "")(&in)
 			}
 			if got := len(Decide(in).Batches); got != tc.want {
@@ -256,8 +271,8 @@ func TestNoMoreBatchesAreMadeThanAreAskedAboutSoon(t *testing.T) {
 			}
 		})
 	}
-	if got := len(Decide(release(200, finished(1, 200), withServer, orderOpen)).Batches); got != callsWaiting {
-		t.Errorf("%d batches are made at first, want %d", got, callsWaiting)
+	if got := len(Decide(release(200, finished(1, 200), withServer, orderOpen)).Batches); got != maxPendingCalls {
+		t.Errorf("%d batches are made at first, want %d", got, maxPendingCalls)
 	}
 	if got := len(Decide(release(200, finished(1, 200))).Batches); got != 200 {
 		t.Errorf("%d batches are made where there is no server to wait for, want 200", got)
@@ -297,7 +312,7 @@ func TestABatchSaysHowManyThereAreAndWhichIsTheLast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []is
-			for _, p := range places(tc.in, Decide(tc.in).Batches) {
+			for _, p := range positions(tc.in, Decide(tc.in).Batches) {
 				got = append(got, is{p.n, p.total, p.last})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -17,12 +17,12 @@ import (
 // holdOperations suspend the workload and, if a roll-out is in progress, stop
 // it. What was there before is recorded, and only that is undone.
 func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]workload.Operation, error) {
-	hold := recordOf(w, c.Spec.Attempt)
+	hold := newHold(w, c.Spec.Attempt)
 	record, err := json.Marshal(hold)
 	if err != nil {
 		return nil, fmt.Errorf("record the hold: %w", err)
 	}
-	ops := append(sameRelease(w, c),
+	ops := append(sameReleaseTests(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed},
 		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(record)},
@@ -34,7 +34,7 @@ func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.T
 }
 
 // recordOf is what a hold of an attempt replaces.
-func recordOf(w *workload.Workload, attempt int64) v1alpha1.Hold {
+func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	hold := v1alpha1.Hold{Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel]}
 	older := v1alpha1.HoldOf(w.Annotations)
 	switch {
@@ -54,7 +54,7 @@ func recordOf(w *workload.Workload, attempt int64) v1alpha1.Hold {
 
 // resumeOperations end the suspension and undo what holdOperations did.
 func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
-	ops := append(sameRelease(w, c),
+	ops := append(sameReleaseTests(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
 	hold := v1alpha1.HoldOf(w.Annotations)
 	if freeze := freezeOf(w, hold); freeze != "" {
@@ -86,12 +86,12 @@ func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
 
 // processedPatch marks the workload as processed.
 func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
-	return json.Marshal(append(sameRelease(w, c),
+	return json.Marshal(append(sameReleaseTests(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed}))
 }
 
 // consequence is what a person has to know of a hold of the kind.
-func consequence(ref v1alpha1.WorkloadRef) string {
+func holdConsequence(ref v1alpha1.WorkloadRef) string {
 	switch {
 	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
 		return "; pods that are deleted meanwhile come back in the new version"
@@ -104,7 +104,7 @@ func consequence(ref v1alpha1.WorkloadRef) string {
 
 // sameRelease are the tests that the workload still is this release. They also
 // prove that it has labels and annotations to add to.
-func sameRelease(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
+func sameReleaseTests(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
 	return append(workload.StillAt(w.UID, c.Release()),
 		workload.Operation{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion})
 }

@@ -64,11 +64,11 @@ func applied(t *testing.T, d *appsv1.Deployment, patch []byte, err error) (*apps
 }
 
 func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
-	return unlessChanged(w, ActionHold, Input{ChangeWorkload: c, Now: now})
+	return patchIfUnchanged(w, ActionHold, Input{ChangeWorkload: c, Now: now})
 }
 
 func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
-	return unlessChanged(w, ActionResume, Input{ChangeWorkload: c})
+	return patchIfUnchanged(w, ActionResume, Input{ChangeWorkload: c})
 }
 
 func TestAHoldIsUndoneToTheLetter(t *testing.T) {
@@ -238,7 +238,7 @@ func TestAHoldSaysWhatBecomesOfDeletedPods(t *testing.T) {
 		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile come back in the former version",
 		"DaemonSet": "; pods that are deleted meanwhile come back in the new version",
 	} {
-		if got := consequence(v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}); got != want {
+		if got := holdConsequence(v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}); got != want {
 			t.Errorf("%s: %q", kind, got)
 		}
 	}

@@ -18,18 +18,18 @@ import (
 // strangerTime is how long a verdict for a node that nobody knows is kept: the
 // answer to the start that made the node may still be on its way. Longer than
 // any call to the server lasts.
-const strangerTime = 2 * time.Minute
+const unknownNodeTimeout = 2 * time.Minute
 
 // letter is what becomes of an entry of the inbox.
-type letter int
+type inboxAction int
 
 const (
 	// letterSend: its batch or order is known and has not got it.
-	letterSend letter = iota
+	inboxSend inboxAction = iota
 	// letterWait: its batch is not known yet.
-	letterWait
+	inboxWait
 	// letterDone: its batch has got it, or nobody will ever know its node.
-	letterDone
+	inboxRemove
 )
 
 // forOrder says whether an entry is about the order as a whole.
@@ -39,33 +39,33 @@ func forOrder(v v1alpha1.InboxVerdict, c *v1alpha1.ChangeWorkload) bool {
 
 // sortLetter decides what becomes of an entry, and which batch it is for; nil
 // where it is for the order as a whole.
-func sortLetter(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, changePods []*v1alpha1.ChangePod, now time.Time) (letter, *v1alpha1.ChangePod) {
+func decideInbox(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, changePods []*v1alpha1.ChangePod, now time.Time) (inboxAction, *v1alpha1.ChangePod) {
 	if forOrder(v, release) {
 		got := release.Status.OrderVerdictOf(v.Stage)
-		if got != nil && weight(got.Verdict, got.Unjudged) >= weight(v.Verdict, v.Unjudged) {
-			return letterDone, nil
+		if got != nil && verdictRank(got.Verdict, got.Unjudged) >= verdictRank(v.Verdict, v.Unjudged) {
+			return inboxRemove, nil
 		}
-		return letterSend, nil
+		return inboxSend, nil
 	}
 	for _, c := range changePods {
 		if c.Status.ChangePodID != v.NodeID {
 			continue
 		}
 		got := c.Status.VerdictOf(v.Stage)
-		if got != nil && weight(got.Verdict, got.Unjudged) >= weight(v.Verdict, v.Unjudged) && failsArrived(v, c) {
-			return letterDone, c
+		if got != nil && verdictRank(got.Verdict, got.Unjudged) >= verdictRank(v.Verdict, v.Unjudged) && failsRecorded(v, c) {
+			return inboxRemove, c
 		}
-		return letterSend, c
+		return inboxSend, c
 	}
-	if now.Sub(v.Time.Time) > strangerTime {
-		return letterDone, nil
+	if now.Sub(v.Time.Time) > unknownNodeTimeout {
+		return inboxRemove, nil
 	}
-	return letterWait, nil
+	return inboxWait, nil
 }
 
 // weight orders words by what may replace what: function verdict never lets a
 // lighter word replace a heavier one.
-func weight(word string, unjudged bool) int {
+func verdictRank(word string, unjudged bool) int {
 	switch outcome := v1alpha1.ParseVerdict(word); {
 	case outcome == v1alpha1.OutcomeFail:
 		return 3
@@ -81,7 +81,7 @@ func weight(word string, unjudged bool) int {
 // failsArrived says whether the ChangePod knows of every pod of it that the
 // letter fails: a letter that passes the batch may name one. Function verdict
 // leaves alone what a person has said.
-func failsArrived(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
+func failsRecorded(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
 	for _, said := range v.PodResults {
 		mine := slices.ContainsFunc(c.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
 			return p.Pod == said.Pod && (said.UID == "" || said.UID == p.UID)
@@ -99,27 +99,27 @@ func failsArrived(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
 
 // emptyInbox sends the verdicts that could not be handed to the Broker when
 // they came, and takes out those that have arrived. It returns when to look again.
-func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, error) {
+func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, error) {
 	c := in.ChangeWorkload
 	var keep []v1alpha1.InboxVerdict
 	var again time.Duration
 	for _, v := range c.Status.Inbox {
-		what, batch := sortLetter(v, c, in.ChangePods, in.Now)
+		what, batch := decideInbox(v, c, in.ChangePods, in.Now)
 		key := "inbox/" + string(c.UID) + "/" + v.ID
 		switch what {
-		case letterDone:
+		case inboxRemove:
 			r.wakeups.Done(key)
 			if batch == nil && !forOrder(v, c) {
 				logging.FromContext(ctx).Warnw("a verdict for an unknown node is dropped", "node", v.NodeID, "stage", v.Stage)
 			}
 			continue
-		case letterWait:
-			again = resend.Sooner(again, resend.Until(v.Time.Add(strangerTime+time.Second), in.Now))
-		case letterSend:
+		case inboxWait:
+			again = resend.Sooner(again, resend.Until(v.Time.Add(unknownNodeTimeout+time.Second), in.Now))
+		case inboxSend:
 			due, next := r.wakeups.Due(key)
 			again = resend.Sooner(again, next)
 			if due {
-				if err := r.sendLetter(ctx, c, batch, v); err != nil {
+				if err := r.sendVerdict(ctx, c, batch, v); err != nil {
 					return 0, err
 				}
 			}
@@ -129,10 +129,10 @@ func (r *Reconciler) emptyInbox(ctx context.Context, in Input) (time.Duration, e
 	if len(keep) == len(c.Status.Inbox) {
 		return again, nil
 	}
-	return again, r.shrinkInbox(ctx, c, keep)
+	return again, r.writeInbox(ctx, c, keep)
 }
 
-func (r *Reconciler) sendLetter(ctx context.Context, c *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, v v1alpha1.InboxVerdict) error {
+func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, v v1alpha1.InboxVerdict) error {
 	var data events.Data = events.OrderVerdict{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,
 		NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: v.Unjudged, Message: v.Message, Time: v.Time,
@@ -155,7 +155,7 @@ func (r *Reconciler) sendLetter(ctx context.Context, c *v1alpha1.ChangeWorkload,
 
 // shrinkInbox writes the inbox by compare-and-swap: what came in meanwhile is
 // not lost.
-func (r *Reconciler) shrinkInbox(ctx context.Context, c *v1alpha1.ChangeWorkload, keep []v1alpha1.InboxVerdict) error {
+func (r *Reconciler) writeInbox(ctx context.Context, c *v1alpha1.ChangeWorkload, keep []v1alpha1.InboxVerdict) error {
 	next := c.DeepCopy()
 	next.Status.Inbox = keep
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,

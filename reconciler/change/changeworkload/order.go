@@ -26,30 +26,30 @@ type Order struct {
 	// Step is what the order waits for; nil for nothing.
 	Step *v1alpha1.OrderStep
 	// Wake: function submit has something to do for Step.
-	Wake bool
+	WakeSubmit bool
 	// Deadline is when time alone changes this; zero when it never does.
 	Deadline time.Time
 }
 
 // orderOf decides about the order of a release that is under way. ready says
 // that every pod of it was judged, so that its check can be finished.
-func orderOf(in Input, ready bool) Order {
+func decideOrder(in Input, ready bool) Order {
 	c := in.ChangeWorkload
 	facts := c.Status.Order
 	switch outcome, detail := c.Status.OrderOutcome(); {
-	case orderFails(in):
-		return Order{Outcome: v1alpha1.OutcomeFail, Detail: orderFailure(in), Step: c.Status.OrderStep}
+	case orderCheckFailed(in):
+		return Order{Outcome: v1alpha1.OutcomeFail, Detail: orderFailDetail(in), Step: c.Status.OrderStep}
 	case outcome != v1alpha1.OutcomePending:
 		return Order{Outcome: outcome, Detail: detail, Step: c.Status.OrderStep}
 	case !in.ServerConfigured:
 		return Order{Outcome: v1alpha1.OutcomeNone, Detail: "no AlterShield server is configured", Step: c.Status.OrderStep}
 	case !facts.Opened():
-		return Order{Outcome: v1alpha1.OutcomePending, Step: step(in, v1alpha1.OrderStepStart, ""), Wake: true}
+		return Order{Outcome: v1alpha1.OutcomePending, Step: dueStep(in, v1alpha1.OrderStepStart, ""), WakeSubmit: true}
 	case facts.Skipped:
 		return Order{Outcome: v1alpha1.OutcomeNone, Skipped: true, Step: c.Status.OrderStep,
 			Detail: "the server does not judge the order as a whole (skipCheck)"}
 	}
-	started := orderStage(in, v1alpha1.StagePre, facts.OpenedTime.Time, in.Settings.PreTimeout)
+	started := decideOrderStage(in, v1alpha1.StagePre, facts.OpenedTime.Time, in.Settings.PreTimeout)
 	if !ready || started.Outcome == v1alpha1.OutcomePending {
 		if !ready {
 			// Pods are gated by the release check alone: the rest of the
@@ -61,24 +61,24 @@ func orderOf(in Input, ready bool) Order {
 	if facts.Node() == "" {
 		return started // without a start there is nothing to finish
 	}
-	return orderStage(in, v1alpha1.StagePost, step(in, v1alpha1.OrderStepFinish, "").Since.Time, in.Settings.PostTimeout)
+	return decideOrderStage(in, v1alpha1.StagePost, dueStep(in, v1alpha1.OrderStepFinish, "").Since.Time, in.Settings.PostTimeout)
 }
 
 // orderStage decides a stage of the order whose verdict need not be there.
-func orderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout time.Duration) Order {
+func decideOrderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout time.Duration) Order {
 	c := in.ChangeWorkload
 	name := v1alpha1.OrderStepStart
 	if stage == v1alpha1.StagePost {
 		name = v1alpha1.OrderStepFinish
 	}
-	o := Order{Outcome: v1alpha1.OutcomePending, Step: step(in, name, "")}
+	o := Order{Outcome: v1alpha1.OutcomePending, Step: dueStep(in, name, "")}
 	if v := c.Status.OrderVerdictOf(stage); v != nil {
 		o.Outcome, o.Detail = v.Outcome(), v.Message
 		return o
 	}
 	sub := c.Status.Order.SubmissionOf(stage)
 	answered := sub != nil && sub.AnsweredTime != nil
-	o.Wake = !answered
+	o.WakeSubmit = !answered
 	if answered {
 		begun = sub.AnsweredTime.Time
 	}
@@ -88,7 +88,7 @@ func orderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout time.Du
 	}
 	if answered {
 		if o.Deadline = o.Deadline.Add(retrieveGrace); in.Now.Before(o.Deadline) {
-			o.Wake = true // to ask the server itself
+			o.WakeSubmit = true // to ask the server itself
 			return o
 		}
 	}
@@ -107,7 +107,7 @@ func orderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout time.Du
 // orderFails says whether the order counts as failed. A fail is sticky: it
 // stays when the word is gone, until a person says pass. One that nobody spoke
 // follows the policy.
-func orderFails(in Input) bool {
+func orderCheckFailed(in Input) bool {
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	switch {
@@ -115,7 +115,7 @@ func orderFails(in Input) bool {
 		return true
 	case !cond.IsFalse():
 		return false
-	case cond.Reason == v1alpha1.ReasonOrderFailed:
+	case cond.Reason == v1alpha1.ReasonOrderCheckFailed:
 		r := in.ChangeWorkload.Status.OrderResult
 		return r == nil || v1alpha1.ParseVerdict(r.Verdict) != v1alpha1.OutcomePass
 	case cond.Reason == v1alpha1.ReasonUnjudgedFail:
@@ -132,7 +132,7 @@ func orderUnjudged(in Input) bool {
 }
 
 // orderFailure says why the order fails.
-func orderFailure(in Input) string {
+func orderFailDetail(in Input) string {
 	if outcome, detail := in.ChangeWorkload.Status.OrderOutcome(); outcome == v1alpha1.OutcomeFail && detail != "" {
 		return detail
 	}
@@ -143,7 +143,7 @@ func orderFailure(in Input) string {
 }
 
 // closing is what is left to do for the order of a release that has ended.
-func closing(in Input, state v1alpha1.OrderState) Order {
+func decideClose(in Input, state v1alpha1.OrderState) Order {
 	c := in.ChangeWorkload
 	o := Order{Step: c.Status.OrderStep}
 	o.Outcome, o.Detail = c.Status.OrderOutcome()
@@ -152,13 +152,13 @@ func closing(in Input, state v1alpha1.OrderState) Order {
 		o.Skipped = c.Status.Order != nil && c.Status.Order.Skipped
 	}
 	if in.ServerConfigured && c.Status.Order.Opened() && !c.Status.Order.Closed() {
-		o.Step, o.Wake = step(in, v1alpha1.OrderStepClose, state), true
+		o.Step, o.WakeSubmit = dueStep(in, v1alpha1.OrderStepClose, state), true
 	}
 	return o
 }
 
 // endOf is how the order of a release ends that a newer one has replaced.
-func endOf(in Input) v1alpha1.OrderState {
+func closeState(in Input) v1alpha1.OrderState {
 	switch {
 	case in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess:
 		return v1alpha1.OrderSuccess
@@ -170,7 +170,7 @@ func endOf(in Input) v1alpha1.OrderState {
 }
 
 // step returns a step that is due since now, or since it became due.
-func step(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *v1alpha1.OrderStep {
+func dueStep(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *v1alpha1.OrderStep {
 	if s := in.ChangeWorkload.Status.OrderStep; s != nil && s.Name == name {
 		same := name != v1alpha1.OrderStepClose || s.State == state
 		// Only a Success may turn out to be none, if the server does not know of it yet.
@@ -186,20 +186,20 @@ func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 	old := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	o := d.Order
 	set := func(status corev1.ConditionStatus, reason, detail string) {
-		info(m, v1alpha1.WorkloadOrderJudged, status, reason, detail)
+		setInfo(m, v1alpha1.WorkloadOrderJudged, status, reason, detail)
 	}
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:
 	case o.Outcome == v1alpha1.OutcomeFail && orderUnjudged(in):
 		set("False", v1alpha1.ReasonUnjudgedFail, o.Detail)
 	case o.Outcome == v1alpha1.OutcomeFail:
-		set("False", v1alpha1.ReasonOrderFailed, o.Detail)
+		set("False", v1alpha1.ReasonOrderCheckFailed, o.Detail)
 	case o.Outcome == v1alpha1.OutcomePass:
-		set("True", "", "")
+		set("True", v1alpha1.ReasonVerdictReceived, "")
 	case o.Skipped:
 		set("False", v1alpha1.ReasonOrderSkipped, o.Detail)
-	case d.unjudgedOrder != "":
-		set("False", d.unjudgedOrder, o.Detail)
+	case d.orderUnjudgedReason != "":
+		set("False", d.orderUnjudgedReason, o.Detail)
 	case ended(in.ChangeWorkload.Status.Phase) && old.IsFalse() && o.Outcome == v1alpha1.OutcomeNone:
 		// As it was when the release ended.
 	case !in.ServerConfigured:

@@ -113,7 +113,7 @@ func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
 	const (
 		judging, rolling = v1alpha1.ReasonJudging, v1alpha1.ReasonAllPassed
 		checking         = v1alpha1.ReasonOrderChecking
-		orderFail        = v1alpha1.ReasonOrderFailed
+		orderFail        = v1alpha1.ReasonOrderCheckFailed
 		heldOrder        = v1alpha1.ReasonUnjudgedHold
 		failedUnjudged   = v1alpha1.ReasonUnjudgedFail
 	)
@@ -176,11 +176,11 @@ func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
 		"an order that was not taken, and its end":         {goes(was(failed)), want{failed, "", "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
 		"one that was taken after all is cancelled":        {goes(was(failed), orderOpen), want{failed, "", "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
 		"an order that is not taken, policy Hold for it":   {goes(asked, after(late), orderPolicy(hold)), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
-		"an order that is not taken, policy Fail for POST": {goes(asked, after(late), func(in *Input) { in.Settings.NoVerdictPost = fail }), want{suspend, v1alpha1.ReasonOrderRefused, ActionHold, start, false, "", "Unknown"}},
+		"an order that is not taken, policy Fail for POST": {goes(asked, after(late), func(in *Input) { in.Settings.NoVerdictPost = fail }), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionHold, start, false, "", "Unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)
-			got := want{Phase: d.Phase, Reason: d.Reason, Action: d.Action, Wake: d.Order.Wake}
+			got := want{Phase: d.Phase, Reason: d.Reason, Action: d.Action, Wake: d.Order.WakeSubmit}
 			next := derive(tc.in, d)
 			if s := next.Status.OrderStep; s != nil {
 				got.Step, got.State = s.Name, s.State
@@ -194,10 +194,11 @@ func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
+			everyConditionHasAReason(t, tc.in, d)
 			if !d.Deadline.IsZero() && !d.Deadline.After(tc.in.Now) {
 				t.Errorf("the deadline %s is over: it would be looked at without end", d.Deadline.Sub(t0))
 			}
-			if d.Order.Wake && d.Order.Step == nil {
+			if d.Order.WakeSubmit && d.Order.Step == nil {
 				t.Error("there is nothing to wake for")
 			}
 		})

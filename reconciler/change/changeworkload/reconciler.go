@@ -46,7 +46,7 @@ const fieldManager = "controller"
 
 // retryMoved is how long to wait when the workload has moved on: its own event
 // is under way, this is for the case that it was something else.
-const retryMoved = time.Second
+const retryChanged = time.Second
 
 // retryStale is how long to wait for the cache when a write showed it to be behind.
 const retryStale = 50 * time.Millisecond
@@ -73,7 +73,7 @@ type Reconciler struct {
 	sender           Sender
 	wakeups          *resend.Schedule
 	// slots remembers which slot of progress was told of last, by UID.
-	slots *lru.Cache
+	progressSlots *lru.Cache
 	// unjudged counts orders that nobody judged in time.
 	unjudged metric.Int64Counter
 	clock    clock.PassiveClock
@@ -96,32 +96,32 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 
 	// First what stops harm, then what is only told.
 	if err := r.act(ctx, in, w, d.Action); isStale(err) {
-		return controller.NewRequeueAfter(retryMoved)
+		return controller.NewRequeueAfter(retryChanged)
 	} else if err != nil {
 		return err
 	}
-	if err := r.claim(ctx, in, d.Batches); isStale(err) {
+	if err := r.createBatches(ctx, in, d.Batches); isStale(err) {
 		return controller.NewRequeueAfter(retryStale)
 	} else if err != nil {
 		return err
 	}
-	again, err := r.record(ctx, in, d, w)
+	again, err := r.writeStatus(ctx, in, d, w)
 	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
 		return controller.NewRequeueAfter(retryStale)
 	} else if err != nil {
 		return err
 	}
-	next, err := r.emptyInbox(ctx, in)
+	next, err := r.drainInbox(ctx, in)
 	if err != nil {
 		return err
 	}
 	again = resend.Sooner(again, next)
-	next, err = r.wakeOrder(ctx, in, d)
+	next, err = r.wakeSubmit(ctx, in, d)
 	if err != nil {
 		return err
 	}
 	again = resend.Sooner(again, next)
-	next, err = r.tellProgress(ctx, in, d)
+	next, err = r.sendProgress(ctx, in, d)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 		return true // it comes after its pods, or is gone, and then nothing is done
 	}
 	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
-	return w == nil || !over(Input{ChangeWorkload: c, Workload: workloadOf(w)})
+	return w == nil || !supersededSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w)})
 }
 
 // act changes the workload.
@@ -191,24 +191,24 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 		if err != nil {
 			return err
 		}
-		if err := r.patch(ctx, w, action, patch); err != nil {
+		if err := r.patchWorkload(ctx, w, action, patch); err != nil {
 			return err
 		}
 	}
 	logging.FromContext(ctx).Infow("workload", "action", action)
-	announceAction(ctx, w, c, action)
+	recordAction(ctx, w, c, action)
 	return nil
 }
 
 // claim puts pods before the judge.
-func (r *Reconciler) claim(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
+func (r *Reconciler) createBatches(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
 	if len(batches) == 0 {
 		return nil
 	}
-	at := places(in, batches)
+	at := positions(in, batches)
 	for i, pods := range batches {
-		cp := changePod(in.ChangeWorkload, at[i], pods, in.Now)
-		if err := r.createBatch(ctx, cp); err != nil {
+		cp := newChangePod(in.ChangeWorkload, at[i], pods, in.Now)
+		if err := r.createChangePod(ctx, cp); err != nil {
 			return fmt.Errorf("create ChangePod %s/%s: %w", cp.Namespace, cp.Name, err)
 		}
 	}
@@ -219,7 +219,7 @@ func (r *Reconciler) claim(ctx context.Context, in Input, batches [][]v1alpha1.P
 // was deleted and left it behind) is left to it, for ever, and the next one is
 // taken. Any other ChangePod of the name says that the cache is behind, or that
 // the garbage collector is.
-func (r *Reconciler) createBatch(ctx context.Context, cp *v1alpha1.ChangePod) error {
+func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod) error {
 	all := r.client.AppV1alpha1().ChangePods(cp.Namespace)
 	for n := v1alpha1.ChangePodIndex(cp.Name); ; n++ {
 		cp.Name = v1alpha1.ChangePodName(cp.Spec.ChangeWorkloadID, n)
@@ -236,13 +236,13 @@ func (r *Reconciler) createBatch(ctx context.Context, cp *v1alpha1.ChangePod) er
 
 // record writes the derived status, and tells of what changed. It returns how
 // long the write has to wait, if it has to.
-func (r *Reconciler) record(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
+func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
 	next := derive(in, d)
 	kind := compare(in.ChangeWorkload, next)
 	if kind == progress && len(d.Batches) > 0 {
 		return 0, nil // the ChangePods that were just made bring us back
 	}
-	if wait, write := writable(kind, in); !write || wait > 0 {
+	if wait, write := writeDelay(kind, in); !write || wait > 0 {
 		return wait, nil
 	}
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(next.Namespace), fieldManager,
@@ -250,11 +250,11 @@ func (r *Reconciler) record(ctx context.Context, in Input, d Decision, w *worklo
 	if err != nil {
 		return 0, err
 	}
-	return 0, r.announce(ctx, in, next, w, d)
+	return 0, r.publish(ctx, in, next, w, d)
 }
 
 // isStale says whether a write failed because the cache was behind: the
 // workload is another version by now, or the ChangePod exists.
 func isStale(err error) bool {
-	return errors.Is(err, errBehind) || apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
+	return errors.Is(err, errStaleCache) || apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
 }

@@ -27,18 +27,18 @@ const messageBudget = 256 << 10
 func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	next := in.ChangeWorkload.DeepCopy()
 	st := &next.Status
-	t := d.Tally
-	st.DefensePreparingPods = head(t.Preparing)
-	st.DefenseCheckingPods = head(t.Checking)
-	st.DefenseCheckPassPods = head(t.Passed)
-	st.DefenseCheckFailPods = shortened(t.Failed)
+	t := d.Pods
+	st.DefensePreparingPods = firstPods(t.Preparing)
+	st.DefenseCheckingPods = firstPods(t.Checking)
+	st.DefenseCheckPassPods = firstPods(t.Passed)
+	st.DefenseCheckFailPods = limitMessages(t.Failed)
 	st.Counts = v1alpha1.PodCounts{
 		Pods:      int32(len(t.Preparing) + len(t.Checking) + len(t.Passed) + len(t.Failed)),
 		Preparing: int32(len(t.Preparing)),
 		Checking:  int32(len(t.Checking)),
 		Passed:    int32(len(t.Passed)),
 		Failed:    int32(len(t.Failed)),
-		Unjudged:  int32(t.Unjudged),
+		Unjudged:  int32(t.PassedUnjudged),
 	}
 	st.ObservedGeneration = next.Generation
 	if st.Phase != d.Phase || st.EntryTimeUnix == 0 {
@@ -87,15 +87,15 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 // writable returns how long to wait before this change may be written, and false
 // when it is not worth it. The pods of a release that is over go, one after the
 // other: what was said of them at its end stays.
-func writable(c change, in Input) (time.Duration, bool) {
+func writeDelay(c change, in Input) (time.Duration, bool) {
 	st := in.ChangeWorkload.Status
 	switch {
-	case c == same, c == progress && over(in):
+	case c == same, c == progress && supersededSuccess(in):
 		return 0, false
 	case c == transition:
 		return 0, true
 	default:
-		every := progressEvery(max(st.Counts.Pods, in.Workload.Replicas))
+		every := progressInterval(max(st.Counts.Pods, in.Workload.Replicas))
 		return max(0, time.Unix(st.UpdateTimeUnix, 0).Add(every).Sub(in.Now)), true
 	}
 }
@@ -103,7 +103,7 @@ func writable(c change, in Input) (time.Duration, bool) {
 // progressEvery is how often the progress of a release of that many pods is
 // written: a second for each hundred, so that its writes stay a small part of
 // those for its pods, and its bytes a stream that does not grow with it.
-func progressEvery(pods int32) time.Duration {
+func progressInterval(pods int32) time.Duration {
 	return max(time.Second, min(10*time.Second, time.Duration(pods)*time.Second/100))
 }
 
@@ -126,13 +126,13 @@ func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
 func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case next.Status.Order.Opened():
-		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionTrue, v1alpha1.ReasonOrderOpened, "")
-	case d.Reason == v1alpha1.ReasonOrderRefused:
-		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonOrderRefused, d.Detail)
+		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionTrue, v1alpha1.ReasonOrderOpened, "")
+	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
+		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.OrderPending:
-		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
+		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
 	case !in.ServerConfigured && d.Reason != v1alpha1.ReasonBaseline:
-		info(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServer,
+		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServer,
 			"no AlterShield server is configured: ConfigMap config-altershield, key base-url")
 	}
 }
@@ -140,68 +140,68 @@ func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.Condi
 func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
-	case d.Tally.FailedUnjudged > 0 && d.Tally.FailedUnjudged == len(d.Tally.Failed):
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedFail,
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
+	case d.Pods.FailedUnjudged > 0 && d.Pods.FailedUnjudged == len(d.Pods.Failed):
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedFail,
 			"pods failed because nobody judged them: no-verdict is Fail")
-	case d.Tally.Waiting > 0:
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedHold, d.Tally.summary())
-	case d.Tally.Unjudged > 0:
+	case d.Pods.HeldUnjudged > 0:
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedHold, d.Pods.summary())
+	case d.Pods.PassedUnjudged > 0:
 		// The number would make every pod a transition; counts.unjudged has it.
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedPass,
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedPass,
 			"pods passed that nobody judged: no-verdict is Pass")
 	case d.Phase == v1alpha1.WorkloadSuccess && len(in.ChangePods) == 0:
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
 			"the version had no pod when its roll-out ended; its first pods will be judged")
-	case d.Reason == v1alpha1.ReasonOrderRefused:
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderRefused, d.Detail)
-	case d.Phase == v1alpha1.WorkloadSuccess || len(d.Tally.Failed) > 0:
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, "", "")
+	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
+	case d.Phase == v1alpha1.WorkloadSuccess || len(d.Pods.Failed) > 0:
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, v1alpha1.ReasonVerdictReceived, "")
 	default:
-		info(m, v1alpha1.WorkloadJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
 	}
 }
 
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
 	switch {
-	case d.Action == ActionHold, in.Workload.Suspend != "" && ours(in) && d.Action != ActionResume:
-		info(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+consequence(in.ChangeWorkload.Spec.WorkloadRef))
+	case d.Action == ActionHold, in.Workload.Suspend != "" && heldByRelease(in) && d.Action != ActionResume:
+		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in.ChangeWorkload.Spec.WorkloadRef))
 	case d.Phase == v1alpha1.WorkloadSuspend && in.Settings.Shadow:
-		info(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
+		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
 			"OpsConfigInfo shadow is on: the workload would have been suspended, and is not")
 	case d.Phase == v1alpha1.WorkloadSuspend && !in.Settings.Blocking:
-		info(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotBlocking,
+		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotBlocking,
 			"OpsConfigInfo isBlockingUp is off: nothing is stopped")
 	default:
-		info(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, "", "")
+		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotSuspended, "")
 	}
 }
 
 // info sets a condition that informs and never turns Succeeded.
-func info(m apis.ConditionManager, t apis.ConditionType, s corev1.ConditionStatus, reason, message string) {
+func setInfo(m apis.ConditionManager, t apis.ConditionType, s corev1.ConditionStatus, reason, message string) {
 	m.SetCondition(apis.Condition{Type: t, Status: s, Severity: apis.ConditionSeverityInfo, Reason: reason, Message: message})
 }
 
-func reasonOf(c *v1alpha1.ChangeWorkload) string {
+func succeededReason(c *v1alpha1.ChangeWorkload) string {
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		return cond.Reason
 	}
 	return ""
 }
 
-func detailOf(c *v1alpha1.ChangeWorkload) string {
+func succeededMessage(c *v1alpha1.ChangeWorkload) string {
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		return cond.Message
 	}
 	return ""
 }
 
-func head(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
+func firstPods(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	return pods[:min(len(pods), listLimit)]
 }
 
 // shortened returns the pods with messages that stay within messageBudget.
-func shortened(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
+func limitMessages(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	out := slices.Clone(pods)
 	limit := messageBudget / max(1, len(pods))
 	for i := range out {

@@ -76,7 +76,7 @@ func TestWhenAChangeIsWritten(t *testing.T) {
 			if tc.in != nil {
 				tc.in(&in)
 			}
-			if wait, write := writable(tc.kind, in); wait != tc.wait || write != tc.write {
+			if wait, write := writeDelay(tc.kind, in); wait != tc.wait || write != tc.write {
 				t.Errorf("waits %s, is written: %t; want %s, %t", wait, write, tc.wait, tc.write)
 			}
 		})
@@ -153,17 +153,17 @@ func TestAVerdictOfTheOrderInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 	for name, tc := range map[string]struct {
 		release *v1alpha1.ChangeWorkload
 		after   time.Duration
-		want    letter
+		want    inboxAction
 	}{
-		"its node is not known yet":        {open, time.Minute, letterWait},
-		"its node is not known for long":   {open, time.Hour, letterDone},
-		"its node is known":                {started, time.Hour, letterSend},
-		"a lighter word arrived":           {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "pass")).ChangeWorkload, 0, letterSend},
-		"the word of another stage is one": {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePre, "fail")).ChangeWorkload, 0, letterSend},
-		"it arrived":                       {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "fail")).ChangeWorkload, 0, letterDone},
+		"its node is not known yet":        {open, time.Minute, inboxWait},
+		"its node is not known for long":   {open, time.Hour, inboxRemove},
+		"its node is known":                {started, time.Hour, inboxSend},
+		"a lighter word arrived":           {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "pass")).ChangeWorkload, 0, inboxSend},
+		"the word of another stage is one": {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePre, "fail")).ChangeWorkload, 0, inboxSend},
+		"it arrived":                       {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "fail")).ChangeWorkload, 0, inboxRemove},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, batch := sortLetter(fail, tc.release, nil, t0.Add(tc.after)); got != tc.want || batch != nil {
+			if got, batch := decideInbox(fail, tc.release, nil, t0.Add(tc.after)); got != tc.want || batch != nil {
 				t.Errorf("got %d for %v, want %d", got, batch, tc.want)
 			}
 		})
@@ -199,23 +199,23 @@ func TestAVerdictInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 		entry v1alpha1.InboxVerdict
 		pods  []*v1alpha1.ChangePod
 		after time.Duration
-		want  letter
+		want  inboxAction
 	}{
-		"the batch has no verdict":                  {fail, batch("n", ""), time.Hour, letterSend},
-		"a pass arrived, and this is a fail":        {fail, batch("n", "pass"), 0, letterSend},
-		"it arrived":                                {fail, batch("n", "fail"), 0, letterDone},
-		"a fail arrived, and this is a pass":        {pass, batch("n", "fail"), 0, letterDone},
-		"nobody stood behind the pass that arrived": {pass, gotUnjudged, 0, letterSend},
-		"and nobody stands behind this one":         {unjudged, gotUnjudged, 0, letterDone},
-		"a pass that names a pod that failed":       {names, of(), 0, letterSend},
-		"the pod's fail arrived":                    {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "fail", Source: v1alpha1.SourceServer}), 0, letterDone},
-		"a person has spoken of the pod":            {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "pass"}), 0, letterDone},
-		"the pod is of no batch":                    {names, batch("n", "pass"), 0, letterDone},
-		"its node is not known yet":                 {fail, batch("", ""), time.Minute, letterWait},
-		"its node is not known after a long while":  {fail, batch("m", ""), time.Hour, letterDone},
+		"the batch has no verdict":                  {fail, batch("n", ""), time.Hour, inboxSend},
+		"a pass arrived, and this is a fail":        {fail, batch("n", "pass"), 0, inboxSend},
+		"it arrived":                                {fail, batch("n", "fail"), 0, inboxRemove},
+		"a fail arrived, and this is a pass":        {pass, batch("n", "fail"), 0, inboxRemove},
+		"nobody stood behind the pass that arrived": {pass, gotUnjudged, 0, inboxSend},
+		"and nobody stands behind this one":         {unjudged, gotUnjudged, 0, inboxRemove},
+		"a pass that names a pod that failed":       {names, of(), 0, inboxSend},
+		"the pod's fail arrived":                    {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "fail", Source: v1alpha1.SourceServer}), 0, inboxRemove},
+		"a person has spoken of the pod":            {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "pass"}), 0, inboxRemove},
+		"the pod is of no batch":                    {names, batch("n", "pass"), 0, inboxRemove},
+		"its node is not known yet":                 {fail, batch("", ""), time.Minute, inboxWait},
+		"its node is not known after a long while":  {fail, batch("m", ""), time.Hour, inboxRemove},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := sortLetter(tc.entry, &v1alpha1.ChangeWorkload{}, tc.pods, t0.Add(tc.after)); got != tc.want {
+			if got, _ := decideInbox(tc.entry, &v1alpha1.ChangeWorkload{}, tc.pods, t0.Add(tc.after)); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

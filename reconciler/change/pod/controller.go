@@ -56,13 +56,13 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 
 	finder, err := releasefinder.New(ctx)
 	must(err)
-	known := facts{guarded: namespaceoptin.Filter(namespaces.Lister()), releases: finder,
-		rolling: func(namespace string, of v1alpha1.WorkloadRef) bool {
+	known := facts{optedIn: namespaceoptin.Filter(namespaces.Lister()), releases: finder,
+		rollingOut: func(namespace string, of v1alpha1.WorkloadRef) bool {
 			w := workloads.Find(namespace, of)
 			return w != nil && !w.Complete
 		}}
 	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
-		kube: kubeclient.Get(ctx), facts: known, pace: newPace(clock.RealClock{}), sender: sender, finished: counter,
+		kube: kubeclient.Get(ctx), facts: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender, finished: counter,
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{
 			AgentName:         agentName,
@@ -96,11 +96,11 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 	watch(namespaces.Informer(), namespaceoptin.Handler(func(namespace string) {
 		again(lister.Pods(namespace).List(labels.Everything()))
 	}))
-	watch(replicaSets.Informer(), onRelease(known.guarded, func(rs metav1.Object) { ofOwner(rs.GetUID()) }))
+	watch(replicaSets.Informer(), onRelease(known.optedIn, func(rs metav1.Object) { ofOwner(rs.GetUID()) }))
 	// The attempt of a ControllerRevision is that of its workload.
-	must(workloads.Handle(onRelease(known.guarded, func(w metav1.Object) { ofOwner(w.GetUID()) })))
+	must(workloads.Handle(onRelease(known.optedIn, func(w metav1.Object) { ofOwner(w.GetUID()) })))
 	watch(revisioninformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
-		if r, ok := obj.(*appsv1.ControllerRevision); ok && known.guarded(r) {
+		if r, ok := obj.(*appsv1.ControllerRevision); ok && known.optedIn(r) {
 			if owner := metav1.GetControllerOfNoCopy(r); owner != nil {
 				ofOwner(owner.UID)
 			}

@@ -15,32 +15,32 @@ type Input struct {
 	Finished bool
 	// Release is that of the pod; Known is false when the pod belongs to no
 	// workload, or its revision tells of none.
-	Release v1alpha1.Release
-	Known   bool
+	Release    v1alpha1.Release
+	HasRelease bool
 }
 
 // Decision says whether the pod gets the label that its release is finished.
 type Decision struct {
 	Finish bool
 	// Why says, for a log, why not.
-	Why string
+	Reason string
 }
 
 // Decide says whether the part of a pod in its release is finished.
 func Decide(in Input) Decision {
 	switch {
 	case !in.OptedIn:
-		return Decision{Why: "its namespace is not guarded"}
+		return Decision{Reason: "its namespace is not guarded"}
 	case in.Deleting:
-		return Decision{Why: "it is being deleted"}
-	case !in.Known:
-		return Decision{Why: "it belongs to no known release"}
+		return Decision{Reason: "it is being deleted"}
+	case !in.HasRelease:
+		return Decision{Reason: "it belongs to no known release"}
 	case !in.Release.Judged():
-		return Decision{Why: "its release is the baseline"}
+		return Decision{Reason: "its release is the baseline"}
 	case in.Finished:
-		return Decision{Why: "it is finished already"}
+		return Decision{Reason: "it is finished already"}
 	case !in.Ready:
-		return Decision{Why: "it is not ready"}
+		return Decision{Reason: "it is not ready"}
 	default:
 		return Decision{Finish: true}
 	}

@@ -19,17 +19,17 @@ type releases interface {
 // labelled come into it.
 type facts struct {
 	// guarded tells objects of guarded namespaces.
-	guarded  func(any) bool
+	optedIn  func(any) bool
 	releases releases
 	// rolling says whether the roll-out of a workload is under way.
-	rolling func(namespace string, of v1alpha1.WorkloadRef) bool
+	rollingOut func(namespace string, of v1alpha1.WorkloadRef) bool
 }
 
 // of returns the input about a pod, and its workload if the release is known.
 func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 	_, ready := workload.ReadySince(p)
 	in := Input{
-		OptedIn:  f.guarded(p),
+		OptedIn:  f.optedIn(p),
 		Deleting: p.DeletionTimestamp != nil,
 		Ready:    ready,
 		Finished: p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
@@ -40,7 +40,7 @@ func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 	// What the caches have not seen yet brings its pods up again when it comes:
 	// see NewController.
 	var of v1alpha1.WorkloadRef
-	of, in.Release, in.Known = f.releases.Of(p)
+	of, in.Release, in.HasRelease = f.releases.Of(p)
 	return in, of
 }
 

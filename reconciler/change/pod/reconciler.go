@@ -40,7 +40,7 @@ type Sender interface {
 type Reconciler struct {
 	kube   kubernetes.Interface
 	facts  facts
-	pace   *pace
+	labels *labelLimiter
 	sender Sender
 	// finished counts the pods that were labelled.
 	finished metric.Int64Counter
@@ -52,11 +52,11 @@ var _ reconcilerpod.Interface = (*Reconciler)(nil)
 func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconciler.Event {
 	in, of := r.facts.of(p)
 	if d := Decide(in); !d.Finish {
-		logging.FromContext(ctx).Debugw("the pod is left as it is", "why", d.Why)
+		logging.FromContext(ctx).Debugw("the pod is left as it is", "why", d.Reason)
 		return nil
 	}
-	if !r.pace.allows(ownerOf(p), r.facts.rolling(p.Namespace, of)) {
-		return controller.NewRequeueAfter(lookAgain)
+	if !r.labels.allows(ownerUID(p), r.facts.rollingOut(p.Namespace, of)) {
+		return controller.NewRequeueAfter(retryLimited)
 	}
 	if labelled, err := r.label(ctx, p); err != nil || !labelled {
 		return err
@@ -72,7 +72,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 }
 
 // ownerOf is the release of a pod, as far as pace tells them apart.
-func ownerOf(p *corev1.Pod) types.UID {
+func ownerUID(p *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 		return owner.UID
 	}

@@ -33,8 +33,8 @@ func TestTheAnswerToTheLabel(t *testing.T) {
 		wantErr bool
 	}{
 		"an event follows a label":   {told: 1},
-		"one too many at once waits": {before: labelsAtOnce, wantErr: true},
-		"the last of those at once does not, while the roll-out is under way": {rolling: true, before: labelsAtOnce - 1, told: 1},
+		"one too many at once waits": {before: labelBurst, wantErr: true},
+		"the last of those at once does not, while the roll-out is under way": {rolling: true, before: labelBurst - 1, told: 1},
 		"a pod that is gone is no error and no event": {
 			answer: apierrs.NewNotFound(corev1.Resource("pods"), "p"),
 		},
@@ -54,16 +54,16 @@ func TestTheAnswerToTheLabel(t *testing.T) {
 			}
 			counter, _ := noop.Meter{}.Int64Counter("")
 			sent := &outbox{}
-			paced := newPace(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
+			paced := newLabelLimiter(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
 			for range tc.before {
-				paced.allows(ownerOf(p), tc.rolling)
+				paced.allows(ownerUID(p), tc.rolling)
 			}
-			r := &Reconciler{kube: kube, sender: sent, finished: counter, pace: paced, facts: facts{
-				guarded: func(any) bool { return true }, releases: known{},
-				rolling: func(string, v1alpha1.WorkloadRef) bool { return tc.rolling },
+			r := &Reconciler{kube: kube, sender: sent, finished: counter, labels: paced, facts: facts{
+				optedIn: func(any) bool { return true }, releases: known{},
+				rollingOut: func(string, v1alpha1.WorkloadRef) bool { return tc.rolling },
 			}}
 			err := r.ReconcileKind(t.Context(), p)
-			if again, _ := controller.IsRequeueKey(err); tc.before == labelsAtOnce && !again {
+			if again, _ := controller.IsRequeueKey(err); tc.before == labelBurst && !again {
 				t.Errorf("%v, want that it is tried again", err)
 			}
 			if (err != nil) != tc.wantErr {

@@ -52,7 +52,7 @@ const (
 // any more.
 func Decide(in Input) Decision {
 	switch {
-	case in.Reason == v1alpha1.ReasonCheckFailed, in.Reason == v1alpha1.ReasonOrderFailed:
+	case in.Reason == v1alpha1.ReasonCheckFailed, in.Reason == v1alpha1.ReasonOrderCheckFailed:
 		return Forget
 	case !in.Current:
 		return Leave

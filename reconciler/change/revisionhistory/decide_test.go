@@ -44,9 +44,9 @@ func TestDecide(t *testing.T) {
 				in.Current, in.Phase, in.Reason, in.Kept = false, v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, true
 			}), Forget},
 		"also one whose order failed as a whole": {
-			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderFailed }), Forget},
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed }), Forget},
 		"a version that nobody judged is not forgotten": {
-			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderRefused }), Leave},
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderNotAccepted }), Leave},
 		"a version whose fail was lost is not forgotten anew": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost }), Leave},
 	} {

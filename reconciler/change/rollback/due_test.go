@@ -108,7 +108,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when nothing is to be stopped": {
 			in: but(failed(), func(s *Situation) { s.Settings.Blocking = false })},
 		"not when it is unjudged": {
-			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonOrderRefused })},
+			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonOrderNotAccepted })},
 		"not when the failed check was lost": {
 			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonCheckLost })},
 		"not when a rollback failed its check": {

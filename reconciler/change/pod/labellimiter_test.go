@@ -9,9 +9,9 @@ import (
 
 func TestThePaceOfLabels(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
-	p := newPace(clock)
+	p := newLabelLimiter(clock)
 	allowed := func(rolling bool) (n int) {
-		for range 10 * labelsAtOnce {
+		for range 10 * labelBurst {
 			if p.allows("large", rolling) {
 				n++
 			}
@@ -24,11 +24,11 @@ func TestThePaceOfLabels(t *testing.T) {
 		rolling bool
 		want    int
 	}{
-		{"at once", 0, true, labelsAtOnce},
+		{"at once", 0, true, labelBurst},
 		{"in 3 s of the roll-out", 3 * time.Second, true, 3 * labelsWhileRolling},
 		{"when it is over, at once", 0, false, 0},
 		{"in 3 s after that", 3 * time.Second, false, 3 * labelsPerSecond},
-		{"after an hour", time.Hour, false, labelsAtOnce},
+		{"after an hour", time.Hour, false, labelBurst},
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		if got := allowed(step.rolling); got != step.want {

@@ -9,7 +9,7 @@ import (
 )
 
 // Tally is what is known of each pod of a release.
-type Tally struct {
+type PodOutcomes struct {
 	// Preparing are pods that no ChangePod has claimed.
 	Preparing []v1alpha1.PodSummary
 	// Checking are pods without an outcome.
@@ -19,9 +19,9 @@ type Tally struct {
 	// Failed are pods that count as failed, also those that are gone.
 	Failed []v1alpha1.PodSummary
 	// Unjudged is how many of Passed nobody judged.
-	Unjudged int
+	PassedUnjudged int
 	// Waiting is how many of Checking nobody judged (no-verdict is Hold).
-	Waiting int
+	HeldUnjudged int
 	// FailedUnjudged is how many of Failed nobody judged (no-verdict is Fail).
 	FailedUnjudged int
 }
@@ -32,8 +32,8 @@ const unjudgedMessage = "nobody judged"
 // count sorts the pods. A fail is sticky: it stays when the pod is gone, and
 // also when its ChangePod is gone or the word with it, until somebody says pass
 // of that very pod. One that nobody spoke follows the policy.
-func count(in Input) Tally {
-	var t Tally
+func podOutcomes(in Input) PodOutcomes {
+	var t PodOutcomes
 	failed := map[types.UID]v1alpha1.PodSummary{}
 	for _, f := range in.ChangeWorkload.Status.DefenseCheckFailPods {
 		if f.Message != unjudgedMessage {
@@ -49,7 +49,7 @@ func count(in Input) Tally {
 		for i := range c.Spec.PodInfos {
 			pod := c.Spec.PodInfos[i]
 			claimed[pod.UID] = true
-			if f, ok := failed[pod.UID]; ok && !failedOrOverruled(c, pod.Pod) {
+			if f, ok := failed[pod.UID]; ok && !hasCurrentOutcome(c, pod.Pod) {
 				t.Failed = append(t.Failed, f)
 				continue
 			}
@@ -71,7 +71,7 @@ func count(in Input) Tally {
 
 // failedOrOverruled says whether the ChangePod itself tells what has become of a
 // pod that failed once: it fails still, or a person has passed it.
-func failedOrOverruled(c *v1alpha1.ChangePod, pod string) bool {
+func hasCurrentOutcome(c *v1alpha1.ChangePod, pod string) bool {
 	if r := c.Status.ResultOf(pod); r != nil && r.Source == "" && v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomePass {
 		return true
 	}
@@ -82,7 +82,7 @@ func failedOrOverruled(c *v1alpha1.ChangePod, pod string) bool {
 // policy is what the pods of a batch count as that nobody judged. What a
 // release has ended with stays: a stricter policy is for the next ones, and
 // would else suspend every workload that ever passed unjudged.
-func policy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
+func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	switch in.ChangeWorkload.Status.Phase {
 	case v1alpha1.WorkloadSuccess, v1alpha1.WorkloadFailed:
 		return v1alpha1.NoVerdictPass
@@ -92,13 +92,13 @@ func policy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 }
 
 // add sorts one claimed pod.
-func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, present bool) {
+func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, present bool) {
 	outcome, message := c.OutcomeOf(pod.Pod)
 	pod.Message = message
 	unjudged := outcome == v1alpha1.OutcomeNone
 	if unjudged {
 		pod.Message = unjudgedMessage
-		switch policy(in, c) {
+		switch noVerdictPolicy(in, c) {
 		case v1alpha1.NoVerdictFail:
 			outcome = v1alpha1.OutcomeFail
 		case v1alpha1.NoVerdictHold:
@@ -126,12 +126,12 @@ func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, pr
 	if outcome == v1alpha1.OutcomePending {
 		t.Checking = append(t.Checking, pod)
 		if unjudged {
-			t.Waiting++
+			t.HeldUnjudged++
 		}
 		return
 	}
 	if unjudged {
-		t.Unjudged++
+		t.PassedUnjudged++
 	} else {
 		pod.Verdict = "pass"
 	}
@@ -139,15 +139,15 @@ func (t *Tally) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, pr
 }
 
 // allPassed says whether every pod of the version passed and none is missing.
-func (t *Tally) allPassed(replicas int32) bool {
+func (t *PodOutcomes) allPassed(replicas int32) bool {
 	return len(t.Preparing) == 0 && len(t.Checking) == 0 && len(t.Failed) == 0 && len(t.Passed) >= int(replicas)
 }
 
 // allJudged says whether somebody said pass of every pod that passed.
-func (t *Tally) allJudged() bool { return len(t.Passed) > 0 && t.Unjudged == 0 }
+func (t *PodOutcomes) allJudged() bool { return len(t.Passed) > 0 && t.PassedUnjudged == 0 }
 
 // failure names the first pod that failed and says how many there are.
-func (t *Tally) failure() string {
+func (t *PodOutcomes) failure() string {
 	first := t.Failed[0]
 	text := fmt.Sprintf("pod %s failed its check: %s", first.Pod, first.Message)
 	if n := len(t.Failed) - 1; n > 0 {
@@ -156,13 +156,13 @@ func (t *Tally) failure() string {
 	return text
 }
 
-func (t *Tally) summary() string {
+func (t *PodOutcomes) summary() string {
 	text := fmt.Sprintf("%d pods passed, %d before the judge, %d not finished", len(t.Passed), len(t.Checking), len(t.Preparing))
-	if t.Unjudged > 0 {
-		text += fmt.Sprintf("; nobody judged %d of those that passed", t.Unjudged)
+	if t.PassedUnjudged > 0 {
+		text += fmt.Sprintf("; nobody judged %d of those that passed", t.PassedUnjudged)
 	}
-	if t.Waiting > 0 {
-		text += fmt.Sprintf("; nobody judged %d, which wait for a late verdict or a person", t.Waiting)
+	if t.HeldUnjudged > 0 {
+		text += fmt.Sprintf("; nobody judged %d, which wait for a late verdict or a person", t.HeldUnjudged)
 	}
 	return text
 }

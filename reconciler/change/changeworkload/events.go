@@ -19,7 +19,7 @@ import (
 
 // announce tells of a status that was written: CloudEvents for machines, one
 // Kubernetes Event a transition for people.
-func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
+func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
 	old := in.ChangeWorkload.Status.Phase
 	if d.Reason == v1alpha1.ReasonBaseline {
 		return nil // nothing happened to anybody
@@ -32,29 +32,29 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 		verbs = append(verbs, events.VerbStarted)
 		if b := bypassOf(in); b != nil {
 			verbs = append(verbs, events.VerbBypassed)
-			announceBypass(ctx, w, b)
+			recordBypass(ctx, w, b)
 		}
 	}
 	switch next.Status.Phase {
 	case old:
-		if turnedFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || turnedFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
+		if becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
 			verbs = append(verbs, events.VerbProgressed) // that nobody judged does not wait for the next slot
 		}
 	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre:
 		verbs = append(verbs, events.VerbProgressed)
 	case v1alpha1.WorkloadSuccess:
 		verbs = append(verbs, events.VerbSucceeded)
-		record(ctx, next, w, corev1.EventTypeNormal, d)
+		recordEvent(ctx, next, w, corev1.EventTypeNormal, d)
 	case v1alpha1.WorkloadSuspend:
 		verbs = append(verbs, events.VerbSuspended)
-		record(ctx, next, w, corev1.EventTypeWarning, d)
+		recordEvent(ctx, next, w, corev1.EventTypeWarning, d)
 	case v1alpha1.WorkloadFailed:
 		verbs = append(verbs, events.VerbFailed)
-		record(ctx, next, w, corev1.EventTypeWarning, d)
+		recordEvent(ctx, next, w, corev1.EventTypeWarning, d)
 	}
-	r.announceUnjudgedOrder(ctx, in, next, d)
+	r.recordUnjudgedOrder(ctx, in, next, d)
 	for _, verb := range verbs {
-		if err := r.send(ctx, in, next, verb, d); err != nil {
+		if err := r.sendEvent(ctx, in, next, verb, d); err != nil {
 			return err
 		}
 	}
@@ -62,31 +62,31 @@ func (r *Reconciler) announce(ctx context.Context, in Input, next *v1alpha1.Chan
 }
 
 // announceUnjudgedOrder tells, once, that nobody judged the order as a whole.
-func (r *Reconciler) announceUnjudgedOrder(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, d Decision) {
-	if d.unjudgedOrder == "" || !turnedFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
+func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, d Decision) {
+	if d.orderUnjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
 		return
 	}
 	policy := in.Settings.NoVerdictOfOrder()
-	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.unjudgedOrder,
+	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.orderUnjudgedReason,
 		"nobody judged the order as a whole, no-verdict is %s: %s", policy, d.Order.Detail)
 	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("policy", string(policy))))
 }
 
 // turnedFalse says whether a condition became False with this write.
-func turnedFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool {
+func becameFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool {
 	return next.Status.GetCondition(t).IsFalse() && !old.Status.GetCondition(t).IsFalse()
 }
 
 // wakeOrder wakes function submit while it has something to do for the order.
 // What it reads is status.orderStep, which was written before.
-func (r *Reconciler) wakeOrder(ctx context.Context, in Input, d Decision) (time.Duration, error) {
+func (r *Reconciler) wakeSubmit(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
 	for _, name := range []v1alpha1.OrderStepName{v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose} {
-		if !d.Order.Wake || d.Order.Step.Name != name {
+		if !d.Order.WakeSubmit || d.Order.Step.Name != name {
 			r.wakeups.Done("order/" + string(c.UID) + "/" + string(name))
 		}
 	}
-	if !d.Order.Wake {
+	if !d.Order.WakeSubmit {
 		return 0, nil
 	}
 	due, next := r.wakeups.Due("order/" + string(c.UID) + "/" + string(d.Order.Step.Name))
@@ -106,32 +106,32 @@ func (r *Reconciler) wakeOrder(ctx context.Context, in Input, d Decision) (time.
 
 const (
 	// slot is how often the progress of a release is told.
-	slot = 30 * time.Second
+	progressSlot = 30 * time.Second
 	// maxSlots bounds how many releases are remembered. One that is forgotten
 	// is told of once more, with the same id.
-	maxSlots = 20000
+	maxProgressSlots = 20000
 )
 
 // tellProgress tells how far a release is, once a slot while it runs, and
 // returns when the next one begins. It is told of the state as it stands.
-func (r *Reconciler) tellProgress(ctx context.Context, in Input, d Decision) (time.Duration, error) {
+func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
 	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.WorkloadRunning && d.Phase != v1alpha1.WorkloadTimeOutPre) {
-		r.slots.Remove(c.UID)
+		r.progressSlots.Remove(c.UID)
 		return 0, nil
 	}
-	begin := in.Now.Truncate(slot)
-	next := begin.Add(slot).Sub(in.Now)
-	if told, ok := r.slots.Get(c.UID); (ok && told == begin) || begin.Unix() <= c.Status.EntryTimeUnix {
+	begin := in.Now.Truncate(progressSlot)
+	next := begin.Add(progressSlot).Sub(in.Now)
+	if told, ok := r.progressSlots.Get(c.UID); (ok && told == begin) || begin.Unix() <= c.Status.EntryTimeUnix {
 		return next, nil // the entry into the state was told of
 	}
-	r.slots.Add(c.UID, begin)
+	r.progressSlots.Add(c.UID, begin)
 	at := in
 	at.Now = begin
-	return next, r.send(ctx, at, c, events.VerbProgressed, d)
+	return next, r.sendEvent(ctx, at, c, events.VerbProgressed, d)
 }
 
-func (r *Reconciler) send(ctx context.Context, in Input, c *v1alpha1.ChangeWorkload, verb events.Verb, d Decision) error {
+func (r *Reconciler) sendEvent(ctx context.Context, in Input, c *v1alpha1.ChangeWorkload, verb events.Verb, d Decision) error {
 	data := events.ChangeWorkload{
 		Verb: verb, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
 		Workload: events.Workload{
@@ -169,13 +169,13 @@ func bypassReason(b *v1alpha1.Bypass) string {
 	return v1alpha1.ReasonRepairAdmitted
 }
 
-func announceBypass(ctx context.Context, w *workload.Workload, b *v1alpha1.Bypass) {
+func recordBypass(ctx context.Context, w *workload.Workload, b *v1alpha1.Bypass) {
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, bypassReason(b),
 		"%s by %s was admitted although the %s is suspended", b.Kind, b.User, w.Kind.Kind)
 }
 
 // announceAction tells of a hold that began or ended.
-func announceAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action) {
+func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action) {
 	recorder := controller.GetEventRecorder(ctx)
 	switch {
 	case action == ActionHold && w.InProgress:
@@ -190,7 +190,7 @@ func announceAction(ctx context.Context, w *workload.Workload, c *v1alpha1.Chang
 	}
 }
 
-func record(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, eventType string, decision Decision) {
+func recordEvent(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, eventType string, decision Decision) {
 	recorder := controller.GetEventRecorder(ctx)
 	recorder.Event(c, eventType, decision.Reason, decision.Detail)
 	if eventType == corev1.EventTypeNormal {
