@@ -33,7 +33,7 @@ func TestAProcessServesWithoutAskingAnybodyFirst(t *testing.T) {
 			t.Errorf("clients are %+v", c)
 		}
 		serving := func(context.Context) error { stop(); return nil }
-		return functions.Parts{Handler: http.NotFoundHandler(), Beside: []func(context.Context) error{serving}}, nil
+		return functions.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{serving}}, nil
 	})
 	if err != nil {
 		t.Error(err)

@@ -35,9 +35,9 @@ const HealthPath = "/healthz"
 type Parts struct {
 	// Handler serves requests, except those to HealthPath.
 	Handler http.Handler
-	// Beside run beside it until their context ends; an error of one ends the
-	// process.
-	Beside []func(context.Context) error
+	// Background are functions that run until their context ends. An error of one
+	// ends the process.
+	Background []func(context.Context) error
 }
 
 // Serve serves on the listener until ctx ends, then finishes the requests that
@@ -63,7 +63,7 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 		}
 		return nil
 	})
-	for _, run := range parts.Beside {
+	for _, run := range parts.Background {
 		group.Go(func() error { return run(gctx) })
 	}
 	group.Go(func() error {

@@ -27,7 +27,7 @@ func TestAProcessThatIsToldToStopFinishesWhatItBegan(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "finished")
 		}),
-		Beside: []func(context.Context) error{func(ctx context.Context) error {
+		Background: []func(context.Context) error{func(ctx context.Context) error {
 			<-ctx.Done()
 			close(besideEnded)
 			return nil
@@ -56,7 +56,7 @@ func TestAPartThatFailsEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails := func(context.Context) error { return io.ErrUnexpectedEOF }
-	parts := functions.Parts{Handler: http.NotFoundHandler(), Beside: []func(context.Context) error{fails}}
+	parts := functions.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{fails}}
 	if err := functions.Serve(t.Context(), listener, "test", parts); err != io.ErrUnexpectedEOF { //nolint:errorlint // it is the very one
 		t.Errorf("got %v", err)
 	}

@@ -42,7 +42,7 @@ const (
 	// Configuration is the name of both configurations. RBAC names it too.
 	Configuration = "breakwater-permission"
 	// imageVariable names the image of the init-action-client.
-	imageVariable = "INIT_ACTION_CLIENT_IMAGE"
+	imageEnv = "INIT_ACTION_CLIENT_IMAGE"
 	// tokenFile is where the manifest mounts the token for the permission centre.
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
 )
@@ -68,16 +68,16 @@ func NewController(ready *server.Readiness) injection.ControllerConstructor {
 			return handler, ok
 		})
 		must(err)
-		impl := server.NewController(ctx, ready, newBookkeeper(ctx), mux)
+		impl := server.NewController(ctx, ready, newCABundleReconciler(ctx), mux)
 		must(follow(ctx, impl))
 		return impl
 	}
 }
 
 func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admission.Handler, error) {
-	image := os.Getenv(imageVariable)
+	image := os.Getenv(imageEnv)
 	if image == "" {
-		return nil, fmt.Errorf("%s: say which image the init container has", imageVariable)
+		return nil, fmt.Errorf("%s: say which image the init container has", imageEnv)
 	}
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
@@ -85,19 +85,19 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	}
 	store := settings.NewStore()
 	store.Follow(ctx, cmw)
-	catalogue := NewCatalogue(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile}))
+	catalogue := NewSetChecker(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
-	find := requiredsets.Finder{Owners: ownerchain.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister(), Live: kubeclient.Get(ctx).CoreV1().Namespaces()}
+	find := requiredsets.Resolver{Owners: ownerchain.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister(), Client: kubeclient.Get(ctx).CoreV1().Namespaces()}
 	return map[string]admission.Handler{
 		PodWebhook: Pods{
-			Wants:     find,
-			Catalogue: catalogue, Settings: store.Get, Image: image,
+			RequiredSets: find,
+			SetChecker:   catalogue, Settings: store.Get, Image: image,
 		},
-		SetWebhook: Workloads{Catalogue: catalogue},
+		SetWebhook: Workloads{SetChecker: catalogue},
 	}, nil
 }
 
-func newBookkeeper(ctx context.Context) *cabundle.Reconciler {
+func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &cabundle.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(keys...)},

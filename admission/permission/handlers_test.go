@@ -27,7 +27,7 @@ import (
 // sets are what the centre has; nil: it cannot be reached.
 type sets map[string]bool
 
-func (s sets) Set(_ context.Context, name string) (api.PermissionSet, error) {
+func (s sets) PermissionSet(_ context.Context, name string) (api.PermissionSet, error) {
 	if s == nil {
 		return api.PermissionSet{}, errors.New("connection refused")
 	}
@@ -72,13 +72,13 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		want      string
 		sets      string
 	}{
-		"nothing asks":                            {want: DecisionNotAsked},
+		"nothing asks":                            {want: DecisionNoPermissionSet},
 		"the pod asks":                            {pod: func(p *corev1.Pod) { p.Annotations = annotated("web") }, want: DecisionInjected, sets: "web"},
 		"its workload asks":                       {owner: above{value: "web", ok: true}, want: DecisionInjected, sets: "web"},
 		"its namespace asks":                      {namespace: annotated("web"), want: DecisionInjected, sets: "web"},
 		"the workload before the namespace":       {owner: above{value: "web", ok: true}, namespace: annotated("nodes"), want: DecisionInjected, sets: "web"},
 		"the pod before all":                      {pod: func(p *corev1.Pod) { p.Annotations = annotated("nodes") }, owner: above{value: "web", ok: true}, want: DecisionInjected, sets: "nodes"},
-		"the pod asks for none":                   {pod: func(p *corev1.Pod) { p.Annotations = annotated("") }, namespace: annotated("web"), want: DecisionNotAsked},
+		"the pod asks for none":                   {pod: func(p *corev1.Pod) { p.Annotations = annotated("") }, namespace: annotated("web"), want: DecisionNoPermissionSet},
 		"the centre is away":                      {namespace: annotated("web"), want: DecisionInjected, sets: "web"},
 		"the set is not known yet":                {namespace: annotated("new"), centre: registered, want: DecisionInjected, sets: "new"},
 		"the workload cannot be read":             {owner: above{err: errors.New("timeout")}, want: admission.DecisionError},
@@ -88,7 +88,7 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		"hostNetwork, granted to both":            {pod: hostNetwork, namespace: annotated("nodes,web"), centre: registered, want: DecisionHostNetwork},
 		"hostNetwork, and the centre is away":     {pod: hostNetwork, namespace: annotated("nodes"), want: DecisionHostNetwork},
 		"hostNetwork, and there is no such set":   {pod: hostNetwork, namespace: annotated("new"), centre: registered, want: DecisionHostNetwork},
-		"hostNetwork of a pod that asks for none": {pod: hostNetwork, centre: registered, want: DecisionNotAsked},
+		"hostNetwork of a pod that asks for none": {pod: hostNetwork, centre: registered, want: DecisionNoPermissionSet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod(tc.pod)
@@ -97,13 +97,13 @@ func TestWhichPodsAreInjected(t *testing.T) {
 				Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}}}); err != nil {
 				t.Fatal(err)
 			}
-			find := requiredsets.Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Live: fake.NewClientset().CoreV1().Namespaces()}
-			h := Pods{Wants: find, Catalogue: NewCatalogue(tc.centre), Settings: settings.Default, Image: "client:1"}
+			find := requiredsets.Resolver{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Client: fake.NewClientset().CoreV1().Namespaces()}
+			h := Pods{RequiredSets: find, SetChecker: NewSetChecker(tc.centre), Settings: settings.Default, Image: "client:1"}
 			answer := h.Admit(t.Context(), request(t, p))
 			if answer.Decision != tc.want {
 				t.Fatalf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response.Result)
 			}
-			if allowed := tc.want == DecisionInjected || tc.want == DecisionNotAsked; answer.Response.Allowed != allowed {
+			if allowed := tc.want == DecisionInjected || tc.want == DecisionNoPermissionSet; answer.Response.Allowed != allowed {
 				t.Errorf("allowed is %v", answer.Response.Allowed)
 			}
 			if tc.want != DecisionInjected {
@@ -114,7 +114,7 @@ func TestWhichPodsAreInjected(t *testing.T) {
 				t.Errorf("asks for %v", podmeta.Sets(got))
 			}
 			again := h.Admit(t.Context(), request(t, got))
-			if again.Decision != DecisionComplete || len(again.Response.Patch) > 0 {
+			if again.Decision != DecisionAlreadyInjected || len(again.Response.Patch) > 0 {
 				t.Errorf("a second time: %+v", again)
 			}
 		})
@@ -135,7 +135,7 @@ func TestSetsAreCheckedWhereTheyAreWrittenDown(t *testing.T) {
 		want   string
 		warns  bool
 	}{
-		"a workload without sets":          {object("", ""), registered, DecisionNotAsked, false},
+		"a workload without sets":          {object("", ""), registered, DecisionNoPermissionSet, false},
 		"a set that exists":                {object(web, ""), registered, admission.DecisionAdmitted, false},
 		"one that does not":                {object(unknown, ""), registered, DecisionUnknownSet, false},
 		"one that does not, in a template": {object("", `"metadata":{`+unknown+`}`), registered, DecisionUnknownSet, false},
@@ -147,7 +147,7 @@ func TestSetsAreCheckedWhereTheyAreWrittenDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := request(t, json.RawMessage(tc.object))
-			answer := Workloads{NewCatalogue(tc.centre)}.Admit(t.Context(), req)
+			answer := Workloads{NewSetChecker(tc.centre)}.Admit(t.Context(), req)
 			if answer.Decision != tc.want || (len(answer.Response.Warnings) > 0) != tc.warns {
 				t.Errorf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response)
 			}

@@ -17,7 +17,7 @@ const (
 	// tokenLifetime is the kubelet's shortest but for 10 min; it is renewed at 80 %.
 	tokenLifetime = int64(3600)
 	// user is who the container runs as: nobody in particular.
-	user = int64(65532)
+	nonRootUser = int64(65532)
 )
 
 // Injection is what a pod gets.
@@ -43,15 +43,15 @@ type Operation struct {
 // of it.
 func (i Injection) Patch(p *corev1.Pod) []Operation {
 	var ops []Operation
-	ops = append(ops, i.container(p)...)
-	ops = append(ops, i.volume(p)...)
-	ops = append(ops, key("/metadata/labels", p.Labels, podmeta.Label, podmeta.LabelRequired)...)
-	return append(ops, key("/metadata/annotations", p.Annotations, podmeta.SetAnnotation, strings.Join(i.Sets, ","))...)
+	ops = append(ops, i.patchContainer(p)...)
+	ops = append(ops, i.patchVolume(p)...)
+	ops = append(ops, setMapKey("/metadata/labels", p.Labels, podmeta.Label, podmeta.LabelRequired)...)
+	return append(ops, setMapKey("/metadata/annotations", p.Annotations, podmeta.SetAnnotation, strings.Join(i.Sets, ","))...)
 }
 
-func (i Injection) container(p *corev1.Pod) []Operation {
-	want := i.build(p.Spec.RestartPolicy, p.Spec.Containers)
-	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == protocol.Container })
+func (i Injection) patchContainer(p *corev1.Pod) []Operation {
+	want := i.container(p.Spec.RestartPolicy, p.Spec.Containers)
+	at := slices.IndexFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == protocol.ContainerName })
 	switch {
 	case at == 0 && equality.Semantic.DeepEqual(p.Spec.InitContainers[0], want):
 		return nil
@@ -67,12 +67,12 @@ func (i Injection) container(p *corev1.Pod) []Operation {
 
 // build returns the container. All that the API server would fill in stands
 // here: what comes back is then what was sent.
-func (i Injection) build(policy corev1.RestartPolicy, apps []corev1.Container) corev1.Container {
+func (i Injection) container(policy corev1.RestartPolicy, apps []corev1.Container) corev1.Container {
 	if policy == "" {
 		policy = corev1.RestartPolicyAlways
 	}
 	return corev1.Container{
-		Name: protocol.Container, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: protocol.ContainerName, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
 			{Name: protocol.EnvServer, Value: i.Server},
 			{Name: protocol.EnvSets, Value: strings.Join(i.Sets, ",")},
@@ -85,7 +85,7 @@ func (i Injection) build(policy corev1.RestartPolicy, apps []corev1.Container) c
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		SecurityContext: &corev1.SecurityContext{
-			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(user), RunAsGroup: ptr.To(user),
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(nonRootUser), RunAsGroup: ptr.To(nonRootUser),
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Privileged: ptr.To(false),
 			Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
@@ -95,11 +95,11 @@ func (i Injection) build(policy corev1.RestartPolicy, apps []corev1.Container) c
 
 // volume has a token that is worth nothing elsewhere: its audience is the
 // server, and it ends with the pod.
-func (Injection) volume(p *corev1.Pod) []Operation {
+func (Injection) patchVolume(p *corev1.Pod) []Operation {
 	want := corev1.Volume{Name: podmeta.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
-			Audience: protocol.Audience, ExpirationSeconds: ptr.To(tokenLifetime), Path: "token",
+			Audience: protocol.TokenAudience, ExpirationSeconds: ptr.To(tokenLifetime), Path: "token",
 		}}},
 	}}}
 	at := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == podmeta.TokenVolume })

@@ -66,10 +66,10 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 		"a pod with a sidecar":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
 		"a pod with volumes":         func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
 		"a pod that another came first of": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, whole.build("Always", nil)}
+			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, whole.container("Always", nil)}
 		},
 		"a pod with a forged container": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: protocol.Container, Image: "true", Command: []string{"true"}}}
+			p.Spec.InitContainers = []corev1.Container{{Name: protocol.ContainerName, Image: "true", Command: []string{"true"}}}
 		},
 		"a pod with a forged volume": func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: podmeta.TokenVolume}} },
 		"a pod with a forged label":  func(p *corev1.Pod) { p.Labels[podmeta.Label] = "no" },
@@ -77,12 +77,12 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := pod(change)
 			got := patched(t, p, whole.Patch(p))
-			if diff := cmp.Diff(whole.build("Always", nil), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
+			if diff := cmp.Diff(whole.container("Always", nil), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
 				t.Error(diff)
 			}
 			var users []string
 			for _, c := range p.Spec.InitContainers {
-				if c.Name != protocol.Container {
+				if c.Name != protocol.ContainerName {
 					users = append(users, c.Name)
 				}
 			}
@@ -109,7 +109,7 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
 func TestTheContainerIsRestrictedAndHasResources(t *testing.T) {
-	c := whole.build(corev1.RestartPolicyNever, nil)
+	c := whole.container(corev1.RestartPolicyNever, nil)
 	s := c.SecurityContext
 	if !*s.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", s)
@@ -121,8 +121,8 @@ func TestTheContainerIsRestrictedAndHasResources(t *testing.T) {
 	for _, e := range c.Env {
 		env[e.Name] = e.Value
 	}
-	config, err := client.Read(func(key string) string { return env[key] })
-	if err != nil || !config.Never || config.Deadline != 10*time.Minute || config.TokenFile != "/var/run/secrets/stke.io/init-action/token" {
+	config, err := client.ReadConfig(func(key string) string { return env[key] })
+	if err != nil || !config.RestartNever || config.Deadline != 10*time.Minute || config.TokenFile != "/var/run/secrets/stke.io/init-action/token" {
 		t.Errorf("the client reads %+v, %v", config, err)
 	}
 }

@@ -156,7 +156,7 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 		"mutatingwebhookconfigurations":   {Configuration},
 		"validatingwebhookconfigurations": {Configuration},
 		"secrets":                         {SecretName},
-		"configmaps":                      podbreaker.Names(),
+		"configmaps":                      podbreaker.ConfigMapNames(),
 	} {
 		for _, name := range want {
 			if !slices.Contains(named[resource], name) {
@@ -180,7 +180,7 @@ func TestWhatIsInstalledIsTheDefaultAndEveryValueIsExplained(t *testing.T) {
 		t.Errorf("it is called %s", cm.Name)
 	}
 	record := gen.Manifests[corev1.ConfigMap](t, manifests+"210-breaker.yaml")[0]
-	if record.Name != podbreaker.First || record.Labels[podbreaker.Label] != "true" || record.Data != nil {
+	if record.Name != podbreaker.PrimaryName || record.Labels[podbreaker.Label] != "true" || record.Data != nil {
 		t.Errorf("the record is %+v: applying it again would take entries away", record)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // key sets one key of a map of the object.
-func key(path string, have map[string]string, name, value string) []Operation {
+func setMapKey(path string, have map[string]string, name, value string) []Operation {
 	if have == nil {
 		return []Operation{{"add", path, map[string]string{name: value}}}
 	}

@@ -25,9 +25,9 @@ const (
 	// DecisionInjected: the pod got what it lacked.
 	DecisionInjected = "Injected"
 	// DecisionComplete: the pod has all already.
-	DecisionComplete = "AlreadyInjected"
+	DecisionAlreadyInjected = "AlreadyInjected"
 	// DecisionNotAsked: nothing asks for permissions.
-	DecisionNotAsked = "NoPermissionSet"
+	DecisionNoPermissionSet = "NoPermissionSet"
 	// DecisionInvalid: what asks cannot be understood.
 	DecisionInvalid = "Invalid"
 	// DecisionHostNetwork: the pod's address would be its node's.
@@ -40,9 +40,9 @@ const (
 
 // Pods gives new pods what they need to wait for their permissions.
 type Pods struct {
-	Wants     requiredsets.Finder
-	Catalogue Catalogue
-	Settings  func() settings.Settings
+	RequiredSets requiredsets.Resolver
+	SetChecker   SetChecker
+	Settings     func() settings.Settings
 	// Image is that of the init-action-client.
 	Image string
 }
@@ -57,7 +57,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	if err := json.Unmarshal(req.Object.Raw, p); err != nil {
 		return admission.Fail(fmt.Errorf("decode the pod: %w", err))
 	}
-	value, source, err := h.Wants.Value(ctx, req.Namespace, p)
+	value, source, err := h.RequiredSets.Resolve(ctx, req.Namespace, p)
 	if err != nil {
 		return admission.Fail(err)
 	}
@@ -67,17 +67,17 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 			fmt.Sprintf("annotation %s of the %s: %v", podmeta.SetAnnotation, source, err))
 	}
 	if len(sets) == 0 {
-		return admission.Allow(DecisionNotAsked)
+		return admission.Allow(DecisionNoPermissionSet)
 	}
 	if p.Spec.HostNetwork {
-		if refusal := h.Catalogue.hostNetwork(ctx, sets); refusal != "" {
+		if refusal := h.SetChecker.hostNetwork(ctx, sets); refusal != "" {
 			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, refusal)
 		}
 	}
 	s := h.Settings()
 	ops := Injection{Sets: sets, Image: h.Image, Server: s.ServerURL, Deadline: s.ClientDeadline}.Patch(p)
 	if len(ops) == 0 {
-		return admission.Allow(DecisionComplete)
+		return admission.Allow(DecisionAlreadyInjected)
 	}
 	patch, err := json.Marshal(ops)
 	if err != nil {
@@ -87,8 +87,8 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 }
 
 // hostNetwork says why a pod with the network of its node may not have the sets.
-func (c Catalogue) hostNetwork(ctx context.Context, sets []string) string {
-	f := c.Look(ctx, sets)
+func (c SetChecker) hostNetwork(ctx context.Context, sets []string) string {
+	f := c.Check(ctx, sets)
 	const why = "the pod uses hostNetwork, so its address is its node's: what is granted to it is granted to every pod of the node. "
 	switch {
 	case f.Err != nil:

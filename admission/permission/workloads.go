@@ -19,7 +19,7 @@ import (
 const SetWebhook = "vpermissionset.kb.io"
 
 // Workloads refuses sets that do not exist, where they are written down.
-type Workloads struct{ Catalogue Catalogue }
+type Workloads struct{ SetChecker SetChecker }
 
 var _ admission.Handler = Workloads{}
 
@@ -58,16 +58,16 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 			fmt.Sprintf("annotation %s: %v", podmeta.SetAnnotation, err))
 	}
 	if len(all) == 0 {
-		return admission.Allow(DecisionNotAsked)
+		return admission.Allow(DecisionNoPermissionSet)
 	}
-	f := h.Catalogue.Look(ctx, all)
+	f := h.SetChecker.Check(ctx, all)
 	if len(f.Unknown) > 0 {
 		return deny(DecisionUnknownSet, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre: register it there first, or mend the name",
 				podmeta.SetAnnotation, strings.Join(f.Unknown, ", ")))
 	}
 	if w.hostNetwork() {
-		if refusal := h.Catalogue.hostNetwork(ctx, all); refusal != "" && f.Err == nil {
+		if refusal := h.SetChecker.hostNetwork(ctx, all); refusal != "" && f.Err == nil {
 			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, refusal)
 		}
 	}

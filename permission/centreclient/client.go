@@ -25,9 +25,9 @@ const (
 	// reportTimeout bounds a page of a report: 5000 pods.
 	reportTimeout = time.Minute
 	// maxAnswer bounds an answer: 500 applications of some KiB each.
-	maxAnswer = 8 << 20
+	maxResponse = 8 << 20
 	// page is how many applications are asked for at a time.
-	page = 500
+	pageSize = 500
 )
 
 // Options are what a Client works with.
@@ -56,31 +56,31 @@ func New(o Options) *Client {
 }
 
 // Set returns a permission set.
-func (c *Client) Set(ctx context.Context, name string) (api.PermissionSet, error) {
-	return call[api.PermissionSet](ctx, c, timeout, http.MethodGet, "/v1/permissionsets/"+url.PathEscape(name), nil)
+func (c *Client) PermissionSet(ctx context.Context, name string) (api.PermissionSet, error) {
+	return do[api.PermissionSet](ctx, c, timeout, http.MethodGet, "/v1/permissionsets/"+url.PathEscape(name), nil)
 }
 
 // Apply asks for a set for a pod.
 func (c *Client) Apply(ctx context.Context, r api.ApplicationRequest) (api.Application, error) {
-	return call[api.Application](ctx, c, timeout, http.MethodPost, "/v1/applications", r)
+	return do[api.Application](ctx, c, timeout, http.MethodPost, "/v1/applications", r)
 }
 
 // Wait returns the application when its version is above the one given, or
 // after the time.
 func (c *Client) Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error) {
 	path := fmt.Sprintf("/v1/applications/%s?wait=%s&version=%d", url.PathEscape(id), wait, version)
-	return call[api.Application](ctx, c, wait+timeout, http.MethodGet, path, nil)
+	return do[api.Application](ctx, c, wait+timeout, http.MethodGet, path, nil)
 }
 
 // List returns all applications that the query selects.
 func (c *Client) List(ctx context.Context, query url.Values) ([]api.Application, error) {
 	var all []api.Application
-	q := url.Values{"limit": {strconv.Itoa(page)}}
+	q := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	for key, values := range query {
 		q[key] = values
 	}
 	for {
-		list, err := call[api.ApplicationList](ctx, c, timeout, http.MethodGet, "/v1/applications?"+q.Encode(), nil)
+		list, err := do[api.ApplicationList](ctx, c, timeout, http.MethodGet, "/v1/applications?"+q.Encode(), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -92,28 +92,28 @@ func (c *Client) List(ctx context.Context, query url.Values) ([]api.Application,
 }
 
 // OfPod returns the applications of a pod.
-func (c *Client) OfPod(ctx context.Context, cluster, uid string) ([]api.Application, error) {
+func (c *Client) ListByPod(ctx context.Context, cluster, uid string) ([]api.Application, error) {
 	return c.List(ctx, url.Values{"cluster": {cluster}, "podUID": {uid}})
 }
 
 // Revoke has the applications of a pod revoked, and returns them.
 func (c *Client) Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error) {
-	list, err := call[api.ApplicationList](ctx, c, timeout, http.MethodPost, "/v1/applications/revoke", r)
+	list, err := do[api.ApplicationList](ctx, c, timeout, http.MethodPost, "/v1/applications/revoke", r)
 	return list.Items, err
 }
 
 // Reset lets a Denied or Failed application be asked for again at once.
 func (c *Client) Reset(ctx context.Context, id string) error {
-	_, err := call[json.RawMessage](ctx, c, timeout, http.MethodPost, "/v1/applications/"+url.PathEscape(id)+"/reset", nil)
+	_, err := do[json.RawMessage](ctx, c, timeout, http.MethodPost, "/v1/applications/"+url.PathEscape(id)+"/reset", nil)
 	return err
 }
 
 // Report tells which pods of a cluster live.
-func (c *Client) Report(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error) {
-	return call[api.PodReportResult](ctx, c, reportTimeout, http.MethodPost, "/v1/clusters/"+url.PathEscape(cluster)+"/pods/reconcile", r)
+func (c *Client) ReportPods(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error) {
+	return do[api.PodReportResult](ctx, c, reportTimeout, http.MethodPost, "/v1/clusters/"+url.PathEscape(cluster)+"/pods/reconcile", r)
 }
 
-func call[T any](ctx context.Context, c *Client, timeout time.Duration, method, path string, body any) (T, error) {
+func do[T any](ctx context.Context, c *Client, timeout time.Duration, method, path string, body any) (T, error) {
 	var out T
 	if c.o.Limit != nil {
 		if err := c.o.Limit.Wait(ctx); err != nil {
@@ -128,12 +128,12 @@ func call[T any](ctx context.Context, c *Client, timeout time.Duration, method, 
 	}
 	res, err := c.o.HTTP.Do(req)
 	if err != nil {
-		return out, fmt.Errorf("ask the permission centre: %w", reason(err))
+		return out, fmt.Errorf("ask the permission centre: %w", withoutURL(err))
 	}
 	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if err != nil {
-		return out, fmt.Errorf("read the permission centre's answer: %w", reason(err))
+		return out, fmt.Errorf("read the permission centre's answer: %w", withoutURL(err))
 	}
 	if res.StatusCode >= http.StatusBadRequest {
 		return out, statusError(res, raw)
@@ -184,7 +184,7 @@ func statusError(res *http.Response, raw []byte) error {
 
 // reason leaves out the URL, which the errors of net/http begin with: messages
 // end on pods, where their users read them.
-func reason(err error) error {
+func withoutURL(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		return outer.Err

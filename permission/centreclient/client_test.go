@@ -37,7 +37,7 @@ func TestAllPagesAreRead(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(list)
 	})
-	all, err := c.OfPod(t.Context(), "shop", "uid")
+	all, err := c.ListByPod(t.Context(), "shop", "uid")
 	if err != nil || len(all) != 2 || all[1].ID != "b" {
 		t.Errorf("%+v %v", all, err)
 	}
@@ -65,8 +65,8 @@ func TestWhatTheCentreRefusesIsTold(t *testing.T) {
 				_, _ = fmt.Fprint(w, tc.body)
 			})
 			_, err := c.Apply(t.Context(), api.ApplicationRequest{})
-			if err == nil || IsInvalid(err) != tc.invalid || IsConflict(err) != tc.conflict || Later(err) != tc.later || !strings.Contains(err.Error(), tc.words) {
-				t.Errorf("%v: invalid %v, conflict %v, later %s", err, IsInvalid(err), IsConflict(err), Later(err))
+			if err == nil || IsPermanent(err) != tc.invalid || IsConflict(err) != tc.conflict || RetryAfter(err) != tc.later || !strings.Contains(err.Error(), tc.words) {
+				t.Errorf("%v: invalid %v, conflict %v, later %s", err, IsPermanent(err), IsConflict(err), RetryAfter(err))
 			}
 		})
 	}
@@ -75,7 +75,7 @@ func TestWhatTheCentreRefusesIsTold(t *testing.T) {
 // Errors end on pods, where their users read them.
 func TestAnErrorNamesNeitherAddressNorToken(t *testing.T) {
 	c := newClient(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	_, err := c.Set(t.Context(), "web")
+	_, err := c.PermissionSet(t.Context(), "web")
 	if err == nil || strings.Contains(err.Error(), "http://") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}

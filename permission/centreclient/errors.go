@@ -36,12 +36,12 @@ func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
 
 // IsInvalid says that asking again as it is changes nothing: what was asked for
 // is not there or cannot be.
-func IsInvalid(err error) bool {
+func IsPermanent(err error) bool {
 	return IsNotFound(err) || hasStatus(err, http.StatusBadRequest) || hasStatus(err, http.StatusUnprocessableEntity)
 }
 
 // Later returns how long the centre asks to wait, 0 if it does not.
-func Later(err error) time.Duration {
+func RetryAfter(err error) time.Duration {
 	var status *StatusError
 	if errors.As(err, &status) && status.Status == http.StatusTooManyRequests {
 		return max(status.RetryAfter, time.Second)

@@ -10,35 +10,35 @@ import (
 // hold is how long who was let through may take to begin an attempt; who has
 // not by then is taken for dead. A server gives up its call to the centre well
 // before.
-const hold = 30 * time.Second
+const acquireTimeout = 30 * time.Second
 
 // maxSettled bounds how many applications of one pod are remembered: one for
 // each set and address.
 const maxSettled = 64
 
 // Verb is what is asked of the breaker.
-type Verb int
+type Operation int
 
 // The verbs.
 const (
 	// Begin asks whether an attempt may begin now.
-	Begin Verb = iota
+	Acquire Operation = iota
 	// Settle counts the end of an attempt that was not granted.
-	Settle
+	RecordFailure
 	// Succeed forgets all, because everything was granted.
-	Succeed
+	RecordSuccess
 	// Reset lets the pod try again, because a person says so.
 	Reset
 )
 
 // Request is one question.
 type Request struct {
-	Verb Verb
-	Key  string
-	UID  types.UID
-	Now  time.Time
+	Operation Operation
+	Key       string
+	UID       types.UID
+	Now       time.Time
 	// Spread is the random part of the backoff, from 0 to 1.
-	Spread float64
+	Jitter float64
 
 	// Holder tells callers apart, for Begin.
 	Holder string
@@ -113,16 +113,16 @@ func (p Policy) State(e Entry, now time.Time, holder string) (Outcome, time.Time
 // Decide answers a request by the pod's entry. With a nil next entry nothing is
 // to be written; remove says that the entry goes.
 func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry, remove bool) {
-	switch r.Verb {
-	case Begin:
+	switch r.Operation {
+	case Acquire:
 		d.Outcome, d.Next = p.State(e, r.Now, r.Holder)
 		if d.Outcome == Closed && (e.Holder != r.Holder || !r.Now.Before(e.Until)) {
-			e.Holder, e.Until = r.Holder, r.Now.Add(hold)
+			e.Holder, e.Until = r.Holder, r.Now.Add(acquireTimeout)
 			next = &e
 		}
-	case Settle:
-		d, next = p.settle(e, exists, r)
-	case Succeed:
+	case RecordFailure:
+		d, next = p.recordFailure(e, exists, r)
+	case RecordSuccess:
 		e, remove = Entry{UID: r.UID}, exists
 		d.Outcome, exists = Closed, false
 	case Reset:
@@ -140,7 +140,7 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 	return d, next, remove
 }
 
-func (p Policy) settle(e Entry, exists bool, r Request) (Decision, *Entry) {
+func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry) {
 	count := 1
 	switch {
 	case r.Application == "":
@@ -157,11 +157,11 @@ func (p Policy) settle(e Entry, exists bool, r Request) (Decision, *Entry) {
 		outcome, at := p.State(e, r.Now, "")
 		return Decision{Outcome: outcome, Next: at}, nil
 	}
-	before := p.open(e)
+	before := p.isOpen(e)
 	if r.Application == "" {
 		e.Call = r.Call
 	} else {
-		e.Settled = settled(e.Settled, r.Application, r.Attempt)
+		e.Settled = withSettled(e.Settled, r.Application, r.Attempt)
 	}
 	e.Holder, e.Until = "", time.Time{}
 	e.LastRequestFailTime, e.Message = r.Now, r.Message
@@ -171,17 +171,17 @@ func (p Policy) settle(e Entry, exists bool, r Request) (Decision, *Entry) {
 		e.Failed += count
 	}
 	if e.Failed >= p.Threshold && !r.Denied {
-		e.Next = r.Now.Add(e.step(p.Backoff, r.Spread))
+		e.Next = r.Now.Add(e.nextBackoff(p.Backoff, r.Jitter))
 	}
 	outcome, at := p.State(e, r.Now, "")
-	return Decision{Outcome: outcome, Next: at, Counted: true, Opened: !before && p.open(e)}, &e
+	return Decision{Outcome: outcome, Next: at, Counted: true, Opened: !before && p.isOpen(e)}, &e
 }
 
 // open: not every try is let through.
-func (p Policy) open(e Entry) bool { return e.Denied >= p.Threshold || e.Failed >= p.Threshold }
+func (p Policy) isOpen(e Entry) bool { return e.Denied >= p.Threshold || e.Failed >= p.Threshold }
 
 // settled returns the map with one attempt more; a map may be shared.
-func settled(old map[string]int, application string, attempt int) map[string]int {
+func withSettled(old map[string]int, application string, attempt int) map[string]int {
 	next := map[string]int{application: attempt}
 	for id, n := range old {
 		if id != application && len(next) < maxSettled {

@@ -34,13 +34,15 @@ func play(t *testing.T, steps ...Request) Decision {
 }
 
 func denied(attempt int) Request {
-	return Request{Verb: Settle, Application: "app", Attempt: attempt, Denied: true}
+	return Request{Operation: RecordFailure, Application: "app", Attempt: attempt, Denied: true}
 }
 
-func failed(attempt int) Request { return Request{Verb: Settle, Application: "app", Attempt: attempt} }
+func failed(attempt int) Request {
+	return Request{Operation: RecordFailure, Application: "app", Attempt: attempt}
+}
 
 func begin(holder string, after time.Duration) Request {
-	return Request{Verb: Begin, Holder: holder, Now: zero.Add(after)}
+	return Request{Operation: Acquire, Holder: holder, Now: zero.Add(after)}
 }
 
 func TestDecide(t *testing.T) {
@@ -56,24 +58,24 @@ func TestDecide(t *testing.T) {
 		"denied twice":                         {[]Request{denied(1), denied(2), begin("a", 0)}, Closed, 0},
 		"denied three times":                   {append(threeDenied, begin("a", 0)), OpenDenied, 0},
 		"denied three times, a day later":      {append(threeDenied, begin("a", 24*time.Hour)), OpenDenied, 0},
-		"denied three times, reset":            {append(threeDenied, Request{Verb: Reset}, begin("a", 0)), Closed, 0},
-		"reset, and the same is told again":    {append(threeDenied, Request{Verb: Reset}, denied(3), begin("a", 0)), Closed, 0},
-		"reset, and denied three times anew":   {append(threeDenied, Request{Verb: Reset}, denied(4), denied(5), denied(6), begin("a", 0)), OpenDenied, 0},
+		"denied three times, reset":            {append(threeDenied, Request{Operation: Reset}, begin("a", 0)), Closed, 0},
+		"reset, and the same is told again":    {append(threeDenied, Request{Operation: Reset}, denied(3), begin("a", 0)), Closed, 0},
+		"reset, and denied three times anew":   {append(threeDenied, Request{Operation: Reset}, denied(4), denied(5), denied(6), begin("a", 0)), OpenDenied, 0},
 		"the same denial told by two replicas": {[]Request{denied(1), denied(1), denied(1), begin("a", 0)}, Closed, 0},
 		"a denial that nobody told of":         {[]Request{denied(1), denied(3), begin("a", 0)}, OpenDenied, 0},
 		"failed twice":                         {[]Request{failed(1), failed(2), begin("a", 0)}, Closed, 0},
 		"failed three times":                   {append(threeFailed, begin("a", 0)), OpenFailed, 2 * time.Minute},
 		"failed, just before the interval":     {append(threeFailed, begin("a", 2*time.Minute-1)), OpenFailed, 2 * time.Minute},
 		"failed, after the interval":           {append(threeFailed, begin("a", 2*time.Minute)), Closed, 0},
-		"one try an interval":                  {append(threeFailed, begin("a", 2*time.Minute), begin("b", 2*time.Minute)), Busy, 2*time.Minute + hold},
+		"one try an interval":                  {append(threeFailed, begin("a", 2*time.Minute), begin("b", 2*time.Minute)), Busy, 2*time.Minute + acquireTimeout},
 		"who tries may ask again":              {append(threeFailed, begin("a", 2*time.Minute), begin("a", 2*time.Minute)), Closed, 0},
-		"who tries and is never heard of":      {append(threeFailed, begin("a", 2*time.Minute), begin("b", 2*time.Minute+hold)), Closed, 0},
+		"who tries and is never heard of":      {append(threeFailed, begin("a", 2*time.Minute), begin("b", 2*time.Minute+acquireTimeout)), Closed, 0},
 		"the try failed too":                   {append(threeFailed, begin("a", 2*time.Minute), failed(4), begin("b", 4*time.Minute-1)), OpenFailed, 4 * time.Minute},
-		"the try succeeded":                    {append(threeFailed, begin("a", 2*time.Minute), Request{Verb: Succeed}, failed(5), begin("b", 0)), Closed, 0},
+		"the try succeeded":                    {append(threeFailed, begin("a", 2*time.Minute), Request{Operation: RecordSuccess}, failed(5), begin("b", 0)), Closed, 0},
 		"failed twice and denied twice":        {[]Request{failed(1), denied(2), failed(3), denied(4), begin("a", 0)}, Closed, 0},
-		"the centre cannot be reached, thrice": {[]Request{{Verb: Settle, Call: "1"}, {Verb: Settle, Call: "2"}, {Verb: Settle, Call: "3"}, begin("a", 0)}, OpenFailed, 2 * time.Minute},
-		"one call told thrice":                 {[]Request{{Verb: Settle, Call: "1"}, {Verb: Settle, Call: "1"}, {Verb: Settle, Call: "1"}, begin("a", 0)}, Closed, 0},
-		"two sets denied":                      {[]Request{denied(1), {Verb: Settle, Application: "other", Attempt: 1, Denied: true}, begin("a", 0)}, Closed, 0},
+		"the centre cannot be reached, thrice": {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "2"}, {Operation: RecordFailure, Call: "3"}, begin("a", 0)}, OpenFailed, 2 * time.Minute},
+		"one call told thrice":                 {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, begin("a", 0)}, Closed, 0},
+		"two sets denied":                      {[]Request{denied(1), {Operation: RecordFailure, Application: "other", Attempt: 1, Denied: true}, begin("a", 0)}, Closed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := append([]Request(nil), tc.steps...)
@@ -100,7 +102,7 @@ func TestTheIntervalsAreThoseOfTheDescription(t *testing.T) {
 			e := Entry{UID: "uid"}
 			var got []time.Duration
 			for i := range 9 {
-				d, next, _ := DefaultPolicy().Decide(e, true, Request{Verb: Settle, Application: "app", Attempt: i + 1, Now: zero, Spread: tc.spread})
+				d, next, _ := DefaultPolicy().Decide(e, true, Request{Operation: RecordFailure, Application: "app", Attempt: i + 1, Now: zero, Jitter: tc.spread})
 				if e = *next; i >= 2 {
 					got = append(got, d.Next.Sub(zero)/time.Minute)
 				}

@@ -72,7 +72,7 @@ func encode(e Entry) string {
 
 // step moves the backoff by one failure and returns how long to wait; spread is
 // the random part, from 0 to 1.
-func (e *Entry) step(b wait.Backoff, spread float64) time.Duration {
+func (e *Entry) nextBackoff(b wait.Backoff, spread float64) time.Duration {
 	jitter := b.Jitter
 	b.Jitter = 0
 	if e.Duration > 0 {

@@ -73,7 +73,7 @@ func (r *replica) Swap(_ context.Context, next *corev1.ConfigMap) (*corev1.Confi
 
 func (s *server) replica() *Breaker {
 	r := &replica{s, map[string]*corev1.ConfigMap{}}
-	decide := func(cm *corev1.ConfigMap, group []Request) decision { return DefaultPolicy().decideAll(cm, group) }
+	decide := func(cm *corev1.ConfigMap, group []Request) decision { return DefaultPolicy().decideGroup(cm, group) }
 	return &Breaker{policy: DefaultPolicy, commit: groupcommit.New[*corev1.ConfigMap, Request, reply](r, decide, groupcommit.Options{})}
 }
 
@@ -94,7 +94,7 @@ func TestConcurrentReplicasCountEachAttemptOnce(t *testing.T) {
 				for i, b := range replicas {
 					wg.Go(func() {
 						for attempt := 1; attempt <= attempts; attempt++ {
-							d, err := b.Do(context.Background(), Request{Verb: Settle, Key: fmt.Sprintf("ns.pod-%d", pod), UID: "uid",
+							d, err := b.Do(context.Background(), Request{Operation: RecordFailure, Key: fmt.Sprintf("ns.pod-%d", pod), UID: "uid",
 								Application: "app", Attempt: attempt, Denied: true, Now: zero})
 							if err != nil {
 								t.Errorf("replica %d: %v", i, err)
@@ -111,7 +111,7 @@ func TestConcurrentReplicasCountEachAttemptOnce(t *testing.T) {
 		}
 		wg.Wait()
 		for pod := range pods {
-			e, ok := decode(s.get(First).Data[fmt.Sprintf("ns.pod-%d", pod)], "uid")
+			e, ok := decode(s.get(PrimaryName).Data[fmt.Sprintf("ns.pod-%d", pod)], "uid")
 			if !ok || e.Denied != attempts || counted[pod] > attempts {
 				t.Errorf("pod %d has %d denials of %d, counted %d times", pod, e.Denied, attempts, counted[pod])
 			}
@@ -125,7 +125,7 @@ func TestOfManyReplicasOneIsLetThrough(t *testing.T) {
 		s := &server{maps: map[string]*corev1.ConfigMap{}}
 		replicas := []*Breaker{s.replica(), s.replica(), s.replica()}
 		for attempt := 1; attempt <= 3; attempt++ {
-			if _, err := replicas[0].Do(context.Background(), Request{Verb: Settle, Key: "ns.pod", UID: "uid", Application: "app", Attempt: attempt, Now: zero}); err != nil {
+			if _, err := replicas[0].Do(context.Background(), Request{Operation: RecordFailure, Key: "ns.pod", UID: "uid", Application: "app", Attempt: attempt, Now: zero}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -135,7 +135,7 @@ func TestOfManyReplicasOneIsLetThrough(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
-				d, err := replicas[i%3].Do(context.Background(), Request{Verb: Begin, Key: "ns.pod", UID: "uid", Holder: fmt.Sprint(i), Now: zero.Add(time.Hour)})
+				d, err := replicas[i%3].Do(context.Background(), Request{Operation: Acquire, Key: "ns.pod", UID: "uid", Holder: fmt.Sprint(i), Now: zero.Add(time.Hour)})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
@@ -155,19 +155,19 @@ func TestOfManyReplicasOneIsLetThrough(t *testing.T) {
 
 func TestAFullRecordGoesOnInShardsAndNoPodIsInTwo(t *testing.T) {
 	s := &server{maps: map[string]*corev1.ConfigMap{}}
-	first := s.get(First)
+	first := s.get(PrimaryName)
 	first.Data = map[string]string{"ns.old": encode(Entry{UID: "uid", Denied: 1, Settled: map[string]int{"app": 1}}), "filler": string(make([]byte, maxBytes))}
-	s.maps[First] = first
+	s.maps[PrimaryName] = first
 	a, b := s.replica(), s.replica()
 	settle := func(breaker *Breaker, key string, attempt int) Decision {
-		d, err := breaker.Do(t.Context(), Request{Verb: Settle, Key: key, UID: "uid", Application: "app", Attempt: attempt, Denied: true, Now: zero})
+		d, err := breaker.Do(t.Context(), Request{Operation: RecordFailure, Key: key, UID: "uid", Application: "app", Attempt: attempt, Denied: true, Now: zero})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
 	settle(a, "ns.new", 1)
-	delete(s.maps[First].Data, "filler") // there is room again; nobody new goes there
+	delete(s.maps[PrimaryName].Data, "filler") // there is room again; nobody new goes there
 	settle(b, "ns.new", 2)
 	if d := settle(a, "ns.new", 3); d.Outcome != OpenDenied {
 		t.Errorf("%s: a denial was lost on the way", d.Outcome)
@@ -180,7 +180,7 @@ func TestAFullRecordGoesOnInShardsAndNoPodIsInTwo(t *testing.T) {
 			where = append(where, fmt.Sprintf("%s in %s: %d", key, name, e.Denied))
 		}
 	}
-	want := []string{"ns.new in " + Shard("ns.new") + ": 3", "ns.old in " + First + ": 2"}
+	want := []string{"ns.new in " + ShardName("ns.new") + ": 3", "ns.old in " + PrimaryName + ": 2"}
 	if diff := cmp.Diff(toSet(want), toSet(where)); diff != "" {
 		t.Error(diff)
 	}

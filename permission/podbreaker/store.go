@@ -29,21 +29,21 @@ type Breaker struct {
 // behind; the policy is asked for at each decision.
 func New(namespace string, client corev1client.ConfigMapsGetter, lister corelisters.ConfigMapLister, policy func() Policy, o groupcommit.Options) *Breaker {
 	maps := store{client.ConfigMaps(namespace), lister.ConfigMaps(namespace)}
-	decide := func(cm *corev1.ConfigMap, group []Request) decision { return policy().decideAll(cm, group) }
+	decide := func(cm *corev1.ConfigMap, group []Request) decision { return policy().decideGroup(cm, group) }
 	return &Breaker{namespace: namespace, maps: maps, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, o)}
 }
 
 // timeout bounds one decision.
-const timeout = 10 * time.Second
+const decideTimeout = 10 * time.Second
 
 // Do decides a request and writes what follows.
 func (b *Breaker) Do(ctx context.Context, r Request) (Decision, error) {
 	// Who asks may go away: what was decided is written all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideTimeout)
 	defer cancel()
-	answer, err := b.do(ctx, First, r)
-	if err == nil && answer.elsewhere {
-		answer, err = b.do(ctx, Shard(r.Key), r)
+	answer, err := b.do(ctx, PrimaryName, r)
+	if err == nil && answer.useShard {
+		answer, err = b.do(ctx, ShardName(r.Key), r)
 	}
 	if err == nil && answer.full {
 		err = ErrFull
@@ -61,9 +61,9 @@ func (b *Breaker) do(ctx context.Context, name string, r Request) (reply, error)
 
 // Look returns what is known of a pod here, which may be old, and what a Begin
 // of holder would most likely be told.
-func (b *Breaker) Look(key string, uid types.UID, now time.Time, holder string) Decision {
+func (b *Breaker) Peek(key string, uid types.UID, now time.Time, holder string) Decision {
 	var d Decision
-	for _, name := range []string{First, Shard(key)} {
+	for _, name := range []string{PrimaryName, ShardName(key)} {
 		if cm, err := b.lister.ConfigMaps(b.namespace).Get(name); err == nil {
 			if d.Entry, d.Exists = decode(cm.Data[key], uid); d.Exists {
 				break

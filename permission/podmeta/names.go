@@ -39,41 +39,41 @@ const (
 // One block of reasons feeds conditions, Events, metric labels and CloudEvents.
 const (
 	// ReasonNoIP: the pod has no address yet.
-	ReasonNoIP = "WaitingForPodIP"
+	ReasonWaitingForPodIP = "WaitingForPodIP"
 	// ReasonNoFinalizer: the controller has not put its finalizer on it yet.
-	ReasonNoFinalizer = "WaitingForFinalizer"
+	ReasonWaitingForFinalizer = "WaitingForFinalizer"
 	// ReasonRegistering: a step before permissions is under way.
 	ReasonRegistering = "Registering"
 	// ReasonRequested: the permission centre was asked.
-	ReasonRequested = "PermissionRequested"
+	ReasonPermissionRequested = "PermissionRequested"
 	// ReasonApplying: a provider was asked and has not decided.
-	ReasonApplying = "PermissionApplying"
+	ReasonPermissionApplying = "PermissionApplying"
 	// ReasonGranted: the app containers may start.
-	ReasonGranted = "PermissionGranted"
+	ReasonPermissionGranted = "PermissionGranted"
 	// ReasonDenied: a provider refused the parameters.
-	ReasonDenied = "PermissionDenied"
+	ReasonPermissionDenied = "PermissionDenied"
 	// ReasonFailed: a provider, the centre or the network failed.
-	ReasonFailed = "PermissionFailed"
+	ReasonPermissionFailed = "PermissionFailed"
 	// ReasonBreakerDenied: denied too often; open until somebody resets it.
-	ReasonBreakerDenied = "BreakerOpenDenied"
+	ReasonBreakerOpenDenied = "BreakerOpenDenied"
 	// ReasonBreakerFailed: failed too often; one try per interval.
-	ReasonBreakerFailed = "BreakerOpenFailed"
+	ReasonBreakerOpenFailed = "BreakerOpenFailed"
 	// ReasonBreakerClosed: the breaker was reset, or a try succeeded.
 	ReasonBreakerClosed = "BreakerClosed"
 	// ReasonUnreachable: the permission centre gives no answer.
-	ReasonUnreachable = "PermissionCentreUnreachable"
+	ReasonPermissionCentreUnreachable = "PermissionCentreUnreachable"
 	// ReasonTerminating: the pod is going, so nothing is granted to it.
-	ReasonTerminating = "PodTerminating"
+	ReasonPodTerminating = "PodTerminating"
 
 	// ReasonRevoking, ReasonRevoked and ReasonLeaked: what became of what was granted.
-	ReasonRevoking = "PermissionRevoking"
-	ReasonRevoked  = "PermissionRevoked"
-	ReasonLeaked   = "PermissionLeaked"
+	ReasonPermissionRevoking = "PermissionRevoking"
+	ReasonPermissionRevoked  = "PermissionRevoked"
+	ReasonPermissionLeaked   = "PermissionLeaked"
 	// ReasonLeakedIP: the pod has an address that an old grant still holds for.
-	ReasonLeakedIP = "LeakedPermissionOnPodIP"
+	ReasonLeakedPermissionOnPodIP = "LeakedPermissionOnPodIP"
 
 	// ReasonNotInjected: the pod should have the init container and does not.
-	ReasonNotInjected = "PermissionNotInjected"
+	ReasonPermissionNotInjected = "PermissionNotInjected"
 	// ReasonNamespaceOff: sets are asked for in a namespace that is not enabled.
-	ReasonNamespaceOff = "NamespaceNotEnabled"
+	ReasonNamespaceNotEnabled = "NamespaceNotEnabled"
 )

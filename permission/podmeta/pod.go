@@ -12,7 +12,7 @@ import (
 // InitContainer returns the pod's init container of ours, nil without one.
 func InitContainer(p *corev1.Pod) *corev1.Container {
 	for i := range p.Spec.InitContainers {
-		if p.Spec.InitContainers[i].Name == protocol.Container {
+		if p.Spec.InitContainers[i].Name == protocol.ContainerName {
 			return &p.Spec.InitContainers[i]
 		}
 	}

@@ -22,12 +22,12 @@ type Owners interface {
 }
 
 // Finder finds out which sets pods need.
-type Finder struct {
+type Resolver struct {
 	Owners     Owners
 	Namespaces corelisters.NamespaceLister
 	// Live is read for a namespace that is too new for Namespaces, or enabled too
 	// short a time ago.
-	Live corev1client.NamespaceInterface
+	Client corev1client.NamespaceInterface
 }
 
 // Source says where the annotation stands that counts.
@@ -38,31 +38,31 @@ const (
 	FromPod       Source = "pod"
 	FromOwner     Source = "workload"
 	FromNamespace Source = "namespace"
-	FromNobody    Source = ""
+	FromNone      Source = ""
 )
 
 // Value returns the annotation that counts for a pod of a namespace that is
 // enabled, and where it stands.
-func (w Finder) Value(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
+func (w Resolver) Resolve(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
 	if value, ok := p.Annotations[podmeta.SetAnnotation]; ok {
 		return value, FromPod, nil
 	}
 	value, ok, err := w.Owners.Annotation(ctx, namespace, p.OwnerReferences, podmeta.SetAnnotation)
 	if err != nil {
-		return "", FromNobody, fmt.Errorf("find out which permission sets the pod needs: %w", err)
+		return "", FromNone, fmt.Errorf("find out which permission sets the pod needs: %w", err)
 	}
 	if ok {
 		return value, FromOwner, nil
 	}
 	n, err := w.Namespaces.Get(namespace)
 	if apierrs.IsNotFound(err) || (err == nil && n.Labels[podmeta.Label] != podmeta.LabelEnabled) {
-		n, err = w.Live.Get(ctx, namespace, metav1.GetOptions{})
+		n, err = w.Client.Get(ctx, namespace, metav1.GetOptions{})
 	}
 	if err != nil {
-		return "", FromNobody, fmt.Errorf("find out which permission sets the pod needs: %w", err)
+		return "", FromNone, fmt.Errorf("find out which permission sets the pod needs: %w", err)
 	}
 	if value, ok := n.Annotations[podmeta.SetAnnotation]; ok {
 		return value, FromNamespace, nil
 	}
-	return "", FromNobody, nil
+	return "", FromNone, nil
 }

@@ -65,8 +65,8 @@ func TestTheNearestAnnotationCounts(t *testing.T) {
 			if tc.live != nil {
 				kube = fake.NewClientset(tc.live)
 			}
-			f := Finder{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(index), Live: kube.CoreV1().Namespaces()}
-			value, source, err := f.Value(t.Context(), "shop", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: tc.pod}})
+			f := Resolver{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(index), Client: kube.CoreV1().Namespaces()}
+			value, source, err := f.Resolve(t.Context(), "shop", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: tc.pod}})
 			if value != tc.value || source != tc.source || (err != nil) != tc.fails {
 				t.Errorf("%q of the %s: %v", value, source, err)
 			}

@@ -19,22 +19,22 @@ import (
 
 // The keys of the ConfigMap.
 const (
-	KeyCluster         = "cluster"
-	KeyCentreURL       = "centre-url"
-	KeyCentreRate      = "centre-calls-per-second"
-	KeyRefusals        = "refusals-per-minute"
-	KeyServerURL       = "server-url"
-	KeyClientDeadline  = "client-deadline"
-	KeyThreshold       = "breaker-threshold"
-	KeyBackoffDuration = "backoff-duration"
-	KeyBackoffFactor   = "backoff-factor"
-	KeyBackoffJitter   = "backoff-jitter"
-	KeyBackoffSteps    = "backoff-steps"
-	KeyBackoffCap      = "backoff-cap"
-	KeyCMDBURL         = "cmdb-url"
-	KeyRevokeDeadline  = "revoke-deadline"
-	KeySweepInterval   = "sweep-interval"
-	keyExample         = "_example"
+	KeyCluster              = "cluster"
+	KeyCentreURL            = "centre-url"
+	KeyCentreCallsPerSecond = "centre-calls-per-second"
+	KeyRefusalsPerMinute    = "refusals-per-minute"
+	KeyServerURL            = "server-url"
+	KeyClientDeadline       = "client-deadline"
+	KeyBreakerThreshold     = "breaker-threshold"
+	KeyBackoffDuration      = "backoff-duration"
+	KeyBackoffFactor        = "backoff-factor"
+	KeyBackoffJitter        = "backoff-jitter"
+	KeyBackoffSteps         = "backoff-steps"
+	KeyBackoffCap           = "backoff-cap"
+	KeyCMDBURL              = "cmdb-url"
+	KeyRevokeDeadline       = "revoke-deadline"
+	KeySweepInterval        = "sweep-interval"
+	keyExample              = "_example"
 )
 
 // Settings are what the ConfigMap says.
@@ -45,10 +45,10 @@ type Settings struct {
 	CentreURL string
 	// CentreRate is how many calls a second all replicas of the server together
 	// make to the centre.
-	CentreRate float64
+	CentreCallsPerSecond float64
 	// Refusals are how often a minute an address may be refused by the server
 	// before it is not heard for a while.
-	Refusals float64
+	RefusalsPerMinute float64
 	// ServerURL is where init containers find the server.
 	ServerURL string
 	// ClientDeadline is how long a round of an init container lasts.
@@ -67,15 +67,15 @@ type Settings struct {
 // Default is what counts where the ConfigMap says nothing.
 func Default() Settings {
 	return Settings{
-		Cluster:        "default",
-		CentreURL:      "http://permission-centre.altershieldoperator-system.svc.cluster.local",
-		CentreRate:     200,
-		Refusals:       60,
-		ServerURL:      "http://init-action-server.altershieldoperator-system.svc.cluster.local",
-		ClientDeadline: 10 * time.Minute,
-		Breaker:        podbreaker.DefaultPolicy(),
-		RevokeDeadline: 5 * time.Minute,
-		SweepInterval:  time.Hour,
+		Cluster:              "default",
+		CentreURL:            "http://permission-centre.altershieldoperator-system.svc.cluster.local",
+		CentreCallsPerSecond: 200,
+		RefusalsPerMinute:    60,
+		ServerURL:            "http://init-action-server.altershieldoperator-system.svc.cluster.local",
+		ClientDeadline:       10 * time.Minute,
+		Breaker:              podbreaker.DefaultPolicy(),
+		RevokeDeadline:       5 * time.Minute,
+		SweepInterval:        time.Hour,
 	}
 }
 
@@ -85,14 +85,14 @@ func Parse(data map[string]string) (Settings, error) {
 	r := reader{data: data, known: []string{keyExample}}
 	r.text(KeyCluster, &s.Cluster)
 	if why := validation.IsDNS1123Subdomain(s.Cluster); len(why) > 0 {
-		r.wrong(KeyCluster, strings.Join(why, "; "))
+		r.invalid(KeyCluster, strings.Join(why, "; "))
 	}
 	r.url(KeyCentreURL, &s.CentreURL, false)
-	r.float(KeyCentreRate, &s.CentreRate, 0.1, 100_000)
-	r.float(KeyRefusals, &s.Refusals, 1, 100_000)
+	r.float(KeyCentreCallsPerSecond, &s.CentreCallsPerSecond, 0.1, 100_000)
+	r.float(KeyRefusalsPerMinute, &s.RefusalsPerMinute, 1, 100_000)
 	r.url(KeyServerURL, &s.ServerURL, false)
 	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)
-	r.int(KeyThreshold, &s.Breaker.Threshold, 1, 100)
+	r.int(KeyBreakerThreshold, &s.Breaker.Threshold, 1, 100)
 	b := &s.Breaker.Backoff
 	r.duration(KeyBackoffDuration, &b.Duration, time.Second, 24*time.Hour)
 	r.float(KeyBackoffFactor, &b.Factor, 1, 10)
@@ -100,14 +100,14 @@ func Parse(data map[string]string) (Settings, error) {
 	r.int(KeyBackoffSteps, &b.Steps, 0, 100)
 	r.duration(KeyBackoffCap, &b.Cap, time.Second, 7*24*time.Hour)
 	if b.Cap < b.Duration {
-		r.wrong(KeyBackoffCap, "is shorter than "+KeyBackoffDuration)
+		r.invalid(KeyBackoffCap, "is shorter than "+KeyBackoffDuration)
 	}
 	r.url(KeyCMDBURL, &s.CMDBURL, true)
 	r.duration(KeyRevokeDeadline, &s.RevokeDeadline, 10*time.Second, 24*time.Hour)
 	r.duration(KeySweepInterval, &s.SweepInterval, 10*time.Second, 24*time.Hour)
 	for key := range data {
 		if !slices.Contains(r.known, key) {
-			r.wrong(key, "there is no such setting")
+			r.invalid(key, "there is no such setting")
 		}
 	}
 	return s, errors.Join(r.errs...)
@@ -120,7 +120,7 @@ type reader struct {
 	errs  []error
 }
 
-func (r *reader) wrong(key, why string) {
+func (r *reader) invalid(key, why string) {
 	r.errs = append(r.errs, fmt.Errorf("%s %q: %s", key, r.data[key], why))
 }
 
@@ -148,7 +148,7 @@ func (r *reader) url(key string, to *string, optional bool) {
 		if optional {
 			more = ", or nothing"
 		}
-		r.wrong(key, "write a URL such as https://host:port"+more)
+		r.invalid(key, "write a URL such as https://host:port"+more)
 		return
 	}
 	*to = strings.TrimSuffix(value, "/")
@@ -158,7 +158,7 @@ func (r *reader) duration(key string, to *time.Duration, least, most time.Durati
 	if value, ok := r.get(key); ok {
 		d, err := time.ParseDuration(value)
 		if err != nil || d < least || d > most {
-			r.wrong(key, fmt.Sprintf("write a duration from %s to %s, such as 90s", least, most))
+			r.invalid(key, fmt.Sprintf("write a duration from %s to %s, such as 90s", least, most))
 			return
 		}
 		*to = d
@@ -169,7 +169,7 @@ func (r *reader) float(key string, to *float64, least, most float64) {
 	if value, ok := r.get(key); ok {
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil || math.IsNaN(f) || f < least || f > most {
-			r.wrong(key, fmt.Sprintf("write a number from %g to %g", least, most))
+			r.invalid(key, fmt.Sprintf("write a number from %g to %g", least, most))
 			return
 		}
 		*to = f
@@ -180,7 +180,7 @@ func (r *reader) int(key string, to *int, least, most int) {
 	if value, ok := r.get(key); ok {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
-			r.wrong(key, fmt.Sprintf("write a whole number from %d to %d", least, most))
+			r.invalid(key, fmt.Sprintf("write a whole number from %d to %d", least, most))
 			return
 		}
 		*to = n

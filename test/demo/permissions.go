@@ -55,7 +55,7 @@ func (s *story) permissions(ctx context.Context) (err error) {
 	s.say("Its pod waits, and says for what and whom to ask:")
 	told := `{.status.conditions[?(@.type=="` + podmeta.ConditionAuthorized + `")]`
 	if err := s.all(ctx,
-		[]string{"wait", "-n", shops, "--for=jsonpath=" + told + ".reason}=" + podmeta.ReasonApplying, "pod", "-l", "app=shop", within},
+		[]string{"wait", "-n", shops, "--for=jsonpath=" + told + ".reason}=" + podmeta.ReasonPermissionApplying, "pod", "-l", "app=shop", within},
 		[]string{"get", "pods", "-n", shops},
 		[]string{"get", "pods", "-n", shops, "-l", "app=shop", "-o", "jsonpath={.items[0]" + strings.TrimPrefix(told, "{") + `.message}{"\n"}`},
 	); err != nil {
@@ -64,7 +64,7 @@ func (s *story) permissions(ctx context.Context) (err error) {
 	s.say("It is granted, and only now the application starts:")
 	if err := s.all(ctx,
 		[]string{"wait", "-n", shops, "--for=condition=Ready", "pod", "-l", "app=shop", within},
-		[]string{"get", "events", "-n", shops, "--field-selector", "reason=" + podmeta.ReasonGranted},
+		[]string{"get", "events", "-n", shops, "--field-selector", "reason=" + podmeta.ReasonPermissionGranted},
 	); err != nil {
 		return err
 	}

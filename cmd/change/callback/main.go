@@ -31,5 +31,5 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		Change: clients.Change, Server: functions.CachedServer(clients.Kube), Broker: sender,
 		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
 	})
-	return functions.Parts{Handler: handler, Beside: []func(context.Context) error{follow, sender.Run}}, err
+	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, err
 }

@@ -22,16 +22,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	result := run(ctx)
 	stop()
-	fmt.Println(result.Words)
+	fmt.Println(result.Message)
 	// Outside of a pod there is no such file, and nobody to read it.
-	_ = os.WriteFile(terminationMessage, []byte(result.Words), 0o644)
+	_ = os.WriteFile(terminationMessage, []byte(result.Message), 0o644)
 	os.Exit(result.Code)
 }
 
 func run(ctx context.Context) client.Result {
-	config, err := client.Read(os.Getenv)
+	config, err := client.ReadConfig(os.Getenv)
 	if err != nil {
-		return client.Result{Code: protocol.ExitUsage, Words: err.Error()}
+		return client.Result{Code: protocol.ExitUsage, Message: err.Error()}
 	}
 	return client.New(config, os.Stdout).Run(ctx)
 }

@@ -49,12 +49,12 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 	if err != nil {
 		return functions.Parts{}, err
 	}
-	var share *server.Share
-	watch, err := server.NewWatch(ctx, kube, v1alpha1.SystemNamespace, func(n int) { share.Replicas(n) })
+	var share *server.CentreLimiter
+	watch, err := server.NewWatch(ctx, kube, v1alpha1.SystemNamespace, func(n int) { share.SetReplicas(n) })
 	if err != nil {
 		return functions.Parts{}, err
 	}
-	share = server.NewShare(watch.Settings.Get)
+	share = server.NewCentreLimiter(watch.Settings.Get)
 	sender, follow, err := broker.NewLoneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
 		return functions.Parts{}, err
@@ -63,7 +63,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		return functions.Parts{}, err
 	}
 	handler, err := server.New(server.Options{
-		Kube: kube, Pods: watch.Pods, Hub: watch.Hub, Settings: watch.Settings.Get,
+		Kube: kube, Pods: watch.Pods, Notifier: watch.Notifier, Settings: watch.Settings.Get,
 		Centre: centreclient.New(centreclient.Options{
 			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, Limit: share.Limiter,
 		}),
@@ -86,7 +86,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 			}
 		}
 	}
-	return functions.Parts{Handler: handler, Beside: []func(context.Context) error{follow, sender.Run, refresh}}, err
+	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, err
 }
 
 // client is one whose watches last, and that waits for no limit of its own.

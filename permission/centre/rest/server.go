@@ -44,7 +44,7 @@ type Server struct {
 	// Stopping is closed to end long polls.
 	Stopping <-chan struct{}
 	// AuthLimit rate-limits addresses after failed authentication (401, 403).
-	AuthLimit *authlimit.Limit
+	AuthLimit *authlimit.Limiter
 }
 
 // Handler returns the HTTP handler.

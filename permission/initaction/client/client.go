@@ -20,20 +20,20 @@ import (
 const (
 	// first and last are the pauses between two tries: short at first, because
 	// the network of a pod that only starts may take a moment.
-	first = 100 * time.Millisecond
-	last  = 15 * time.Second
+	minPause = 100 * time.Millisecond
+	maxPause = 15 * time.Second
 	// silence is how long the server may say nothing. It sends a line feed every
 	// few seconds, so a longer one means that it is gone.
-	silence = time.Minute
+	idleTimeout = time.Minute
 	// maxAnswer bounds what is read of an answer, line feeds included.
-	maxAnswer = 64 << 10
+	maxResponse = 64 << 10
 )
 
 // Result is what the container ends with.
 type Result struct {
 	Code int
 	// Words are the last ones: for the log and the termination message.
-	Words string
+	Message string
 }
 
 // Client asks the server until it decides.
@@ -42,7 +42,7 @@ type Client struct {
 	// HTTP sends the request. It needs no timeout of its own.
 	HTTP *http.Client
 	// Pause waits between two tries, and returns early when ctx ends.
-	Pause func(ctx context.Context, d time.Duration)
+	Sleep func(ctx context.Context, d time.Duration)
 	// Log gets a line for each try that decided nothing.
 	Log io.Writer
 }
@@ -53,11 +53,11 @@ func New(c Config, log io.Writer) *Client {
 	return &Client{
 		Config: c, Log: log,
 		HTTP:  &http.Client{Transport: &http.Transport{DialContext: dial.DialContext, TLSHandshakeTimeout: 10 * time.Second}},
-		Pause: pause,
+		Sleep: sleep,
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -72,10 +72,10 @@ func pause(ctx context.Context, d time.Duration) {
 func (c *Client) Run(ctx context.Context) Result {
 	for {
 		result, again := c.round(ctx)
-		if !again || !c.Never || ctx.Err() != nil {
+		if !again || !c.RestartNever || ctx.Err() != nil {
 			return result
 		}
-		_, _ = fmt.Fprintln(c.Log, result.Words)
+		_, _ = fmt.Fprintln(c.Log, result.Message)
 	}
 }
 
@@ -83,35 +83,35 @@ func (c *Client) Run(ctx context.Context) Result {
 func (c *Client) round(parent context.Context) (result Result, again bool) {
 	ctx, cancel := context.WithTimeout(parent, c.Deadline)
 	defer cancel()
-	words, wait := "nothing was tried", first
+	words, wait := "nothing was tried", minPause
 	for ctx.Err() == nil {
-		answer, err := c.try(ctx)
+		answer, err := c.post(ctx)
 		switch {
 		case err == nil && answer.State == protocol.Granted:
-			return Result{protocol.ExitGranted, text(answer)}, false
+			return Result{protocol.ExitGranted, formatAnswer(answer)}, false
 		case err == nil && answer.State == protocol.Denied:
-			return Result{protocol.ExitDenied, text(answer)}, false
+			return Result{protocol.ExitDenied, formatAnswer(answer)}, false
 		case ctx.Err() != nil:
 		case err != nil:
 			words = err.Error()
 		default:
-			words = text(answer)
+			words = formatAnswer(answer)
 		}
 		if ctx.Err() != nil {
 			break
 		}
 		_, _ = fmt.Fprintln(c.Log, words)
 		if err == nil && answer.State == protocol.Waiting {
-			wait = first // it was heard, and is to come again
+			wait = minPause // it was heard, and is to come again
 		}
-		c.Pause(ctx, wait/2+rand.N(wait/2+1))
-		wait = min(2*wait, last)
+		c.Sleep(ctx, wait/2+rand.N(wait/2+1))
+		wait = min(2*wait, maxPause)
 	}
 	return Result{protocol.ExitDeadline, fmt.Sprintf("not authorized within %s: %s", c.Deadline, words)}, true
 }
 
 // try is one POST.
-func (c *Client) try(ctx context.Context) (protocol.Answer, error) {
+func (c *Client) post(ctx context.Context) (protocol.Answer, error) {
 	token, err := os.ReadFile(c.TokenFile)
 	if err != nil {
 		return protocol.Answer{}, fmt.Errorf("read the token: %w", err)
@@ -123,7 +123,7 @@ func (c *Client) try(ctx context.Context) (protocol.Answer, error) {
 	// Whatever says nothing for too long is taken for dead.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
+	watch := time.AfterFunc(idleTimeout, func() { cancel(errIdle) })
 	defer watch.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
@@ -133,45 +133,45 @@ func (c *Client) try(ctx context.Context) (protocol.Answer, error) {
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	res, err := c.HTTP.Do(req)
 	if err != nil {
-		return protocol.Answer{}, why(ctx, err)
+		return protocol.Answer{}, idleOr(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	var answer protocol.Answer
-	err = json.NewDecoder(&alive{io.LimitReader(res.Body, maxAnswer), watch}).Decode(&answer)
+	err = json.NewDecoder(&activityReader{io.LimitReader(res.Body, maxResponse), watch}).Decode(&answer)
 	switch {
 	case res.StatusCode != http.StatusOK:
 		// An error's state is never believed: who refuses has decided nothing.
-		return protocol.Answer{}, fmt.Errorf("the server answered %s: %s", res.Status, text(answer))
+		return protocol.Answer{}, fmt.Errorf("the server answered %s: %s", res.Status, formatAnswer(answer))
 	case err != nil:
-		return protocol.Answer{}, fmt.Errorf("read the answer: %w", why(ctx, err))
+		return protocol.Answer{}, fmt.Errorf("read the answer: %w", idleOr(ctx, err))
 	}
 	return answer, nil
 }
 
-var errSilent = errors.New("the server said nothing for " + silence.String())
+var errIdle = errors.New("the server said nothing for " + idleTimeout.String())
 
-func why(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
+func idleOr(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
 		return cause
 	}
 	return err
 }
 
 // alive notes each sign of life.
-type alive struct {
+type activityReader struct {
 	io.Reader
-	watch *time.Timer
+	timer *time.Timer
 }
 
-func (a *alive) Read(p []byte) (int, error) {
+func (a *activityReader) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
 	if n > 0 {
-		a.watch.Reset(silence)
+		a.timer.Reset(idleTimeout)
 	}
 	return n, err
 }
 
-func text(a protocol.Answer) string {
+func formatAnswer(a protocol.Answer) string {
 	words := string(a.State)
 	for _, more := range []string{a.Reason, a.Message} {
 		if more != "" {

@@ -42,7 +42,7 @@ func newWorld(t *testing.T, script func(call int64, w http.ResponseWriter)) *wor
 	}))
 	t.Cleanup(server.Close)
 	w.Client = New(Config{URL: server.URL + protocol.AuthorizePath, Sets: []string{"a", "b"}, TokenFile: file, Deadline: time.Minute}, io.Discard)
-	w.Pause = func(_ context.Context, d time.Duration) {
+	w.Sleep = func(_ context.Context, d time.Duration) {
 		w.paused += d
 		// The kubelet replaces the token meanwhile.
 		if err := os.WriteFile(file, []byte("later"), 0o600); err != nil {
@@ -125,9 +125,9 @@ func TestItEndsUndecidedOnlyAfterTheRoundAndNeverWithRestartPolicyNever(t *testi
 				}
 				answers(protocol.Denied)(call, rw)
 			})
-			w.Never, w.Deadline = tc.never, 200*time.Millisecond
+			w.RestartNever, w.Deadline = tc.never, 200*time.Millisecond
 			tries := 0
-			w.Pause = func(ctx context.Context, _ time.Duration) {
+			w.Sleep = func(ctx context.Context, _ time.Duration) {
 				if tries++; tries == 3 {
 					<-ctx.Done() // the rest of the round passes
 				}
@@ -142,9 +142,9 @@ func TestItEndsUndecidedOnlyAfterTheRoundAndNeverWithRestartPolicyNever(t *testi
 func TestThePausesGrowAndAreBounded(t *testing.T) {
 	var pauses []time.Duration
 	w := newWorld(t, answers(protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Granted))
-	w.Pause = func(_ context.Context, d time.Duration) { pauses = append(pauses, d) }
+	w.Sleep = func(_ context.Context, d time.Duration) { pauses = append(pauses, d) }
 	w.Run(t.Context())
-	if len(pauses) != 11 || pauses[0] > first || pauses[10] < last/2 || pauses[10] > last {
+	if len(pauses) != 11 || pauses[0] > minPause || pauses[10] < maxPause/2 || pauses[10] > maxPause {
 		t.Errorf("pauses %v", pauses)
 	}
 }
@@ -152,8 +152,8 @@ func TestThePausesGrowAndAreBounded(t *testing.T) {
 func TestAPodThatEndsEndsTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWorld(t, answers(protocol.Failed))
-	w.Never = true
-	w.Pause = func(context.Context, time.Duration) { cancel() }
+	w.RestartNever = true
+	w.Sleep = func(context.Context, time.Duration) { cancel() }
 	if result := w.Run(ctx); result.Code == protocol.ExitGranted {
 		t.Errorf("%+v", result)
 	}
@@ -176,7 +176,7 @@ func TestTheEnvironmentIsReadAndMistakesName(t *testing.T) {
 		"a server by another protocol": {protocol.EnvServer, "ftp://server", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config, err := Read(func(key string) string {
+			config, err := ReadConfig(func(key string) string {
 				if key == tc.key {
 					return tc.value
 				}

@@ -20,12 +20,12 @@ type Config struct {
 	TokenFile string
 	Deadline  time.Duration
 	// Never: the pod's restartPolicy is Never.
-	Never bool
+	RestartNever bool
 }
 
 // Read reads the environment. The error names the variable.
-func Read(getenv func(string) string) (Config, error) {
-	c := Config{TokenFile: getenv(protocol.EnvTokenFile), Deadline: DefaultDeadline, Never: getenv(protocol.EnvRestartPolicy) == "Never"}
+func ReadConfig(getenv func(string) string) (Config, error) {
+	c := Config{TokenFile: getenv(protocol.EnvTokenFile), Deadline: DefaultDeadline, RestartNever: getenv(protocol.EnvRestartPolicy) == "Never"}
 	server, err := url.Parse(getenv(protocol.EnvServer))
 	if err != nil || server.Host == "" || (server.Scheme != "http" && server.Scheme != "https") {
 		return Config{}, fmt.Errorf("%s %q: want a URL such as http://init-action-server", protocol.EnvServer, getenv(protocol.EnvServer))

@@ -5,10 +5,10 @@
 package protocol
 
 // Container is the name of the init container.
-const Container = "init-action-client"
+const ContainerName = "init-action-client"
 
 // Audience is that of the token by which a pod proves who it is.
-const Audience = "init-action-server"
+const TokenAudience = "init-action-server"
 
 // The environment of the init container.
 const (

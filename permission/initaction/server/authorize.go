@@ -22,9 +22,9 @@ import (
 
 const (
 	// longest is how long a call may take; the client asks again.
-	longest = 10 * time.Minute
+	maxCallDuration = 10 * time.Minute
 	// beat is how often a call that lasts shows that it lives.
-	beat = 10 * time.Second
+	heartbeatInterval = 10 * time.Second
 	// addressTimeout is how long the kubelet may take to tell the API server the
 	// address of a pod whose init container runs already.
 	addressTimeout = 30 * time.Second
@@ -36,15 +36,15 @@ func (s *server) authorize(c echo.Context) error {
 	if err := c.Bind(&body); err != nil {
 		return problemf(http.StatusBadRequest, "BadRequest", "the body is not what an init-action-client sends")
 	}
-	who, err := s.identify(c)
+	who, err := s.authenticatePod(c)
 	if err != nil {
 		return err
 	}
-	woken, leave := s.Hub.Join(string(who.uid))
+	woken, leave := s.Notifier.Subscribe(string(who.uid))
 	defer leave()
-	ctx, cancel := context.WithTimeout(c.Request().Context(), longest)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), maxCallDuration)
 	defer cancel()
-	pod, err := s.admit(ctx, c.Request().RemoteAddr, who, body.Sets, woken)
+	pod, err := s.verifyPod(ctx, c.Request().RemoteAddr, who, body.Sets, woken)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func (s *server) authorize(c echo.Context) error {
 
 // admit says whether the pod of the token may be authorized for the sets, from
 // where the connection comes.
-func (s *server) admit(ctx context.Context, remote string, who caller, sets []string, woken <-chan struct{}) (*corev1.Pod, error) {
-	pod, err := s.withAddress(ctx, who, woken)
+func (s *server) verifyPod(ctx context.Context, remote string, who caller, sets []string, woken <-chan struct{}) (*corev1.Pod, error) {
+	pod, err := s.waitForIP(ctx, who, woken)
 	if err != nil {
 		return nil, err
 	}
@@ -70,26 +70,26 @@ func (s *server) admit(ctx context.Context, remote string, who caller, sets []st
 	if err != nil {
 		return nil, fmt.Errorf("read the source address: %w", err)
 	}
-	if !has(podmeta.IPs(pod), host) {
+	if !containsIP(podmeta.IPs(pod), host) {
 		// What is cached may be that of a former sandbox.
-		if pod, err = s.live(ctx, who); err != nil {
+		if pod, err = s.getPod(ctx, who); err != nil {
 			return nil, err
 		}
-		if from, err := s.from(ctx, pod); err != nil {
+		if from, err := s.sourceIPs(ctx, pod); err != nil {
 			return nil, err
-		} else if !has(from, host) {
+		} else if !containsIP(from, host) {
 			return nil, problemf(http.StatusForbidden, "ForeignAddress", "the request does not come from an address of pod %s", who)
 		}
 	}
-	if going(pod) {
-		return nil, problemf(http.StatusConflict, podmeta.ReasonTerminating, "pod %s is going", who)
+	if isTerminating(pod) {
+		return nil, problemf(http.StatusConflict, podmeta.ReasonPodTerminating, "pod %s is going", who)
 	}
 	return pod, nil
 }
 
 // from are the addresses that a pod's requests come from: its own, and for one
 // with its node's network those of the node among its pods.
-func (s *server) from(ctx context.Context, pod *corev1.Pod) ([]string, error) {
+func (s *server) sourceIPs(ctx context.Context, pod *corev1.Pod) ([]string, error) {
 	ips := podmeta.IPs(pod)
 	if !pod.Spec.HostNetwork {
 		return ips, nil
@@ -99,23 +99,23 @@ func (s *server) from(ctx context.Context, pod *corev1.Pod) ([]string, error) {
 }
 
 // withAddress waits until the API server knows an address of the pod.
-func (s *server) withAddress(ctx context.Context, who caller, woken <-chan struct{}) (*corev1.Pod, error) {
+func (s *server) waitForIP(ctx context.Context, who caller, woken <-chan struct{}) (*corev1.Pod, error) {
 	patience := s.Clock.NewTimer(addressTimeout)
 	defer patience.Stop()
 	for {
 		pod, err := s.Pods.Pods(who.Namespace).Get(who.Name)
 		if err != nil || pod.UID != who.uid {
-			if pod, err = s.live(ctx, who); err != nil {
+			if pod, err = s.getPod(ctx, who); err != nil {
 				return nil, err
 			}
 		}
-		if len(podmeta.IPs(pod)) > 0 || going(pod) {
+		if len(podmeta.IPs(pod)) > 0 || isTerminating(pod) {
 			return pod, nil
 		}
 		select {
 		case <-woken:
 		case <-patience.C():
-			return nil, problemf(http.StatusServiceUnavailable, podmeta.ReasonNoIP, "pod %s has no address yet", who)
+			return nil, problemf(http.StatusServiceUnavailable, podmeta.ReasonWaitingForPodIP, "pod %s has no address yet", who)
 		case <-s.Draining:
 			return nil, problemf(http.StatusServiceUnavailable, "Draining", "this replica is about to end")
 		case <-ctx.Done():
@@ -124,7 +124,7 @@ func (s *server) withAddress(ctx context.Context, who caller, woken <-chan struc
 	}
 }
 
-func (s *server) live(ctx context.Context, who caller) (*corev1.Pod, error) {
+func (s *server) getPod(ctx context.Context, who caller) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	pod, err := s.Kube.CoreV1().Pods(who.Namespace).Get(ctx, who.Name, metav1.GetOptions{})
@@ -137,12 +137,12 @@ func (s *server) live(ctx context.Context, who caller) (*corev1.Pod, error) {
 }
 
 // going says that the pod gets nothing any more.
-func going(p *corev1.Pod) bool {
+func isTerminating(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // has compares addresses, not their spelling.
-func has(ips []string, host string) bool {
+func containsIP(ips []string, host string) bool {
 	want, err := netip.ParseAddr(host)
 	return err == nil && slices.ContainsFunc(ips, func(ip string) bool {
 		a, err := netip.ParseAddr(ip)
@@ -153,9 +153,9 @@ func has(ips []string, host string) bool {
 // stream is an answer that takes its time: a line feed every few seconds, then
 // JSON, to which line feeds before it mean nothing.
 type stream struct {
-	c    echo.Context
-	done chan struct{}
-	beat sync.WaitGroup
+	c         echo.Context
+	done      chan struct{}
+	heartbeat sync.WaitGroup
 }
 
 func openStream(c echo.Context, s *server) *stream {
@@ -167,8 +167,8 @@ func openStream(c echo.Context, s *server) *stream {
 	c.Response().WriteHeader(http.StatusOK)
 	c.Response().Flush()
 	t := &stream{c: c, done: make(chan struct{})}
-	ticker := s.Clock.NewTicker(beat)
-	t.beat.Go(func() {
+	ticker := s.Clock.NewTicker(heartbeatInterval)
+	t.heartbeat.Go(func() {
 		defer ticker.Stop()
 		for {
 			select {
@@ -187,7 +187,7 @@ func openStream(c echo.Context, s *server) *stream {
 
 func (t *stream) end(a protocol.Answer) {
 	close(t.done)
-	t.beat.Wait()
+	t.heartbeat.Wait()
 	_ = json.NewEncoder(t.c.Response()).Encode(a) // who does not read it has gone
 	t.c.Response().Flush()
 }

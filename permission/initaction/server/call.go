@@ -21,15 +21,15 @@ import (
 
 const (
 	// pollFor is how long the centre may hold a poll.
-	pollFor = 20 * time.Second
+	pollTimeout = 20 * time.Second
 	// pollSoon is the same while there is something to tell that was held back.
-	pollSoon = 2 * time.Second
+	shortPollTimeout = 2 * time.Second
 	// tolerated is how many calls to the centre may fail in a row before it counts
 	// as a failure of the pod's; the pauses between them double from missPause.
-	tolerated = 4
-	missPause = 500 * time.Millisecond
+	maxCentreFailures = 4
+	centreRetryDelay  = 500 * time.Millisecond
 	// look is how often a pod is looked at that nothing is heard of.
-	look = 30 * time.Second
+	recheckInterval = 30 * time.Second
 )
 
 // call is what one init container waits for.
@@ -39,47 +39,47 @@ type call struct {
 	id  string
 	pod *corev1.Pod
 	// key is that of the pod in the record.
-	key   string
-	woken <-chan struct{}
-	facts Facts
+	key     string
+	changed <-chan struct{}
+	facts   Facts
 	// proven is what the breaker said last; until it is looked at again.
-	proven *podbreaker.Decision
-	tell   *teller
+	lastDecision *podbreaker.Decision
+	reporter     *podReporter
 	// began is when the call began.
-	began time.Time
+	start time.Time
 	// misses counts calls to the centre that failed, since the last that did not.
-	misses int
+	centreFailures int
 }
 
 func (s *server) newCall(pod *corev1.Pod, woken <-chan struct{}) *call {
-	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), woken: woken, began: s.Clock.Now()}
+	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: woken, start: s.Clock.Now()}
 	c.facts = Facts{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
-	c.tell = newTeller(s, pod)
+	c.reporter = newPodReporter(s, pod)
 	return c
 }
 
 // errOver says that nobody waits for the answer any more, or that somebody else
 // has to give it.
-var errOver = errors.New("the call is over")
+var errCallEnded = errors.New("the call is over")
 
 // run takes one step after the other until the call is decided.
 func (c *call) run(ctx context.Context) protocol.Answer {
 	for {
-		if answer, ok := c.over(ctx); ok {
+		if answer, ok := c.endedAnswer(ctx); ok {
 			return answer
 		}
-		c.look()
+		c.refresh()
 		d := Decide(c.facts)
-		c.tell.progress(ctx, c.facts, d)
+		c.reporter.progress(ctx, c.facts, d)
 		answer, err := c.step(ctx, d)
 		switch {
 		case answer != nil:
 			return *answer
-		case errors.Is(err, errOver):
-		case err != nil && !c.tolerate(ctx, d, err):
-			return c.failed(ctx, err)
-		case err == nil && (d.Action == Ask || d.Action == Poll):
-			c.misses = 0
+		case errors.Is(err, errCallEnded):
+		case err != nil && !c.retryCentreCall(ctx, d, err):
+			return c.fail(ctx, err)
+		case err == nil && (d.Action == Apply || d.Action == Poll):
+			c.centreFailures = 0
 		}
 	}
 }
@@ -87,58 +87,58 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 // tolerate waits after a call to the centre that got no answer: a centre that is
 // restarted is no failure. While the breaker is open nothing counts anyway, and
 // what is on its way is looked for now and then.
-func (c *call) tolerate(ctx context.Context, d Decision, err error) bool {
-	if !asksCentre(d.Action) || isDenied(err) {
+func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool {
+	if !callsCentre(d.Action) || isDenied(err) {
 		return false
 	}
-	c.facts.Known, c.facts.Admitted = false, false
-	pause := look
+	c.facts.ApplicationsKnown, c.facts.BreakerAcquired = false, false
+	pause := recheckInterval
 	if c.facts.Breaker.Outcome == podbreaker.Closed {
-		if c.misses++; c.misses > tolerated {
+		if c.centreFailures++; c.centreFailures > maxCentreFailures {
 			return false
 		}
-		pause = time.Duration(float64(missPause<<c.misses) * (0.5 + c.Random()))
+		pause = time.Duration(float64(centreRetryDelay<<c.centreFailures) * (0.5 + c.Random()))
 	}
 	if !centreclient.IsConflict(err) { // it is still taken back; the next look tells so
-		c.tell.unreachable(ctx, sentence(err))
+		c.reporter.unreachable(ctx, errorMessage(err))
 	}
 	_ = c.wait(ctx, c.Clock.Now().Add(pause)) // run looks whether it is over
 	return true
 }
 
-func asksCentre(a Action) bool {
-	return a == Read || a == Ask || a == Poll || a == RevokeOthers
+func callsCentre(a Action) bool {
+	return a == ReadApplications || a == Apply || a == Poll || a == RevokeOtherIPs
 }
 
 // over ends a call that cannot be decided here and now.
-func (c *call) over(ctx context.Context) (protocol.Answer, bool) {
+func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 	select {
 	case <-c.Draining:
 		return protocol.Answer{State: protocol.Waiting, Reason: "Draining", Message: "this replica is about to end; ask again"}, true
 	default:
 	}
 	if ctx.Err() != nil {
-		return protocol.Answer{State: protocol.Waiting, Reason: c.tell.last.Reason, Message: c.tell.last.Message}, true
+		return protocol.Answer{State: protocol.Waiting, Reason: c.reporter.lastCondition.Reason, Message: c.reporter.lastCondition.Message}, true
 	}
 	return protocol.Answer{}, false
 }
 
 // look reads what is cached: the pod and the record of the breaker.
-func (c *call) look() {
+func (c *call) refresh() {
 	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID {
 		c.pod = p
 	}
 	ips := podmeta.IPs(c.pod)
 	if !slices.Equal(ips, c.facts.IPs) {
 		// Another sandbox: what is known is about the former one.
-		c.facts.Known, c.facts.Registered, c.facts.Admitted = false, false, false
+		c.facts.ApplicationsKnown, c.facts.Registered, c.facts.BreakerAcquired = false, false, false
 	}
-	c.facts.IPs, c.facts.Going, c.facts.Finalizer = ips, going(c.pod), podmeta.HasFinalizer(c.pod)
-	if c.proven != nil {
-		c.facts.Breaker, c.proven = *c.proven, nil
+	c.facts.IPs, c.facts.Terminating, c.facts.HasFinalizer = ips, isTerminating(c.pod), podmeta.HasFinalizer(c.pod)
+	if c.lastDecision != nil {
+		c.facts.Breaker, c.lastDecision = *c.lastDecision, nil
 		return
 	}
-	c.facts.Breaker = c.Breaker.Look(c.key, c.pod.UID, c.Clock.Now(), c.id)
+	c.facts.Breaker = c.Breaker.Peek(c.key, c.pod.UID, c.Clock.Now(), c.id)
 }
 
 // step takes one step. An answer ends the call; so does an error that is not
@@ -147,32 +147,32 @@ func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 	switch d.Action {
 	case Stop:
 		return &protocol.Answer{State: protocol.Failed, Reason: d.Reason, Message: "the pod is going"}, nil
-	case AwaitPod:
-		return nil, c.wait(ctx, c.Clock.Now().Add(look))
-	case Read:
-		return nil, c.read(ctx)
-	case Grant:
-		return c.granted(ctx)
-	case Settle:
-		return c.settle(ctx, d.Set)
+	case WaitForPod:
+		return nil, c.wait(ctx, c.Clock.Now().Add(recheckInterval))
+	case ReadApplications:
+		return nil, c.readApplications(ctx)
+	case Complete:
+		return c.complete(ctx)
+	case RecordFailure:
+		return c.recordFailure(ctx, d.Set)
 	case Register:
 		return nil, c.register(ctx)
-	case RevokeOthers:
-		return nil, c.revokeOthers(ctx)
-	case Begin:
-		return nil, c.begin(ctx)
-	case Ask:
-		return nil, c.ask(ctx, d.Set)
+	case RevokeOtherIPs:
+		return nil, c.revokeOtherIPs(ctx)
+	case AcquireBreaker:
+		return nil, c.acquireBreaker(ctx)
+	case Apply:
+		return nil, c.apply(ctx, d.Set)
 	case Poll:
 		return nil, c.poll(ctx, d.Set)
-	case Hold:
+	case WaitForBreaker:
 		until := d.Until
-		if until.IsZero() || until.Sub(c.Clock.Now()) > look {
-			until = c.Clock.Now().Add(look)
+		if until.IsZero() || until.Sub(c.Clock.Now()) > recheckInterval {
+			until = c.Clock.Now().Add(recheckInterval)
 		}
 		// Whoever owns a permission may have mended it and reset the application at
 		// the centre, of which the record knows nothing.
-		c.facts.Known = c.facts.Known && d.Reason != podmeta.ReasonBreakerDenied
+		c.facts.ApplicationsKnown = c.facts.ApplicationsKnown && d.Reason != podmeta.ReasonBreakerOpenDenied
 		return nil, c.wait(ctx, until)
 	}
 	return nil, fmt.Errorf("no such step: %q", d.Action)
@@ -183,35 +183,35 @@ func (c *call) wait(ctx context.Context, until time.Time) error {
 	timer := c.Clock.NewTimer(max(until.Sub(c.Clock.Now()), 10*time.Millisecond))
 	defer timer.Stop()
 	select {
-	case <-c.woken:
+	case <-c.changed:
 		return nil
 	case <-timer.C():
 		return nil
 	case <-c.Draining:
 	case <-ctx.Done():
 	}
-	return errOver
+	return errCallEnded
 }
 
 // failed counts a failure that no application knows of, and ends the call.
-func (c *call) failed(ctx context.Context, err error) protocol.Answer {
-	if answer, ok := c.over(ctx); ok {
+func (c *call) fail(ctx context.Context, err error) protocol.Answer {
+	if answer, ok := c.endedAnswer(ctx); ok {
 		return answer // it failed because nobody waits any more
 	}
 	denied := isDenied(err)
 	logging.FromContext(ctx).Warnw("permissions could not be asked for", "pod", c.key, "error", err)
-	d, recorded := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Settle, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Spread: c.Random(),
+	d, recorded := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Call: c.id, Denied: denied, Message: err.Error()})
 	if recorded != nil {
 		logging.FromContext(ctx).Errorw("a failure could not be recorded", "pod", c.key, "error", recorded)
 	}
-	state, reason := protocol.Failed, podmeta.ReasonFailed
+	state, reason := protocol.Failed, podmeta.ReasonPermissionFailed
 	if denied {
-		state, reason = protocol.Denied, podmeta.ReasonDenied
+		state, reason = protocol.Denied, podmeta.ReasonPermissionDenied
 	}
-	c.tell.failed(ctx, reason, sentence(err), d)
-	return protocol.Answer{State: state, Reason: reason, Message: sentence(err)}
+	c.reporter.failed(ctx, reason, errorMessage(err), d)
+	return protocol.Answer{State: state, Reason: reason, Message: errorMessage(err)}
 }
 
 // sentence is an error for a person.
-func sentence(err error) string { return strings.TrimSpace(err.Error()) }
+func errorMessage(err error) string { return strings.TrimSpace(err.Error()) }

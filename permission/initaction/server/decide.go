@@ -16,50 +16,50 @@ const (
 	// Stop: the pod is going; it gets nothing.
 	Stop Action = "Stop"
 	// AwaitPod: wait until the pod changes.
-	AwaitPod Action = "AwaitPod"
+	WaitForPod Action = "WaitForPod"
 	// Read the pod's applications.
-	Read Action = "Read"
+	ReadApplications Action = "ReadApplications"
 	// Grant: everything was granted; the call ends.
-	Grant Action = "Grant"
+	Complete Action = "Complete"
 	// Settle counts an attempt of Set that was denied or failed; the call ends.
-	Settle Action = "Settle"
+	RecordFailure Action = "RecordFailure"
 	// Register takes the steps before permissions.
 	Register Action = "Register"
 	// RevokeOthers takes back what was granted to the addresses of the pod's
 	// former sandbox.
-	RevokeOthers Action = "RevokeOthers"
+	RevokeOtherIPs Action = "RevokeOtherIPs"
 	// Begin asks the breaker whether an attempt may begin.
-	Begin Action = "Begin"
+	AcquireBreaker Action = "AcquireBreaker"
 	// Ask the centre for Set.
-	Ask Action = "Ask"
+	Apply Action = "Apply"
 	// Poll the application of Set.
 	Poll Action = "Poll"
 	// Hold: the breaker is open; wait until Until, or until it changes.
-	Hold Action = "Hold"
+	WaitForBreaker Action = "WaitForBreaker"
 )
 
 // Facts are what Decide decides by.
 type Facts struct {
 	// Going: the pod is being deleted, or has ended.
-	Going bool
+	Terminating bool
 	// IPs are the pod's addresses.
 	IPs []string
 	// Finalizer: the pod cannot go without its permissions being revoked.
-	Finalizer bool
+	HasFinalizer bool
 	// Sets are what it asks for.
 	Sets []string
 	// Known: Applications and Others were read.
-	Known bool
+	ApplicationsKnown bool
 	// Applications are those for exactly IPs, by set.
 	Applications map[string]api.Application
 	// Others: something is granted, or on its way, to other addresses of the pod.
-	Others bool
+	OtherIPs bool
 	// Breaker is what is known of the pod's failures.
 	Breaker podbreaker.Decision
 	// Registered: the steps before permissions were taken in this call.
 	Registered bool
 	// Admitted: the breaker let this call begin an attempt.
-	Admitted bool
+	BreakerAcquired bool
 }
 
 // Decision is the next step and why.
@@ -74,16 +74,16 @@ type Decision struct {
 // Decide returns the next step.
 func Decide(f Facts) Decision {
 	switch {
-	case f.Going:
-		return Decision{Action: Stop, Reason: podmeta.ReasonTerminating}
+	case f.Terminating:
+		return Decision{Action: Stop, Reason: podmeta.ReasonPodTerminating}
 	case len(f.IPs) == 0:
-		return Decision{Action: AwaitPod, Reason: podmeta.ReasonNoIP}
-	case !f.Finalizer:
+		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForPodIP}
+	case !f.HasFinalizer:
 		// What is granted to a pod that can vanish might never be revoked, and a
 		// finalizer cannot be added to one that is going.
-		return Decision{Action: AwaitPod, Reason: podmeta.ReasonNoFinalizer}
-	case !f.Known:
-		return Decision{Action: Read, Reason: podmeta.ReasonRegistering}
+		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForFinalizer}
+	case !f.ApplicationsKnown:
+		return Decision{Action: ReadApplications, Reason: podmeta.ReasonRegistering}
 	}
 	var ask, poll string
 	granted := 0
@@ -92,8 +92,8 @@ func Decide(f Facts) Decision {
 		switch {
 		case ok && app.State == api.Granted:
 			granted++
-		case ok && failedState(app.State) && f.Breaker.Entry.Settled[app.ID] < app.Attempt:
-			return Decision{Action: Settle, Set: set, Reason: reasonOf(app.State)}
+		case ok && isDeniedOrFailed(app.State) && f.Breaker.Entry.Settled[app.ID] < app.Attempt:
+			return Decision{Action: RecordFailure, Set: set, Reason: reasonForState(app.State)}
 		case ok && (app.State == api.Requested || app.State == api.Applying || app.State == api.Revoking):
 			// What a former sandbox had at this address is taken back first.
 			poll = first(poll, set)
@@ -103,60 +103,60 @@ func Decide(f Facts) Decision {
 	}
 	switch {
 	case granted == len(f.Sets):
-		return Decision{Action: Grant, Reason: podmeta.ReasonGranted}
+		return Decision{Action: Complete, Reason: podmeta.ReasonPermissionGranted}
 	case ask != "" && f.Breaker.Outcome == podbreaker.Closed:
-		return begin(f, ask)
+		return prepareApply(f, ask)
 	case poll != "":
-		return Decision{Action: Poll, Set: poll, Reason: reasonOf(f.Applications[poll].State)}
+		return Decision{Action: Poll, Set: poll, Reason: reasonForState(f.Applications[poll].State)}
 	}
-	return hold(f)
+	return waitForBreaker(f)
 }
 
 // begin says what comes before a set is asked for.
-func begin(f Facts, set string) Decision {
+func prepareApply(f Facts, set string) Decision {
 	_, again := f.Applications[set]
 	switch {
 	case !f.Registered:
 		return Decision{Action: Register, Reason: podmeta.ReasonRegistering}
-	case f.Others:
-		return Decision{Action: RevokeOthers, Reason: podmeta.ReasonRevoking}
-	case (again || f.Breaker.Exists) && !f.Admitted:
+	case f.OtherIPs:
+		return Decision{Action: RevokeOtherIPs, Reason: podmeta.ReasonPermissionRevoking}
+	case (again || f.Breaker.Exists) && !f.BreakerAcquired:
 		// The first attempt needs no leave: asking twice for it is asking once.
-		return Decision{Action: Begin, Reason: podmeta.ReasonRequested}
+		return Decision{Action: AcquireBreaker, Reason: podmeta.ReasonPermissionRequested}
 	}
-	return Decision{Action: Ask, Set: set, Reason: podmeta.ReasonRequested}
+	return Decision{Action: Apply, Set: set, Reason: podmeta.ReasonPermissionRequested}
 }
 
-func hold(f Facts) Decision {
+func waitForBreaker(f Facts) Decision {
 	switch f.Breaker.Outcome {
 	case podbreaker.OpenDenied:
-		return Decision{Action: Hold, Reason: podmeta.ReasonBreakerDenied}
+		return Decision{Action: WaitForBreaker, Reason: podmeta.ReasonBreakerOpenDenied}
 	case podbreaker.OpenFailed:
-		return Decision{Action: Hold, Until: f.Breaker.Next, Reason: podmeta.ReasonBreakerFailed}
+		return Decision{Action: WaitForBreaker, Until: f.Breaker.Next, Reason: podmeta.ReasonBreakerOpenFailed}
 	}
-	return Decision{Action: Hold, Until: f.Breaker.Next, Reason: podmeta.ReasonRequested}
+	return Decision{Action: WaitForBreaker, Until: f.Breaker.Next, Reason: podmeta.ReasonPermissionRequested}
 }
 
-func failedState(s api.State) bool { return s == api.Denied || s == api.Failed }
+func isDeniedOrFailed(s api.State) bool { return s == api.Denied || s == api.Failed }
 
-func reasonOf(s api.State) string {
+func reasonForState(s api.State) string {
 	switch s {
 	case api.Requested:
-		return podmeta.ReasonRequested
+		return podmeta.ReasonPermissionRequested
 	case api.Granted:
-		return podmeta.ReasonGranted
+		return podmeta.ReasonPermissionGranted
 	case api.Denied:
-		return podmeta.ReasonDenied
+		return podmeta.ReasonPermissionDenied
 	case api.Failed:
-		return podmeta.ReasonFailed
+		return podmeta.ReasonPermissionFailed
 	case api.Revoking:
-		return podmeta.ReasonRevoking
+		return podmeta.ReasonPermissionRevoking
 	case api.Revoked:
-		return podmeta.ReasonRevoked
+		return podmeta.ReasonPermissionRevoked
 	case api.Leaked:
-		return podmeta.ReasonLeaked
+		return podmeta.ReasonPermissionLeaked
 	}
-	return podmeta.ReasonApplying
+	return podmeta.ReasonPermissionApplying
 }
 
 func first(a, b string) string {

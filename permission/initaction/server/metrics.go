@@ -15,7 +15,7 @@ type metrics struct {
 	duration                              metric.Float64Histogram
 }
 
-func newMetrics(meter metric.Meter, hub *Hub) (*metrics, error) {
+func newMetrics(meter metric.Meter, hub *Notifier) (*metrics, error) {
 	var m metrics
 	var err error
 	counter := func(name, what string) metric.Int64Counter {
@@ -40,7 +40,7 @@ func newMetrics(meter metric.Meter, hub *Hub) (*metrics, error) {
 	}
 	_, err = meter.Int64ObservableGauge("breakwater.permission.waiting", metric.WithDescription("Init containers that wait at this replica"),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(hub.Waiting()))
+			o.Observe(int64(hub.Count()))
 			return nil
 		}))
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 )
 
 // remembered is how long a node's addresses count as read.
-const remembered = 5 * time.Minute
+const nodeTTL = 5 * time.Minute
 
 // nodes knows the addresses of nodes: for providers that grant to nodes, and for
 // pods that have their node's network.
-type nodes struct {
+type nodeCache struct {
 	kube  kubernetes.Interface
-	known *utilcache.Expiring
+	cache *utilcache.Expiring
 }
 
 // node is what is known of one.
@@ -32,12 +32,12 @@ type node struct {
 	gateways []string
 }
 
-func newNodes(kube kubernetes.Interface, c clock.Clock) *nodes {
-	return &nodes{kube, utilcache.NewExpiringWithClock(c)}
+func newNodes(kube kubernetes.Interface, c clock.Clock) *nodeCache {
+	return &nodeCache{kube, utilcache.NewExpiringWithClock(c)}
 }
 
-func (n *nodes) get(ctx context.Context, name string) (node, error) {
-	if one, ok := n.known.Get(name); ok {
+func (n *nodeCache) get(ctx context.Context, name string) (node, error) {
+	if one, ok := n.cache.Get(name); ok {
 		return one.(node), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -57,6 +57,6 @@ func (n *nodes) get(ctx context.Context, name string) (node, error) {
 			one.gateways = append(one.gateways, network.Masked().Addr().Next().String())
 		}
 	}
-	n.known.Set(name, one, remembered)
+	n.cache.Set(name, one, nodeTTL)
 	return one, nil
 }

@@ -33,36 +33,36 @@ func TestTheCMDBGetsARecordForEachAddressUnderAKeyOfItsOwn(t *testing.T) {
 	url := ""
 	step := CMDB{Settings: func() settings.Settings { s := settings.Default(); s.CMDBURL = url; return s }, HTTP: cmdb.Client()}
 	pod := api.ApplicationRequest{Pod: "web", PodUID: "uid", PodIPs: []string{"10.0.0.1", "fd00::1"}}
-	if err := step.Take(t.Context(), pod); err != nil || len(got) > 0 {
+	if err := step.Run(t.Context(), pod); err != nil || len(got) > 0 {
 		t.Errorf("without a CMDB: %v %v", got, err)
 	}
 	url = cmdb.URL
-	if err := step.Take(t.Context(), pod); err != nil {
+	if err := step.Run(t.Context(), pod); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"PUT /v1/records/10.0.0.1 uid/10.0.0.1 web", "PUT /v1/records/fd00::1 uid/fd00::1 web"}, got); diff != "" {
 		t.Error(diff)
 	}
 	status = http.StatusServiceUnavailable
-	if err := step.Take(t.Context(), pod); err == nil || strings.Contains(err.Error(), "http://") || !strings.Contains(err.Error(), "503") {
+	if err := step.Run(t.Context(), pod); err == nil || strings.Contains(err.Error(), "http://") || !strings.Contains(err.Error(), "503") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestAllReplicasTogetherObeyTheLimit(t *testing.T) {
 	s := settings.Default()
-	s.CentreRate = 100
-	share := NewShare(func() settings.Settings { return s })
+	s.CentreCallsPerSecond = 100
+	share := NewCentreLimiter(func() settings.Settings { return s })
 	for _, tc := range []struct {
 		replicas int
 		want     float64
 	}{{1, 100}, {4, 25}, {0, 100}} {
-		share.Replicas(tc.replicas)
+		share.SetReplicas(tc.replicas)
 		if got := float64(share.Limit()); got != tc.want {
 			t.Errorf("%d replicas: %g each, want %g", tc.replicas, got, tc.want)
 		}
 	}
-	s.CentreRate = 0.5
+	s.CentreCallsPerSecond = 0.5
 	share.Refresh()
 	if share.Limit() != 0.5 || share.Burst() != 1 {
 		t.Errorf("after a change %g, burst %d", float64(share.Limit()), share.Burst())
@@ -92,7 +92,7 @@ func TestATrimmedPodSaysWhatIsDecidedBy(t *testing.T) {
 		p.Spec.ServiceAccountName, p.Spec.HostNetwork = "web", true
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: podmeta.ConditionAuthorized, Reason: "R"}}
 	})
-	raw, err := trim(whole)
+	raw, err := trimPod(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestATrimmedPodSaysWhatIsDecidedBy(t *testing.T) {
 		t.Errorf("it is not trimmed: %+v", p)
 	}
 	view := func(p *corev1.Pod) []any {
-		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), going(p), p.Labels[podmeta.Label],
+		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), isTerminating(p), p.Labels[podmeta.Label],
 			p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID}
 	}
 	if diff := cmp.Diff(view(whole), view(p)); diff != "" {
@@ -117,7 +117,7 @@ func TestAddressesAreComparedAndNotTheirSpelling(t *testing.T) {
 		"the same": {"10.0.0.1", true}, "mapped": {"::ffff:10.0.0.1", true}, "the other family": {"fd00:0::1", true},
 		"another": {"10.0.0.10", false}, "none": {"", false}, "a name": {"localhost", false},
 	} {
-		if got := has([]string{"10.0.0.1", "fd00::1"}, tc.host); got != tc.want {
+		if got := containsIP([]string{"10.0.0.1", "fd00::1"}, tc.host); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -32,12 +32,12 @@ const (
 	// callTimeout bounds one call to the API server.
 	callTimeout = 5 * time.Second
 	// shortTimeout bounds a request that is no authorization.
-	shortTimeout = 20 * time.Second
+	requestTimeout = 20 * time.Second
 )
 
 // Centre is the permission centre.
 type Centre interface {
-	OfPod(ctx context.Context, cluster, uid string) ([]api.Application, error)
+	ListByPod(ctx context.Context, cluster, uid string) ([]api.Application, error)
 	Apply(ctx context.Context, r api.ApplicationRequest) (api.Application, error)
 	Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error)
 	Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error)
@@ -47,7 +47,7 @@ type Centre interface {
 // Breaker is the record of what failed.
 type Breaker interface {
 	Do(ctx context.Context, r podbreaker.Request) (podbreaker.Decision, error)
-	Look(key string, uid types.UID, now time.Time, holder string) podbreaker.Decision
+	Peek(key string, uid types.UID, now time.Time, holder string) podbreaker.Decision
 }
 
 // Sender takes CloudEvents; it never blocks.
@@ -60,7 +60,7 @@ type Options struct {
 	Kube kubernetes.Interface
 	// Pods has the pods that carry the label; it may be behind.
 	Pods     corelisters.PodLister
-	Hub      *Hub
+	Notifier *Notifier
 	Centre   Centre
 	Breaker  Breaker
 	Steps    []Step
@@ -77,25 +77,25 @@ type Options struct {
 
 type server struct {
 	Options
-	nodes   *nodes
+	nodes   *nodeCache
 	metrics *metrics
 	// refused are tokens that the API server refused a moment ago.
-	refused *utilcache.LRUExpireCache
+	rejectedTokens *utilcache.LRUExpireCache
 }
 
 // New returns the handler of the routes.
 func New(o Options) (http.Handler, error) {
-	m, err := newMetrics(o.Meter, o.Hub)
+	m, err := newMetrics(o.Meter, o.Notifier)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: m, refused: utilcache.NewLRUExpireCacheWithClock(maxRefused, o.Clock)}
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: m, rejectedTokens: utilcache.NewLRUExpireCacheWithClock(maxRejectedTokens, o.Clock)}
 	e := echo.New()
-	e.HTTPErrorHandler = s.answerError
-	limit := authlimit.New(func() float64 { return o.Settings().Refusals }, o.Clock)
+	e.HTTPErrorHandler = s.writeError
+	limit := authlimit.New(func() float64 { return o.Settings().RefusalsPerMinute }, o.Clock)
 	e.Use(limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.POST(protocol.AuthorizePath, s.authorize)
-	short := middleware.ContextTimeout(shortTimeout)
+	short := middleware.ContextTimeout(requestTimeout)
 	e.GET("/v1/pods/:namespace/:name", s.status, short)
 	e.POST("/v1/pods/:namespace/:name/reset", s.reset, short)
 	return e, nil
@@ -114,7 +114,7 @@ func problemf(status int, reason, format string, args ...any) *problem {
 }
 
 // answerError answers an error. What went wrong inside is logged and not told.
-func (s *server) answerError(err error, c echo.Context) {
+func (s *server) writeError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}

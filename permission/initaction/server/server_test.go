@@ -40,8 +40,8 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		"another address than the pod's":   {"pod", orders, func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.9" }, http.StatusForbidden, "ForeignAddress"},
 		"a pod without the init container": {"pod", orders, func(p *corev1.Pod) { p.Spec.InitContainers = nil }, http.StatusForbidden, "OtherSets"},
 		"a pod without the label":          {"pod", orders, func(p *corev1.Pod) { p.Labels = nil }, http.StatusForbidden, "OtherSets"},
-		"a pod that is being deleted":      {"pod", orders, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, http.StatusConflict, podmeta.ReasonTerminating},
-		"a pod that has ended":             {"pod", orders, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, http.StatusConflict, podmeta.ReasonTerminating},
+		"a pod that is being deleted":      {"pod", orders, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, http.StatusConflict, podmeta.ReasonPodTerminating},
+		"a pod that has ended":             {"pod", orders, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, http.StatusConflict, podmeta.ReasonPodTerminating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, podOf(tc.pod))
@@ -67,7 +67,7 @@ func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T)
 	if a, b := asJSON(t, want), asJSON(t, got); a != b {
 		t.Errorf("asked %s, want %s", b, a)
 	}
-	c := w.until(podmeta.ReasonGranted)
+	c := w.until(podmeta.ReasonPermissionGranted)
 	if c.Status != corev1.ConditionTrue || !strings.Contains(c.Message, "permission set orders granted to 127.0.0.1") {
 		t.Errorf("%+v", c)
 	}
@@ -84,7 +84,7 @@ func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T)
 // again for a moment, and an address that goes on with others is not heard.
 func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
 	w := newWorldAt(t, clocktest.NewFakeClock(time.Now()), podOf(nil)) // whose clock stands still
-	w.settings.Refusals = 40
+	w.settings.RefusalsPerMinute = 40
 	reviews := func() (n int) {
 		for _, a := range w.kube.Actions() {
 			if a.GetResource().Resource == "tokenreviews" {
@@ -138,7 +138,7 @@ func TestACallWaitsForTheAddressAndTheFinalizerAndTellsWhy(t *testing.T) {
 	w := newWorld(t, podOf(func(p *corev1.Pod) { p.Finalizers, p.Status.PodIPs = nil, nil }))
 	answers := w.started(t.Context())
 	w.show(podOf(func(p *corev1.Pod) { p.Finalizers = nil }))
-	if c := w.until(podmeta.ReasonNoFinalizer); c.Status != corev1.ConditionFalse || w.centre.calls > 0 {
+	if c := w.until(podmeta.ReasonWaitingForFinalizer); c.Status != corev1.ConditionFalse || w.centre.calls > 0 {
 		t.Errorf("%+v, %d calls", c, w.centre.calls)
 	}
 	w.show(podOf(nil))
@@ -151,7 +151,7 @@ func TestWhileItIsAppliedForThePodTellsWhichPermissionAndWhomToAsk(t *testing.T)
 	w := newWorld(t, podOf(nil))
 	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
 	answers := w.started(t.Context())
-	c := w.until(podmeta.ReasonApplying)
+	c := w.until(podmeta.ReasonPermissionApplying)
 	for _, words := range []string{"set orders, attempt 1", "permission orders-db is Applying", "ask team-db"} {
 		if !strings.Contains(c.Message, words) {
 			t.Errorf("%q is not in %q", words, c.Message)
@@ -175,7 +175,7 @@ func TestDeniedThreeTimesIsAskedForThreeTimesUntilItIsReset(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := w.started(ctx)
-	c := w.until(podmeta.ReasonBreakerDenied)
+	c := w.until(podmeta.ReasonBreakerOpenDenied)
 	if !strings.Contains(c.Message, "denied 3 times: not asked for again until somebody resets it") {
 		t.Error(c.Message)
 	}
@@ -209,7 +209,7 @@ func TestAnApplicationThatIsResetAtTheCentreIsHeardOf(t *testing.T) {
 		w.ask("pod", orders)
 	}
 	answers := w.started(t.Context())
-	w.until(podmeta.ReasonBreakerDenied)
+	w.until(podmeta.ReasonBreakerOpenDenied)
 	w.centre.set(api.Granted)
 	if a := answerOf(t, answers); a.State != protocol.Granted || w.centre.attempts() != 3 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
@@ -262,9 +262,9 @@ func TestAProviderThatIsDownForAnHourIsAskedAtTheBackoffsPaceAndRecoversAlone(t 
 
 func TestACentreThatIsRestartedIsNoFailureAndOneThatIsDownIs(t *testing.T) {
 	w := newWorld(t, podOf(nil))
-	w.centre.downFor = tolerated
+	w.centre.downFor = maxCentreFailures
 	answers := w.started(t.Context())
-	w.until(podmeta.ReasonUnreachable)
+	w.until(podmeta.ReasonPermissionCentreUnreachable)
 	if a := answerOf(t, answers); a.State != protocol.Granted {
 		t.Errorf("%+v", a)
 	}
@@ -309,7 +309,7 @@ func TestAnAddressThatComesBackToItsPodIsAskedForAgain(t *testing.T) {
 				Permissions: []api.ApplicationPermission{{Permission: "orders-db", State: api.Granted}}}
 			answers := w.started(t.Context())
 			if state == api.Revoking {
-				if c := w.until(podmeta.ReasonRevoking); c.Status != corev1.ConditionFalse || w.centre.attempts() != 0 {
+				if c := w.until(podmeta.ReasonPermissionRevoking); c.Status != corev1.ConditionFalse || w.centre.attempts() != 0 {
 					t.Errorf("%+v after %d attempts", c, w.centre.attempts())
 				}
 				w.centre.mu.Lock()
@@ -334,9 +334,9 @@ func TestAPodThatIsDeletedMeanwhileGetsNothing(t *testing.T) {
 	w.settings.Breaker.Backoff.Duration = time.Hour // no attempt comes before the deletion
 	w.ask("pod", orders)
 	answers := w.started(t.Context())
-	w.until(podmeta.ReasonBreakerFailed)
+	w.until(podmeta.ReasonBreakerOpenFailed)
 	w.show(podOf(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }))
-	if a := answerOf(t, answers); a.Reason != podmeta.ReasonTerminating {
+	if a := answerOf(t, answers); a.Reason != podmeta.ReasonPodTerminating {
 		t.Errorf("%+v", a)
 	}
 }
@@ -345,7 +345,7 @@ func TestAReplicaThatEndsSendsItsCallsAway(t *testing.T) {
 	w := newWorld(t, podOf(nil))
 	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
 	answers := w.started(t.Context())
-	w.until(podmeta.ReasonApplying)
+	w.until(podmeta.ReasonPermissionApplying)
 	close(w.draining)
 	if a := answerOf(t, answers); a.State != protocol.Waiting {
 		t.Errorf("%+v", a)
@@ -355,13 +355,13 @@ func TestAReplicaThatEndsSendsItsCallsAway(t *testing.T) {
 // step is one that fails as often as it is told to.
 type step struct {
 	fails int
-	taken []string
+	ran   []string
 }
 
 func (s *step) Name() string { return "CMDB" }
 
-func (s *step) Take(_ context.Context, pod api.ApplicationRequest) error {
-	s.taken = append(s.taken, pod.PodIPs[0])
+func (s *step) Run(_ context.Context, pod api.ApplicationRequest) error {
+	s.ran = append(s.ran, pod.PodIPs[0])
 	if s.fails--; s.fails >= 0 {
 		return errors.New("the CMDB answered 503")
 	}
@@ -374,8 +374,8 @@ func TestStepsAreTakenBeforePermissionsAndTheirFailureCounts(t *testing.T) {
 	if _, a := w.ask("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "CMDB") || w.centre.attempts() != 0 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
 	}
-	if _, a := w.ask("pod", orders); a.State != protocol.Granted || len(s.taken) != 2 {
-		t.Errorf("%+v, taken %v", a, s.taken)
+	if _, a := w.ask("pod", orders); a.State != protocol.Granted || len(s.ran) != 2 {
+		t.Errorf("%+v, taken %v", a, s.ran)
 	}
 }
 

@@ -51,40 +51,40 @@ type Status struct {
 
 // status says why a pod waits.
 func (s *server) status(c echo.Context) error {
-	pod, _, err := s.may(c, verbGet)
+	pod, _, err := s.authorizedPod(c, verbGet)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, s.statusOf(c, pod))
+	return c.JSON(http.StatusOK, s.podStatus(c, pod))
 }
 
 // reset closes the breaker of a pod: it is asked for anew at once.
 func (s *server) reset(c echo.Context) error {
-	pod, user, err := s.may(c, verbReset)
+	pod, user, err := s.authorizedPod(c, verbReset)
 	if err != nil {
 		return err
 	}
 	ctx, key := c.Request().Context(), podbreaker.Key(pod.Namespace, pod.Name)
-	before := s.Breaker.Look(key, pod.UID, s.Clock.Now(), "")
-	if _, err := s.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Reset, Key: key, UID: pod.UID, Now: s.Clock.Now()}); err != nil {
+	before := s.Breaker.Peek(key, pod.UID, s.Clock.Now(), "")
+	if _, err := s.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.Reset, Key: key, UID: pod.UID, Now: s.Clock.Now()}); err != nil {
 		return err
 	}
-	newTeller(s, pod).closed(ctx, before.Entry, user.Username)
+	newPodReporter(s, pod).closed(ctx, before.Entry, user.Username)
 	// The centre begins anew too; where it cannot be asked, the pod's next round does.
-	if all, err := s.Centre.OfPod(ctx, s.Settings().Cluster, string(pod.UID)); err == nil {
+	if all, err := s.Centre.ListByPod(ctx, s.Settings().Cluster, string(pod.UID)); err == nil {
 		for _, app := range all {
-			if failedState(app.State) && before.Entry.Settled[app.ID] >= app.Attempt {
+			if isDeniedOrFailed(app.State) && before.Entry.Settled[app.ID] >= app.Attempt {
 				_ = s.Centre.Reset(ctx, app.ID)
 			}
 		}
 	}
-	s.Hub.Wake(string(pod.UID))
-	return c.JSON(http.StatusOK, s.statusOf(c, pod))
+	s.Notifier.Notify(string(pod.UID))
+	return c.JSON(http.StatusOK, s.podStatus(c, pod))
 }
 
 // may returns the pod if the API server lets the user do it.
-func (s *server) may(c echo.Context, verb string) (*corev1.Pod, authenticationv1.UserInfo, error) {
-	user, err := s.review(c, "")
+func (s *server) authorizedPod(c echo.Context, verb string) (*corev1.Pod, authenticationv1.UserInfo, error) {
+	user, err := s.reviewToken(c, "")
 	if err != nil {
 		return nil, user, err
 	}
@@ -106,13 +106,13 @@ func (s *server) may(c echo.Context, verb string) (*corev1.Pod, authenticationv1
 		return nil, user, err
 	}
 	if podmeta.InitContainer(pod) == nil {
-		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s asks for no permission: it has no init container %s", namespace, name, protocol.Container)
+		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s asks for no permission: it has no init container %s", namespace, name, protocol.ContainerName)
 	}
 	return pod, user, nil
 }
 
-func (s *server) statusOf(c echo.Context, pod *corev1.Pod) Status {
-	look := s.Breaker.Look(podbreaker.Key(pod.Namespace, pod.Name), pod.UID, s.Clock.Now(), "")
+func (s *server) podStatus(c echo.Context, pod *corev1.Pod) Status {
+	look := s.Breaker.Peek(podbreaker.Key(pod.Namespace, pod.Name), pod.UID, s.Clock.Now(), "")
 	status := Status{Namespace: pod.Namespace, Pod: pod.Name, UID: string(pod.UID), IPs: podmeta.IPs(pod), Sets: podmeta.Sets(pod),
 		Breaker: look.Outcome, Denied: look.Entry.Denied, Failed: look.Entry.Failed, Applications: []api.Application{}}
 	if !look.Next.IsZero() {
@@ -121,7 +121,7 @@ func (s *server) statusOf(c echo.Context, pod *corev1.Pod) Status {
 	if condition := podmeta.Condition(pod, podmeta.ConditionAuthorized); condition != nil {
 		status.Authorized, status.Reason, status.Message = condition.Status == corev1.ConditionTrue, condition.Reason, condition.Message
 	}
-	all, err := s.Centre.OfPod(c.Request().Context(), s.Settings().Cluster, string(pod.UID))
+	all, err := s.Centre.ListByPod(c.Request().Context(), s.Settings().Cluster, string(pod.UID))
 	if err != nil {
 		status.Unreachable = err.Error()
 	} else {

@@ -20,7 +20,7 @@ type Step interface {
 	// Name is for people.
 	Name() string
 	// Take takes the step; an error is a failure, which is tried again.
-	Take(ctx context.Context, pod api.ApplicationRequest) error
+	Run(ctx context.Context, pod api.ApplicationRequest) error
 }
 
 // CMDB registers the pod's addresses in a configuration database:
@@ -40,7 +40,7 @@ var _ Step = CMDB{}
 func (CMDB) Name() string { return "CMDB" }
 
 // Take implements Step.
-func (s CMDB) Take(ctx context.Context, pod api.ApplicationRequest) error {
+func (s CMDB) Run(ctx context.Context, pod api.ApplicationRequest) error {
 	base := s.Settings().CMDBURL
 	if base == "" {
 		return nil

@@ -27,7 +27,7 @@ type Watch struct {
 	Pods corelisters.PodLister
 	// ConfigMaps has those of the breaker.
 	ConfigMaps corelisters.ConfigMapLister
-	Hub        *Hub
+	Notifier   *Notifier
 	Settings   *settings.Store
 	factories  []informers.SharedInformerFactory
 }
@@ -38,13 +38,13 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 	selecting := func(selector string) informers.SharedInformerOption {
 		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector })
 	}
-	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selecting(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trim))
+	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selecting(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trimPod))
 	records := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selecting(podbreaker.Label+"=true"))
 	config := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + podmeta.ConfigName }))
 	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selecting(discoveryv1.LabelServiceName+"="+ServiceName))
 	w := &Watch{
-		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Hub: NewHub(), Settings: settings.NewStore(),
+		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: NewNotifier(), Settings: settings.NewStore(),
 		factories: []informers.SharedInformerFactory{pods, records, config, slices},
 	}
 	counts := func(any) {
@@ -53,23 +53,23 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 			replicas(countReady(all))
 		}
 	}
-	return w, w.handle(map[cache.SharedIndexInformer]func(any){
+	return w, w.addHandlers(map[cache.SharedIndexInformer]func(any){
 		pods.Core().V1().Pods().Informer(): func(obj any) {
 			if p, ok := obj.(*corev1.Pod); ok {
-				w.Hub.Wake(string(p.UID))
+				w.Notifier.Notify(string(p.UID))
 			}
 		},
-		records.Core().V1().ConfigMaps().Informer(): func(any) { w.Hub.WakeAll() },
+		records.Core().V1().ConfigMaps().Informer(): func(any) { w.Notifier.NotifyAll() },
 		config.Core().V1().ConfigMaps().Informer(): func(obj any) {
 			cm, _ := obj.(*corev1.ConfigMap) // nil when it was deleted: the defaults
 			w.Settings.Update(ctx, cm)
-			w.Hub.WakeAll()
+			w.Notifier.NotifyAll()
 		},
 		slices.Discovery().V1().EndpointSlices().Informer(): counts,
 	})
 }
 
-func (w *Watch) handle(all map[cache.SharedIndexInformer]func(any)) error {
+func (w *Watch) addHandlers(all map[cache.SharedIndexInformer]func(any)) error {
 	for informer, tell := range all {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) },
@@ -115,7 +115,7 @@ func countReady(all []*discoveryv1.EndpointSlice) int {
 }
 
 // trim reduces a pod, before it is cached, to what is decided by.
-func trim(obj any) (any, error) {
+func trimPod(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil

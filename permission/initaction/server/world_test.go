@@ -81,7 +81,7 @@ func (c *centre) begin() error {
 	return nil
 }
 
-func (c *centre) OfPod(_ context.Context, cluster, uid string) ([]api.Application, error) {
+func (c *centre) ListByPod(_ context.Context, cluster, uid string) ([]api.Application, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.begin(); err != nil {
@@ -217,7 +217,7 @@ type world struct {
 	sent     *sent
 	recorder *record.FakeRecorder
 	settings settings.Settings
-	hub      *Hub
+	hub      *Notifier
 	url      string
 	draining chan struct{}
 	// reviews are the tokens that the API server knows, and allowed the users
@@ -232,7 +232,7 @@ func podOf(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired},
 			Finalizers: []string{podmeta.Finalizer}},
-		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{Name: protocol.Container,
+		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{Name: protocol.ContainerName,
 			Env: []corev1.EnvVar{{Name: protocol.EnvSets, Value: "orders"}}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending, PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}},
 	}
@@ -257,10 +257,10 @@ func newWorld(t *testing.T, pod *corev1.Pod, steps ...Step) *world {
 func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step) *world {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00::/64", "127.0.0.0/24"}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
-	w := &world{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.First, ResourceVersion: "1"}}),
+	w := &world{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.PrimaryName, ResourceVersion: "1"}}),
 		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), records: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 		centre: &centre{clock: c, apps: map[string]*api.Application{}, verdict: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
-		sent:   &sent{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: NewHub(), draining: make(chan struct{}),
+		sent:   &sent{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: NewNotifier(), draining: make(chan struct{}),
 		reviews: map[string]authenticationv1.UserInfo{
 			"pod": bound("web", "uid"), "another-pod": bound("other", "other-uid"), "former-pod": bound("web", "former"),
 			"account": {Username: "system:serviceaccount:default:web"}, "jane": {Username: "jane"}, "joe": {Username: "joe"},
@@ -298,12 +298,12 @@ func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step
 			return true, nil, err
 		}
 		_ = w.records.Update(cm)
-		w.hub.WakeAll()
+		w.hub.NotifyAll()
 		return true, cm, nil
 	})
 	records := corelisters.NewConfigMapLister(w.records)
 	handler, err := New(Options{
-		Kube: w.kube, Pods: corelisters.NewPodLister(w.pods), Hub: w.hub, Centre: w.centre, Steps: w.steps, Clock: c, Random: func() float64 { return 0 },
+		Kube: w.kube, Pods: corelisters.NewPodLister(w.pods), Notifier: w.hub, Centre: w.centre, Steps: w.steps, Clock: c, Random: func() float64 { return 0 },
 		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), records, func() podbreaker.Policy { return w.settings.Breaker }, groupcommit.Options{}),
 		Settings: func() settings.Settings { return w.settings }, Recorder: w.recorder, Events: w.sent, Meter: noop.Meter{}, Draining: w.draining,
 	})
@@ -328,7 +328,7 @@ func (w *world) show(p *corev1.Pod) {
 	if err := w.pods.Add(p); err != nil {
 		w.t.Error(err)
 	}
-	w.hub.Wake(string(p.UID))
+	w.hub.Notify(string(p.UID))
 }
 
 // ask is one call of an init container.

@@ -64,13 +64,13 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *delivery.
 	kube := kubeclient.Get(ctx)
 	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Limit: rate.NewLimiter(calls, calls)})
 	told := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
-	tell, err := newTeller(told, sender, otel.Meter(meterName))
+	tell, err := newReporter(told, sender, otel.Meter(meterName))
 	must(err)
 	r := &Reconciler{
 		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
-		settings: store.Get, clock: resend.Clock(ctx), recorder: told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(told),
+		settings: store.Get, clock: resend.Clock(ctx), recorder: told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(told),
 	}
-	r.wants = requiredsets.Finder{Owners: owners, Namespaces: r.namespaces, Live: kube.CoreV1().Namespaces()}
+	r.wants = requiredsets.Resolver{Owners: owners, Namespaces: r.namespaces, Client: kube.CoreV1().Namespaces()}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())
 		for _, p := range all {
@@ -82,7 +82,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *delivery.
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName), Concurrency: workers})
 	_, err = pods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
 	must(err)
-	_, err = namespaces.Informer().AddEventHandler(onNamespaces(func(namespace string) {
+	_, err = namespaces.Informer().AddEventHandler(namespaceHandler(func(namespace string) {
 		all, err := r.pods.Pods(namespace).List(labels.Everything())
 		if err != nil {
 			logger.Errorw("list the pods of a namespace", "namespace", namespace, "error", err)
@@ -92,13 +92,13 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender *delivery.
 		}
 	}))
 	must(err)
-	c := &chores{Reconciler: r, lister: centre, reporter: centre, record: newRecord(ctx, kube)}
+	c := &periodicTasks{Reconciler: r, lister: centre, podReporter: centre, breakerRecord: newBreakerRecord(ctx, kube)}
 	go c.run(ctx)
 	return impl
 }
 
 // newRecord reads the record of the breaker through a watch of its own.
-func newRecord(ctx context.Context, kube kubernetes.Interface) Record {
+func newBreakerRecord(ctx context.Context, kube kubernetes.Interface) BreakerRecord {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(v1alpha1.SystemNamespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podbreaker.Label + "=true" }))
 	lister := factory.Core().V1().ConfigMaps().Lister()
@@ -111,7 +111,7 @@ func measure(meter metric.Meter, r *Reconciler) error {
 	gauge := func(name, what string, observe func(metric.Int64Observer)) error {
 		_, err := meter.Int64ObservableGauge("breakwater.permission."+name, metric.WithDescription(what),
 			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-				if r.IsLeaderFor(leads) {
+				if r.IsLeaderFor(leaderKey) {
 					observe(o)
 				}
 				return nil
@@ -122,7 +122,7 @@ func measure(meter metric.Meter, r *Reconciler) error {
 		return nil
 	}
 	if err := gauge("uninjected", "Pods that should have waited for permissions and were let in without, by why", func(o metric.Int64Observer) {
-		for reason, n := range r.open.counts() {
+		for reason, n := range r.uninjected.counts() {
 			o.Observe(n, metric.WithAttributes(attribute.String("reason", reason)))
 		}
 	}); err != nil {
@@ -135,7 +135,7 @@ func measure(meter metric.Meter, r *Reconciler) error {
 		return err
 	}
 	if err := gauge("leaked.untold", "Pods that were let go before their permissions were taken back, and of which the permission centre has not heard", func(o metric.Int64Observer) {
-		o.Observe(r.letGo.count())
+		o.Observe(r.unreported.count())
 	}); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 // grace is how long after its deletion timestamp a pod whose node is gone is
 // taken to run: the timestamp includes the time that it was given to end.
-const grace = 30 * time.Second
+const nodeLossGrace = 30 * time.Second
 
 // Outcome is what a pod needs.
 type Outcome string
@@ -20,21 +20,21 @@ const (
 	// Nothing: it needs nothing now.
 	Nothing Outcome = "Nothing"
 	// Protect: the finalizer is to be put on it.
-	Protect Outcome = "Protect"
+	AddFinalizer Outcome = "AddFinalizer"
 	// Revoke: it has ended; what was granted is to be taken back.
 	Revoke Outcome = "Revoke"
 	// Await: it is going, but may run yet.
-	Await Outcome = "Await"
+	Wait Outcome = "Wait"
 )
 
 // Input is what Decide decides by.
 type Input struct {
 	Pod *corev1.Pod
 	// NodeGone: the pod's node is not there any more, or nothing can run on it.
-	NodeGone bool
+	NodeLost bool
 	// NodeSilent: the kubelet of the pod's node does not report.
-	NodeSilent bool
-	Now        time.Time
+	NodeNotReady bool
+	Now          time.Time
 }
 
 // Decision is what a pod needs, and when to look again.
@@ -43,7 +43,7 @@ type Decision struct {
 	// Ended is when the pod ended, for Revoke; zero if that cannot be told.
 	Ended time.Time
 	// Again is when to look again, for Await.
-	Again time.Time
+	RecheckAt time.Time
 }
 
 // Decide returns what a pod needs. What was granted is taken back when the pod
@@ -56,27 +56,27 @@ func Decide(in Input) Decision {
 	switch {
 	case !podmeta.HasFinalizer(p):
 		if podmeta.InitContainer(p) != nil && !going && !terminal {
-			return Decision{Outcome: Protect}
+			return Decision{Outcome: AddFinalizer}
 		}
 		return Decision{Outcome: Nothing}
 	case terminal:
-		return Decision{Outcome: Revoke, Ended: ended(p)}
+		return Decision{Outcome: Revoke, Ended: endTime(p)}
 	case !going:
 		return Decision{Outcome: Nothing}
 	case p.Spec.NodeName == "", allTerminated(p):
-		return Decision{Outcome: Revoke, Ended: ended(p)}
+		return Decision{Outcome: Revoke, Ended: endTime(p)}
 	}
-	due := p.DeletionTimestamp.Add(grace)
+	due := p.DeletionTimestamp.Add(nodeLossGrace)
 	// Whoever deletes by force says that the pod does not run any more; where the
 	// kubelet can be asked, its word counts.
 	forced := p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
-	if (in.NodeGone || forced && in.NodeSilent) && !in.Now.Before(due) {
+	if (in.NodeLost || forced && in.NodeNotReady) && !in.Now.Before(due) {
 		return Decision{Outcome: Revoke, Ended: p.DeletionTimestamp.Time}
 	}
 	if in.Now.Before(due) {
-		return Decision{Outcome: Await, Again: due}
+		return Decision{Outcome: Wait, RecheckAt: due}
 	}
-	return Decision{Outcome: Await, Again: in.Now.Add(grace / 2)}
+	return Decision{Outcome: Wait, RecheckAt: in.Now.Add(nodeLossGrace / 2)}
 }
 
 // allTerminated says that no container of a pod that is going runs or will. (The
@@ -100,7 +100,7 @@ func allTerminated(p *corev1.Pod) bool {
 }
 
 // ended is when the last container ended.
-func ended(p *corev1.Pod) time.Time {
+func endTime(p *corev1.Pod) time.Time {
 	var last time.Time
 	if p.DeletionTimestamp != nil {
 		last = p.DeletionTimestamp.Time

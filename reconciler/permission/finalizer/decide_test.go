@@ -20,7 +20,7 @@ func pod(changes ...func(*corev1.Pod)) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid", Finalizers: []string{podmeta.Finalizer},
 			Labels: map[string]string{podmeta.Label: podmeta.LabelRequired}},
 		Spec: corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{{Name: "app"}},
-			InitContainers: []corev1.Container{{Name: protocol.Container, Env: []corev1.EnvVar{{Name: protocol.EnvSets, Value: "orders"}}}}},
+			InitContainers: []corev1.Container{{Name: protocol.ContainerName, Env: []corev1.EnvVar{{Name: protocol.EnvSets, Value: "orders"}}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, ContainerStatuses: []corev1.ContainerStatus{running("app")}},
 	}
 	for _, change := range changes {
@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 		want         Outcome
 		ended        time.Duration
 	}{
-		"a new pod with the init container":                       {pod: pod(bare, phase(corev1.PodPending)), want: Protect},
+		"a new pod with the init container":                       {pod: pod(bare, phase(corev1.PodPending)), want: AddFinalizer},
 		"a pod without it":                                        {pod: pod(plain), want: Nothing},
 		"one that goes already":                                   {pod: pod(bare, deleted), want: Nothing},
 		"one that has ended already":                              {pod: pod(bare, phase(corev1.PodFailed)), want: Nothing},
@@ -71,19 +71,19 @@ func TestDecide(t *testing.T) {
 		"one whose only container ended and is restarted":         {pod: pod(statuses(over("app", 0))), want: Nothing},
 		"a finished Job's, which nobody deletes":                  {pod: pod(phase(corev1.PodSucceeded), statuses(over("app", time.Second))), want: Revoke, ended: time.Second},
 		"one that was evicted":                                    {pod: pod(phase(corev1.PodFailed)), want: Revoke, ended: -1},
-		"one that drains":                                         {pod: pod(deleted), after: -time.Second, want: Await},
-		"one that drains for longer than it may":                  {pod: pod(deleted), after: time.Hour, want: Await},
+		"one that drains":                                         {pod: pod(deleted), after: -time.Second, want: Wait},
+		"one that drains for longer than it may":                  {pod: pod(deleted), after: time.Hour, want: Wait},
 		"one that goes and has ended":                             {pod: pod(deleted, statuses(over("app", 2*time.Second))), want: Revoke, ended: 2 * time.Second},
-		"one that goes and whose sidecar runs":                    {pod: pod(deleted, statuses(over("app", 0)), sidecar), want: Await},
-		"one that goes and of which a container is not heard of":  {pod: pod(deleted, statuses()), want: Await},
+		"one that goes and whose sidecar runs":                    {pod: pod(deleted, statuses(over("app", 0)), sidecar), want: Wait},
+		"one that goes and of which a container is not heard of":  {pod: pod(deleted, statuses()), want: Wait},
 		"one that never ran anywhere":                             {pod: pod(unscheduled, deleted), want: Revoke},
-		"its node is gone, just now":                              {pod: pod(deleted), gone: true, silent: true, after: grace - 1, want: Await},
-		"its node is gone, and 30 s have passed":                  {pod: pod(deleted), gone: true, silent: true, after: grace, want: Revoke},
+		"its node is gone, just now":                              {pod: pod(deleted), gone: true, silent: true, after: nodeLossGrace - 1, want: Wait},
+		"its node is gone, and 30 s have passed":                  {pod: pod(deleted), gone: true, silent: true, after: nodeLossGrace, want: Revoke},
 		"its node is gone, and nobody deletes it":                 {pod: pod(), gone: true, silent: true, after: time.Hour, want: Nothing},
-		"its node is silent":                                      {pod: pod(deleted), silent: true, after: time.Hour, want: Await},
-		"its node is silent, and it is deleted by force":          {pod: pod(forced), silent: true, after: grace, want: Revoke},
-		"deleted by force, and the kubelet still stops it":        {pod: pod(forced), after: time.Hour, want: Await},
-		"deleted by force, just now, on a silent node":            {pod: pod(forced), silent: true, after: time.Second, want: Await},
+		"its node is silent":                                      {pod: pod(deleted), silent: true, after: time.Hour, want: Wait},
+		"its node is silent, and it is deleted by force":          {pod: pod(forced), silent: true, after: nodeLossGrace, want: Revoke},
+		"deleted by force, and the kubelet still stops it":        {pod: pod(forced), after: time.Hour, want: Wait},
+		"deleted by force, just now, on a silent node":            {pod: pod(forced), silent: true, after: time.Second, want: Wait},
 		"deleted by force, and the kubelet says that it is ended": {pod: pod(forced, phase(corev1.PodFailed)), want: Revoke},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,12 +94,12 @@ func TestDecide(t *testing.T) {
 			}
 			for form, p := range map[string]*corev1.Pod{"whole": tc.pod, "trimmed": trimmed.(*corev1.Pod)} {
 				now := zero.Add(tc.after)
-				got := Decide(Input{Pod: p, NodeGone: tc.gone, NodeSilent: tc.silent, Now: now})
+				got := Decide(Input{Pod: p, NodeLost: tc.gone, NodeNotReady: tc.silent, Now: now})
 				if got.Outcome != tc.want {
 					t.Fatalf("%s: %s, want %s", form, got.Outcome, tc.want)
 				}
-				if tc.want == Await && !got.Again.After(now) {
-					t.Errorf("%s: to look again at %s", form, got.Again)
+				if tc.want == Wait && !got.RecheckAt.After(now) {
+					t.Errorf("%s: to look again at %s", form, got.RecheckAt)
 				}
 				if tc.want == Revoke && tc.ended >= 0 && !got.Ended.Equal(zero.Add(tc.ended)) {
 					t.Errorf("%s: ended %s, want %s", form, got.Ended.Sub(zero), tc.ended)

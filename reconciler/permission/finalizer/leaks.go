@@ -20,7 +20,7 @@ type Lister interface {
 
 // leaks knows the addresses for which grants of former pods hold, and the pods
 // that have them now: they can do what was not granted to them.
-type leaks struct {
+type leakTracker struct {
 	recorder record.EventRecorder
 
 	mu sync.Mutex
@@ -30,12 +30,12 @@ type leaks struct {
 	holders map[types.NamespacedName]string
 }
 
-func newLeaks(recorder record.EventRecorder) *leaks {
-	return &leaks{recorder: recorder, byIP: map[string]api.Application{}, holders: map[types.NamespacedName]string{}}
+func newLeakTracker(recorder record.EventRecorder) *leakTracker {
+	return &leakTracker{recorder: recorder, byIP: map[string]api.Application{}, holders: map[types.NamespacedName]string{}}
 }
 
 // refresh asks the centre which there are.
-func (l *leaks) refresh(ctx context.Context, centre Lister, cluster string) error {
+func (l *leakTracker) refresh(ctx context.Context, centre Lister, cluster string) error {
 	all, err := centre.List(ctx, url.Values{"cluster": {cluster}, "state": {string(api.Leaked)}})
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (l *leaks) refresh(ctx context.Context, centre Lister, cluster string) erro
 }
 
 // look tells of a pod that has the address of a leak, once.
-func (l *leaks) look(_ context.Context, p *corev1.Pod) {
+func (l *leakTracker) check(_ context.Context, p *corev1.Pod) {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,22 +65,22 @@ func (l *leaks) look(_ context.Context, p *corev1.Pod) {
 		}
 		if l.holders[at] != app.ID {
 			l.holders[at] = app.ID
-			l.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonLeakedIP,
-				"address %s still has what was granted to pod %s/%s, which is gone: %s", ip, app.Namespace, app.Pod, messageOf(app))
+			l.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP,
+				"address %s still has what was granted to pod %s/%s, which is gone: %s", ip, app.Namespace, app.Pod, leakMessage(app))
 		}
 		return
 	}
 	delete(l.holders, at)
 }
 
-func (l *leaks) forget(at types.NamespacedName) {
+func (l *leakTracker) forget(at types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.holders, at)
 }
 
 // counts returns how many addresses leak, and how many pods have one.
-func (l *leaks) counts() (addresses, holders int64) {
+func (l *leakTracker) counts() (addresses, holders int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int64(len(l.byIP)), int64(len(l.holders))

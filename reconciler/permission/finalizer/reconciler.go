@@ -53,16 +53,16 @@ type Reconciler struct {
 	settings   func() settings.Settings
 	clock      clock.PassiveClock
 	recorder   record.EventRecorder
-	tell       *teller
+	reporter   *reporter
 	// tries knows for which pods it was tried to revoke, and how often.
-	tries *tries
+	retries *retries
 	// letGo are pods that did not wait, of which the centre is to hear.
-	letGo *letGo
-	wants requiredsets.Finder
+	unreported *unreportedPods
+	wants      requiredsets.Resolver
 	// open are pods that should have been injected and were not, leaks the
 	// addresses for which an old grant holds.
-	open  *found
-	leaks *leaks
+	uninjected *uninjectedPods
+	leaks      *leakTracker
 }
 
 var (
@@ -82,22 +82,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	}
 	p, err := r.pods.Pods(namespace).Get(name)
 	if apierrs.IsNotFound(err) {
-		r.open.forget(at)
+		r.uninjected.forget(at)
 		r.leaks.forget(at)
-		r.tries.forget(at)
+		r.retries.forget(at)
 		return nil
 	} else if err != nil {
 		return err
 	}
-	if err := r.inspect(ctx, p); err != nil {
+	if err := r.checkInjection(ctx, p); err != nil {
 		return err
 	}
-	r.leaks.look(ctx, p)
-	return r.protect(ctx, at, p)
+	r.leaks.check(ctx, p)
+	return r.reconcileFinalizer(ctx, at, p)
 }
 
 // protect puts the finalizer on the pod, or takes it off.
-func (r *Reconciler) protect(ctx context.Context, at types.NamespacedName, p *corev1.Pod) error {
+func (r *Reconciler) reconcileFinalizer(ctx context.Context, at types.NamespacedName, p *corev1.Pod) error {
 	now := r.clock.Now()
 	in := Input{Pod: p, Now: now}
 	if p.DeletionTimestamp != nil && p.Spec.NodeName != "" {
@@ -105,49 +105,49 @@ func (r *Reconciler) protect(ctx context.Context, at types.NamespacedName, p *co
 		if err != nil && !apierrs.IsNotFound(err) {
 			return err
 		}
-		in.NodeGone, in.NodeSilent = nodeState(n)
+		in.NodeLost, in.NodeNotReady = nodeState(n)
 	}
 	d := Decide(in)
 	switch d.Outcome {
-	case Protect:
+	case AddFinalizer:
 		return r.patchFinalizer(ctx, p, map[string]any{"finalizers": []string{podmeta.Finalizer}})
-	case Await:
-		return controller.NewRequeueAfter(max(d.Again.Sub(now), time.Second))
+	case Wait:
+		return controller.NewRequeueAfter(max(d.RecheckAt.Sub(now), time.Second))
 	case Revoke:
 		return r.revoke(ctx, at, p, d)
 	case Nothing:
 	}
-	r.tries.forget(at)
+	r.retries.forget(at)
 	return nil
 }
 
 // revoke has everything that was granted to the pod taken back.
 func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *corev1.Pod, d Decision) error {
 	s := r.settings()
-	seen, again := r.tries.next(at, p.UID, r.clock.Now())
+	seen, again := r.retries.next(at, p.UID, r.clock.Now())
 	deadline := Deadline(d.Ended, seen, s.RevokeDeadline)
 	// A centre that hangs must not hold the pod for longer.
 	asking, cancel := context.WithTimeout(ctx, max(deadline.Sub(r.clock.Now()), time.Second))
 	all, err := r.centre.Revoke(asking, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
 	cancel()
-	settlement := Settle(Proof{Err: err, Applications: all}, r.clock.Now(), deadline)
-	switch settlement.Fate {
+	settlement := DecideRevocation(CentreState{Err: err, Applications: all}, r.clock.Now(), deadline)
+	switch settlement.Action {
 	case Retry:
 		if err != nil {
 			logging.FromContext(ctx).Warnw("permissions could not be revoked yet", "pod", at.String(), "error", err)
 		}
 		return controller.NewRequeueAfter(min(again, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case GiveUp:
-		r.letGo.add(s.Cluster, p.UID)
-	case Release:
+		r.unreported.add(s.Cluster, p.UID)
+	case RemoveFinalizer:
 	}
 	// What is told is told before the pod can go, and again after a crash: the
 	// events have the same id.
-	r.tell.settled(ctx, p, settlement, err)
+	r.reporter.revocation(ctx, p, settlement, err)
 	if err := r.patchFinalizer(ctx, p, map[string]any{"$deleteFromPrimitiveList/finalizers": []string{podmeta.Finalizer}}); err != nil {
 		return err
 	}
-	r.tries.forget(at)
+	r.retries.forget(at)
 	return nil
 }
 

@@ -28,7 +28,7 @@ import (
 
 // centre answers a revocation.
 type centre struct {
-	Proof
+	CentreState
 	asked []api.RevokeRequest
 }
 
@@ -72,15 +72,15 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	}
 	w := &world{kube: fake.NewClientset(p, namespace), centre: &centre{}, sent: &sent{}, told: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(zero)}
-	tell, err := newTeller(w.told, w.sent, noop.Meter{})
+	tell, err := newReporter(w.told, w.sent, noop.Meter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
-		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, tell: tell, tries: newTries(), letGo: newLetGo(), open: newFound(), leaks: newLeaks(w.told),
+		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.told),
 	}
-	w.wants = requiredsets.Finder{Owners: nobody{}, Namespaces: w.namespaces, Live: w.kube.CoreV1().Namespaces()}
+	w.wants = requiredsets.Resolver{Owners: nobody{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +130,11 @@ func TestAPodWithTheInitContainerGetsTheFinalizerAndKeepsOthers(t *testing.T) {
 
 func TestAPodThatEndedIsRevokedAndReleased(t *testing.T) {
 	w := newWorld(t, pod(phase(corev1.PodSucceeded), func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "another/finalizer") }), nil)
-	w.centre.Proof = apps(api.Revoking)
+	w.centre.CentreState = apps(api.Revoking)
 	if protected, again := w.look(t); !protected || !again {
 		t.Errorf("while it is being revoked: protected %v, again %v", protected, again)
 	}
-	w.centre.Proof = apps(api.Revoked)
+	w.centre.CentreState = apps(api.Revoked)
 	if protected, again := w.look(t); protected || again {
 		t.Errorf("when it is revoked: protected %v, again %v", protected, again)
 	}
@@ -151,14 +151,14 @@ func TestAPodThatEndedIsRevokedAndReleased(t *testing.T) {
 }
 
 func TestAPodIsReleasedAtTheDeadlineAndTheLeakIsTold(t *testing.T) {
-	for name, proof := range map[string]Proof{
+	for name, proof := range map[string]CentreState{
 		"the centre is down":      {Err: errors.New("connection refused")},
 		"the provider hangs":      apps(api.Revoking),
 		"it cannot be taken back": apps(api.Leaked),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, pod(phase(corev1.PodFailed)), nil)
-			w.centre.Proof = proof
+			w.centre.CentreState = proof
 			if proof.Err != nil || proof.Applications[0].State == api.Revoking {
 				if protected, again := w.look(t); !protected || !again {
 					t.Errorf("before the deadline: protected %v, again %v", protected, again)
@@ -168,7 +168,7 @@ func TestAPodIsReleasedAtTheDeadlineAndTheLeakIsTold(t *testing.T) {
 			if protected, again := w.look(t); protected || again {
 				t.Errorf("protected %v, again %v", protected, again)
 			}
-			if told := w.events(); !strings.Contains(told, podmeta.ReasonLeaked) {
+			if told := w.events(); !strings.Contains(told, podmeta.ReasonPermissionLeaked) {
 				t.Errorf("told %q", told)
 			}
 			if len(w.sent.types) != 1 || !strings.Contains(w.sent.types[0], "permission.leaked") {
@@ -179,7 +179,7 @@ func TestAPodIsReleasedAtTheDeadlineAndTheLeakIsTold(t *testing.T) {
 			if proof.Err == nil && proof.Applications[0].State == api.Leaked {
 				want = 0
 			}
-			if got := w.letGo.count(); got != want {
+			if got := w.unreported.count(); got != want {
 				t.Errorf("the centre is to hear of %d pods, want %d", got, want)
 			}
 		})
@@ -195,11 +195,11 @@ func TestAPodThatWasLetInWithoutTheInitContainerIsFound(t *testing.T) {
 	}
 	p, _ := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	c := podmeta.Condition(p, podmeta.ConditionInjected)
-	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != podmeta.ReasonNotInjected {
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != podmeta.ReasonPermissionNotInjected {
 		t.Errorf("condition %+v", c)
 	}
-	if w.open.counts()[podmeta.ReasonNotInjected] != 1 || !strings.Contains(w.events(), podmeta.ReasonNotInjected) {
-		t.Errorf("counts %v", w.open.counts())
+	if w.uninjected.counts()[podmeta.ReasonPermissionNotInjected] != 1 || !strings.Contains(w.events(), podmeta.ReasonPermissionNotInjected) {
+		t.Errorf("counts %v", w.uninjected.counts())
 	}
 }
 
@@ -211,7 +211,7 @@ func TestAnAddressThatComesBackWhileAGrantHoldsForItIsTold(t *testing.T) {
 	w.look(t)
 	w.look(t)
 	told := w.events()
-	if strings.Count(told, podmeta.ReasonLeakedIP) != 1 || !strings.Contains(told, "orders-db") || !strings.Contains(told, "team-db") {
+	if strings.Count(told, podmeta.ReasonLeakedPermissionOnPodIP) != 1 || !strings.Contains(told, "orders-db") || !strings.Contains(told, "team-db") {
 		t.Errorf("told %q", told)
 	}
 	if addresses, holders := w.leaks.counts(); addresses != 1 || holders != 1 {

@@ -23,14 +23,14 @@ const (
 )
 
 // Reporter takes reports of living pods.
-type Reporter interface {
-	Report(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error)
+type PodReporter interface {
+	ReportPods(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error)
 }
 
 // sweep reports the living pods to the centre, which revokes what is granted to
 // others. The pods are read from the API server and not from a cache: one that
 // is missing here loses its permissions.
-func sweep(ctx context.Context, kube kubernetes.Interface, centre Reporter, cluster string, now time.Time) (revoked int, err error) {
+func sweep(ctx context.Context, kube kubernetes.Interface, centre PodReporter, cluster string, now time.Time) (revoked int, err error) {
 	var live []api.LivePod
 	options := metav1.ListOptions{LabelSelector: podmeta.Label + "=" + podmeta.LabelRequired, Limit: listPage}
 	for {
@@ -49,7 +49,7 @@ func sweep(ctx context.Context, kube kubernetes.Interface, centre Reporter, clus
 		}
 	}
 	for _, page := range pages(live, now) {
-		result, err := centre.Report(ctx, cluster, page)
+		result, err := centre.ReportPods(ctx, cluster, page)
 		if err != nil {
 			return revoked, fmt.Errorf("report living pods: %w", err)
 		}

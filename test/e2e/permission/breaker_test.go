@@ -35,13 +35,13 @@ func TestDeniedIsAskedForThreeTimesThenNotUntilItIsReset(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.applied(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	p := n.get(t, "wrong")
-	message := n.untilReason(t, "wrong", names.ReasonBreakerDenied)
+	message := n.untilReason(t, "wrong", names.ReasonBreakerOpenDenied)
 	for _, words := range []string{"denied 3 times: not asked for again until somebody resets it", "there is no such module", "ask " + setup.Owner} {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q is not in %q", words, message)
 		}
 	}
-	n.untilEvent(t, "wrong", names.ReasonBreakerDenied)
+	n.untilEvent(t, "wrong", names.ReasonBreakerOpenDenied)
 	attempts := func() int {
 		all := applications(t, p)
 		if len(all) != 1 {
@@ -103,7 +103,7 @@ func TestAPodRecoversAloneWhenItsProviderIsBack(t *testing.T) {
 	faults(t, provider.Faults{Status: http.StatusServiceUnavailable})
 	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
 	p := n.get(t, "web")
-	if message := n.untilReason(t, "web", names.ReasonBreakerFailed); !strings.Contains(message, "next try") {
+	if message := n.untilReason(t, "web", names.ReasonBreakerOpenFailed); !strings.Contains(message, "next try") {
 		t.Error(message)
 	}
 	faults(t, provider.Faults{})

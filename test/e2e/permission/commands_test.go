@@ -89,7 +89,7 @@ func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 	faults(t, provider.Faults{})
 
 	n.applied(t, podWith("wrong", "typo", "Always", "sleep 1000"))
-	n.untilReason(t, "wrong", names.ReasonBreakerDenied)
+	n.untilReason(t, "wrong", names.ReasonBreakerOpenDenied)
 	mend(t, "typo-db")
 	wrong := n.get(t, "wrong")
 	if said := typed(applications(t, wrong)[0].ID, "/reset"); !strings.Contains(said, string(api.Requested)) {
@@ -101,7 +101,7 @@ func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.applied(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
-	n.untilReason(t, "wrong", names.ReasonBreakerDenied)
+	n.untilReason(t, "wrong", names.ReasonBreakerOpenDenied)
 	n.run(t, "create", "serviceaccount", "editor")
 	n.run(t, "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+n.name+":editor")
 	until(t, soon, "roles are aggregated", func() error {

@@ -67,7 +67,7 @@ func TestPodsGoWithinTheirDeadlineWhileTheCentreIsDownAndTheLeakIsHealed(t *test
 		if took := time.Since(began); took < 15*time.Second {
 			t.Errorf("they went after %s: nobody tried", took)
 		}
-		forced.untilEvent(t, "web", names.ReasonLeaked)
+		forced.untilEvent(t, "web", names.ReasonPermissionLeaked)
 		for i := range pods {
 			if len(held(t, &pods[i])) != 1 {
 				t.Errorf("the provider has %v of %s", held(t, &pods[i]), pods[i].Name)

@@ -93,7 +93,7 @@ func TestAPodIsRegisteredInTheCMDBBeforeItsPermissions(t *testing.T) {
 	t.Cleanup(func() { say("") })
 	say("http://nobody." + setup.Namespace + ".svc.cluster.local")
 	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
-	n.untilReason(t, "web", names.ReasonFailed)
+	n.untilReason(t, "web", names.ReasonPermissionFailed)
 	p := n.get(t, "web")
 	if all := applications(t, p); len(all) > 0 || len(held(t, p)) > 0 {
 		t.Errorf("without the CMDB: %+v, held %v", all, held(t, p))
@@ -144,11 +144,11 @@ func TestANewSandboxIsGrantedItsNewAddressAndLosesTheFormer(t *testing.T) {
 func TestAPodThatGotInWithoutWaitingIsFound(t *testing.T) {
 	n := newNamespace(t, nil)
 	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
-	n.untilEvent(t, "web", names.ReasonNamespaceOff)
+	n.untilEvent(t, "web", names.ReasonNamespaceNotEnabled)
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=90s") // nothing of it changes from now on
 	n.run(t, "label", "namespace", n.name, names.Label+"="+names.LabelEnabled)
-	n.untilEvent(t, "web", names.ReasonNotInjected)
-	if c := names.Condition(n.get(t, "web"), names.ConditionInjected); c == nil || c.Status != corev1.ConditionFalse || c.Reason != names.ReasonNotInjected {
+	n.untilEvent(t, "web", names.ReasonPermissionNotInjected)
+	if c := names.Condition(n.get(t, "web"), names.ConditionInjected); c == nil || c.Status != corev1.ConditionFalse || c.Reason != names.ReasonPermissionNotInjected {
 		t.Errorf("condition %+v", c)
 	}
 	// Its successor waits.

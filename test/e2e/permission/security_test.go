@@ -41,7 +41,7 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 	faults(t, provider.Faults{DecideAfter: 3_600_000})
 	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
 	p := n.get(t, "web")
-	n.untilReason(t, "web", names.ReasonApplying)
+	n.untilReason(t, "web", names.ReasonPermissionApplying)
 	token := func(bound *authenticationv1.BoundObjectReference, audience string) string {
 		token, err := bed.TokenOf(t.Context(), n.name, "default", bound, audience)
 		if err != nil {
@@ -49,10 +49,10 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		}
 		return token
 	}
-	stolen := token(boundTo(p), protocol.Audience)
+	stolen := token(boundTo(p), protocol.TokenAudience)
 	n.applied(t, podWith("gone", "web", "Always", "sleep 1000"))
 	ghost := n.get(t, "gone")
-	dead := token(boundTo(ghost), protocol.Audience)
+	dead := token(boundTo(ghost), protocol.TokenAudience)
 	n.run(t, "delete", "pod", "gone", "--timeout=60s")
 	calls := len(applications(t, p))
 	for name, tc := range map[string]struct {
@@ -64,7 +64,7 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		"no token":                                {"", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 		"no token of this cluster":                {"made-up", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 		"a token for the API server":              {token(boundTo(p), ""), []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
-		"a token of no pod":                       {token(nil, protocol.Audience), []string{"web"}, http.StatusForbidden, "NotAPod"},
+		"a token of no pod":                       {token(nil, protocol.TokenAudience), []string{"web"}, http.StatusForbidden, "NotAPod"},
 		"the pod's token, used elsewhere":         {stolen, []string{"web"}, http.StatusForbidden, "ForeignAddress"},
 		"the pod's token, for another set":        {stolen, []string{"wrong"}, http.StatusForbidden, "OtherSets"},
 		"the token of a pod that is gone already": {dead, []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
@@ -94,7 +94,7 @@ func TestTheMarkOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
  spec: {terminationGracePeriodSeconds: 1, initContainers: [{name: user, image: busybox, command: ["true"]}, {name: init-action-client, image: busybox, command: ["true"]}],
  containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
 	p := n.get(t, "web")
-	if c := p.Spec.InitContainers; len(c) != 2 || c[0].Name != protocol.Container || len(c[0].Command) > 0 || c[1].Name != "user" {
+	if c := p.Spec.InitContainers; len(c) != 2 || c[0].Name != protocol.ContainerName || len(c[0].Command) > 0 || c[1].Name != "user" {
 		t.Errorf("init containers %+v", p.Spec.InitContainers)
 	}
 	for _, change := range []string{names.Label + "-", names.Label + "=no"} {

@@ -26,10 +26,10 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItGoes(t *testing.T) {
 	faults(t, provider.Faults{DecideAfter: 4000})
 	n.applied(t, deployment("web", "web", 1))
 	p := n.one(t, "web")
-	if c := p.Spec.InitContainers; len(c) != 1 || c[0].Name != protocol.Container || p.Labels[names.Label] != names.LabelRequired {
+	if c := p.Spec.InitContainers; len(c) != 1 || c[0].Name != protocol.ContainerName || p.Labels[names.Label] != names.LabelRequired {
 		t.Fatalf("it was not injected: %+v", p.Spec.InitContainers)
 	}
-	message := n.untilReason(t, p.Name, names.ReasonApplying)
+	message := n.untilReason(t, p.Name, names.ReasonPermissionApplying)
 	for _, words := range []string{"permission orders-db is Applying since", "ask " + setup.Owner} {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q is not in %q", words, message)
@@ -38,7 +38,7 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItGoes(t *testing.T) {
 	if waiting := n.get(t, p.Name); waiting.Status.Phase != corev1.PodPending || started(waiting) {
 		t.Errorf("the app started without permission: %+v", waiting.Status)
 	}
-	if told := n.run(t, "describe", "pod", p.Name); !strings.Contains(told, names.ConditionAuthorized) || !strings.Contains(told, names.ReasonRequested) {
+	if told := n.run(t, "describe", "pod", p.Name); !strings.Contains(told, names.ConditionAuthorized) || !strings.Contains(told, names.ReasonPermissionRequested) {
 		t.Errorf("kubectl describe says nothing of it:\n%s", told)
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod", p.Name, "--timeout=60s")
@@ -75,7 +75,7 @@ func TestAFinishedPodIsRevokedAlthoughNobodyDeletesIt(t *testing.T) {
 		}
 		return nil
 	})
-	n.untilEvent(t, "job", names.ReasonRevoked)
+	n.untilEvent(t, "job", names.ReasonPermissionRevoked)
 }
 
 // Pods that ask for nothing, and pods of namespaces that are not enabled, never
@@ -96,7 +96,7 @@ func TestWhoDoesNotAskIsLeftAlone(t *testing.T) {
 	if p := off.get(t, "web"); len(p.Spec.InitContainers) > 0 {
 		t.Errorf("injected in a namespace that is not enabled")
 	}
-	off.untilEvent(t, "web", names.ReasonNamespaceOff)
+	off.untilEvent(t, "web", names.ReasonNamespaceNotEnabled)
 }
 
 // The namespace's annotation counts for pods that say nothing.

@@ -16,7 +16,7 @@ const maxMessage = 1000
 
 // describe says of an application which permission is how far, since when, when
 // it is tried again and whom to ask.
-func describe(app api.Application) string {
+func applicationMessage(app api.Application) string {
 	granted := 0
 	var open []string
 	for _, p := range app.Permissions {
@@ -24,7 +24,7 @@ func describe(app api.Application) string {
 			granted++
 			continue
 		}
-		open = append(open, describePermission(p))
+		open = append(open, permissionMessage(p))
 	}
 	words := fmt.Sprintf("set %s, attempt %d", app.Set, app.Attempt)
 	if n := len(app.Permissions); n > 1 {
@@ -39,16 +39,16 @@ func describe(app api.Application) string {
 	return words
 }
 
-func describePermission(p api.ApplicationPermission) string {
+func permissionMessage(p api.ApplicationPermission) string {
 	words := fmt.Sprintf("permission %s is %s", p.Permission, p.State)
 	if !p.Since.IsZero() {
-		words += " since " + clockTime(p.Since)
+		words += " since " + formatTime(p.Since)
 	}
 	if p.Message != "" {
 		words += " (" + p.Message + ")"
 	}
 	if p.NextTry != nil {
-		words += ", next try " + clockTime(*p.NextTry)
+		words += ", next try " + formatTime(*p.NextTry)
 	}
 	if p.Owner != "" {
 		words += ", ask " + p.Owner
@@ -56,31 +56,31 @@ func describePermission(p api.ApplicationPermission) string {
 	return words
 }
 
-func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // explain is the message of the condition while the pod waits.
-func explain(f Facts, d Decision) string {
+func waitingMessage(f Facts, d Decision) string {
 	var words []string
 	switch d.Reason {
-	case podmeta.ReasonNoIP:
+	case podmeta.ReasonWaitingForPodIP:
 		words = append(words, "the pod has no address yet")
-	case podmeta.ReasonNoFinalizer:
+	case podmeta.ReasonWaitingForFinalizer:
 		words = append(words, "the permission-controller has not put its finalizer on the pod yet")
-	case podmeta.ReasonTerminating:
+	case podmeta.ReasonPodTerminating:
 		words = append(words, "the pod is going; nothing is granted to it any more")
-	case podmeta.ReasonBreakerDenied:
+	case podmeta.ReasonBreakerOpenDenied:
 		words = append(words, fmt.Sprintf("denied %d times: not asked for again until somebody resets it; last: %s",
 			f.Breaker.Entry.Denied, f.Breaker.Entry.Message))
-	case podmeta.ReasonBreakerFailed:
+	case podmeta.ReasonBreakerOpenFailed:
 		words = append(words, fmt.Sprintf("failed %d times: next try %s; last: %s",
-			f.Breaker.Entry.Failed, clockTime(d.Until), f.Breaker.Entry.Message))
+			f.Breaker.Entry.Failed, formatTime(d.Until), f.Breaker.Entry.Message))
 	}
 	for _, set := range f.Sets {
 		app, ok := f.Applications[set]
 		switch {
-		case ok && app.State != api.Granted && d.Action != Hold:
-			words = append(words, describe(app))
-		case !ok && f.Known && len(words) == 0:
+		case ok && app.State != api.Granted && d.Action != WaitForBreaker:
+			words = append(words, applicationMessage(app))
+		case !ok && f.ApplicationsKnown && len(words) == 0:
 			words = append(words, fmt.Sprintf("set %s was not asked for yet", set))
 		}
 		for _, leak := range app.Leaked {

@@ -19,12 +19,12 @@ import (
 
 // What a review says of a token that is bound to a pod.
 const (
-	extraPodName = "authentication.kubernetes.io/pod-name"
-	extraPodUID  = "authentication.kubernetes.io/pod-uid"
-	accountStart = "system:serviceaccount:"
+	extraPodName         = "authentication.kubernetes.io/pod-name"
+	extraPodUID          = "authentication.kubernetes.io/pod-uid"
+	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-var errUnknownToken = problemf(http.StatusUnauthorized, "Unauthorized", "the token is not known to this cluster, is not for this server, or has expired")
+var errInvalidToken = problemf(http.StatusUnauthorized, "Unauthorized", "the token is not known to this cluster, is not for this server, or has expired")
 
 // caller is the pod that asks, as its token says.
 type caller struct {
@@ -34,14 +34,14 @@ type caller struct {
 
 // identify returns the pod that the request's token is bound to. The API server
 // knows no token of a pod that is gone.
-func (s *server) identify(c echo.Context) (caller, error) {
-	user, err := s.review(c, protocol.Audience)
+func (s *server) authenticatePod(c echo.Context) (caller, error) {
+	user, err := s.reviewToken(c, protocol.TokenAudience)
 	if err != nil {
 		return caller{}, err
 	}
 	name, uid := user.Extra[extraPodName], user.Extra[extraPodUID]
-	namespace, _, ok := strings.Cut(strings.TrimPrefix(user.Username, accountStart), ":")
-	if !strings.HasPrefix(user.Username, accountStart) || !ok || len(name) != 1 || len(uid) != 1 || name[0] == "" || uid[0] == "" {
+	namespace, _, ok := strings.Cut(strings.TrimPrefix(user.Username, serviceAccountPrefix), ":")
+	if !strings.HasPrefix(user.Username, serviceAccountPrefix) || !ok || len(name) != 1 || len(uid) != 1 || name[0] == "" || uid[0] == "" {
 		return caller{}, problemf(http.StatusForbidden, "NotAPod", "the token is not bound to a pod")
 	}
 	return caller{types.NamespacedName{Namespace: namespace, Name: name[0]}, types.UID(uid[0])}, nil
@@ -50,21 +50,21 @@ func (s *server) identify(c echo.Context) (caller, error) {
 // A token that was refused is refused for so long without another review, and so
 // many are remembered. What is known is never remembered: its pod may be gone.
 const (
-	refusedFor = 5 * time.Second
-	maxRefused = 10_000
+	rejectedTokenTTL  = 5 * time.Second
+	maxRejectedTokens = 10_000
 )
 
 // review asks the API server whose token it is. Without an audience it has to be
 // one for the API server.
-func (s *server) review(c echo.Context, audience string) (authenticationv1.UserInfo, error) {
+func (s *server) reviewToken(c echo.Context, audience string) (authenticationv1.UserInfo, error) {
 	var nobody authenticationv1.UserInfo
 	token := auth.Bearer(c.Request())
 	if token == "" {
 		return nobody, problemf(http.StatusUnauthorized, "Unauthorized", "send a token: header Authorization: Bearer ...")
 	}
 	seen := sha256.Sum256([]byte(audience + " " + token))
-	if _, found := s.refused.Get(seen); found {
-		return nobody, errUnknownToken
+	if _, found := s.rejectedTokens.Get(seen); found {
+		return nobody, errInvalidToken
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if audience != "" {
@@ -77,8 +77,8 @@ func (s *server) review(c echo.Context, audience string) (authenticationv1.UserI
 		return nobody, fmt.Errorf("review a token: %w", err)
 	}
 	if !review.Status.Authenticated || review.Status.User.Username == "" {
-		s.refused.Add(seen, true, refusedFor)
-		return nobody, errUnknownToken
+		s.rejectedTokens.Add(seen, true, rejectedTokenTTL)
+		return nobody, errInvalidToken
 	}
 	if audience != "" && len(review.Status.Audiences) == 0 {
 		// An authenticator that knows nothing of audiences did not check it.

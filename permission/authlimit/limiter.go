@@ -20,30 +20,30 @@ import (
 const (
 	// addresses bounds how many are remembered; the one that was refused longest
 	// ago is forgotten first.
-	addresses = 10_000
+	maxAddresses = 10_000
 	// remembered is for how long after its last refusal an address is.
-	remembered = 10 * time.Minute
+	addressTTL = 10 * time.Minute
 )
 
 // Limit bounds refusals by address.
-type Limit struct {
+type Limiter struct {
 	perMinute func() float64
 	clock     clock.PassiveClock
 	mu        sync.Mutex
-	known     *utilcache.LRUExpireCache // address to *rate.Limiter
+	limiters  *utilcache.LRUExpireCache // address to *rate.Limiter
 }
 
 // New returns a Limit. perMinute is how many refusals a minute an address may
 // have, and how many at once; it may change, and 0 is any number.
-func New(perMinute func() float64, c clock.PassiveClock) *Limit {
-	return &Limit{perMinute: perMinute, clock: c, known: utilcache.NewLRUExpireCacheWithClock(addresses, c)}
+func New(perMinute func() float64, c clock.PassiveClock) *Limiter {
+	return &Limiter{perMinute: perMinute, clock: c, limiters: utilcache.NewLRUExpireCacheWithClock(maxAddresses, c)}
 }
 
 // Wait is for how long an address is not heard; 0 when it is.
-func (l *Limit) Wait(address string) time.Duration {
+func (l *Limiter) RetryAfter(address string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one, found := l.known.Get(address)
+	one, found := l.limiters.Get(address)
 	if !found || l.perMinute() == 0 {
 		return 0
 	}
@@ -56,7 +56,7 @@ func (l *Limit) Wait(address string) time.Duration {
 
 // Refused counts a refusal. Those that were under way together count all, also
 // above the limit: the address is not heard for longer then.
-func (l *Limit) Refused(address string) {
+func (l *Limiter) RecordRejection(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	allowed, now := l.perMinute(), l.clock.Now()
@@ -65,23 +65,23 @@ func (l *Limit) Refused(address string) {
 	}
 	limit, burst := rate.Limit(allowed/60), int(math.Ceil(allowed))
 	limiter := rate.NewLimiter(limit, burst)
-	if one, found := l.known.Get(address); found {
+	if one, found := l.limiters.Get(address); found {
 		limiter = one.(*rate.Limiter)
 	}
 	limiter.SetLimitAt(now, limit)
 	limiter.SetBurstAt(now, burst)
 	limiter.ReserveN(now, 1)
-	l.known.Add(address, limiter, remembered)
+	l.limiters.Add(address, limiter, addressTTL)
 }
 
 // Middleware answers 429 to whom is not heard, and counts answers of 401 and 403.
-func (l *Limit) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
+func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		address, _, err := net.SplitHostPort(c.Request().RemoteAddr)
 		if err != nil {
 			address = c.Request().RemoteAddr
 		}
-		if wait := l.Wait(address); wait > 0 {
+		if wait := l.RetryAfter(address); wait > 0 {
 			c.Response().Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 			return echo.NewHTTPError(http.StatusTooManyRequests, "your address was refused too often; send a valid token after a while")
 		}
@@ -89,7 +89,7 @@ func (l *Limit) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err) // now, so that the status is known
 		}
 		if status := c.Response().Status; status == http.StatusUnauthorized || status == http.StatusForbidden {
-			l.Refused(address)
+			l.RecordRejection(address)
 		}
 		return nil
 	}

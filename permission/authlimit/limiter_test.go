@@ -73,23 +73,23 @@ func TestRefusalsThatWereUnderWayTogetherAllCount(t *testing.T) {
 	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
 	l := New(func() float64 { return 60 }, clock)
 	for range 60 + 30 {
-		l.Refused("10.0.0.1")
+		l.RecordRejection("10.0.0.1")
 	}
-	if wait := l.Wait("10.0.0.1"); wait != 31*time.Second {
+	if wait := l.RetryAfter("10.0.0.1"); wait != 31*time.Second {
 		t.Errorf("not heard for %s", wait)
 	}
-	clock.SetTime(clock.Now().Add(remembered + time.Second))
-	if wait := l.Wait("10.0.0.1"); wait != 0 {
+	clock.SetTime(clock.Now().Add(addressTTL + time.Second))
+	if wait := l.RetryAfter("10.0.0.1"); wait != 0 {
 		t.Errorf("remembered for longer: %s", wait)
 	}
 }
 
 func TestSoManyAddressesAreRememberedAndNoMore(t *testing.T) {
 	l := New(func() float64 { return 1 }, clocktest.NewFakePassiveClock(time.Unix(1<<30, 0)))
-	for n := range addresses + 1 {
-		l.Refused(fmt.Sprint(n))
+	for n := range maxAddresses + 1 {
+		l.RecordRejection(fmt.Sprint(n))
 	}
-	if l.Wait("0") != 0 || l.Wait("1") == 0 || len(l.known.Keys()) != addresses {
-		t.Errorf("%d are remembered", len(l.known.Keys()))
+	if l.RetryAfter("0") != 0 || l.RetryAfter("1") == 0 || len(l.limiters.Keys()) != maxAddresses {
+		t.Errorf("%d are remembered", len(l.limiters.Keys()))
 	}
 }

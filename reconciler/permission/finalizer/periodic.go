@@ -15,55 +15,55 @@ import (
 
 const (
 	// tick is how often it is looked whether a chore is due.
-	tick = 5 * time.Second
+	dueCheckInterval = 5 * time.Second
 	// often is how often leaks are asked for and the record is cleaned.
-	often = time.Minute
+	refreshInterval = time.Minute
 )
 
 // Record is the record of the breaker.
-type Record interface {
-	Collect(ctx context.Context, now time.Time, living func(key string) (types.UID, bool)) (int, error)
+type BreakerRecord interface {
+	RemoveStale(ctx context.Context, now time.Time, living func(key string) (types.UID, bool)) (int, error)
 }
 
 // chores are what the leader does now and then.
-type chores struct {
+type periodicTasks struct {
 	*Reconciler
-	lister   Lister
-	reporter Reporter
-	record   Record
+	lister        Lister
+	podReporter   PodReporter
+	breakerRecord BreakerRecord
 
-	swept, looked time.Time
+	lastSweep, lastRefresh time.Time
 }
 
 // leads stands for all chores: with one bucket, who leads for one key leads for all.
-var leads = types.NamespacedName{Namespace: "chores", Name: "chores"}
+var leaderKey = types.NamespacedName{Namespace: "chores", Name: "chores"}
 
 // run does what is due until ctx ends.
-func (c *chores) run(ctx context.Context) {
+func (c *periodicTasks) run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		// Whoever leads: it is this process that let them go.
-		c.letGo.tell(ctx, c.centre)
-		if !c.IsLeaderFor(leads) {
-			c.swept, c.looked = time.Time{}, time.Time{}
+		c.unreported.report(ctx, c.centre)
+		if !c.IsLeaderFor(leaderKey) {
+			c.lastSweep, c.lastRefresh = time.Time{}, time.Time{}
 			return
 		}
 		now := c.clock.Now()
-		if now.Sub(c.looked) >= min(often, c.settings().SweepInterval) {
-			c.looked = now
-			c.look(ctx, now)
+		if now.Sub(c.lastRefresh) >= min(refreshInterval, c.settings().SweepInterval) {
+			c.lastRefresh = now
+			c.refresh(ctx, now)
 		}
-		if now.Sub(c.swept) >= c.settings().SweepInterval {
-			c.swept = now
+		if now.Sub(c.lastSweep) >= c.settings().SweepInterval {
+			c.lastSweep = now
 			c.sweep(ctx, now)
 		}
-	}, tick)
+	}, dueCheckInterval)
 }
 
-func (c *chores) sweep(ctx context.Context, now time.Time) {
-	revoked, err := sweep(ctx, c.kube, c.reporter, c.settings().Cluster, now)
+func (c *periodicTasks) sweep(ctx context.Context, now time.Time) {
+	revoked, err := sweep(ctx, c.kube, c.podReporter, c.settings().Cluster, now)
 	if err != nil {
 		// Not a whole interval lost: in a minute again.
-		c.swept = now.Add(min(often, c.settings().SweepInterval) - c.settings().SweepInterval)
+		c.lastSweep = now.Add(min(refreshInterval, c.settings().SweepInterval) - c.settings().SweepInterval)
 		logging.FromContext(ctx).Warnw("the living pods could not be reported", "error", err)
 		return
 	}
@@ -72,7 +72,7 @@ func (c *chores) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-func (c *chores) look(ctx context.Context, now time.Time) {
+func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
 	if err := c.leaks.refresh(ctx, c.lister, c.settings().Cluster); err != nil {
 		logging.FromContext(ctx).Warnw("leaks could not be asked for", "error", err)
 	}
@@ -82,12 +82,12 @@ func (c *chores) look(ctx context.Context, now time.Time) {
 	}
 	uids := map[string]types.UID{}
 	for _, p := range all {
-		c.leaks.look(ctx, p)
+		c.leaks.check(ctx, p)
 		if podmeta.InitContainer(p) != nil {
 			uids[podbreaker.Key(p.Namespace, p.Name)] = p.UID
 		}
 	}
-	removed, err := c.record.Collect(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
+	removed, err := c.breakerRecord.RemoveStale(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
 	if err != nil {
 		logging.FromContext(ctx).Warnw("the record of the breaker could not be cleaned", "error", err)
 	} else if removed > 0 {

@@ -18,20 +18,20 @@ import (
 const applyTimeout = 10 * time.Second
 
 // read reads what the centre knows of the pod.
-func (c *call) read(ctx context.Context) error {
-	all, err := c.Centre.OfPod(ctx, c.Settings().Cluster, string(c.pod.UID))
-	if later := centreclient.Later(err); later > 0 {
+func (c *call) readApplications(ctx context.Context) error {
+	all, err := c.Centre.ListByPod(ctx, c.Settings().Cluster, string(c.pod.UID))
+	if later := centreclient.RetryAfter(err); later > 0 {
 		return c.wait(ctx, c.Clock.Now().Add(later))
 	} else if err != nil {
 		return err
 	}
-	c.facts.Applications, c.facts.Others, c.facts.Known = map[string]api.Application{}, false, true
+	c.facts.Applications, c.facts.OtherIPs, c.facts.ApplicationsKnown = map[string]api.Application{}, false, true
 	for _, app := range all {
 		switch {
 		case slices.Equal(app.PodIPs, c.facts.IPs):
 			c.facts.Applications[app.Set] = app
 		case app.State != api.Revoking && app.State != api.Revoked && app.State != api.Leaked:
-			c.facts.Others = true
+			c.facts.OtherIPs = true
 		}
 	}
 	return nil
@@ -39,13 +39,13 @@ func (c *call) read(ctx context.Context) error {
 
 // register takes the steps before permissions.
 func (c *call) register(ctx context.Context) error {
-	request, err := c.request(ctx, "")
+	request, err := c.applicationRequest(ctx, "")
 	if err != nil {
 		return err
 	}
 	for _, step := range c.Steps {
 		stepping, cancel := context.WithTimeout(ctx, applyTimeout)
-		err := step.Take(stepping, request)
+		err := step.Run(stepping, request)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.Name(), err)
@@ -56,7 +56,7 @@ func (c *call) register(ctx context.Context) error {
 }
 
 // request is the pod as the API server has it.
-func (c *call) request(ctx context.Context, set string) (api.ApplicationRequest, error) {
+func (c *call) applicationRequest(ctx context.Context, set string) (api.ApplicationRequest, error) {
 	on, err := c.nodes.get(ctx, c.pod.Spec.NodeName)
 	if err != nil {
 		return api.ApplicationRequest{}, err
@@ -70,54 +70,54 @@ func (c *call) request(ctx context.Context, set string) (api.ApplicationRequest,
 
 // revokeOthers takes back what the pod's former sandbox had: its address may be
 // another pod's by now.
-func (c *call) revokeOthers(ctx context.Context) error {
+func (c *call) revokeOtherIPs(ctx context.Context) error {
 	_, err := c.Centre.Revoke(ctx, api.RevokeRequest{Cluster: c.Settings().Cluster, PodUID: string(c.pod.UID), KeepIPs: c.facts.IPs})
 	if err != nil {
 		return fmt.Errorf("take back what the former sandbox had: %w", err)
 	}
-	c.facts.Others = false
+	c.facts.OtherIPs = false
 	return nil
 }
 
 // begin asks the breaker for leave.
-func (c *call) begin(ctx context.Context) error {
-	d, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Begin, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Holder: c.id})
+func (c *call) acquireBreaker(ctx context.Context) error {
+	d, err := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.Acquire, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Holder: c.id})
 	if err != nil {
 		return err
 	}
-	c.facts.Admitted = d.Outcome == podbreaker.Closed
-	if !c.facts.Admitted {
-		c.facts.Known = false // whoever is let through changes what there is
+	c.facts.BreakerAcquired = d.Outcome == podbreaker.Closed
+	if !c.facts.BreakerAcquired {
+		c.facts.ApplicationsKnown = false // whoever is let through changes what there is
 	}
-	c.proven = &d
+	c.lastDecision = &d
 	return nil
 }
 
 // ask begins an attempt.
-func (c *call) ask(ctx context.Context, set string) error {
-	request, err := c.request(ctx, set)
+func (c *call) apply(ctx context.Context, set string) error {
+	request, err := c.applicationRequest(ctx, set)
 	if err != nil {
 		return err
 	}
 	asking, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
 	app, err := c.Centre.Apply(asking, request)
-	if later := centreclient.Later(err); later > 0 {
+	if later := centreclient.RetryAfter(err); later > 0 {
 		return c.wait(ctx, c.Clock.Now().Add(later))
 	} else if err != nil {
 		return fmt.Errorf("permission set %s: %w", set, err)
 	}
 	c.facts.Applications[set] = app
-	c.tell.requested(ctx, app)
+	c.reporter.requested(ctx, app)
 	return nil
 }
 
 // poll waits until an application changes.
 func (c *call) poll(ctx context.Context, set string) error {
 	app := c.facts.Applications[set]
-	wait := pollFor
-	if c.tell.held {
-		wait = pollSoon
+	wait := pollTimeout
+	if c.reporter.pending {
+		wait = shortPollTimeout
 	}
 	polling, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,57 +133,57 @@ func (c *call) poll(ctx context.Context, set string) error {
 	}()
 	select {
 	case a := <-answers:
-		if later := centreclient.Later(a.err); later > 0 {
+		if later := centreclient.RetryAfter(a.err); later > 0 {
 			return c.wait(ctx, c.Clock.Now().Add(later))
 		} else if a.err != nil {
 			return a.err
 		}
 		c.facts.Applications[set] = a.app
 		return nil
-	case <-c.woken:
+	case <-c.changed:
 		return nil
 	case <-c.Draining:
 	case <-ctx.Done():
 	}
-	return errOver
+	return errCallEnded
 }
 
 // settle counts an attempt that was not granted. Where it was counted before,
 // by this or another replica, the call goes on.
-func (c *call) settle(ctx context.Context, set string) (*protocol.Answer, error) {
+func (c *call) recordFailure(ctx context.Context, set string) (*protocol.Answer, error) {
 	app := c.facts.Applications[set]
-	message := describe(app)
-	d, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Settle, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Spread: c.Random(),
+	message := applicationMessage(app)
+	d, err := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Application: app.ID, Attempt: app.Attempt, Denied: app.State == api.Denied, Message: message})
 	if err != nil {
 		return nil, err
 	}
-	c.facts.Admitted = false
+	c.facts.BreakerAcquired = false
 	if !d.Counted {
-		c.proven = &d
+		c.lastDecision = &d
 		return nil, nil
 	}
 	state := protocol.Failed
 	if app.State == api.Denied {
 		state = protocol.Denied
-		c.tell.denied(ctx, app)
+		c.reporter.denied(ctx, app)
 	}
-	c.tell.failed(ctx, reasonOf(app.State), message, d)
-	return &protocol.Answer{State: state, Reason: reasonOf(app.State), Message: message}, nil
+	c.reporter.failed(ctx, reasonForState(app.State), message, d)
+	return &protocol.Answer{State: state, Reason: reasonForState(app.State), Message: message}, nil
 }
 
 // granted ends the call well.
-func (c *call) granted(ctx context.Context) (*protocol.Answer, error) {
+func (c *call) complete(ctx context.Context) (*protocol.Answer, error) {
 	if c.facts.Breaker.Exists {
 		before := c.facts.Breaker.Entry
-		if _, err := c.Breaker.Do(ctx, podbreaker.Request{Verb: podbreaker.Succeed, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now()}); err != nil {
+		if _, err := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordSuccess, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now()}); err != nil {
 			return nil, err
 		}
-		c.tell.closed(ctx, before, "")
+		c.reporter.closed(ctx, before, "")
 	}
-	message := c.tell.granted(ctx, c.facts, c.Clock.Since(c.began))
-	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonGranted, Message: message}, nil
+	message := c.reporter.granted(ctx, c.facts, c.Clock.Since(c.start))
+	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonPermissionGranted, Message: message}, nil
 }
 
 // isDenied says that asking again as it is changes nothing.
-func isDenied(err error) bool { return centreclient.IsInvalid(err) }
+func isDenied(err error) bool { return centreclient.IsPermanent(err) }

@@ -14,29 +14,29 @@ const (
 	Label = "stke.io/permission-breaker"
 	// overflowed is an annotation of the first ConfigMap: new entries go to the
 	// shards. It is never taken away, so no pod can have two entries.
-	overflowed = "stke.io/permission-breaker-overflowed"
+	overflowAnnotation = "stke.io/permission-breaker-overflowed"
 	// Shards is how many further ConfigMaps there are when the first is full.
-	Shards = 16
+	ShardCount = 16
 	// maxBytes is how much the entries of one ConfigMap may have. The API server
 	// takes 1 MiB, and each write sends all of it.
 	maxBytes = 512 << 10
 )
 
 // First is the ConfigMap that everything stands in while there is little.
-const First = podmeta.BreakerName
+const PrimaryName = podmeta.BreakerName
 
 // Shard is the name of the ConfigMap that the key's entry is in once the first
 // one has been full.
-func Shard(key string) string {
+func ShardName(key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
-	return fmt.Sprintf("%s-%d", podmeta.BreakerName, h.Sum32()%Shards)
+	return fmt.Sprintf("%s-%d", podmeta.BreakerName, h.Sum32()%ShardCount)
 }
 
 // Names are all names that the ConfigMaps can have.
-func Names() []string {
-	names := []string{First}
-	for i := range Shards {
+func ConfigMapNames() []string {
+	names := []string{PrimaryName}
+	for i := range ShardCount {
 		names = append(names, fmt.Sprintf("%s-%d", podmeta.BreakerName, i))
 	}
 	return names
@@ -44,9 +44,9 @@ func Names() []string {
 
 // elsewhere says that the key's entry is not here, and must not be put here: it
 // is in its shard, if it is anywhere.
-func elsewhere(cm *corev1.ConfigMap, key string) bool {
+func inShard(cm *corev1.ConfigMap, key string) bool {
 	_, here := cm.Data[key]
-	return !here && cm.Name == First && cm.Annotations[overflowed] != ""
+	return !here && cm.Name == PrimaryName && cm.Annotations[overflowAnnotation] != ""
 }
 
 func size(cm *corev1.ConfigMap) int {

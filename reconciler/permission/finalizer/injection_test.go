@@ -29,7 +29,7 @@ func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			looked := 0
-			h := onNamespaces(func(name string) {
+			h := namespaceHandler(func(name string) {
 				if name == "shop" {
 					looked++
 				}
@@ -49,7 +49,7 @@ func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
 // One whose workload asks still does, when its namespace is enabled no more.
 func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *testing.T) {
 	p := pod(plain)
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonNotInjected})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonPermissionNotInjected})
 	w := newWorld(t, p, nil)
 	w.wants.Owners = workload{}
 	w.look(t)
@@ -57,7 +57,7 @@ func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := podmeta.Condition(got, podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceOff {
+	if c := podmeta.Condition(got, podmeta.ConditionInjected); c == nil || c.Reason != podmeta.ReasonNamespaceNotEnabled {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -71,7 +71,7 @@ func (workload) Annotation(context.Context, string, []metav1.OwnerReference, str
 
 func TestAPodThatAsksForNothingAnyMoreIsNotSaidToHaveGotInWithoutWaiting(t *testing.T) {
 	p := pod(plain)
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonNotInjected})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonPermissionNotInjected})
 	w := newWorld(t, p, nil)
 	w.look(t)
 	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})

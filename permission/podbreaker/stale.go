@@ -14,7 +14,7 @@ import (
 )
 
 // young is how old an entry has to be to be removed.
-const young = time.Minute
+const minEntryAge = time.Minute
 
 // Collect removes the entries of pods that there are not any more: entries go
 // with the pod. living returns the UID of the pod of a key, false when there is
@@ -22,20 +22,20 @@ const young = time.Minute
 //
 // What failed only just now is kept: the entry may be newer than what the caller
 // knows of pods.
-func (b *Breaker) Collect(ctx context.Context, now time.Time, living func(key string) (types.UID, bool)) (int, error) {
-	old := now.Add(-young)
+func (b *Breaker) RemoveStale(ctx context.Context, now time.Time, living func(key string) (types.UID, bool)) (int, error) {
+	old := now.Add(-minEntryAge)
 	removed := 0
-	for _, name := range Names() {
+	for _, name := range ConfigMapNames() {
 		cm, err := b.lister.ConfigMaps(b.namespace).Get(name)
 		if apierrs.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return removed, fmt.Errorf("read ConfigMap %s: %w", name, err)
 		}
-		if len(gone(cm, old, living)) == 0 {
+		if len(staleKeys(cm, old, living)) == 0 {
 			continue
 		}
-		n, err := b.collect(ctx, name, old, living)
+		n, err := b.removeStaleFrom(ctx, name, old, living)
 		if removed += n; err != nil {
 			return removed, fmt.Errorf("clean ConfigMap %s: %w", name, err)
 		}
@@ -43,7 +43,7 @@ func (b *Breaker) Collect(ctx context.Context, now time.Time, living func(key st
 	return removed, nil
 }
 
-func (b *Breaker) collect(ctx context.Context, name string, old time.Time, living func(string) (types.UID, bool)) (int, error) {
+func (b *Breaker) removeStaleFrom(ctx context.Context, name string, old time.Time, living func(string) (types.UID, bool)) (int, error) {
 	maps := b.maps
 	removed := 0
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -51,7 +51,7 @@ func (b *Breaker) collect(ctx context.Context, name string, old time.Time, livin
 		if err != nil {
 			return err
 		}
-		keys := gone(cm, old, living)
+		keys := staleKeys(cm, old, living)
 		if len(keys) == 0 {
 			return nil
 		}
@@ -67,7 +67,7 @@ func (b *Breaker) collect(ctx context.Context, name string, old time.Time, livin
 	return removed, err
 }
 
-func gone(cm *corev1.ConfigMap, old time.Time, living func(string) (types.UID, bool)) []string {
+func staleKeys(cm *corev1.ConfigMap, old time.Time, living func(string) (types.UID, bool)) []string {
 	var keys []string
 	for key, raw := range cm.Data {
 		var e Entry

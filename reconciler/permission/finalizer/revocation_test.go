@@ -10,8 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-func apps(states ...api.State) Proof {
-	var p Proof
+func apps(states ...api.State) CentreState {
+	var p CentreState
 	for i, state := range states {
 		p.Applications = append(p.Applications, api.Application{ID: fmt.Sprint(i), State: state})
 	}
@@ -19,17 +19,17 @@ func apps(states ...api.State) Proof {
 }
 
 func TestTheFinalizerGoesOnProofOrWhenTheDeadlineIsOver(t *testing.T) {
-	down := Proof{Err: errors.New("connection refused")}
+	down := CentreState{Err: errors.New("connection refused")}
 	for name, tc := range map[string]struct {
-		proof       Proof
+		proof       CentreState
 		ended, seen time.Duration
 		after       time.Duration
-		want        Fate
+		want        FinalizerAction
 	}{
-		"revoked":                          {apps(api.Revoked), 0, 0, 0, Release},
-		"two revoked":                      {apps(api.Revoked, api.Revoked), 0, 0, 0, Release},
-		"nothing was ever asked for":       {apps(), 0, 0, 0, Release},
-		"it cannot be revoked":             {apps(api.Leaked), 0, 0, 0, Release},
+		"revoked":                          {apps(api.Revoked), 0, 0, 0, RemoveFinalizer},
+		"two revoked":                      {apps(api.Revoked, api.Revoked), 0, 0, 0, RemoveFinalizer},
+		"nothing was ever asked for":       {apps(), 0, 0, 0, RemoveFinalizer},
+		"it cannot be revoked":             {apps(api.Leaked), 0, 0, 0, RemoveFinalizer},
 		"it is being revoked":              {apps(api.Revoking), 0, 0, time.Minute, Retry},
 		"one of two is being revoked":      {apps(api.Revoked, api.Revoking), 0, 0, time.Minute, Retry},
 		"not yet at the deadline":          {apps(api.Revoking), 0, 0, 5*time.Minute - 1, Retry},
@@ -37,13 +37,13 @@ func TestTheFinalizerGoesOnProofOrWhenTheDeadlineIsOver(t *testing.T) {
 		"the centre is down":               {down, 0, 0, time.Minute, Retry},
 		"the centre is down for too long":  {down, 0, 0, 5 * time.Minute, GiveUp},
 		"the controller was down for long": {down, 0, time.Hour, time.Hour, Retry},
-		"and tried for a moment":           {down, 0, time.Hour, time.Hour + moment, GiveUp},
+		"and tried for a moment":           {down, 0, time.Hour, time.Hour + minRetryPeriod, GiveUp},
 		"a clock that is ahead":            {down, time.Hour, 0, 5 * time.Minute, GiveUp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Settle(tc.proof, zero.Add(tc.after), Deadline(zero.Add(tc.ended), zero.Add(tc.seen), 5*time.Minute))
-			if got.Fate != tc.want {
-				t.Errorf("%s, want %s", got.Fate, tc.want)
+			got := DecideRevocation(tc.proof, zero.Add(tc.after), Deadline(zero.Add(tc.ended), zero.Add(tc.seen), 5*time.Minute))
+			if got.Action != tc.want {
+				t.Errorf("%s, want %s", got.Action, tc.want)
 			}
 		})
 	}
@@ -58,9 +58,9 @@ func TestASecondLineFindsPodsThatShouldHaveBeenInjected(t *testing.T) {
 	}{
 		"it asks for nothing":                {false, "", true, ""},
 		"it was injected":                    {true, "web", true, ""},
-		"it was not":                         {false, "web", true, podmeta.ReasonNotInjected},
-		"it was not, and the value is wrong": {false, "Not_A_Name", true, podmeta.ReasonNotInjected},
-		"its namespace is not enabled":       {false, "web", false, podmeta.ReasonNamespaceOff},
+		"it was not":                         {false, "web", true, podmeta.ReasonPermissionNotInjected},
+		"it was not, and the value is wrong": {false, "Not_A_Name", true, podmeta.ReasonPermissionNotInjected},
+		"its namespace is not enabled":       {false, "web", false, podmeta.ReasonNamespaceNotEnabled},
 		"it asks for none":                   {false, " ,", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,14 +68,14 @@ func TestASecondLineFindsPodsThatShouldHaveBeenInjected(t *testing.T) {
 			if !tc.injected {
 				p = pod(plain)
 			}
-			if got := Inspect(p, tc.value, tc.enabled); got.Reason != tc.want {
+			if got := FindInjectionProblem(p, tc.value, tc.enabled); got.Reason != tc.want {
 				t.Errorf("%+v, want %s", got, tc.want)
 			}
 		})
 	}
 	p := pod(plain)
 	p.Namespace = "kube-system"
-	if got := Inspect(p, "web", true); got.Reason != "" {
+	if got := FindInjectionProblem(p, "web", true); got.Reason != "" {
 		t.Errorf("kube-system: %+v", got)
 	}
 }

@@ -16,30 +16,32 @@ import (
 )
 
 // found are pods that should have been injected and were not, by why.
-type found struct {
+type uninjectedPods struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]string
 }
 
-func newFound() *found { return &found{all: map[types.NamespacedName]string{}} }
+func newUninjectedPods() *uninjectedPods {
+	return &uninjectedPods{all: map[types.NamespacedName]string{}}
+}
 
-func (f *found) set(at types.NamespacedName, reason string) {
+func (f *uninjectedPods) set(at types.NamespacedName, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all[at] = reason
 }
 
-func (f *found) forget(at types.NamespacedName) {
+func (f *uninjectedPods) forget(at types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.all, at)
 }
 
 // counts returns how many there are, by why; each reason has one.
-func (f *found) counts() map[string]int64 {
+func (f *uninjectedPods) counts() map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	counts := map[string]int64{podmeta.ReasonNotInjected: 0, podmeta.ReasonNamespaceOff: 0}
+	counts := map[string]int64{podmeta.ReasonPermissionNotInjected: 0, podmeta.ReasonNamespaceNotEnabled: 0}
 	for _, reason := range f.all {
 		counts[reason]++
 	}
@@ -47,30 +49,30 @@ func (f *found) counts() map[string]int64 {
 }
 
 // inspect tells of a pod that should have been injected and was not.
-func (r *Reconciler) inspect(ctx context.Context, p *corev1.Pod) error {
+func (r *Reconciler) checkInjection(ctx context.Context, p *corev1.Pod) error {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
 	if mirror || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		r.open.forget(at)
+		r.uninjected.forget(at)
 		return nil
 	}
-	d, err := r.defence(ctx, p)
+	d, err := r.injectionProblem(ctx, p)
 	if err != nil {
 		return err
 	}
 	c := podmeta.Condition(p, podmeta.ConditionInjected)
 	if d.Reason == "" {
-		r.open.forget(at)
+		r.uninjected.forget(at)
 		if c == nil {
 			return nil
 		}
-		return r.forgetInjected(ctx, p)
+		return r.removeInjectedCondition(ctx, p)
 	}
-	r.open.set(at, d.Reason)
+	r.uninjected.set(at, d.Reason)
 	if c != nil && c.Reason == d.Reason {
 		return nil
 	}
-	if err := r.writeInjected(ctx, p, d); err != nil {
+	if err := r.setInjectedCondition(ctx, p, d); err != nil {
 		return err
 	}
 	r.recorder.Event(p, corev1.EventTypeWarning, d.Reason, d.Message)
@@ -80,7 +82,7 @@ func (r *Reconciler) inspect(ctx context.Context, p *corev1.Pod) error {
 // onNamespaces returns a handler for namespaces that calls look with the name of
 // each one that came, or of which what its pods ask for changed: a watch of pods
 // may be ahead of that of namespaces, and pods that run do not change with theirs.
-func onNamespaces(look func(namespace string)) cache.ResourceEventHandler {
+func namespaceHandler(look func(namespace string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if n, ok := obj.(*corev1.Namespace); ok {
@@ -90,7 +92,7 @@ func onNamespaces(look func(namespace string)) cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			was, ok := before.(*corev1.Namespace)
 			is, ok2 := after.(*corev1.Namespace)
-			if ok && ok2 && asked(was) != asked(is) {
+			if ok && ok2 && requestOf(was) != requestOf(is) {
 				look(is.Name)
 			}
 		},
@@ -98,25 +100,25 @@ func onNamespaces(look func(namespace string)) cache.ResourceEventHandler {
 }
 
 // request is what a namespace says of its pods' permissions.
-type request struct {
+type namespaceRequest struct {
 	label, sets string
 	hasSets     bool
 }
 
-func asked(n *corev1.Namespace) request {
+func requestOf(n *corev1.Namespace) namespaceRequest {
 	sets, has := n.Annotations[podmeta.SetAnnotation]
-	return request{n.Labels[podmeta.Label], sets, has}
+	return namespaceRequest{n.Labels[podmeta.Label], sets, has}
 }
 
-func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error) {
+func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (InjectionProblem, error) {
 	if podmeta.InitContainer(p) != nil && p.Labels[podmeta.Label] == podmeta.LabelRequired {
-		return Defence{}, nil // most of those that ask
+		return InjectionProblem{}, nil // most of those that ask
 	}
 	n, err := r.namespaces.Get(p.Namespace)
 	if apierrs.IsNotFound(err) {
-		return Defence{}, nil
+		return InjectionProblem{}, nil
 	} else if err != nil {
-		return Defence{}, err
+		return InjectionProblem{}, err
 	}
 	enabled := n.Labels[podmeta.Label] == podmeta.LabelEnabled
 	value, asks := p.Annotations[podmeta.SetAnnotation]
@@ -125,23 +127,23 @@ func (r *Reconciler) defence(ctx context.Context, p *corev1.Pod) (Defence, error
 	}
 	told := podmeta.Condition(p, podmeta.ConditionInjected) != nil
 	if !enabled && !asks && !told {
-		return Defence{}, nil // the owners of every pod of the cluster are not read
+		return InjectionProblem{}, nil // the owners of every pod of the cluster are not read
 	}
 	if enabled || told {
-		if value, _, err = r.wants.Value(ctx, p.Namespace, p); err != nil {
-			return Defence{}, err
+		if value, _, err = r.wants.Resolve(ctx, p.Namespace, p); err != nil {
+			return InjectionProblem{}, err
 		}
 	}
-	return Inspect(p, value, enabled), nil
+	return FindInjectionProblem(p, value, enabled), nil
 }
 
-func (r *Reconciler) writeInjected(ctx context.Context, p *corev1.Pod, d Defence) error {
+func (r *Reconciler) setInjectedCondition(ctx context.Context, p *corev1.Pod, d InjectionProblem) error {
 	return r.patchCondition(ctx, p, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse,
 		Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())})
 }
 
 // forgetInjected takes the condition off a pod that asks for nothing any more.
-func (r *Reconciler) forgetInjected(ctx context.Context, p *corev1.Pod) error {
+func (r *Reconciler) removeInjectedCondition(ctx context.Context, p *corev1.Pod) error {
 	return r.patchCondition(ctx, p, map[string]any{"type": podmeta.ConditionInjected, "$patch": "delete"})
 }
 

@@ -23,7 +23,7 @@ type Sender interface {
 }
 
 // teller tells what became of permissions.
-type teller struct {
+type reporter struct {
 	recorder record.EventRecorder
 	sender   Sender
 	// revoked counts applications that were revoked, leaked those that were not,
@@ -31,7 +31,7 @@ type teller struct {
 	revoked, leaked metric.Int64Counter
 }
 
-func newTeller(recorder record.EventRecorder, sender Sender, meter metric.Meter) (*teller, error) {
+func newReporter(recorder record.EventRecorder, sender Sender, meter metric.Meter) (*reporter, error) {
 	revoked, err := meter.Int64Counter("breakwater.permission.revoked", metric.WithDescription("Permission sets that were taken back when their pod had ended"))
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)
@@ -40,7 +40,7 @@ func newTeller(recorder record.EventRecorder, sender Sender, meter metric.Meter)
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)
 	}
-	return &teller{recorder, sender, revoked, leaked}, nil
+	return &reporter{recorder, sender, revoked, leaked}, nil
 }
 
 // Why something leaked.
@@ -51,42 +51,42 @@ const (
 )
 
 // settled tells what became of all that a pod had.
-func (t *teller) settled(ctx context.Context, p *corev1.Pod, s Settlement, err error) {
+func (t *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, err error) {
 	for _, app := range s.Revoked {
 		t.revoked.Add(ctx, 1)
 		delivery.SendBestEffort(ctx, t.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
 	}
 	if n := len(s.Revoked); n > 0 {
-		t.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonRevoked, "%s taken back from %s", sets(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
+		t.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "%s taken back from %s", setNames(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
 	}
 	for _, app := range s.Leaked {
-		t.leak(ctx, p, app, whyProvider, fmt.Sprintf("permission set %s could not be taken back: %s", app.Set, messageOf(app)))
+		t.leak(ctx, p, app, whyProvider, fmt.Sprintf("permission set %s could not be taken back: %s", app.Set, leakMessage(app)))
 	}
-	if s.Fate != GiveUp {
+	if s.Action != GiveUp {
 		return
 	}
-	if len(s.Open) == 0 {
+	if len(s.Unfinished) == 0 {
 		message := "whether permissions were taken back is not known, the deadline is over"
 		if err != nil {
 			message += ": " + err.Error()
 		}
 		t.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, whyUnreachable, message)
 	}
-	for _, app := range s.Open {
+	for _, app := range s.Unfinished {
 		t.leak(ctx, p, app, whyDeadline, fmt.Sprintf("permission set %s was not taken back until the deadline: it is %s; the centre goes on trying", app.Set, app.State))
 	}
 }
 
-func (t *teller) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
+func (t *reporter) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
 	t.leaked.Add(ctx, 1, metric.WithAttributes(attribute.String("why", why)))
-	t.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonLeaked, message)
+	t.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonPermissionLeaked, message)
 	d := podmeta.PermissionEvent(events.PermissionLeaked, p, app)
-	d.Reason, d.Message = podmeta.ReasonLeaked, message
+	d.Reason, d.Message = podmeta.ReasonPermissionLeaked, message
 	delivery.SendBestEffort(ctx, t.sender, d)
 }
 
 // messageOf names the permissions that are left, and whom to ask.
-func messageOf(app api.Application) string {
+func leakMessage(app api.Application) string {
 	var words []string
 	for _, p := range app.Permissions {
 		if p.State == api.Leaked {
@@ -99,7 +99,7 @@ func messageOf(app api.Application) string {
 	return strings.Join(words, "; ")
 }
 
-func sets(all []api.Application) string {
+func setNames(all []api.Application) string {
 	var names []string
 	for _, app := range all {
 		names = append(names, app.Set)

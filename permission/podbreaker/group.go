@@ -15,7 +15,7 @@ var ErrFull = errors.New("the breaker's record is full")
 type reply struct {
 	Decision
 	// elsewhere: ask the key's shard.
-	elsewhere bool
+	useShard bool
 	// full: there is no room here.
 	full bool
 }
@@ -23,14 +23,14 @@ type reply struct {
 type decision = groupcommit.Decision[*corev1.ConfigMap, reply]
 
 // decideAll answers a group of requests on one ConfigMap, in their order.
-func (p Policy) decideAll(cm *corev1.ConfigMap, group []Request) decision {
+func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 	next := cm.DeepCopy()
 	changed := false
 	left := maxBytes - size(cm)
 	replies := make([]reply, len(group))
 	for i, r := range group {
-		if elsewhere(next, r.Key) {
-			replies[i].elsewhere = true
+		if inShard(next, r.Key) {
+			replies[i].useShard = true
 			continue
 		}
 		before, existed := next.Data[r.Key]
@@ -42,15 +42,15 @@ func (p Policy) decideAll(cm *corev1.ConfigMap, group []Request) decision {
 			value := encode(*written)
 			if !existed && left < len(r.Key)+len(value) {
 				// A full first ConfigMap is the beginning of the shards.
-				if replies[i] = (reply{full: true}); next.Name == First {
-					replies[i] = reply{elsewhere: true}
-					next.Annotations = with(next.Annotations, overflowed, "true")
+				if replies[i] = (reply{full: true}); next.Name == PrimaryName {
+					replies[i] = reply{useShard: true}
+					next.Annotations = withKey(next.Annotations, overflowAnnotation, "true")
 					changed = true
 				}
 				continue
 			}
 			left -= len(value) - len(before)
-			next.Data = with(next.Data, r.Key, value)
+			next.Data = withKey(next.Data, r.Key, value)
 			changed = changed || value != before
 		case remove:
 			delete(next.Data, r.Key)
@@ -62,7 +62,7 @@ func (p Policy) decideAll(cm *corev1.ConfigMap, group []Request) decision {
 }
 
 // with sets a key of a map that is ours already, but may be nil.
-func with(m map[string]string, key, value string) map[string]string {
+func withKey(m map[string]string, key, value string) map[string]string {
 	if m == nil {
 		m = map[string]string{}
 	}

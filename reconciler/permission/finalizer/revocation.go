@@ -8,36 +8,36 @@ import (
 
 // moment is how long a process that has just begun goes on trying what should
 // have been done before.
-const moment = 30 * time.Second
+const minRetryPeriod = 30 * time.Second
 
 // Fate is what becomes of a pod's finalizer.
-type Fate string
+type FinalizerAction string
 
 // The fates.
 const (
 	// Release: nothing that was granted is left, or nothing can be taken back;
 	// the finalizer goes.
-	Release Fate = "Release"
+	RemoveFinalizer FinalizerAction = "RemoveFinalizer"
 	// Retry: not yet.
-	Retry Fate = "Retry"
+	Retry FinalizerAction = "Retry"
 	// GiveUp: the deadline is over; the finalizer goes, and the leak is told.
-	GiveUp Fate = "GiveUp"
+	GiveUp FinalizerAction = "GiveUp"
 )
 
 // Proof is what the centre said of a pod's applications.
-type Proof struct {
+type CentreState struct {
 	// Err: it could not be asked.
 	Err          error
 	Applications []api.Application
 }
 
 // Settlement is the fate and why.
-type Settlement struct {
-	Fate Fate
+type Revocation struct {
+	Action FinalizerAction
 	// Revoked and Leaked are the applications that ended so.
 	Revoked, Leaked []api.Application
 	// Open are those that have not ended.
-	Open []api.Application
+	Unfinished []api.Application
 }
 
 // Deadline is when a pod that has ended is let go. It counts from when the pod
@@ -48,15 +48,15 @@ func Deadline(ended, seen time.Time, patience time.Duration) time.Time {
 		ended = seen
 	}
 	deadline := ended.Add(patience)
-	if least := seen.Add(min(moment, patience)); deadline.Before(least) {
+	if least := seen.Add(min(minRetryPeriod, patience)); deadline.Before(least) {
 		deadline = least
 	}
 	return deadline
 }
 
 // Settle says what becomes of the finalizer of a pod that has ended.
-func Settle(p Proof, now, deadline time.Time) Settlement {
-	var s Settlement
+func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
+	var s Revocation
 	for _, app := range p.Applications {
 		switch app.State {
 		case api.Revoked:
@@ -64,16 +64,16 @@ func Settle(p Proof, now, deadline time.Time) Settlement {
 		case api.Leaked:
 			s.Leaked = append(s.Leaked, app)
 		default:
-			s.Open = append(s.Open, app)
+			s.Unfinished = append(s.Unfinished, app)
 		}
 	}
 	switch {
-	case p.Err == nil && len(s.Open) == 0:
-		s.Fate = Release
+	case p.Err == nil && len(s.Unfinished) == 0:
+		s.Action = RemoveFinalizer
 	case !now.Before(deadline):
-		s.Fate = GiveUp
+		s.Action = GiveUp
 	default:
-		s.Fate = Retry
+		s.Action = Retry
 	}
 	return s
 }

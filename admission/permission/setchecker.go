@@ -14,29 +14,29 @@ import (
 const (
 	// fresh is how long an answer of the centre counts. One that there is no such
 	// set counts not at all: it may be registered the next moment.
-	fresh = 10 * time.Second
+	setTTL = 10 * time.Second
 	// patience is how long the centre may take; the API server waits for 5 s.
-	patience = 3 * time.Second
+	centreTimeout = 3 * time.Second
 )
 
 // Centre knows permission sets.
 type Centre interface {
-	Set(ctx context.Context, name string) (api.PermissionSet, error)
+	PermissionSet(ctx context.Context, name string) (api.PermissionSet, error)
 }
 
 // Catalogue asks the permission centre about sets.
-type Catalogue struct {
+type SetChecker struct {
 	Centre Centre
-	Known  *utilcache.Expiring
+	Cache  *utilcache.Expiring
 }
 
 // NewCatalogue returns a Catalogue.
-func NewCatalogue(c Centre) Catalogue {
-	return Catalogue{c, utilcache.NewExpiringWithClock(clock.RealClock{})}
+func NewSetChecker(c Centre) SetChecker {
+	return SetChecker{c, utilcache.NewExpiringWithClock(clock.RealClock{})}
 }
 
 // Finding is what is wrong with sets, if anything is.
-type Finding struct {
+type CheckResult struct {
 	// Unknown are those that do not exist.
 	Unknown []string
 	// PodScoped are those that grant to pods' own addresses.
@@ -46,10 +46,10 @@ type Finding struct {
 }
 
 // Look asks about all sets.
-func (c Catalogue) Look(ctx context.Context, sets []string) Finding {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (c SetChecker) Check(ctx context.Context, sets []string) CheckResult {
+	ctx, cancel := context.WithTimeout(ctx, centreTimeout)
 	defer cancel()
-	var f Finding
+	var f CheckResult
 	for _, name := range sets {
 		set, err := c.set(ctx, name)
 		switch {
@@ -65,13 +65,13 @@ func (c Catalogue) Look(ctx context.Context, sets []string) Finding {
 	return f
 }
 
-func (c Catalogue) set(ctx context.Context, name string) (api.PermissionSet, error) {
-	if set, ok := c.Known.Get(name); ok {
+func (c SetChecker) set(ctx context.Context, name string) (api.PermissionSet, error) {
+	if set, ok := c.Cache.Get(name); ok {
 		return set.(api.PermissionSet), nil
 	}
-	set, err := c.Centre.Set(ctx, name)
+	set, err := c.Centre.PermissionSet(ctx, name)
 	if err == nil {
-		c.Known.Set(name, set, fresh)
+		c.Cache.Set(name, set, setTTL)
 	}
 	return set, err
 }
