@@ -111,14 +111,14 @@ func refusedDeletion() DeletionDenied {
 		Namespace: "default",
 		Object:    "sleep-7d9c5b4f5d-x2k9q",
 		User:      "jane",
-		Reason:    policyv1alpha1.ReasonRefused,
+		Reason:    policyv1alpha1.ReasonDisruptionDenied,
 		Message:   "EVICT of pod sleep-7d9c5b4f5d-x2k9q is refused by PodUnavailableBudget sleep",
 	}
 }
 
 func breaker(open bool) DeletionFlow {
 	d := DeletionFlow{Open: open, Name: "cluster", UID: "0a1b2c3d-0000-4000-8000-000000000006", SinceUnix: 1_767_323_045,
-		Deleted: 12, Reason: policyv1alpha1.ReasonRoom}
+		Deleted: 12, Reason: policyv1alpha1.ReasonWithinLimit}
 	if open {
 		d.Deleted, d.RatioTenths, d.Suspected, d.RoomUnix = 100, 250, "mass-delete", 1_767_323_345
 		d.Reason, d.Message = policyv1alpha1.ReasonLimitHit, "100 deletions in 10m, of which the limit is 100"

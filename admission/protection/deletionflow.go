@@ -30,11 +30,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-const entryQueue = "deletionflow"
+const registrationQueue = "deletionflow"
 
-func newFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {
+func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
-	observe, err := groups("deletionflow")
+	observe, err := groupMetrics("deletionflow")
 	if err != nil {
 		return deletionflow.Guard{}, err
 	}
@@ -44,7 +44,7 @@ func newFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs delet
 	}
 	lister := flowinformer.Get(ctx).Lister()
 	return deletionflow.Guard{
-		Flows: lister, Pods: kube.CoreV1(), Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
+		FlowControls: lister, Pods: kube.CoreV1(), Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
 		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: observe}),
 		Time:   now, Recorder: recorder,
 	}, nil
@@ -85,16 +85,16 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 
 // NewEntry returns the controller that adds the webhooks of deletion flow
 // control while there is one.
-func NewEntry(ctx context.Context, _ configmap.Watcher) *controller.Impl {
-	entry := &deletionflow.Entry{
+func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+	entry := &deletionflow.Registration{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(deletionflow.Key)},
 
 		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
 		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
-		Flows: flowinformer.Get(ctx).Lister(), Secret: SecretName,
+		FlowControls: flowinformer.Get(ctx).Lister(), Secret: SecretName,
 	}
 	impl := controller.NewContext(ctx, entry, controller.ControllerOptions{
-		WorkQueueName: entryQueue, Logger: logging.FromContext(ctx).Named(entryQueue),
+		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue),
 	})
 	if err := errors.Join(
 		cabundle.Follow(impl, secretinformer.Get(ctx).Informer(),

@@ -34,21 +34,21 @@ import (
 )
 
 // newHandlers returns what answers each webhook, by its name.
-func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Teller) (map[string]admission.Handler, error) {
+func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Publisher) (map[string]admission.Handler, error) {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("create a client of metadata: %w", err)
 	}
-	guard, err := newGuard(ctx, recorder, objects)
+	guard, err := newBudgetGuard(ctx, recorder, objects)
 	if err != nil {
 		return nil, err
 	}
-	flows, err := newFlowGuard(ctx, recorder, guard.PDBs)
+	flows, err := newDeletionFlowGuard(ctx, recorder, guard.PDBs)
 	if err != nil {
 		return nil, err
 	}
 	guard.Denials, flows.Denials = denials, denials
-	budgets := atHome(ctx, guard)
+	budgets := withAffinity(ctx, guard)
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 
@@ -64,41 +64,41 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 	}, nil
 }
 
-func newGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface) (budget.Guard, error) {
+func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface) (budget.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
-	observe, err := groups("budget")
+	observe, err := groupMetrics("budget")
 	if err != nil {
 		return budget.Guard{}, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
-	recent, reliance := budget.NewRecent(), budget.NewReliance()
+	recent, reliance := budget.NewRecentDeletions(), budget.NewChargeReferences()
 	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { see(recent, nil, obj) },
-		UpdateFunc: func(before, after any) { see(recent, before, after) },
+		AddFunc:    func(obj any) { observeBudget(recent, nil, obj) },
+		UpdateFunc: func(before, after any) { observeBudget(recent, before, after) },
 	}); err != nil {
 		return budget.Guard{}, fmt.Errorf("watch budgets: %w", err)
 	}
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
-		Owners:   ownerchain.New(objects, mapper).Reading(dynamicclient.Get(ctx)),
+		Owners:   ownerchain.New(objects, mapper).WithSelectors(dynamicclient.Get(ctx)),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
 		Commit:   budget.NewCommitter(lister, policies, reliance, groupcommit.Options{Observe: observe}),
-		Recorder: recorder, Recent: recent, Reliance: reliance, Replica: os.Getenv("POD_NAME"),
-		Refuses: refuses(validatinginformer.Get(ctx).Lister()),
+		Recorder: recorder, Recent: recent, References: reliance, Replica: os.Getenv("POD_NAME"),
+		FailsClosed: failsClosed(validatinginformer.Get(ctx).Lister()),
 	}, nil
 }
 
-func see(recent *budget.Recent, before, after any) {
+func observeBudget(recent *budget.RecentDeletions, before, after any) {
 	if b, ok := after.(*v1alpha1.PodUnavailableBudget); ok {
 		old, _ := before.(*v1alpha1.PodUnavailableBudget) // nil for a new one
-		recent.See(old, b)
+		recent.Observe(old, b)
 	}
 }
 
 // refuses says whether the API server refuses a request about a pod that it gets
 // no answer for. What is not known is taken for the manifest's.
-func refuses(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
+func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {
 		config, err := configurations.Get(Configuration)
 		if err != nil {
@@ -114,7 +114,7 @@ func refuses(configurations admissionlisters.ValidatingWebhookConfigurationListe
 }
 
 // groups measures how many requests share a write of what.
-func groups(what string) (func(groupcommit.Outcome), error) {
+func groupMetrics(what string) (func(groupcommit.Outcome), error) {
 	meter := otel.Meter(meterName)
 	size, err := meter.Int64Histogram("breakwater."+what+".group.size",
 		metric.WithDescription("Requests that were decided together"),

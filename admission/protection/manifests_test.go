@@ -64,7 +64,7 @@ func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testin
 		if w.Name == budget.ObjectWebhook || w.Name == deletionflow.ObjectWebhook || w.Name == cascade.Webhook {
 			continue
 		}
-		if got := w.NamespaceSelector.MatchLabels[v1alpha1.GuardedLabel]; got != v1alpha1.GuardedValue && w.Name != deletionflow.Webhook {
+		if got := w.NamespaceSelector.MatchLabels[v1alpha1.HasBudgetLabel]; got != v1alpha1.HasBudgetValue && w.Name != deletionflow.Webhook {
 			t.Errorf("%s: hooked by %q", w.Name, got)
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values

@@ -16,7 +16,7 @@ type Pod struct {
 	// Generation is that of its spec.
 	Generation int64
 	// Counts: the pod is available, so the request costs one.
-	Counts bool
+	Available bool
 }
 
 // Charge asks for what a request costs, or gives it back.
@@ -26,11 +26,11 @@ type Charge struct {
 	// Generation is that of the budget by which the pods were chosen.
 	Generation int64
 	// Asker is the admission that asks, in this process; see admission/protection/budget.
-	Asker uint64
+	AdmissionID uint64
 	// Return gives back what the same charge without it took.
-	Return bool
+	Refund bool
 	// Try decides and takes nothing: a dry run.
-	Try bool
+	DryRun bool
 }
 
 // Verdict is the answer to a Charge.
@@ -42,7 +42,7 @@ type Verdict struct {
 	// Unsynced: the budget was not yet computed as it stands.
 	Unsynced bool
 	// Took are the pods that were charged by it, and not by another before.
-	Took []Pod
+	Charged []Pod
 	// Needed is how many available pods the request would have taken.
 	Needed int32
 	// Numbers are those that were decided on.
@@ -53,7 +53,7 @@ type Verdict struct {
 // returns the budget after them, or nil where nothing changes. It is
 // idempotent: a pod that is charged for an operation is not charged for it
 // again.
-func Settle(b *v1alpha1.PodUnavailableBudget, group []Charge) (next *v1alpha1.PodUnavailableBudget, verdicts []Verdict) {
+func Decide(b *v1alpha1.PodUnavailableBudget, group []Charge) (next *v1alpha1.PodUnavailableBudget, verdicts []Verdict) {
 	l := newLedger(b)
 	for _, charge := range group {
 		verdicts = append(verdicts, l.decide(charge))
@@ -91,8 +91,8 @@ func newLedger(b *v1alpha1.PodUnavailableBudget) *ledger {
 }
 
 func (l *ledger) decide(c Charge) Verdict {
-	if c.Return {
-		l.giveBack(c)
+	if c.Refund {
+		l.refund(c)
 		return Verdict{Passes: true}
 	}
 	v := Verdict{Numbers: l.numbers()}
@@ -105,39 +105,39 @@ func (l *ledger) decide(c Charge) Verdict {
 	}
 	var fresh, held []Pod
 	for _, p := range c.Pods {
-		if l.holds(c.Operation, p) {
+		if l.isChargedFor(c.Operation, p) {
 			held = append(held, p)
 			continue
 		}
 		fresh = append(fresh, p)
 		// A pod that is charged for another operation is paid for.
-		if p.Counts && !l.charged(p) {
+		if p.Available && !l.isCharged(p) {
 			v.Needed++
 		}
 	}
 	enough := v.Needed <= l.allowed
-	if l.budget.Spec.ProtectNotReady && v.Needed == 0 && !l.allCharged(fresh) {
+	if l.budget.Spec.ProtectNotReady && v.Needed == 0 && !l.areCharged(fresh) {
 		enough = l.allowed > 0
 	}
-	if v.Passes = enough; !enough || c.Try {
+	if v.Passes = enough; !enough || c.DryRun {
 		return v
 	}
 	for _, p := range held {
-		l.prolong(c.Operation, p)
+		l.extendResize(c.Operation, p)
 	}
 	for _, p := range fresh {
-		if p.Counts {
-			l.take(c.Operation, p)
-			v.Took = append(v.Took, p)
+		if p.Available {
+			l.charge(c.Operation, p)
+			v.Charged = append(v.Charged, p)
 		}
 	}
 	l.allowed -= v.Needed
 	return v
 }
 
-func (l *ledger) allCharged(pods []Pod) bool {
+func (l *ledger) areCharged(pods []Pod) bool {
 	for _, p := range pods {
-		if !l.charged(p) {
+		if !l.isCharged(p) {
 			return false
 		}
 	}
@@ -146,26 +146,26 @@ func (l *ledger) allCharged(pods []Pod) bool {
 
 // giveBack takes the charge off the books. What may be unavailable grows only
 // by pods that are charged for nothing else.
-func (l *ledger) giveBack(c Charge) {
+func (l *ledger) refund(c Charge) {
 	for _, p := range c.Pods {
-		if !l.holds(c.Operation, p) {
+		if !l.isChargedFor(c.Operation, p) {
 			continue
 		}
-		if removes(c.Operation) {
+		if deletesPod(c.Operation) {
 			delete(l.deleted, p.UID)
 		} else {
 			delete(l.unavailable, p.Name)
 		}
 		l.changed = true
-		if !l.charged(p) {
+		if !l.isCharged(p) {
 			l.allowed++
 		}
 	}
 }
 
-func (l *ledger) take(op v1alpha1.PodOperation, p Pod) {
+func (l *ledger) charge(op v1alpha1.PodOperation, p Pod) {
 	l.changed = true
-	if removes(op) {
+	if deletesPod(op) {
 		l.deleted[p.UID] = p.ResourceVersion
 		return
 	}
@@ -175,26 +175,26 @@ func (l *ledger) take(op v1alpha1.PodOperation, p Pod) {
 func entryOf(op v1alpha1.PodOperation, p Pod) Entry {
 	e := Entry{ResourceVersion: p.ResourceVersion, UID: p.UID}
 	if op == v1alpha1.OperationResize {
-		e.Resizes = p.Generation
+		e.ResizeGeneration = p.Generation
 	}
 	return e
 }
 
 // prolong has the charge of a resize last for as long as what goes on by it too:
 // a later resize, or a change whose end is seen otherwise.
-func (l *ledger) prolong(op v1alpha1.PodOperation, p Pod) {
-	if removes(op) {
+func (l *ledger) extendResize(op v1alpha1.PodOperation, p Pod) {
+	if deletesPod(op) {
 		return
 	}
 	now, next := ParseEntry(l.unavailable[p.Name]), entryOf(op, p)
-	if now.Resizes != 0 && (next.Resizes == 0 || next.Resizes > now.Resizes) {
+	if now.ResizeGeneration != 0 && (next.ResizeGeneration == 0 || next.ResizeGeneration > now.ResizeGeneration) {
 		l.unavailable[p.Name], l.changed = next.String(), true
 	}
 }
 
 // holds says whether the pod is charged for this operation.
-func (l *ledger) holds(op v1alpha1.PodOperation, p Pod) bool {
-	if removes(op) {
+func (l *ledger) isChargedFor(op v1alpha1.PodOperation, p Pod) bool {
+	if deletesPod(op) {
 		_, ok := l.deleted[p.UID]
 		return ok
 	}
@@ -203,12 +203,12 @@ func (l *ledger) holds(op v1alpha1.PodOperation, p Pod) bool {
 }
 
 // charged says whether the pod is charged for any operation.
-func (l *ledger) charged(p Pod) bool {
-	return l.holds(v1alpha1.OperationDelete, p) || l.holds(v1alpha1.OperationUpdate, p)
+func (l *ledger) isCharged(p Pod) bool {
+	return l.isChargedFor(v1alpha1.OperationDelete, p) || l.isChargedFor(v1alpha1.OperationUpdate, p)
 }
 
 // removes says whether the pod is gone after the operation.
-func removes(op v1alpha1.PodOperation) bool {
+func deletesPod(op v1alpha1.PodOperation) bool {
 	return op == v1alpha1.OperationDelete || op == v1alpha1.OperationEvict
 }
 

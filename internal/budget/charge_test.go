@@ -22,7 +22,7 @@ func pod(name, rv string) *corev1.Pod {
 
 func of(names ...string) (pods []Pod) {
 	for _, n := range names {
-		pods = append(pods, Pod{Name: n, UID: types.UID("uid-" + n), ResourceVersion: "5", Counts: true})
+		pods = append(pods, Pod{Name: n, UID: types.UID("uid-" + n), ResourceVersion: "5", Available: true})
 	}
 	return pods
 }
@@ -44,12 +44,12 @@ const (
 	restart = v1alpha1.OperationRestart
 )
 
-func back(c Charge) Charge { c.Return = true; return c }
-func try(c Charge) Charge  { c.Try = true; return c }
+func back(c Charge) Charge { c.Refund = true; return c }
+func try(c Charge) Charge  { c.DryRun = true; return c }
 
 func TestCharges(t *testing.T) {
 	broken := charge(del, "broken")
-	broken.Pods[0].Counts = false
+	broken.Pods[0].Available = false
 	successor := charge(update, "a")
 	successor.Pods[0].UID = "uid-next"
 	for _, tc := range []struct {
@@ -80,7 +80,7 @@ func TestCharges(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := budgetWith(tc.allowed)
 			before := b.DeepCopy()
-			next, verdicts := Settle(b, tc.group)
+			next, verdicts := Decide(b, tc.group)
 			if diff := cmp.Diff(before, b); diff != "" {
 				t.Errorf("the budget that was given was changed:\n%s", diff)
 			}
@@ -135,7 +135,7 @@ func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
 		{"a dry run of another image", []Charge{at(resize, 3), try(at(update, 4))}, "5/uid-a/3"},
 		{"deleted too", []Charge{at(resize, 3), at(del, 4)}, "5/uid-a/3"},
 	} {
-		next, verdicts := Settle(budgetWith(1), tc.group)
+		next, verdicts := Decide(budgetWith(1), tc.group)
 		if got := next.Status.UnavailablePods["a"]; got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
@@ -148,7 +148,7 @@ func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
 			t.Errorf("%q reads as %q", text, got)
 		}
 	}
-	if e := ParseEntry("5"); e.UID != "" || e.Resizes != 0 {
+	if e := ParseEntry("5"); e.UID != "" || e.ResizeGeneration != 0 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -157,7 +157,7 @@ func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
 // by it.
 func TestOnlyWhoChargesAPodTookIt(t *testing.T) {
 	broken := charge(del, "b")
-	broken.Pods[0].Counts = false
+	broken.Pods[0].Available = false
 	for _, tc := range []struct {
 		name  string
 		group []Charge
@@ -173,10 +173,10 @@ func TestOnlyWhoChargesAPodTookIt(t *testing.T) {
 		{"what is refused", []Charge{charge(del, "a", "b", "c"), charge(del, "a")}, []int{0, 1}},
 		{"again after it was given back", []Charge{charge(del, "a"), back(charge(del, "a")), charge(del, "a")}, []int{1, 0, 1}},
 	} {
-		_, verdicts := Settle(budgetWith(2), tc.group)
+		_, verdicts := Decide(budgetWith(2), tc.group)
 		for i, v := range verdicts {
-			if len(v.Took) != tc.took[i] {
-				t.Errorf("%s: charge %d took %v, want %d", tc.name, i, v.Took, tc.took[i])
+			if len(v.Charged) != tc.took[i] {
+				t.Errorf("%s: charge %d took %v, want %d", tc.name, i, v.Charged, tc.took[i])
 			}
 		}
 	}
@@ -187,13 +187,13 @@ func TestABudgetThatIsNotComputedAllowsNothing(t *testing.T) {
 	b.Generation = 2
 	a, other := charge(del, "a"), try(charge(del, "b"))
 	a.Generation, other.Generation = 2, 2
-	next, verdicts := Settle(b, []Charge{a, other})
+	next, verdicts := Decide(b, []Charge{a, other})
 	if next != nil || verdicts[0].Passes || !verdicts[0].Unsynced || verdicts[1].Passes || !verdicts[1].Unsynced {
 		t.Errorf("got %+v", verdicts)
 	}
 	// But what was charged can be given back.
 	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
-	if next, _ := Settle(b, []Charge{back(charge(del, "a"))}); next == nil || len(next.Status.DeletedPods) != 0 {
+	if next, _ := Decide(b, []Charge{back(charge(del, "a"))}); next == nil || len(next.Status.DeletedPods) != 0 {
 		t.Errorf("not given back: %+v", next)
 	}
 }
@@ -201,18 +201,18 @@ func TestABudgetThatIsNotComputedAllowsNothing(t *testing.T) {
 func TestPodsThatWereChosenByAnotherBudgetAreChosenAgain(t *testing.T) {
 	b := budgetWith(5)
 	b.Generation, b.Status.ObservedGeneration = 2, 2
-	if next, verdicts := Settle(b, []Charge{charge(del, "a")}); next != nil || verdicts[0].Passes || !verdicts[0].Outdated {
+	if next, verdicts := Decide(b, []Charge{charge(del, "a")}); next != nil || verdicts[0].Passes || !verdicts[0].Outdated {
 		t.Errorf("got %+v", verdicts)
 	}
 }
 
 func TestPodsThatAreNotReadyCanBeProtectedToo(t *testing.T) {
 	broken := charge(del, "broken")
-	broken.Pods[0].Counts = false
+	broken.Pods[0].Available = false
 	for allowed, want := range map[int32]bool{0: false, 1: true} {
 		b := budgetWith(allowed)
 		b.Spec.ProtectNotReady = true
-		next, verdicts := Settle(b, []Charge{broken})
+		next, verdicts := Decide(b, []Charge{broken})
 		if verdicts[0].Passes != want || next != nil {
 			t.Errorf("%d allowed: %+v", allowed, verdicts[0])
 		}

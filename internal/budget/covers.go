@@ -18,7 +18,7 @@ type Owner struct {
 	Group, Kind, Name string
 	UID               types.UID
 	// Gone: it does not exist any more, or is being deleted.
-	Gone bool
+	Deleted bool
 }
 
 // Chain is a pod's controller, that one's controller, and so on; empty for an
@@ -35,9 +35,9 @@ func (c Chain) Topmost() (Owner, bool) {
 
 // Ending says whether the topmost controller is deleted: then its pods go
 // because somebody wants the application to end, which is no disruption.
-func (c Chain) Ending() bool {
+func (c Chain) Terminating() bool {
 	top, ok := c.Topmost()
-	return ok && top.Gone
+	return ok && top.Deleted
 }
 
 // Scope is which pods a budget covers.
@@ -87,7 +87,7 @@ func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
 }
 
 // version is what an apiVersion of the core group consists of.
-var version = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+var versionPattern = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
 // GroupOf returns the group of an apiVersion, which people write with and
 // without a version: apps/v1, apps, v1.
@@ -95,7 +95,7 @@ func GroupOf(apiVersion string) string {
 	if group, _, versioned := strings.Cut(apiVersion, "/"); versioned {
 		return group
 	}
-	if version.MatchString(apiVersion) {
+	if versionPattern.MatchString(apiVersion) {
 		return ""
 	}
 	return apiVersion

@@ -69,11 +69,11 @@ func TestOnlyTheEndOfTheTopmostControllerIsNoDisruption(t *testing.T) {
 	}{
 		{"an orphan", nil, false},
 		{"both live", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment"}}, false},
-		{"the Deployment is deleted", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment", Gone: true}}, true},
-		{"both are gone", Chain{{Kind: "ReplicaSet", Gone: true}}, true},
-		{"the ReplicaSet is deleted and the Deployment lives", Chain{{Kind: "ReplicaSet", Gone: true}, {Kind: "Deployment"}}, false},
+		{"the Deployment is deleted", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment", Deleted: true}}, true},
+		{"both are gone", Chain{{Kind: "ReplicaSet", Deleted: true}}, true},
+		{"the ReplicaSet is deleted and the Deployment lives", Chain{{Kind: "ReplicaSet", Deleted: true}, {Kind: "Deployment"}}, false},
 	} {
-		if got := tc.chain.Ending(); got != tc.want {
+		if got := tc.chain.Terminating(); got != tc.want {
 			t.Errorf("%s: got %v", tc.name, got)
 		}
 	}
@@ -98,8 +98,8 @@ func TestWhichPodsAreAvailable(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := pod("a", "1")
 			tc.change(p)
-			if Available(p) != tc.available || Counts(p) != tc.counts {
-				t.Errorf("available %v, counts %v", Available(p), Counts(p))
+			if Available(p) != tc.available || CountsAsAvailable(p) != tc.counts {
+				t.Errorf("available %v, counts %v", Available(p), CountsAsAvailable(p))
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Seen is what the watch showed.
-type Seen struct {
+type Observed struct {
 	// Pods are those that the budget covers.
 	Pods []*corev1.Pod
 	// Exists says whether a pod of the namespace is there that is not covered
@@ -30,7 +30,7 @@ type Seen struct {
 	// out is kept for a moment longer. It costs nothing then. The API server may
 	// ask twice about one deletion, the second time with the pod as it was; that
 	// must not be charged again.
-	Lingers func(key string) bool
+	KeepSettled func(key string) bool
 }
 
 // Derivation is what follows for the status.
@@ -40,44 +40,44 @@ type Derivation struct {
 	Unavailable map[string]string
 	// Returned is how many charges were given back because nothing became of
 	// them.
-	Returned int
+	Refunded int
 	// Lingering is how many are kept though they cost nothing any more.
-	Lingering int
+	KeptSettled int
 }
 
 // Derive computes a budget's status from what the watch showed and from what
 // the webhook charged.
-func Derive(b *v1alpha1.PodUnavailableBudget, seen Seen) Derivation {
+func Derive(b *v1alpha1.PodUnavailableBudget, seen Observed) Derivation {
 	pods := map[types.UID]*corev1.Pod{}
 	for _, p := range seen.Pods {
 		pods[p.UID] = p
 	}
 	d := Derivation{Deleted: maps.Clone(b.Status.DeletedPods), Unavailable: maps.Clone(b.Status.UnavailablePods)}
 	for uid, rv := range d.Deleted {
-		switch fateOfDeleted(pods[uid], uid, rv, seen) {
-		case returned:
-			d.Returned++
+		switch deletionOutcome(pods[uid], uid, rv, seen) {
+		case outcomeRefunded:
+			d.Refunded++
 			delete(d.Deleted, uid)
-		case settled:
-			if seen.Lingers(DeletedKey(uid, rv)) {
-				d.Lingering++
+		case outcomeSettled:
+			if seen.KeepSettled(DeletedKey(uid, rv)) {
+				d.KeptSettled++
 			} else {
 				delete(d.Deleted, uid)
 			}
 		}
 	}
 	for name, value := range d.Unavailable {
-		switch e := ParseEntry(value); fateOfChanged(pods[e.UID], name, e, seen) {
-		case returned:
-			d.Returned++
+		switch e := ParseEntry(value); changeOutcome(pods[e.UID], name, e, seen) {
+		case outcomeRefunded:
+			d.Refunded++
 			fallthrough
-		case settled:
+		case outcomeSettled:
 			delete(d.Unavailable, name)
 		}
 	}
-	t := Tally{Total: seen.Total, Excess: seen.Excess}
+	t := PodCounts{Total: seen.Total, Excess: seen.Excess}
 	for uid, p := range pods {
-		if !Counts(p) {
+		if !CountsAsAvailable(p) {
 			continue
 		}
 		_, deleted := d.Deleted[uid]
@@ -87,62 +87,62 @@ func Derive(b *v1alpha1.PodUnavailableBudget, seen Seen) Derivation {
 			t.Available++
 		}
 	}
-	d.Numbers = NumbersOf(b.Spec, t)
+	d.Numbers = ComputeNumbers(b.Spec, t)
 	return d
 }
 
 // fate is what became of a charge.
-type fate int
+type outcome int
 
 const (
-	kept     fate = iota // nothing is known yet
-	settled              // the pod is seen to be unavailable or gone
-	returned             // nothing became of it
+	outcomePending  outcome = iota // nothing is known yet
+	outcomeSettled                 // the pod is seen to be unavailable or gone
+	outcomeRefunded                // nothing became of it
 )
 
 // fateOfDeleted judges the charge of a deletion. That a pod is not in the cache
 // means that it is gone only when the cache is as new as the charge.
-func fateOfDeleted(p *corev1.Pod, uid types.UID, charged string, seen Seen) fate {
+func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, seen Observed) outcome {
 	switch {
 	case p == nil && seen.Exists(uid):
-		return settled // it is not covered any more
-	case p == nil && (Since(seen.ResourceVersion, charged) || seen.Expired(DeletedKey(uid, charged))):
-		return settled
+		return outcomeSettled // it is not covered any more
+	case p == nil && (NotOlder(seen.ResourceVersion, charged) || seen.Expired(DeletedKey(uid, charged))):
+		return outcomeSettled
 	case p == nil:
-		return kept
+		return outcomePending
 	case p.DeletionTimestamp != nil, Finished(p):
-		return settled
+		return outcomeSettled
 	// One that is merely not Ready may be so again before its deletion lands.
 	case seen.Expired(DeletedKey(uid, charged)):
-		return returned
+		return outcomeRefunded
 	}
-	return kept
+	return outcomePending
 }
 
 // fateOfChanged judges the charge of a change in place: the pod becomes
 // unavailable some time after it was written, or not at all.
-func fateOfChanged(p *corev1.Pod, name string, e Entry, seen Seen) fate {
+func changeOutcome(p *corev1.Pod, name string, e Entry, seen Observed) outcome {
 	expired := seen.Expired(ChangedKey(name, e))
 	switch {
-	case p == nil && (expired || seen.Exists(e.UID) || Since(seen.ResourceVersion, e.ResourceVersion)):
-		return settled
+	case p == nil && (expired || seen.Exists(e.UID) || NotOlder(seen.ResourceVersion, e.ResourceVersion)):
+		return outcomeSettled
 	case p == nil:
-		return kept
-	case !Counts(p) && p.ResourceVersion != e.ResourceVersion && Since(p.ResourceVersion, e.ResourceVersion):
-		return settled
-	case resized(p, e):
-		return settled
+		return outcomePending
+	case !CountsAsAvailable(p) && p.ResourceVersion != e.ResourceVersion && NotOlder(p.ResourceVersion, e.ResourceVersion):
+		return outcomeSettled
+	case resizeDone(p, e):
+		return outcomeSettled
 	case expired:
-		return returned
+		return outcomeRefunded
 	}
-	return kept
+	return outcomePending
 }
 
 // resized says whether the pod is seen to be resized, and serves: its kubelet has
 // seen a spec that is newer than that which was to be resized, and has nothing
 // left to do. (A kubelet that does not say what it has seen leaves it open.)
-func resized(p *corev1.Pod, e Entry) bool {
-	if e.Resizes == 0 || p.Generation <= e.Resizes || p.Status.ObservedGeneration < p.Generation {
+func resizeDone(p *corev1.Pod, e Entry) bool {
+	if e.ResizeGeneration == 0 || p.Generation <= e.ResizeGeneration || p.Status.ObservedGeneration < p.Generation {
 		return false
 	}
 	for _, c := range p.Status.Conditions {
@@ -160,7 +160,7 @@ func DeletedKey(uid types.UID, rv string) string { return string(uid) + "@" + rv
 func ChangedKey(name string, e Entry) string { return name + "/" + e.String() }
 
 // Since says whether a is b or after it. What cannot be compared is not.
-func Since(a, b string) bool {
+func NotOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0
 }

@@ -66,14 +66,14 @@ func TestWhatBecomesOfACharge(t *testing.T) {
 			if tc.pod != nil {
 				pods = append(pods, tc.pod)
 			}
-			d := Derive(b, Seen{Pods: pods, Total: 3, ResourceVersion: tc.cache,
-				Exists:  func(types.UID) bool { return tc.elsewhere },
-				Lingers: func(string) bool { return false },
-				Expired: func(key string) bool { return tc.expired && strings.Contains(key, "uid-a") }})
+			d := Derive(b, Observed{Pods: pods, Total: 3, ResourceVersion: tc.cache,
+				Exists:      func(types.UID) bool { return tc.elsewhere },
+				KeepSettled: func(string) bool { return false },
+				Expired:     func(key string) bool { return tc.expired && strings.Contains(key, "uid-a") }})
 			if kept := len(d.Deleted)+len(d.Unavailable) > 0; kept != tc.kept {
 				t.Errorf("kept %v: %v %v", kept, d.Deleted, d.Unavailable)
 			}
-			if d.Current != tc.current || d.Allowed != tc.current-2 || d.Returned != tc.returned {
+			if d.Current != tc.current || d.Allowed != tc.current-2 || d.Refunded != tc.returned {
 				t.Errorf("got %+v", d)
 			}
 		})
@@ -107,9 +107,9 @@ func TestTheChargeOfAResizeGoesWhenItIsDone(t *testing.T) {
 		b := budgetWith(0)
 		b.Spec = maxUnavailable("1")
 		b.Status.UnavailablePods = map[string]string{"a": tc.entry}
-		d := Derive(b, Seen{Pods: []*corev1.Pod{tc.pod}, Total: 1, ResourceVersion: "9", Exists: never[types.UID], Expired: never[string], Lingers: never[string]})
-		if kept := len(d.Unavailable) > 0; kept != tc.kept || d.Returned != 0 {
-			t.Errorf("%s: kept %v, returned %d", tc.name, kept, d.Returned)
+		d := Derive(b, Observed{Pods: []*corev1.Pod{tc.pod}, Total: 1, ResourceVersion: "9", Exists: never[types.UID], Expired: never[string], KeepSettled: never[string]})
+		if kept := len(d.Unavailable) > 0; kept != tc.kept || d.Refunded != 0 {
+			t.Errorf("%s: kept %v, returned %d", tc.name, kept, d.Refunded)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func TestTheNextPodOfAStatefulSetIsNotChargedForTheLast(t *testing.T) {
 	b := budgetWith(0)
 	b.Spec = maxUnavailable("1")
 	b.Status.UnavailablePods = map[string]string{"a": "5/uid-before"}
-	d := Derive(b, Seen{Pods: []*corev1.Pod{pod("a", "8")}, Total: 1, ResourceVersion: "9",
-		Exists: never[types.UID], Expired: never[string], Lingers: never[string]})
+	d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "8")}, Total: 1, ResourceVersion: "9",
+		Exists: never[types.UID], Expired: never[string], KeepSettled: never[string]})
 	if d.Current != 1 || len(d.Unavailable) != 0 {
 		t.Errorf("got %+v", d)
 	}
@@ -132,9 +132,9 @@ func TestAChargeThatIsCarriedOutLingersAndCostsNothing(t *testing.T) {
 	b := budgetWith(0)
 	b.Spec = maxUnavailable("1")
 	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5", "uid-gone": "6"}
-	d := Derive(b, Seen{Pods: []*corev1.Pod{terminating(pod("a", "6")), pod("b", "1"), pod("c", "1")}, Total: 2, ResourceVersion: "9",
-		Exists: never[types.UID], Expired: never[string], Lingers: func(string) bool { return true }})
-	if d.Lingering != 2 || len(d.Deleted) != 2 || d.Current != 2 || d.Allowed != 1 {
+	d := Derive(b, Observed{Pods: []*corev1.Pod{terminating(pod("a", "6")), pod("b", "1"), pod("c", "1")}, Total: 2, ResourceVersion: "9",
+		Exists: never[types.UID], Expired: never[string], KeepSettled: func(string) bool { return true }})
+	if d.KeptSettled != 2 || len(d.Deleted) != 2 || d.Current != 2 || d.Allowed != 1 {
 		t.Errorf("got %+v", d)
 	}
 }

@@ -15,13 +15,13 @@ type Entry struct {
 	UID             types.UID
 	// Resizes is the generation that the pod had before it was resized; 0 for
 	// another change.
-	Resizes int64
+	ResizeGeneration int64
 }
 
 func (e Entry) String() string {
 	text := e.ResourceVersion + "/" + string(e.UID)
-	if e.Resizes != 0 {
-		text += "/" + strconv.FormatInt(e.Resizes, 10)
+	if e.ResizeGeneration != 0 {
+		text += "/" + strconv.FormatInt(e.ResizeGeneration, 10)
 	}
 	return text
 }

@@ -19,7 +19,7 @@ type Numbers struct {
 }
 
 // Tally is what the numbers follow from.
-type Tally struct {
+type PodCounts struct {
 	// Total is the sum of the replicas of the topmost owners; an orphan is one.
 	Total int32
 	// Available are pods that serve and are not charged.
@@ -38,7 +38,7 @@ type Tally struct {
 // may go, and while there are more available pods than wanted there is room for
 // one at a time: or a scale-down of a kind whose numbers we do not know would
 // hang on maxUnavailable 0.
-func NumbersOf(spec v1alpha1.PodUnavailableBudgetSpec, t Tally) Numbers {
+func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers {
 	n := Numbers{Total: t.Total, Desired: desired(spec, t.Total), Current: t.Available}
 	n.Allowed = t.Available - n.Desired
 	if spec.MaxUnavailable != nil {

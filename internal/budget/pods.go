@@ -27,7 +27,7 @@ func ready(p *corev1.Pod) bool {
 // pod unavailable.
 func MarkedUnavailable(labels map[string]string) bool {
 	for key := range labels {
-		if strings.HasPrefix(key, v1alpha1.UnavailablePrefix) {
+		if strings.HasPrefix(key, v1alpha1.UnavailableLabelPrefix) {
 			return true
 		}
 	}
@@ -44,4 +44,4 @@ func Exempt(p *corev1.Pod) bool { return p.Annotations[v1alpha1.NoProtectAnnotat
 
 // Counts says whether the pod is one of those that a budget can rely on. One
 // that is exempt may go at any time, and nobody is asked.
-func Counts(p *corev1.Pod) bool { return Available(p) && !Exempt(p) }
+func CountsAsAvailable(p *corev1.Pod) bool { return Available(p) && !Exempt(p) }

@@ -10,68 +10,68 @@ import (
 )
 
 // State is what follows from a history at a time.
-type State struct {
+type Breaker struct {
 	// Open: a rule is full. By and Room say which, and when it has room again;
 	// a zero Room is never, because the limit is 0.
-	Open bool
-	By   deletionwindow.Use
-	Room time.Time
+	Open     bool
+	Exceeded deletionwindow.Usage
+	RoomTime time.Time
 	// Deleted is how many deletions the longest window holds.
 	Deleted int64
 	// Usual is the median of the seven windows before that of By.
-	Usual int64
+	Median int64
 	// Suspected is what the deletions look like.
-	Suspected deletioncallers.Suspicion
+	Suspected deletioncallers.Cause
 	// Err says what does not read.
 	Err error
 }
 
 // StateOf looks at a flow control.
-func StateOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) (s State) {
-	terms, err := deletionwindow.TermsOf(f, skew)
+func BreakerOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) (s Breaker) {
+	terms, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {
-		return State{Open: true, Err: err}
+		return Breaker{Open: true, Err: err}
 	}
-	history := deletionwindow.HistoryOf(&f.Status)
-	for _, u := range terms.Uses(history, local) {
+	history := deletionwindow.StateOf(&f.Status)
+	for _, u := range terms.Usages(history, local) {
 		s.Deleted = u.Used
 	}
-	s.By, s.Room, s.Open = terms.Full(history, local, 1)
+	s.Exceeded, s.RoomTime, s.Open = terms.Exceeded(history, local, 1)
 	if s.Open {
-		s.Usual = deletionwindow.Usual(history, s.By.Rule, local)
-		s.Suspected = deletioncallers.Suspect(f.Status.Shares)
+		s.Median = deletionwindow.Median(history, s.Exceeded.Rule, local)
+		s.Suspected = deletioncallers.SuspectedCause(f.Status.Shares)
 	}
 	return s
 }
 
 // Ratio is how many times the usual the full window holds; 0: there is no
 // usual, because nothing was deleted in the windows before.
-func (s State) Ratio() float64 {
-	if s.Usual == 0 {
+func (s Breaker) Ratio() float64 {
+	if s.Median == 0 {
 		return 0
 	}
-	return float64(s.By.Used) / float64(s.Usual)
+	return float64(s.Exceeded.Used) / float64(s.Median)
 }
 
 // Message says to a person why the breaker is open.
-func (s State) Message(of *v1alpha1.DeletionShares) string {
+func (s Breaker) Message(of *v1alpha1.DeletionShares) string {
 	if s.Err != nil {
 		return "nothing is let through: " + s.Err.Error()
 	}
-	text := fmt.Sprintf("%d deletions in %s, of which the limit is %d", s.By.Used, s.By.Rule.Text, s.By.Rule.Limit)
-	if s.Usual > 0 {
+	text := fmt.Sprintf("%d deletions in %s, of which the limit is %d", s.Exceeded.Used, s.Exceeded.Rule.Text, s.Exceeded.Rule.Limit)
+	if s.Median > 0 {
 		text += fmt.Sprintf(", %.1f times the usual", s.Ratio())
 	}
-	if s.Room.IsZero() {
+	if s.RoomTime.IsZero() {
 		text += "; there is no room until the limit is raised"
 	} else {
-		text += "; there is room again at " + s.Room.UTC().Format(time.RFC3339)
+		text += "; there is room again at " + s.RoomTime.UTC().Format(time.RFC3339)
 	}
 	return text + Attribution(s.Suspected, of)
 }
 
 // Attribution says what the deletions look like and who has most of them.
-func Attribution(suspected deletioncallers.Suspicion, of *v1alpha1.DeletionShares) string {
+func Attribution(suspected deletioncallers.Cause, of *v1alpha1.DeletionShares) string {
 	if of == nil || of.Total == 0 {
 		return ""
 	}
@@ -90,11 +90,11 @@ func Attribution(suspected deletioncallers.Suspicion, of *v1alpha1.DeletionShare
 // Reset returns the status with a committed time that was too far ahead set to
 // now; nil when it is not.
 func Reset(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) *v1alpha1.PodDeletionFlowControlStatus {
-	terms, err := deletionwindow.TermsOf(f, skew)
+	terms, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {
 		return nil
 	}
-	history, ahead := terms.Reset(deletionwindow.HistoryOf(&f.Status), local)
+	history, ahead := terms.Reset(deletionwindow.StateOf(&f.Status), local)
 	if !ahead {
 		return nil
 	}

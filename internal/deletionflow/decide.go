@@ -17,9 +17,9 @@ type Verdict struct {
 	Exempt  string
 	// Full is the rule that has no room, if Refuses; Room is when it has, zero
 	// where it never has because Counted is more than its limit.
-	Refuses bool
-	Full    deletionwindow.Use
-	Room    time.Time
+	OverLimit bool
+	Exceeded  deletionwindow.Usage
+	RoomTime  time.Time
 	// Shadow: it would have been refused.
 	Shadow bool
 	// Err says what of the flow control does not read: nothing is let through.
@@ -29,14 +29,14 @@ type Verdict struct {
 // Decide decides about requests in their order, at the time of the clock. Next
 // is the status after them; nil if it stays as it is.
 func Decide(f *v1alpha1.PodDeletionFlowControl, group []Request, local time.Time, skew time.Duration) (verdicts []Verdict, next *v1alpha1.PodDeletionFlowControlStatus) {
-	terms, err := deletionwindow.TermsOf(f, skew)
-	d := &decider{spec: &f.Spec, terms: terms, err: err, local: local, history: deletionwindow.HistoryOf(&f.Status), shares: f.Status.Shares}
+	terms, err := deletionwindow.ParsePolicy(f, skew)
+	d := &decider{spec: &f.Spec, policy: terms, err: err, local: local, state: deletionwindow.StateOf(&f.Status), shares: f.Status.Shares}
 	for _, r := range group {
 		verdicts = append(verdicts, d.decide(r))
 	}
 	if d.changed {
 		next = f.Status.DeepCopy()
-		d.history.Store(next)
+		d.state.Store(next)
 		next.Shares = d.shares
 	}
 	return verdicts, next
@@ -44,10 +44,10 @@ func Decide(f *v1alpha1.PodDeletionFlowControl, group []Request, local time.Time
 
 type decider struct {
 	spec    *v1alpha1.PodDeletionFlowControlSpec
-	terms   deletionwindow.Terms
+	policy  deletionwindow.Policy
 	err     error
 	local   time.Time
-	history deletionwindow.History
+	state   deletionwindow.State
 	shares  *v1alpha1.DeletionShares
 	changed bool
 }
@@ -61,34 +61,34 @@ func (d *decider) decide(r Request) Verdict {
 	case d.err != nil:
 		return Verdict{Counted: n, Err: d.err, Allowed: d.spec.Shadow, Shadow: d.spec.Shadow}
 	}
-	now := deletionwindow.Now(d.history, d.local)
-	deletion := deletionwindow.Deletion{UID: r.UID, Count: n, Namespace: r.OfNamespace}
-	again := d.terms.Has(d.history, now, deletion)
+	now := deletionwindow.CountTime(d.state, d.local)
+	deletion := deletionwindow.Deletion{UID: r.UID, Count: n, IsNamespace: r.OfNamespace}
+	again := d.policy.IsCounted(d.state, now, deletion)
 	if !again {
-		v.Full, v.Room, v.Refuses = d.terms.Full(d.history, d.local, n)
+		v.Exceeded, v.RoomTime, v.OverLimit = d.policy.Exceeded(d.state, d.local, n)
 	}
-	if v.Refuses {
+	if v.OverLimit {
 		v.Allowed, v.Shadow = d.spec.Shadow, d.spec.Shadow
 	}
 	if v.Allowed && !r.DryRun {
-		d.let(r, deletion, now, again)
+		d.record(r, deletion, now, again)
 	}
 	return v
 }
 
 // let counts what is let through. In shadow mode that is everything: it is
 // what would have been counted if nothing had been refused.
-func (d *decider) let(r Request, deletion deletionwindow.Deletion, now time.Time, again bool) {
-	next := d.terms.Add(d.history, now, deletion)
-	if again && last(next) == last(d.history) {
+func (d *decider) record(r Request, deletion deletionwindow.Deletion, now time.Time, again bool) {
+	next := d.policy.Add(d.state, now, deletion)
+	if again && lastBucket(next) == lastBucket(d.state) {
 		return // it was let through in this very second
 	}
-	d.history, d.changed = next, true
+	d.state, d.changed = next, true
 	if !again {
 		d.shares = deletioncallers.Add(d.shares, deletioncallers.Deletion{
 			User: r.User, Owner: r.Owner, Namespace: r.Namespace.Name, Count: deletion.Count, Eviction: r.Eviction,
-		}, now, shortest(d.terms).Interval)
+		}, now, shortestRule(d.policy).Interval)
 	}
 }
 
-func last(h deletionwindow.History) v1alpha1.DeletionBucket { return h.Buckets[len(h.Buckets)-1] }
+func lastBucket(h deletionwindow.State) v1alpha1.DeletionBucket { return h.Buckets[len(h.Buckets)-1] }

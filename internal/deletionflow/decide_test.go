@@ -155,11 +155,11 @@ func TestARefusalSaysWhichRuleIsFullAndUntilWhen(t *testing.T) {
 	f := control(2, nil)
 	verdicts, _ := Decide(f, deletions("a", "b", "c"), zero, skew)
 	v := verdicts[2]
-	if !v.Refuses || v.Full.Used != 2 || v.Full.Rule.Text != "10m" || !v.Room.Equal(zero.Add(10*time.Minute+11*time.Second)) {
+	if !v.OverLimit || v.Exceeded.Used != 2 || v.Exceeded.Rule.Text != "10m" || !v.RoomTime.Equal(zero.Add(10*time.Minute+11*time.Second)) {
 		t.Errorf("%+v", v)
 	}
 	verdicts, _ = Decide(f, []Request{namespace("n", 3)}, zero, skew)
-	if v := verdicts[0]; !v.Refuses || !v.Room.IsZero() || v.Counted != 3 {
+	if v := verdicts[0]; !v.OverLimit || !v.RoomTime.IsZero() || v.Counted != 3 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -177,29 +177,29 @@ func TestTheStateOfTheBreaker(t *testing.T) {
 		return f
 	}
 	f := filled(3)
-	s := StateOf(f, zero.Add(time.Second), skew)
-	if !s.Open || s.Deleted != 3 || s.Suspected != deletioncallers.MassDelete || !s.Room.Equal(zero.Add(10*time.Minute+11*time.Second)) {
+	s := BreakerOf(f, zero.Add(time.Second), skew)
+	if !s.Open || s.Deleted != 3 || s.Suspected != deletioncallers.CauseMassDelete || !s.RoomTime.Equal(zero.Add(10*time.Minute+11*time.Second)) {
 		t.Errorf("%+v", s)
 	}
 	message := s.Message(f.Status.Shares)
-	for _, want := range []string{"3 deletions in 10m, of which the limit is 3", "room again at " + s.Room.UTC().Format(time.RFC3339),
+	for _, want := range []string{"3 deletions in 10m, of which the limit is 3", "room again at " + s.RoomTime.UTC().Format(time.RFC3339),
 		"suspected: mass-delete, 100% by ann, 100% of Deployment shop/web, 100% in namespace shop"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("%q does not say %q", message, want)
 		}
 	}
-	if s := StateOf(f, s.Room, skew); s.Open || s.Deleted != 0 {
+	if s := BreakerOf(f, s.RoomTime, skew); s.Open || s.Deleted != 0 {
 		t.Errorf("when there is room again: %+v", s)
 	}
 	f.Spec.LimitRules[0].Limit = 4
-	if s := StateOf(f, zero.Add(time.Second), skew); s.Open || s.Deleted != 3 {
+	if s := BreakerOf(f, zero.Add(time.Second), skew); s.Open || s.Deleted != 3 {
 		t.Errorf("with a higher limit: %+v", s)
 	}
-	if s := StateOf(control(0, nil), zero, skew); !s.Open || !strings.Contains(s.Message(nil), "until the limit is raised") {
+	if s := BreakerOf(control(0, nil), zero, skew); !s.Open || !strings.Contains(s.Message(nil), "until the limit is raised") {
 		t.Errorf("%+v", s)
 	}
 	f.Spec.LimitRules[0].Interval = "soon"
-	if s := StateOf(f, zero, skew); !s.Open || !strings.Contains(s.Message(nil), "spec.limitRules[0].interval") {
+	if s := BreakerOf(f, zero, skew); !s.Open || !strings.Contains(s.Message(nil), "spec.limitRules[0].interval") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -211,8 +211,8 @@ func TestHowManyTimesTheUsual(t *testing.T) {
 		f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionBucket{Start: start, End: start + 16, Count: 10})
 	}
 	f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionBucket{Start: zero.Unix(), End: zero.Unix() + 590, Count: 30})
-	s := StateOf(f, zero.Add(599*time.Second), skew)
-	if !s.Open || s.Usual != 10 || s.Ratio() < 2.9 || s.Ratio() > 4.1 {
+	s := BreakerOf(f, zero.Add(599*time.Second), skew)
+	if !s.Open || s.Median != 10 || s.Ratio() < 2.9 || s.Ratio() > 4.1 {
 		t.Errorf("%+v, ratio %v", s, s.Ratio())
 	}
 }

@@ -49,24 +49,24 @@ type Request struct {
 
 // Why something is not counted. They are labels of a metric.
 const (
-	NamespaceExempt = "NamespaceTerminating"
-	OutOfScope      = "OutOfScope"
-	EvictionExempt  = "EvictionNotCounted"
-	WhiteListed     = "WhiteListed"
-	FinishedPod     = "PodFinished"
-	TerminatingPod  = "PodTerminating"
-	NothingActive   = "NothingActive"
+	NamespaceTerminating = "NamespaceTerminating"
+	OutOfScope           = "OutOfScope"
+	EvictionNotCounted   = "EvictionNotCounted"
+	WhiteListed          = "WhiteListed"
+	PodFinished          = "PodFinished"
+	PodTerminating       = "PodTerminating"
+	NothingActive        = "NothingActive"
 )
 
 // Count returns how many deletions a request is, and why it is none.
 func Count(spec *v1alpha1.PodDeletionFlowControlSpec, r Request) (n int64, why string) {
 	switch {
 	case r.Namespace.Terminating:
-		return 0, NamespaceExempt
+		return 0, NamespaceTerminating
 	case spec.NamespaceSelector != nil && !selects(spec.NamespaceSelector, r.Namespace.Labels, true):
 		return 0, OutOfScope
 	case r.Eviction && spec.CountEvictions != nil && !*spec.CountEvictions:
-		return 0, EvictionExempt
+		return 0, EvictionNotCounted
 	}
 	why = NothingActive
 	for _, p := range r.Pods {
@@ -85,9 +85,9 @@ func Count(spec *v1alpha1.PodDeletionFlowControlSpec, r Request) (n int64, why s
 func exempt(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
 	switch {
 	case p.Terminating:
-		return TerminatingPod
+		return PodTerminating
 	case p.Finished:
-		return FinishedPod
+		return PodFinished
 	case spec.WhiteListSelector != nil && selects(spec.WhiteListSelector, p.Labels, false):
 		return WhiteListed
 	default:
@@ -106,7 +106,7 @@ func selects(s *metav1.LabelSelector, of map[string]string, unread bool) bool {
 }
 
 // shortest is the interval after which what was let through weighs less.
-func shortest(t deletionwindow.Terms) (r deletionwindow.Rule) {
+func shortestRule(t deletionwindow.Policy) (r deletionwindow.Rule) {
 	if len(t.Rules) > 0 {
 		r = t.Rules[0]
 	}

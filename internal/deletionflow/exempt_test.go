@@ -34,17 +34,17 @@ func TestWhatIsCounted(t *testing.T) {
 	}{
 		"a pod":             {plain, pod(func(*Request) {}), 1, ""},
 		"an eviction":       {plain, pod(func(r *Request) { r.Eviction = true }), 1, ""},
-		"a finished pod":    {plain, pod(func(r *Request) { r.Pods[0].Finished = true }), 0, FinishedPod},
-		"a terminating pod": {plain, pod(func(r *Request) { r.Pods[0].Terminating = true }), 0, TerminatingPod},
+		"a finished pod":    {plain, pod(func(r *Request) { r.Pods[0].Finished = true }), 0, PodFinished},
+		"a terminating pod": {plain, pod(func(r *Request) { r.Pods[0].Terminating = true }), 0, PodTerminating},
 		"a white-listed pod": {plain, pod(func(r *Request) { r.Pods[0] = batch }),
 			0, WhiteListed},
 		"a white list that does not read lists nothing": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.WhiteListSelector = broken }),
 			pod(func(r *Request) { r.Pods[0] = batch }), 1, ""},
 		"an eviction where these are not counted": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
-			pod(func(r *Request) { r.Eviction = true }), 0, EvictionExempt},
+			pod(func(r *Request) { r.Eviction = true }), 0, EvictionNotCounted},
 		"a deletion where evictions are not counted": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
 			pod(func(*Request) {}), 1, ""},
-		"a pod of a namespace that was charged": {plain, pod(func(r *Request) { r.Namespace.Terminating = true }), 0, NamespaceExempt},
+		"a pod of a namespace that was charged": {plain, pod(func(r *Request) { r.Namespace.Terminating = true }), 0, NamespaceTerminating},
 		"a pod of a namespace that is selected": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "prod") }),
 			pod(func(*Request) {}), 1, ""},
 		"a pod of one that is not": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "test") }),
@@ -59,7 +59,7 @@ func TestWhatIsCounted(t *testing.T) {
 		"a namespace without any": {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, []Pod{batch} }), 0, NothingActive},
 		"an empty namespace":      {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, nil }), 0, NothingActive},
 		"a namespace that goes already": {plain, pod(func(r *Request) { r.OfNamespace, r.Namespace.Terminating = true, true }),
-			0, NamespaceExempt},
+			0, NamespaceTerminating},
 	} {
 		if n, why := Count(&tc.spec, tc.r); n != tc.n || why != tc.why {
 			t.Errorf("%s: %d %s", name, n, why)

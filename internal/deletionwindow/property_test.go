@@ -42,34 +42,34 @@ type model struct {
 	t        *rapid.T
 	rand     *rand.Rand
 	now      time.Time
-	terms    Terms
-	h        History
+	terms    Policy
+	h        State
 	versions []struct {
-		terms Terms
-		h     History
+		terms Policy
+		h     State
 	}
 	replicas []*replica
 	all      []*passed
 	last     int
 }
 
-func (m *model) store(terms Terms, h History) {
+func (m *model) store(terms Policy, h State) {
 	m.terms, m.h = terms, h
 	m.versions = append(m.versions, struct {
-		terms Terms
-		h     History
+		terms Policy
+		h     State
 	}{terms, h})
 }
 
 func newModel(t *rapid.T) *model {
 	m := &model{t: t, now: zero.Add(time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "begin")))}
-	terms := Terms{Skew: DefaultSkew}
+	terms := Policy{Skew: DefaultSkew}
 	interval := 10 * time.Second
 	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
 		interval = interval * time.Duration(rapid.IntRange(1+min(i, 1), 40).Draw(t, "times")) // the next is longer
 		terms.Rules = append(terms.Rules, rule(interval, rapid.Int64Range(0, 6).Draw(t, "limit")))
 	}
-	m.store(terms, History{})
+	m.store(terms, State{})
 	m.rand = rand.New(rand.NewPCG(1, 0))
 	for range rapid.IntRange(1, 3).Draw(t, "replicas") {
 		r := &replica{}
@@ -99,10 +99,10 @@ func (m *model) decide(r *replica, uid types.UID, n int64) (allowed bool) {
 	for {
 		seen := m.versions[r.cached]
 		local := m.now.Add(r.skew)
-		now := Now(seen.h, local)
-		_, _, full := seen.terms.Full(seen.h, local, n)
-		d := Deletion{UID: uid, Count: n, Namespace: n > 1}
-		again := seen.terms.Has(seen.h, now, d)
+		now := CountTime(seen.h, local)
+		_, _, full := seen.terms.Exceeded(seen.h, local, n)
+		d := Deletion{UID: uid, Count: n, IsNamespace: n > 1}
+		again := seen.terms.IsCounted(seen.h, now, d)
 		fresh := r.cached == len(m.versions)-1
 		switch {
 		case full && !again:
@@ -191,7 +191,7 @@ func (m *model) edge() {
 		return
 	}
 	p, r := m.all[len(m.all)-1-m.upTo(min(9, len(m.all)-1))], m.terms.Rules[m.upTo(len(m.terms.Rules)-1)]
-	width := time.Duration(r.Width()) * time.Second
+	width := time.Duration(r.BucketSeconds()) * time.Second
 	when := p.times[len(p.times)-1].Add(r.Interval - 2*time.Second + m.time(width+5*m.terms.Skew))
 	if when.After(m.now) {
 		m.now = when
@@ -272,10 +272,10 @@ func TestAfterQuietTimeEverythingIsAllowedAgain(t *testing.T) {
 		longest := m.terms.Rules[len(m.terms.Rules)-1]
 		// The end of a bucket, and the decision's time that was early while it
 		// now is late.
-		m.now = m.now.Add(m.terms.effective(longest) + time.Duration(longest.Width()+1)*time.Second + 4*m.terms.Skew)
+		m.now = m.now.Add(m.terms.effectiveInterval(longest) + time.Duration(longest.BucketSeconds()+1)*time.Second + 4*m.terms.Skew)
 		for _, r := range m.replicas {
-			for _, u := range m.terms.Uses(m.h, m.now.Add(r.skew)) {
-				if u.Used != 0 || u.Room != u.Rule.Limit {
+			for _, u := range m.terms.Usages(m.h, m.now.Add(r.skew)) {
+				if u.Used != 0 || u.Remaining != u.Rule.Limit {
 					t.Fatalf("%+v\n%+v", u, m.h)
 				}
 			}

@@ -21,13 +21,13 @@ const (
 )
 
 // DefaultOf reads the ConfigMap.
-func DefaultOf(data map[string]string) (Limits, error) {
+func ParseDefault(data map[string]string) (Limits, error) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if key != maxUnavailableKey && key != minAvailableKey && key != exampleKey {
 			return Limits{}, fmt.Errorf("ConfigMap %s: there is no key %s; write %s or %s", ConfigName, key, maxUnavailableKey, minAvailableKey)
 		}
 	}
-	limits, err := read(data, "ConfigMap "+ConfigName+": ", maxUnavailableKey, minAvailableKey)
+	limits, err := parseLimits(data, "ConfigMap "+ConfigName+": ", maxUnavailableKey, minAvailableKey)
 	if err != nil {
 		return Limits{}, err
 	}

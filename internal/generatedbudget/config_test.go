@@ -25,7 +25,7 @@ func TestTheClustersDefault(t *testing.T) {
 		"a key that is no key": {map[string]string{"maxUnavailable": "1"}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := DefaultOf(tc.data)
+			got, err := ParseDefault(tc.data)
 			if (err != nil) != tc.fails {
 				t.Fatalf("error %v", err)
 			}

@@ -14,11 +14,11 @@ import (
 const (
 	// PUB and PDB, with the value "true", ask for a PodUnavailableBudget and for
 	// a PodDisruptionBudget. On a workload "false" overrules its namespace.
-	PUB = "policy.kruise.io/generate-pub"
-	PDB = "policy.kruise.io/generate-pdb"
+	PUBAnnotation = "policy.kruise.io/generate-pub"
+	PDBAnnotation = "policy.kruise.io/generate-pdb"
 	// These, after one of the two, say how many.
-	maxUnavailable = "-maxUnavailable"
-	minAvailable   = "-minAvailable"
+	maxUnavailableSuffix = "-maxUnavailable"
+	minAvailableSuffix   = "-minAvailable"
 )
 
 // Limits is what a generated budget says; one of the two is set.
@@ -27,7 +27,7 @@ type Limits struct {
 }
 
 // value is what an annotation has to look like.
-var value = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
+var valuePattern = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 
 // Decide returns the limits of the budget of a kind (PUB or PDB), nil where none
 // is asked for. What the workload says goes before what its namespace says; then
@@ -42,7 +42,7 @@ func Decide(kind string, workload, namespace map[string]string, strategy *intstr
 		return nil, nil
 	}
 	for _, from := range []map[string]string{workload, namespace} {
-		limits, err := read(from, "annotation ", kind+maxUnavailable, kind+minAvailable)
+		limits, err := parseLimits(from, "annotation ", kind+maxUnavailableSuffix, kind+minAvailableSuffix)
 		if limits != nil || err != nil {
 			return limits, err
 		}
@@ -54,7 +54,7 @@ func Decide(kind string, workload, namespace map[string]string, strategy *intstr
 }
 
 // read reads the two values, of which there may be one; nil for none.
-func read(from map[string]string, what, mostKey, leastKey string) (*Limits, error) {
+func parseLimits(from map[string]string, what, mostKey, leastKey string) (*Limits, error) {
 	most, hasMost := from[mostKey]
 	least, hasLeast := from[leastKey]
 	if hasMost && hasLeast {
@@ -67,7 +67,7 @@ func read(from map[string]string, what, mostKey, leastKey string) (*Limits, erro
 	if hasLeast {
 		key, text = leastKey, least
 	}
-	if !value.MatchString(text) {
+	if !valuePattern.MatchString(text) {
 		return nil, fmt.Errorf("%s%s is %q: write a number from 0, or a per cent from 0%% to 100%%", what, key, text)
 	}
 	parsed := intstr.Parse(text)
@@ -79,10 +79,10 @@ func read(from map[string]string, what, mostKey, leastKey string) (*Limits, erro
 
 // Annotations returns those that mean something here; all others, of which some
 // hold a copy of the whole object, need not be cached.
-func Annotations(all map[string]string) map[string]string {
+func FilterAnnotations(all map[string]string) map[string]string {
 	var kept map[string]string
 	for key, value := range all {
-		if strings.HasPrefix(key, PUB) || strings.HasPrefix(key, PDB) {
+		if strings.HasPrefix(key, PUBAnnotation) || strings.HasPrefix(key, PDBAnnotation) {
 			if kept == nil {
 				kept = map[string]string{}
 			}

@@ -14,7 +14,7 @@ func most(s string) *Limits  { return &Limits{MaxUnavailable: ptr.To(intstr.Pars
 func least(s string) *Limits { return &Limits{MinAvailable: ptr.To(intstr.Parse(s))} }
 
 func TestGeneratedLimits(t *testing.T) {
-	on := annotations{PUB: "true"}
+	on := annotations{PUBAnnotation: "true"}
 	for _, tc := range []struct {
 		name                string
 		workload, namespace annotations
@@ -31,21 +31,21 @@ func TestGeneratedLimits(t *testing.T) {
 		{name: "the strategy goes before the cluster", workload: on, strategy: "2", cluster: least("80%"), want: most("2")},
 		{name: "the strategy lets none be down, the cluster says", workload: on, strategy: "0", cluster: most("1"), want: most("1")},
 		{name: "a strategy of per cents", workload: on, strategy: "30%", want: most("30%")},
-		{name: "a number", workload: annotations{PUB: "true", PUB + "-maxUnavailable": "3"}, strategy: "2", want: most("3")},
-		{name: "zero is a number", workload: annotations{PUB: "true", PUB + "-maxUnavailable": "0"}, want: most("0")},
-		{name: "a per cent", workload: annotations{PUB: "true", PUB + "-minAvailable": "80%"}, want: least("80%")},
-		{name: "a value alone asks for nothing", workload: annotations{PUB + "-minAvailable": "80%"}},
-		{name: "another word", workload: annotations{PUB: "yes"}},
-		{name: "the other kind", workload: annotations{PDB: "true"}},
+		{name: "a number", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "3"}, strategy: "2", want: most("3")},
+		{name: "zero is a number", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "0"}, want: most("0")},
+		{name: "a per cent", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-minAvailable": "80%"}, want: least("80%")},
+		{name: "a value alone asks for nothing", workload: annotations{PUBAnnotation + "-minAvailable": "80%"}},
+		{name: "another word", workload: annotations{PUBAnnotation: "yes"}},
+		{name: "the other kind", workload: annotations{PDBAnnotation: "true"}},
 		{name: "by the namespace", namespace: on, want: most("25%")},
-		{name: "by the namespace, with a value", namespace: annotations{PUB: "true", PUB + "-minAvailable": "2"}, want: least("2")},
-		{name: "by the namespace, the workload says how many", namespace: annotations{PUB: "true", PUB + "-minAvailable": "2"},
-			workload: annotations{PUB + "-maxUnavailable": "1"}, want: most("1")},
-		{name: "by the namespace, but not this one", namespace: on, workload: annotations{PUB: "false"}},
-		{name: "both values", workload: annotations{PUB: "true", PUB + "-maxUnavailable": "1", PUB + "-minAvailable": "1"}, fails: true},
-		{name: "no value", workload: annotations{PUB: "true", PUB + "-maxUnavailable": "some"}, fails: true},
-		{name: "too many per cent", workload: annotations{PUB: "true", PUB + "-maxUnavailable": "101%"}, fails: true},
-		{name: "a negative number", workload: annotations{PUB: "true", PUB + "-minAvailable": "-1"}, fails: true},
+		{name: "by the namespace, with a value", namespace: annotations{PUBAnnotation: "true", PUBAnnotation + "-minAvailable": "2"}, want: least("2")},
+		{name: "by the namespace, the workload says how many", namespace: annotations{PUBAnnotation: "true", PUBAnnotation + "-minAvailable": "2"},
+			workload: annotations{PUBAnnotation + "-maxUnavailable": "1"}, want: most("1")},
+		{name: "by the namespace, but not this one", namespace: on, workload: annotations{PUBAnnotation: "false"}},
+		{name: "both values", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "1", PUBAnnotation + "-minAvailable": "1"}, fails: true},
+		{name: "no value", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "some"}, fails: true},
+		{name: "too many per cent", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "101%"}, fails: true},
+		{name: "a negative number", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-minAvailable": "-1"}, fails: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var strategy *intstr.IntOrString
@@ -56,7 +56,7 @@ func TestGeneratedLimits(t *testing.T) {
 			if cluster == nil {
 				cluster = most("25%")
 			}
-			got, err := Decide(PUB, tc.workload, tc.namespace, strategy, *cluster)
+			got, err := Decide(PUBAnnotation, tc.workload, tc.namespace, strategy, *cluster)
 			if (err != nil) != tc.fails {
 				t.Fatalf("error %v", err)
 			}

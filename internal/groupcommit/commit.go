@@ -13,23 +13,23 @@ import (
 // commit is one group on its way.
 type commit[O metav1.Object, R, A any] struct {
 	*Committer[O, R, A]
-	key  types.NamespacedName
-	lane *lane[O, R, A]
+	key   types.NamespacedName
+	queue *queue[O, R, A]
 	// group are those whose answer is still open, all those who were ever in it.
 	group, all []*call[R, A]
 	outcome    Outcome
 
 	// state is what the group is decided on; known says that there is one, and
 	// live that it was read for this group.
-	state       O
-	known, live bool
+	state                  O
+	hasState, fromLiveRead bool
 }
 
-func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.NamespacedName, l *lane[O, R, A], group []*call[R, A]) *commit[O, R, A] {
-	m := &commit[O, R, A]{Committer: c, key: key, lane: l, group: group, all: group, outcome: Outcome{Size: len(group)}}
-	m.state, m.known = c.store.Cached(key)
-	if l.written && (!m.known || older(m.state, l.last)) {
-		m.state, m.known = l.last, true
+func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.NamespacedName, l *queue[O, R, A], group []*call[R, A]) *commit[O, R, A] {
+	m := &commit[O, R, A]{Committer: c, key: key, queue: l, group: group, all: group, outcome: Outcome{Size: len(group)}}
+	m.state, m.hasState = c.store.Cached(key)
+	if l.written && (!m.hasState || older(m.state, l.last)) {
+		m.state, m.hasState = l.last, true
 	}
 	return m
 }
@@ -38,30 +38,30 @@ func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.Names
 func (m *commit[O, R, A]) run() {
 	defer func() { m.options.Observe(m.outcome) }()
 	for {
-		m.dropLate()
+		m.dropExpired()
 		if len(m.group) == 0 || m.attempt() {
 			return
 		}
-		m.join()
+		m.addWaiting()
 	}
 }
 
 // join takes in who came during an attempt that has to be repeated: they would
 // only wait for the next group.
-func (m *commit[O, R, A]) join() {
+func (m *commit[O, R, A]) addWaiting() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.group = append(m.group, m.lane.waiting...)
-	m.all = append(m.all, m.lane.waiting...)
-	m.outcome.Size += len(m.lane.waiting)
-	m.lane.waiting = nil
+	m.group = append(m.group, m.queue.waiting...)
+	m.all = append(m.all, m.queue.waiting...)
+	m.outcome.Size += len(m.queue.waiting)
+	m.queue.waiting = nil
 }
 
 // attempt says whether the group was answered.
 func (m *commit[O, R, A]) attempt() bool {
 	ctx, cancel := m.context()
 	defer cancel()
-	if !m.known {
+	if !m.hasState {
 		return m.read(ctx)
 	}
 	requests := make([]R, len(m.group))
@@ -70,22 +70,22 @@ func (m *commit[O, R, A]) attempt() bool {
 	}
 	decision := m.decide(m.state, requests)
 	if !decision.Changed {
-		if m.live {
+		if m.fromLiveRead {
 			m.answer(decision.Answers)
 			return true
 		}
-		m.known = false // to be proven by a live read
+		m.hasState = false // to be proven by a live read
 		return false
 	}
 	written, err := m.store.Swap(ctx, decision.Next)
 	if err == nil {
 		m.outcome.Written = true
-		m.lane.last, m.lane.written = written, true
+		m.queue.last, m.queue.written = written, true
 		m.answer(decision.Answers)
 		return true
 	}
 	tried := m.state
-	m.known, m.live = false, false
+	m.hasState, m.fromLiveRead = false, false
 	if !apierrs.IsConflict(err) {
 		return m.failed(ctx, err)
 	}
@@ -94,7 +94,7 @@ func (m *commit[O, R, A]) attempt() bool {
 		// Mostly the watch has told by now what the write came too late for; if
 		// it is not the newest either, the next one is read live.
 		if cached, ok := m.store.Cached(m.key); ok && older(tried, cached) {
-			m.state, m.known = cached, true
+			m.state, m.hasState = cached, true
 		}
 	}
 	return false
@@ -107,7 +107,7 @@ func (m *commit[O, R, A]) read(ctx context.Context) bool {
 	if err != nil {
 		return m.failed(ctx, err)
 	}
-	m.state, m.known, m.live = state, true, true
+	m.state, m.hasState, m.fromLiveRead = state, true, true
 	return false
 }
 
@@ -115,13 +115,13 @@ func (m *commit[O, R, A]) read(ctx context.Context) bool {
 // leaves open whether something was written: the next live read tells.
 func (m *commit[O, R, A]) failed(ctx context.Context, err error) bool {
 	if permanent(err) {
-		m.lane.written = false
+		m.queue.written = false
 		for _, waits := range m.group {
 			waits.err = err
 		}
 		return true
 	}
-	pause := time.NewTimer(m.options.Pause)
+	pause := time.NewTimer(m.options.RetryPause)
 	defer pause.Stop()
 	select {
 	case <-pause.C:
@@ -142,13 +142,13 @@ func (m *commit[O, R, A]) answer(answers []A) {
 }
 
 // dropLate answers those whose time does not suffice any more, or who have gone.
-func (m *commit[O, R, A]) dropLate() {
+func (m *commit[O, R, A]) dropExpired() {
 	var rest []*call[R, A]
 	for _, waits := range m.group {
 		deadline, ok := waits.ctx.Deadline()
 		switch {
 		case waits.ctx.Err() != nil, ok && time.Until(deadline) < m.options.Margin:
-			waits.err = ErrLate
+			waits.err = ErrDeadline
 		default:
 			rest = append(rest, waits)
 		}

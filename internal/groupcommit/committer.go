@@ -15,15 +15,15 @@ type Committer[O metav1.Object, R, A any] struct {
 	decide  Decide[O, R, A]
 	options Options
 
-	mu    sync.Mutex
-	lanes map[types.NamespacedName]*lane[O, R, A]
+	mu     sync.Mutex
+	queues map[types.NamespacedName]*queue[O, R, A]
 }
 
 // New returns a Committer.
 func New[O metav1.Object, R, A any](store Store[O], decide Decide[O, R, A], options Options) *Committer[O, R, A] {
 	return &Committer[O, R, A]{
 		store: store, decide: decide, options: options.withDefaults(),
-		lanes: map[types.NamespacedName]*lane[O, R, A]{},
+		queues: map[types.NamespacedName]*queue[O, R, A]{},
 	}
 }
 
@@ -38,7 +38,7 @@ type call[R, A any] struct {
 
 // lane is the requests for one object: one group is committed at a time, and
 // the next one gathers meanwhile.
-type lane[O metav1.Object, R, A any] struct {
+type queue[O metav1.Object, R, A any] struct {
 	waiting []*call[R, A]
 	running bool
 	// arrived is told of each request; it holds one token.
@@ -59,7 +59,7 @@ type lane[O metav1.Object, R, A any] struct {
 func (c *Committer[O, R, A]) Do(ctx context.Context, key types.NamespacedName, request R) (A, error) {
 	waits := &call[R, A]{ctx: ctx, request: request, done: make(chan struct{})}
 	if !c.enqueue(key, waits) {
-		return waits.answer, ErrFull
+		return waits.answer, ErrQueueFull
 	}
 	<-waits.done
 	return waits.answer, waits.err
@@ -68,12 +68,12 @@ func (c *Committer[O, R, A]) Do(ctx context.Context, key types.NamespacedName, r
 func (c *Committer[O, R, A]) enqueue(key types.NamespacedName, waits *call[R, A]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lanes[key]
+	l := c.queues[key]
 	if l == nil {
-		l = &lane[O, R, A]{arrived: make(chan struct{}, 1)}
-		c.lanes[key] = l
+		l = &queue[O, R, A]{arrived: make(chan struct{}, 1)}
+		c.queues[key] = l
 	}
-	if len(l.waiting) >= c.options.Waiting {
+	if len(l.waiting) >= c.options.MaxWaiting {
 		return false
 	}
 	l.waiting = append(l.waiting, waits)
@@ -89,10 +89,10 @@ func (c *Committer[O, R, A]) enqueue(key types.NamespacedName, waits *call[R, A]
 }
 
 // run commits groups until nobody waits.
-func (c *Committer[O, R, A]) run(key types.NamespacedName, l *lane[O, R, A]) {
+func (c *Committer[O, R, A]) run(key types.NamespacedName, l *queue[O, R, A]) {
 	for {
 		c.linger(l)
-		group := c.take(key, l)
+		group := c.takeGroup(key, l)
 		if group == nil {
 			return
 		}
@@ -105,7 +105,7 @@ func (c *Committer[O, R, A]) run(key types.NamespacedName, l *lane[O, R, A]) {
 }
 
 // take returns those who wait, or ends the lane.
-func (c *Committer[O, R, A]) take(key types.NamespacedName, l *lane[O, R, A]) []*call[R, A] {
+func (c *Committer[O, R, A]) takeGroup(key types.NamespacedName, l *queue[O, R, A]) []*call[R, A] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group := l.waiting
@@ -116,14 +116,14 @@ func (c *Committer[O, R, A]) take(key types.NamespacedName, l *lane[O, R, A]) []
 	l.running = false
 	// What was written last is kept only until the cache has it.
 	if cached, ok := c.store.Cached(key); !ok || !l.written || !older(cached, l.last) {
-		delete(c.lanes, key)
+		delete(c.queues, key)
 	}
 	return nil
 }
 
 // linger waits for those who come together: not where the last group and this
 // one are a lone request, and no longer than they keep coming.
-func (c *Committer[O, R, A]) linger(l *lane[O, R, A]) {
+func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	c.mu.Lock()
 	waiting, before := len(l.waiting), l.size
 	c.mu.Unlock()

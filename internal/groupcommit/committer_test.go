@@ -320,12 +320,12 @@ func TestNoCommitIsBegunTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		c := newReplica(w, Options{})
-		if _, err := c.Do(within(t, 499*time.Millisecond), key, "a"); !errors.Is(err, ErrLate) {
+		if _, err := c.Do(within(t, 499*time.Millisecond), key, "a"); !errors.Is(err, ErrDeadline) {
 			t.Errorf("got %v", err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := c.Do(gone, key, "b"); !errors.Is(err, ErrLate) {
+		if _, err := c.Do(gone, key, "b"); !errors.Is(err, ErrDeadline) {
 			t.Errorf("got %v", err)
 		}
 		if w.swaps != 0 || len(w.admitted()) != 0 {
@@ -334,7 +334,7 @@ func TestNoCommitIsBegunTooLate(t *testing.T) {
 		// An API server that never answers does not hold anybody for ever.
 		w.delay = time.Hour
 		start := time.Now()
-		if _, err := c.Do(within(t, 2*time.Second), key, "c"); !errors.Is(err, ErrLate) || time.Since(start) > 3*time.Second {
+		if _, err := c.Do(within(t, 2*time.Second), key, "c"); !errors.Is(err, ErrDeadline) || time.Since(start) > 3*time.Second {
 			t.Errorf("got %v after %s", err, time.Since(start))
 		}
 	})
@@ -355,7 +355,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(100)
 		w.delay = time.Second
-		c := newReplica(w, Options{Waiting: 3})
+		c := newReplica(w, Options{MaxWaiting: 3})
 		var wg sync.WaitGroup
 		ask := func(i int) {
 			wg.Go(func() {
@@ -370,7 +370,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 			ask(1 + i)
 		}
 		synctest.Wait()
-		if _, err := c.Do(within(t, 10*time.Second), key, "over"); !errors.Is(err, ErrFull) {
+		if _, err := c.Do(within(t, 10*time.Second), key, "over"); !errors.Is(err, ErrQueueFull) {
 			t.Errorf("got %v", err)
 		}
 		wg.Wait()

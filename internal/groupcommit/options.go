@@ -10,9 +10,9 @@ var (
 	// ErrLate: so little of the request's time was left that its answer would
 	// have come after the asker had gone. After a write of unknown outcome
 	// something of it may be written: take it back.
-	ErrLate = errors.New("there was not enough time left to decide")
+	ErrDeadline = errors.New("there was not enough time left to decide")
 	// ErrFull: too many requests wait for the same object. Nothing was written.
-	ErrFull = errors.New("too many requests wait for a decision")
+	ErrQueueFull = errors.New("too many requests wait for a decision")
 )
 
 // Options tune a Committer; the zero value is what Breakwater uses.
@@ -24,9 +24,9 @@ type Options struct {
 	// Margin is what has to be left of a request's time when a commit begins.
 	Margin time.Duration
 	// Waiting is how many requests may wait for one object.
-	Waiting int
+	MaxWaiting int
 	// Pause is how long to wait after an error that may pass.
-	Pause time.Duration
+	RetryPause time.Duration
 	// Observe, if set, is told of each group when it ends.
 	Observe func(Outcome)
 }
@@ -44,11 +44,11 @@ type Outcome struct {
 }
 
 const (
-	defaultLinger  = 20 * time.Millisecond
-	defaultGap     = 4 * time.Millisecond
-	defaultMargin  = 500 * time.Millisecond
-	defaultWaiting = 5000
-	defaultPause   = 25 * time.Millisecond
+	defaultLinger     = 20 * time.Millisecond
+	defaultGap        = 4 * time.Millisecond
+	defaultMargin     = 500 * time.Millisecond
+	defaultMaxWaiting = 5000
+	defaultRetryPause = 25 * time.Millisecond
 )
 
 func (o Options) withDefaults() Options {
@@ -60,9 +60,9 @@ func (o Options) withDefaults() Options {
 	set(&o.Linger, defaultLinger)
 	set(&o.Gap, defaultGap)
 	set(&o.Margin, defaultMargin)
-	set(&o.Pause, defaultPause)
-	if o.Waiting == 0 {
-		o.Waiting = defaultWaiting
+	set(&o.RetryPause, defaultRetryPause)
+	if o.MaxWaiting == 0 {
+		o.MaxWaiting = defaultMaxWaiting
 	}
 	if o.Observe == nil {
 		o.Observe = func(Outcome) {}

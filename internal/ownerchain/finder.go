@@ -23,29 +23,29 @@ import (
 
 const (
 	// remembered is how long an answer of the API server counts.
-	remembered = 2 * time.Second
+	cacheTTL = 2 * time.Second
 	// deepest is the longest chain that is followed; the longest that is known
 	// has four.
-	deepest = 8
+	maxDepth = 8
 )
 
 // Finder finds owners.
 type Finder struct {
 	client metadata.Interface
 	// objects reads what is not metadata; see Reading.
-	objects dynamic.Interface
-	kinds   *kinds
-	answers *utilcache.Expiring
-	flights singleflight.Group
+	objects  dynamic.Interface
+	kinds    *kinds
+	cache    *utilcache.Expiring
+	inflight singleflight.Group
 }
 
 // New returns a Finder. The mapper is asked about kinds that are not built in.
 func New(client metadata.Interface, mapper meta.ResettableRESTMapper) *Finder {
-	return &Finder{client: client, kinds: &kinds{mapper: mapper}, answers: utilcache.NewExpiring()}
+	return &Finder{client: client, kinds: &kinds{mapper: mapper}, cache: utilcache.NewExpiring()}
 }
 
 // Reading has the Finder read what controllers select, too.
-func (f *Finder) Reading(objects dynamic.Interface) *Finder {
+func (f *Finder) WithSelectors(objects dynamic.Interface) *Finder {
 	f.objects = objects
 	return f
 }
@@ -56,7 +56,7 @@ func (f *Finder) Reading(objects dynamic.Interface) *Finder {
 // A kind that cannot be read ends the chain, and is taken to live.
 func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error) {
 	var chain budget.Chain
-	for range deepest {
+	for range maxDepth {
 		ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 		if ref == nil {
 			return chain, nil
@@ -70,7 +70,7 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 			return chain, fmt.Errorf("read owner %s %s: %w", ref.Kind, ref.Name, err)
 		}
 		chain = append(chain, budget.Owner{
-			Group: gv.Group, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Gone: owner.gone,
+			Group: gv.Group, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Deleted: owner.deleted,
 		})
 		refs = owner.refs
 	}
@@ -81,7 +81,7 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 // these references has under a key; false when none has one. A kind that cannot
 // be read has none, and ends the search.
 func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {
-	for range deepest {
+	for range maxDepth {
 		ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 		if ref == nil {
 			return "", false, nil
@@ -103,56 +103,56 @@ func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1
 }
 
 // known is what there is to know of an owner.
-type known struct {
+type ownerInfo struct {
 	// gone: it is not there any more, or is about to go.
-	gone bool
-	refs []metav1.OwnerReference
+	deleted bool
+	refs    []metav1.OwnerReference
 	// uid is that of the object that was read.
 	uid         string
 	annotations map[string]string
 }
 
-func (f *Finder) owner(ctx context.Context, namespace string, gv schema.GroupVersion, ref metav1.OwnerReference, live bool) (known, error) {
+func (f *Finder) owner(ctx context.Context, namespace string, gv schema.GroupVersion, ref metav1.OwnerReference, live bool) (ownerInfo, error) {
 	mapping, ok := f.kinds.mapping(gv.WithKind(ref.Kind))
 	if !ok {
-		return known{}, nil
+		return ownerInfo{}, nil
 	}
 	if !mapping.namespaced {
 		namespace = ""
 	}
 	key := mapping.resource.String() + "/" + namespace + "/" + ref.Name
 	if !live {
-		if answer, ok := f.answers.Get(key); ok && answer.(known).uid == string(ref.UID) {
-			return answer.(known), nil
+		if answer, ok := f.cache.Get(key); ok && answer.(ownerInfo).uid == string(ref.UID) {
+			return answer.(ownerInfo), nil
 		}
 	}
-	answer, err, _ := f.flights.Do(key+"@"+string(ref.UID), func() (any, error) {
+	answer, err, _ := f.inflight.Do(key+"@"+string(ref.UID), func() (any, error) {
 		k, err := f.read(ctx, mapping.resource, namespace, ref)
 		if err == nil {
-			f.answers.Set(key, k, remembered)
+			f.cache.Set(key, k, cacheTTL)
 		}
 		return k, err
 	})
 	if err != nil {
-		return known{}, err
+		return ownerInfo{}, err
 	}
-	return answer.(known), nil
+	return answer.(ownerInfo), nil
 }
 
-func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref metav1.OwnerReference) (known, error) {
+func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref metav1.OwnerReference) (ownerInfo, error) {
 	// Who shares the flight must not fail because the first one went away.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remembered)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cacheTTL)
 	defer cancel()
 	o, err := f.client.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrs.IsForbidden(err):
-		return known{uid: string(ref.UID)}, nil
+		return ownerInfo{uid: string(ref.UID)}, nil
 	case apierrs.IsNotFound(err):
-		return known{gone: true, uid: string(ref.UID)}, nil
+		return ownerInfo{deleted: true, uid: string(ref.UID)}, nil
 	case err != nil:
-		return known{}, err
+		return ownerInfo{}, err
 	case o.UID != ref.UID: // another of the same name
-		return known{gone: true, uid: string(ref.UID)}, nil
+		return ownerInfo{deleted: true, uid: string(ref.UID)}, nil
 	}
-	return known{gone: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil
+	return ownerInfo{deleted: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // forget is how long a kind that there is not is not asked for again.
-const forget = 30 * time.Second
+const discoveryRetry = 30 * time.Second
 
 // mapping is where objects of a kind are read.
 type mapping struct {
@@ -34,7 +34,7 @@ type kinds struct {
 
 	mu sync.Mutex
 	// missed is when the mapper was last asked anew for a kind.
-	missed time.Time
+	lastReset time.Time
 }
 
 // mapping returns where the kind is read, false when nowhere.
@@ -43,7 +43,7 @@ func (k *kinds) mapping(gvk schema.GroupVersionKind) (mapping, bool) {
 		return mapping{resource, true}, true
 	}
 	found, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) && k.mayAskAnew() {
+	if meta.IsNoMatchError(err) && k.mayReset() {
 		k.mapper.Reset()
 		found, err = k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	}
@@ -54,12 +54,12 @@ func (k *kinds) mapping(gvk schema.GroupVersionKind) (mapping, bool) {
 }
 
 // mayAskAnew: discovery is a request for every group.
-func (k *kinds) mayAskAnew() bool {
+func (k *kinds) mayReset() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if time.Since(k.missed) < forget {
+	if time.Since(k.lastReset) < discoveryRetry {
 		return false
 	}
-	k.missed = time.Now()
+	k.lastReset = time.Now()
 	return true
 }

@@ -17,15 +17,15 @@ type Selection struct {
 	// Selector is nil where it cannot be read.
 	Selector labels.Selector
 	// Gone: the controller is being deleted, or is not there any more.
-	Gone bool
+	Deleted bool
 }
 
 // Selects returns which pods the controller among the references selects. It is
 // remembered for a moment, as owners are: a roll-out labels many pods of one.
-func (f *Finder) Selects(ctx context.Context, namespace string, refs []metav1.OwnerReference) (Selection, error) {
+func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (Selection, error) {
 	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 	if ref == nil {
-		return Selection{Gone: true}, nil
+		return Selection{Deleted: true}, nil
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -36,13 +36,13 @@ func (f *Finder) Selects(ctx context.Context, namespace string, refs []metav1.Ow
 		return Selection{}, nil
 	}
 	key := "selector of " + string(ref.UID)
-	if answer, ok := f.answers.Get(key); ok {
+	if answer, ok := f.cache.Get(key); ok {
 		return answer.(Selection), nil
 	}
-	answer, err, _ := f.flights.Do(key, func() (any, error) {
+	answer, err, _ := f.inflight.Do(key, func() (any, error) {
 		s, err := f.selection(ctx, mapping.resource, namespace, *ref)
 		if err == nil {
-			f.answers.Set(key, s, remembered)
+			f.cache.Set(key, s, cacheTTL)
 		}
 		return s, err
 	})
@@ -53,18 +53,18 @@ func (f *Finder) Selects(ctx context.Context, namespace string, refs []metav1.Ow
 }
 
 func (f *Finder) selection(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref metav1.OwnerReference) (Selection, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remembered)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cacheTTL)
 	defer cancel()
 	o, err := f.objects.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrs.IsForbidden(err):
 		return Selection{}, nil
 	case apierrs.IsNotFound(err):
-		return Selection{Gone: true}, nil
+		return Selection{Deleted: true}, nil
 	case err != nil:
 		return Selection{}, err
 	}
-	return Selection{Selector: selectorOf(o), Gone: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
+	return Selection{Selector: selectorOf(o), Deleted: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
 }
 
 // selectorOf reads spec.selector; nil where there is none. That of a

@@ -61,12 +61,12 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 					return true, nil, apierrs.NewForbidden(schema.GroupResource{Resource: "replicasets"}, "web-1", errors.New("no"))
 				})
 			}
-			f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).Reading(client)
-			got, err := f.Selects(t.Context(), "ns", tc.refs)
+			f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithSelectors(client)
+			got, err := f.SelectorOf(t.Context(), "ns", tc.refs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Gone != tc.gone || (got.Selector != nil) != (len(tc.matches) > 0) {
+			if got.Deleted != tc.gone || (got.Selector != nil) != (len(tc.matches) > 0) {
 				t.Fatalf("%+v", got)
 			}
 			if got.Selector != nil && (!got.Selector.Matches(tc.matches) || got.Selector.Matches(labels.Set{"app": "db"})) {

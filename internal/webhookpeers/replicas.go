@@ -52,7 +52,7 @@ func Ready(slices ...*discoveryv1.EndpointSlice) []Replica {
 }
 
 // ByName returns the addresses of those that have a name.
-func ByName(all []Replica) map[string]string {
+func AddressesByName(all []Replica) map[string]string {
 	out := map[string]string{}
 	for _, r := range all {
 		if r.Name != "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // largest is how many bytes of an answer are read.
-const largest = 1 << 20
+const maxResponseBytes = 1 << 20
 
 // Doer sends requests, as an http.Client does.
 type Doer interface {
@@ -23,7 +23,7 @@ type Doer interface {
 
 // Ask asks the webhook at a URL as the API server does, with more headers if
 // there are any.
-func Ask(ctx context.Context, by Doer, url string, header http.Header, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func SendReview(ctx context.Context, by Doer, url string, header http.Header, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Request:  request,
@@ -44,7 +44,7 @@ func Ask(ctx context.Context, by Doer, url string, header http.Header, request *
 		return nil, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	raw, err := io.ReadAll(http.MaxBytesReader(nil, res.Body, largest))
+	raw, err := io.ReadAll(http.MaxBytesReader(nil, res.Body, maxResponseBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}

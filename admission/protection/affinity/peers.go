@@ -24,14 +24,14 @@ import (
 
 const (
 	// dialing is how long a connection may take: a peer is a pod next door.
-	dialing = 300 * time.Millisecond
+	dialTimeout = 300 * time.Millisecond
 	// connections is how many to a peer are kept: one for each request that is on
 	// its way at a time, and no handshake for the next.
-	connections = 256
+	maxIdleConnections = 256
 	// misses is how often in a row a peer must not have answered to be left
 	// alone, and rest for how long it is.
-	misses = 3
-	rest   = 5 * time.Second
+	maxFailures = 3
+	openTime    = 5 * time.Second
 )
 
 // Replicas are those behind a Service, as its EndpointSlices tell.
@@ -59,13 +59,13 @@ func NewReplicas(self, serverName string, slices discoverylisters.EndpointSliceL
 		breakers: map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]{},
 	}
 	r.client = &http.Client{Transport: &http.Transport{
-		DialTLSContext: r.dial, MaxIdleConnsPerHost: connections, IdleConnTimeout: time.Minute, DisableCompression: true,
+		DialTLSContext: r.dial, MaxIdleConnsPerHost: maxIdleConnections, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}}
 	return r
 }
 
 // Home implements Peers.
-func (r *Replicas) Home(namespace string) Peer {
+func (r *Replicas) DecidingPeer(namespace string) Peer {
 	ready := r.ready()
 	home, _ := hash.ChooseSubset(sets.KeySet(ready), 1, namespace).PopAny()
 	if home == "" || home == r.Self {
@@ -81,7 +81,7 @@ func (r *Replicas) ready() map[string]string {
 	if err != nil {
 		return nil // a store in memory has no error to give
 	}
-	return webhookpeers.ByName(webhookpeers.Ready(slices...))
+	return webhookpeers.AddressesByName(webhookpeers.Ready(slices...))
 }
 
 // breaker returns that of an address, and forgets those of peers that are gone.
@@ -101,8 +101,8 @@ func (r *Replicas) breaker(ready map[string]string, address string) *gobreaker.T
 		}
 	}
 	r.breakers[address] = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Name: address, Timeout: rest,
-		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= misses },
+		Name: address, Timeout: openTime,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= maxFailures },
 		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, context.Canceled) }, // the API server has gone
 	})
 	return r.breakers[address]
@@ -120,7 +120,7 @@ func (r *Replicas) dial(ctx context.Context, network, address string) (net.Conn,
 		return nil, fmt.Errorf("Secret %s has no certificate of an authority under %s", secret.Name, certresources.CACert) //nolint:staticcheck // a kind
 	}
 	d := tls.Dialer{
-		NetDialer: &net.Dialer{Timeout: dialing},
+		NetDialer: &net.Dialer{Timeout: dialTimeout},
 		Config:    &tls.Config{RootCAs: roots, ServerName: r.ServerName, MinVersion: tls.VersionTLS12},
 	}
 	return d.DialContext(ctx, network, address)

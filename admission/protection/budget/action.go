@@ -21,7 +21,7 @@ type Action struct {
 	Pods []*corev1.Pod
 	// Loosened is the pod after a change that does no more than give it other
 	// labels or another controller: it matters to a budget that the pod leaves by it.
-	Loosened *corev1.Pod
+	Relabeled *corev1.Pod
 }
 
 // ofUpdate returns what an update of a pod's object would do; nil if nothing
@@ -33,7 +33,7 @@ func ofUpdate(before, after *corev1.Pod) *Action {
 	case budget.MarkedUnavailable(after.Labels) && !budget.MarkedUnavailable(before.Labels):
 	case budget.Exempt(after) && !budget.Exempt(before):
 	case !maps.Equal(before.Labels, after.Labels), controllerOf(before) != controllerOf(after):
-		a.Loosened = after
+		a.Relabeled = after
 	default:
 		return nil
 	}
@@ -82,6 +82,6 @@ func resources(p *corev1.Pod) map[string]corev1.ResourceRequirements {
 }
 
 // removes says whether the pods are gone afterwards.
-func (a *Action) removes() bool {
+func (a *Action) deletesPods() bool {
 	return a.Operation == v1alpha1.OperationDelete || a.Operation == v1alpha1.OperationEvict
 }

@@ -25,15 +25,15 @@ const (
 	// DecisionRepeated: it was asked again about what was let through.
 	DecisionRepeated = "Repeated"
 	// DecisionRefused: it did not fit.
-	DecisionRefused = "Refused"
+	DecisionDenied = "Denied"
 	// DecisionShadow: it did not fit, and was let through in shadow mode.
-	DecisionShadow = "WouldRefuse"
+	DecisionShadow = "Shadow"
 	// DecisionUnsynced: the budget was not computed yet.
 	DecisionUnsynced = "Unsynced"
 	// DecisionLate: it could not be decided in time.
 	DecisionLate = "Late"
 	// DecisionDisruption: a PodDisruptionBudget will refuse the eviction.
-	DecisionDisruption = "DisruptionBudget"
+	DecisionDisruptionBudget = "DisruptionBudget"
 	// DecisionProbe: the controller asked whether we know a budget.
 	DecisionProbe = "Probe"
 )
@@ -48,12 +48,12 @@ const (
 // refused says no. An eviction is answered as kubectl drain expects it: then it
 // waits. Neither answer carries a time to wait: client-go would park the worker
 // of a controller for as long.
-func refused(a *Action, b *v1alpha1.PodUnavailableBudget, v budget.Verdict) admission.Answer {
+func denial(a *Action, b *v1alpha1.PodUnavailableBudget, v budget.Verdict) admission.Answer {
 	state := fmt.Sprintf("%d of %d are available and %d have to be", v.Current, v.Total, v.Desired)
 	message := fmt.Sprintf("%s of %s is refused by PodUnavailableBudget %s: it needs %d, and %d more of its pods may become unavailable now (%s). "+
 		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
 		a.Operation, a.Subject, b.Name, max(v.Needed, 1), v.Allowed, state, b.Namespace, b.Name, fieldOf(b))
-	return admission.Deny(DecisionRefused, withDetails(a, b.Name, message, metav1.StatusCause{
+	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
 		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", v.Allowed, max(v.Needed, 1), state),
 	}))
 }
@@ -82,19 +82,19 @@ func withDetails(a *Action, name, message string, cause metav1.StatusCause) meta
 }
 
 // disrupted says what the API server would say itself, without a charge.
-func disrupted(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
+func disruptionDenial(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
 	message := fmt.Sprintf("%s of %s would violate PodDisruptionBudget %s: it allows 0 disruptions now (%d healthy, %d needed)",
 		a.Operation, a.Subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
 	status := withDetails(a, pdb.Name, message, metav1.StatusCause{Type: causeDisruption, Message: message})
 	status.Details.Group, status.Details.Kind = "policy", "poddisruptionbudgets"
-	return admission.Deny(DecisionDisruption, status)
+	return admission.Deny(DecisionDisruptionBudget, status)
 }
 
 // unsynced asks to try again: the controller has not seen the budget yet.
 func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 	message := fmt.Sprintf("PodUnavailableBudget %s is not computed yet for its generation %d, and until it is nothing that it covers is let through: try again. "+
 		"If it stays so, look at Deployment protection-controller", b.Name, b.Generation)
-	return later(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
+	return retryLater(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
 }
 
 // undecided asks to try again: it could not be found out, or not in time.
@@ -104,14 +104,14 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 		name = b.Name
 	}
 	decision := admission.DecisionError
-	if errors.Is(err, groupcommit.ErrLate) || errors.Is(err, groupcommit.ErrFull) {
+	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
 		decision = DecisionLate
 	}
 	message := "it could not be decided whether a PodUnavailableBudget allows this, so it is not let through: try again. " + err.Error()
-	return later(decision, name, message, metav1.StatusCause{Type: causeBudget, Message: err.Error()})
+	return retryLater(decision, name, message, metav1.StatusCause{Type: causeBudget, Message: err.Error()})
 }
 
-func later(decision, name, message string, cause metav1.StatusCause) admission.Answer {
+func retryLater(decision, name, message string, cause metav1.StatusCause) admission.Answer {
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
 		Details: &metav1.StatusDetails{

@@ -44,22 +44,22 @@ type Guard struct {
 	Commit   *Committer
 	Recorder record.EventRecorder
 	// Denials tells programs; nil: nobody.
-	Denials *denialevents.Teller
+	Denials *denialevents.Publisher
 	// Recent remembers what passed a moment ago.
-	Recent *Recent
+	Recent *RecentDeletions
 	// Reliance remembers who goes on by which charge.
-	Reliance *Reliance
+	References *ChargeReferences
 	// Replica is the name of this process in answers to probes.
 	Replica string
 	// Refuses says whether a request is refused when it gets no answer.
-	Refuses func() bool
+	FailsClosed func() bool
 }
 
 var _ admission.Handler = Guard{}
 
 // Charges says whether a request may come to charge a budget: one that could is
 // there. Each replica answers for itself what it knows of a budget.
-func (g Guard) Charges(req *admissionv1.AdmissionRequest) bool {
+func (g Guard) MayCharge(req *admissionv1.AdmissionRequest) bool {
 	budgets, err := g.Budgets.PodUnavailableBudgets(req.Namespace).List(labels.Everything())
 	return err == nil && len(budgets) > 0 && !isProbe(req)
 }
@@ -86,53 +86,53 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return admission.Allow(DecisionFree)
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	ask := asking{Guard: g, action: action, req: req, asker: g.Reliance.next(), dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
-	return ask.all(ctx, budgets)
+	ask := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
+	return ask.evaluateAll(ctx, budgets)
 }
 
 // asking is one request on its way through the budgets.
-type asking struct {
+type evaluation struct {
 	Guard
 	action *Action
 	req    *admissionv1.AdmissionRequest
 	dryRun bool
 	// asker is the name of this admission.
-	asker uint64
+	admissionID uint64
 	// charged is what has been taken so far.
-	charged []taken
+	charges []budgetCharge
 	// decision and warnings are those of the answer, if nothing refuses.
 	decision string
 	warnings []string
 }
 
 // taken is a charge of a budget.
-type taken struct {
+type budgetCharge struct {
 	key    types.NamespacedName
 	charge budget.Charge
 }
 
 // all asks one budget after the other; the first that refuses decides, and what
 // the others took is given back.
-func (a *asking) all(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudget) admission.Answer {
+func (a *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudget) admission.Answer {
 	for _, b := range budgets {
-		refusal := a.one(ctx, b)
+		refusal := a.evaluate(ctx, b)
 		if refusal == nil {
 			continue
 		}
 		if b.Spec.Shadow {
-			a.wouldRefuse(b, refusal)
+			a.recordShadowDenial(b, refusal)
 			continue
 		}
-		a.tell(b, v1alpha1.ReasonRefused, refusal)
-		a.denied(ctx, b, refusal)
-		a.giveBack(ctx)
+		a.recordEvent(b, v1alpha1.ReasonDisruptionDenied, refusal)
+		a.sendDenied(ctx, b, refusal)
+		a.refundAll(ctx)
 		return *refusal
 	}
 	// Who asked has gone, and the API server has refused for us. What it takes
 	// for an answer is charged until its pod is seen to go.
-	if ctx.Err() != nil && a.Refuses() {
-		a.giveBack(ctx)
-		return undecided(nil, groupcommit.ErrLate)
+	if ctx.Err() != nil && a.FailsClosed() {
+		a.refundAll(ctx)
+		return undecided(nil, groupcommit.ErrDeadline)
 	}
 	answer := admission.Allow(a.decision)
 	answer.Response.Warnings = a.warnings
@@ -141,12 +141,12 @@ func (a *asking) all(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudg
 
 // attempts bounds how often the pods are chosen anew because the budget was
 // changed meanwhile.
-const attempts = 3
+const maxAttempts = 3
 
 // one asks a budget; nil means that it lets the request pass.
-func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *admission.Answer {
+func (a *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *admission.Answer {
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	for range attempts {
+	for range maxAttempts {
 		charge, err := a.chargeOf(ctx, b, false)
 		if err != nil {
 			return ptr.To(undecided(b, err))
@@ -154,11 +154,11 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 		if charge == nil {
 			return nil
 		}
-		charge.Asker = a.asker
+		charge.AdmissionID = a.admissionID
 		if blocked := a.blocked(ctx, charge); blocked != nil {
 			return blocked
 		}
-		if a.repeats(key, b, *charge) {
+		if a.isRepeated(key, b, *charge) {
 			return nil
 		}
 		if done, err := a.carriedOut(ctx, b, *charge); err != nil {
@@ -172,13 +172,13 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 		case apierrs.IsNotFound(err):
 			return nil
 		case err != nil:
-			if errors.Is(err, groupcommit.ErrLate) {
-				a.took(key, *charge) // its write may have succeeded
+			if errors.Is(err, groupcommit.ErrDeadline) {
+				a.addCharge(key, *charge) // its write may have succeeded
 			}
 			return ptr.To(undecided(b, err))
 		}
 		if !verdict.Passes {
-			a.leave(ctx, taken{key, *charge})
+			a.release(ctx, budgetCharge{key, *charge})
 		}
 		switch {
 		case verdict.Outdated:
@@ -190,7 +190,7 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 		case verdict.Unsynced:
 			return ptr.To(unsynced(b))
 		case verdict.Passes:
-			a.took(key, *charge)
+			a.addCharge(key, *charge)
 			if !a.dryRun {
 				a.Recent.add(b, *charge)
 			}
@@ -199,7 +199,7 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 			}
 			return nil
 		default:
-			return a.refuse(ctx, b, verdict)
+			return a.deny(ctx, b, verdict)
 		}
 	}
 	return ptr.To(unsynced(b))
@@ -207,7 +207,7 @@ func (a *asking) one(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *adm
 
 // refuse returns the refusal, unless the owners turn out to end: what was
 // remembered of them may have been old.
-func (a *asking) refuse(ctx context.Context, b *v1alpha1.PodUnavailableBudget, verdict budget.Verdict) *admission.Answer {
+func (a *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget, verdict budget.Verdict) *admission.Answer {
 	again, err := a.chargeOf(ctx, b, true)
 	if err != nil {
 		return ptr.To(undecided(b, err))
@@ -215,12 +215,12 @@ func (a *asking) refuse(ctx context.Context, b *v1alpha1.PodUnavailableBudget, v
 	if again == nil {
 		return nil
 	}
-	return ptr.To(refused(a.action, b, verdict))
+	return ptr.To(denial(a.action, b, verdict))
 }
 
 // blocked returns the refusal of an eviction that Kubernetes would refuse.
-func (a *asking) blocked(ctx context.Context, charge *budget.Charge) *admission.Answer {
-	if a.action.Operation != v1alpha1.OperationEvict || !charge.Pods[0].Counts {
+func (a *evaluation) blocked(ctx context.Context, charge *budget.Charge) *admission.Answer {
+	if a.action.Operation != v1alpha1.OperationEvict || !charge.Pods[0].Available {
 		return nil
 	}
 	pdb, err := a.PDBs.Blocking(ctx, a.action.Pods[0])
@@ -230,12 +230,12 @@ func (a *asking) blocked(ctx context.Context, charge *budget.Charge) *admission.
 	if pdb == nil {
 		return nil
 	}
-	return ptr.To(disrupted(a.action, pdb))
+	return ptr.To(disruptionDenial(a.action, pdb))
 }
 
 // wouldRefuse turns a refusal into a warning.
-func (a *asking) wouldRefuse(b *v1alpha1.PodUnavailableBudget, refusal *admission.Answer) {
-	a.tell(b, v1alpha1.ReasonWouldRefuse, refusal)
+func (a *evaluation) recordShadowDenial(b *v1alpha1.PodUnavailableBudget, refusal *admission.Answer) {
+	a.recordEvent(b, v1alpha1.ReasonDisruptionWouldBeDenied, refusal)
 	a.decision = DecisionShadow
 	a.warnings = append(a.warnings, "shadow mode, so this passes: "+refusal.Response.Result.Message)
 }

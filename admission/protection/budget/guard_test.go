@@ -35,7 +35,7 @@ import (
 var (
 	rs         = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "web-1", UID: "uid-rs"}
 	deployment = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d"}
-	gone       = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", Gone: true}
+	gone       = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", Deleted: true}
 	living     = chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web": {deployment}}}
 )
 
@@ -68,7 +68,7 @@ func TestWhatARequestCosts(t *testing.T) {
 		{"another image of a sidecar", changed(func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:2"}}
 		}), false, true, 403},
-		{"marked unavailable", changed(func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailablePrefix+"test"] = "true" }), false, true, 403},
+		{"marked unavailable", changed(func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailableLabelPrefix+"test"] = "true" }), false, true, 403},
 		{"made exempt", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, true, 403},
 		{"relabelled away", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
 		{"relabelled within", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
@@ -196,7 +196,7 @@ func TestAPodDoesNotLeaveABudgetThatNamesItsTarget(t *testing.T) {
 	}
 	byLabel := ownerchain.Selection{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 	ending := byLabel
-	ending.Gone = true
+	ending.Deleted = true
 	relabelled := func(p *corev1.Pod) { p.Labels["app"] = "debug" }
 	orphaned := func(p *corev1.Pod) { p.OwnerReferences = nil }
 	for name, tc := range map[string]struct {
@@ -257,7 +257,7 @@ func TestShadowModeOnlyTells(t *testing.T) {
 	if !a.Response.Allowed || a.Decision != DecisionShadow || len(a.Response.Warnings) != 1 {
 		t.Errorf("got %+v", a)
 	}
-	if e := <-w.events.Events; !strings.Contains(e, v1alpha1.ReasonWouldRefuse) {
+	if e := <-w.events.Events; !strings.Contains(e, v1alpha1.ReasonDisruptionWouldBeDenied) {
 		t.Error(e)
 	}
 }
@@ -293,21 +293,21 @@ func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-			w.guard.Refuses = func() bool { return tc.refuses }
+			w.guard.FailsClosed = func() bool { return tc.refuses }
 			asked := &http.Request{URL: &url.URL{}, Header: http.Header{}}
 			if tc.forwarded {
-				affinity.Forward(asked.Header)
+				affinity.MarkForwarded(asked.Header)
 			}
 			ctx, cancel := context.WithCancel(apis.WithHTTPRequest(t.Context(), asked))
 			defer cancel()
 			w.guard.Recorder = w.events
 			// The asker goes away between the commit and the answer.
-			ask := asking{Guard: w.guard, asker: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
-			if refusal := ask.one(ctx, newBudget("web", 1, nil)); refusal != nil {
+			ask := evaluation{Guard: w.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
+			if refusal := ask.evaluate(ctx, newBudget("web", 1, nil)); refusal != nil {
 				t.Fatal(refusal.Response.Result.Message)
 			}
 			cancel()
-			if a := ask.all(ctx, nil); a.Response.Allowed == tc.refuses {
+			if a := ask.evaluateAll(ctx, nil); a.Response.Allowed == tc.refuses {
 				t.Errorf("answered %+v", a)
 			}
 			if tc.kept == 0 {
@@ -353,7 +353,7 @@ func TestABudgetThatWasChangedChoosesAnew(t *testing.T) {
 	// The fake API server takes a write on an old state; what is decided there
 	// has to come from a live read.
 	nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.Reliance, groupcommit.Options{})
+	w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.References, groupcommit.Options{})
 	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
 	}
@@ -397,7 +397,7 @@ func TestADeletionThatIsCarriedOutIsNotChargedAgain(t *testing.T) {
 			if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
 				t.Fatal("let through though it never was charged")
 			}
-			w.guard.Recent.See(nil, newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+			w.guard.Recent.Observe(nil, newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
 				b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
 			}))
 			if a := w.ask(t, deletion(t, newPod(nil))); a.Response.Allowed != tc.want {
@@ -427,11 +427,11 @@ func TestProbes(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("got %v", got)
 	}
-	seen, ok := budget.ParseHeard(got[0])
-	if diff := cmp.Diff(budget.Heard{Probe: "7", Replica: "replica-1"}, seen); !ok || diff != "" {
+	seen, ok := budget.ParseProbeAnswer(got[0])
+	if diff := cmp.Diff(budget.ProbeAnswer{Probe: "7", Replica: "replica-1"}, seen); !ok || diff != "" {
 		t.Error(diff)
 	}
-	if _, ok := budget.ParseHeard("some other warning"); ok {
+	if _, ok := budget.ParseProbeAnswer("some other warning"); ok {
 		t.Error("any warning will do")
 	}
 }

@@ -52,22 +52,22 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	}
 	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
-	if err := Hook(ctx, o.Namespaces, req.Namespace); err != nil {
+	if err := LabelNamespace(ctx, o.Namespaces, req.Namespace); err != nil {
 		return admission.Fail(err)
 	}
 	return answer
 }
 
 // Hook sets the label by which requests about pods of the namespace reach us.
-func Hook(ctx context.Context, namespaces corev1client.NamespaceInterface, name string) error {
+func LabelNamespace(ctx context.Context, namespaces corev1client.NamespaceInterface, name string) error {
 	n, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read namespace %s: %w", name, err)
 	}
-	if n.Labels[v1alpha1.GuardedLabel] == v1alpha1.GuardedValue {
+	if n.Labels[v1alpha1.HasBudgetLabel] == v1alpha1.HasBudgetValue {
 		return nil
 	}
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.GuardedLabel, v1alpha1.GuardedValue)
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.HasBudgetLabel, v1alpha1.HasBudgetValue)
 	if _, err := namespaces.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("label namespace %s: %w", name, err)
 	}

@@ -37,7 +37,7 @@ func TestTheFirstBudgetHooksItsNamespace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := n.Labels[v1alpha1.GuardedLabel]; got != tc.want {
+		if got := n.Labels[v1alpha1.HasBudgetLabel]; got != tc.want {
 			t.Errorf("%s, dry run %v: %q", tc.namespace, tc.dryRun, got)
 		}
 	}

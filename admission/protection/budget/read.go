@@ -21,7 +21,7 @@ import (
 type Owners interface {
 	Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error)
 	// Selects returns which pods the first of them selects.
-	Selects(ctx context.Context, namespace string, refs []metav1.OwnerReference) (ownerchain.Selection, error)
+	SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (ownerchain.Selection, error)
 }
 
 // reader finds out what a request would do.
@@ -38,7 +38,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 	case req.Resource.Group != "" || req.Resource.Resource != "pods":
 		return r.ofOwner(ctx, req)
 	case req.SubResource == "eviction":
-		return r.ofNamed(ctx, req.Namespace, req.Name, v1alpha1.OperationEvict)
+		return r.ofPod(ctx, req.Namespace, req.Name, v1alpha1.OperationEvict)
 	}
 	before, err := decode[corev1.Pod](req.OldObject)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 
 // ofNamed reads the pod: neither an eviction nor a ContainerRecreateRequest
 // shows it.
-func (r reader) ofNamed(ctx context.Context, namespace, name string, op v1alpha1.PodOperation) (*Action, error) {
+func (r reader) ofPod(ctx context.Context, namespace, name string, op v1alpha1.PodOperation) (*Action, error) {
 	p, err := r.pods.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return nil, nil // the API server, or the program that is asked, will say so
@@ -79,7 +79,7 @@ func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest
 	if err != nil || asked.Spec.PodName == "" {
 		return nil, err
 	}
-	return r.ofNamed(ctx, req.Namespace, asked.Spec.PodName, v1alpha1.OperationRestart)
+	return r.ofPod(ctx, req.Namespace, asked.Spec.PodName, v1alpha1.OperationRestart)
 }
 
 // owner is what there is to read of a controller that is deleted.
@@ -105,7 +105,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if len(chain) == 0 || chain.Ending() {
+	if len(chain) == 0 || chain.Terminating() {
 		return nil, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(deleted.Spec.Selector)

@@ -17,22 +17,22 @@ import (
 type Committer = groupcommit.Committer[*v1alpha1.PodUnavailableBudget, budget.Charge, budget.Verdict]
 
 // NewCommitter returns a Committer.
-func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, reliance *Reliance, options groupcommit.Options) *Committer {
-	return groupcommit.New(store{lister, client}, reliance.settle, options)
+func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, reliance *ChargeReferences, options groupcommit.Options) *Committer {
+	return groupcommit.New(store{lister, client}, reliance.decide, options)
 }
 
 // settle decides about a group. Who passes relies on the charges by which it does;
 // what somebody relies on is not given back.
-func (r *Reliance) settle(b *v1alpha1.PodUnavailableBudget, group []budget.Charge) groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict] {
-	next, verdicts := budget.Settle(b, group)
+func (r *ChargeReferences) decide(b *v1alpha1.PodUnavailableBudget, group []budget.Charge) groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict] {
+	next, verdicts := budget.Decide(b, group)
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	for i, c := range group {
-		if verdicts[i].Passes && !c.Return && !c.Try {
-			r.pass(key, c, verdicts[i].Took)
+		if verdicts[i].Passes && !c.Refund && !c.DryRun {
+			r.add(key, c, verdicts[i].Charged)
 		}
 	}
-	if kept, fewer := r.unreliedOn(key, group); fewer {
-		next, verdicts = budget.Settle(b, kept)
+	if kept, fewer := r.dropReferenced(key, group); fewer {
+		next, verdicts = budget.Decide(b, kept)
 	}
 	return groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict]{Changed: next != nil, Next: next, Answers: verdicts}
 }

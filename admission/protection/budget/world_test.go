@@ -35,10 +35,10 @@ type chains struct {
 	selections map[string]ownerchain.Selection
 }
 
-func (c chains) Selects(_ context.Context, _ string, refs []metav1.OwnerReference) (ownerchain.Selection, error) {
+func (c chains) SelectorOf(_ context.Context, _ string, refs []metav1.OwnerReference) (ownerchain.Selection, error) {
 	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 	if ref == nil {
-		return ownerchain.Selection{Gone: true}, nil
+		return ownerchain.Selection{Deleted: true}, nil
 	}
 	return c.selections[ref.Name], nil
 }
@@ -83,12 +83,12 @@ func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudg
 	}
 	kube := kubefake.NewClientset(objects...)
 	lister, client := listers.NewPodUnavailableBudgetLister(index), w.client.PolicyV1alpha1()
-	reliance := NewReliance()
+	reliance := NewChargeReferences()
 	w.guard = Guard{
 		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: above,
 		PDBs:     Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
 		Commit:   NewCommitter(lister, client, reliance, groupcommit.Options{}),
-		Recorder: w.events, Recent: NewRecent(), Reliance: reliance, Replica: "replica-1", Refuses: func() bool { return true },
+		Recorder: w.events, Recent: NewRecentDeletions(), References: reliance, Replica: "replica-1", FailsClosed: func() bool { return true },
 	}
 	return w
 }

@@ -15,13 +15,13 @@ const (
 	// DecisionFree: nothing would go with it.
 	DecisionFree = "Free"
 	// DecisionRefused: something would.
-	DecisionRefused = "Refused"
+	DecisionDenied = "Denied"
 	// DecisionShadow: something would, and it was let through in shadow mode.
-	DecisionShadow = "WouldRefuse"
+	DecisionShadow = "Shadow"
 )
 
 // Protected says whether the labels of an object ask for protection from
 // cascading deletion. ProtectAlways is not asked here: a policy refuses it.
 func Protected(labels map[string]string) bool {
-	return labels[v1alpha1.CascadeLabel] == "true" || labels[v1alpha1.ProtectionLabel] == v1alpha1.ProtectCascading
+	return labels[v1alpha1.DisableCascadingDeletionLabel] == "true" || labels[v1alpha1.DeleteProtectionLabel] == v1alpha1.ProtectCascading
 }

@@ -24,8 +24,8 @@ import (
 
 const (
 	// page and pages bound what is read to say how much would go.
-	page  = 500
-	pages = 4
+	pageSize = 500
+	maxPages = 4
 )
 
 // Handler answers for the webhook. It writes nothing but Events.
@@ -35,7 +35,7 @@ type Handler struct {
 	Objects  metadata.Interface
 	Recorder record.EventRecorder
 	// Denials tells programs; nil: nobody.
-	Denials *denialevents.Teller
+	Denials *denialevents.Publisher
 }
 
 var _ admission.Handler = Handler{}
@@ -52,7 +52,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	if object.DeletionTimestamp != nil || !Protected(object.Labels) {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
-	goes, hint, err := h.underneath(ctx, req)
+	goes, hint, err := h.contents(ctx, req)
 	switch {
 	case err != nil:
 		goes, hint = fmt.Sprintf("what would go with it cannot be counted (%v)", err), hintOf(req, err)
@@ -62,22 +62,22 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 		goes += " would go with it"
 	}
 	message := fmt.Sprintf("%s %s is protected from cascading deletion: %s. Ways out: %sor remove its label %s or %s",
-		req.Resource.Resource, object.Name, goes, hint, v1alpha1.CascadeLabel, v1alpha1.ProtectionLabel)
-	return h.refuse(ctx, req, &object, message)
+		req.Resource.Resource, object.Name, goes, hint, v1alpha1.DisableCascadingDeletionLabel, v1alpha1.DeleteProtectionLabel)
+	return h.deny(ctx, req, &object, message)
 }
 
 // underneath says what would go with the object, and how to clear it away.
-func (h Handler) underneath(ctx context.Context, req *admissionv1.AdmissionRequest) (goes, hint string, err error) {
+func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest) (goes, hint string, err error) {
 	if req.Kind.Kind == "Namespace" {
 		pods, err := h.pods(ctx, req.Name)
 		if err != nil {
 			return "", "", err
 		}
 		claims, err := h.claims(ctx, req.Name)
-		return words(pods, claims), "scale its workloads to 0 and delete its claims first; ", err
+		return describe(pods, claims), "scale its workloads to 0 and delete its claims first; ", err
 	}
 	objects, err := h.objects(ctx, req)
-	return words(objects), "delete its objects first; ", err
+	return describe(objects), "delete its objects first; ", err
 }
 
 // hintOf says how to let us count.
@@ -86,10 +86,10 @@ func hintOf(req *admissionv1.AdmissionRequest, err error) string {
 		return ""
 	}
 	return fmt.Sprintf("allow the webhook to list %s by a ClusterRole that is labelled %s: \"true\" (docs/protection/cascading-deletion.md); ",
-		req.Name, v1alpha1.CountedLabel)
+		req.Name, v1alpha1.CountCustomResourcesLabel)
 }
 
-func (h Handler) refuse(ctx context.Context, req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
+func (h Handler) deny(ctx context.Context, req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
 	shadow := object.Annotations[v1alpha1.ShadowAnnotation] == "true"
 	if !ptr.Deref(req.DryRun, false) {
 		about := &corev1.ObjectReference{
@@ -97,13 +97,13 @@ func (h Handler) refuse(ctx context.Context, req *admissionv1.AdmissionRequest, 
 			Kind:       req.Kind.Kind, Name: object.Name, UID: object.UID,
 		}
 		if shadow {
-			h.Recorder.Eventf(about, corev1.EventTypeNormal, v1alpha1.ReasonWouldRefuseCascade, "%s: %s", req.UserInfo.Username, message)
+			h.Recorder.Eventf(about, corev1.EventTypeNormal, v1alpha1.ReasonCascadingDeletionWouldBeDenied, "%s: %s", req.UserInfo.Username, message)
 		} else {
-			h.Recorder.Eventf(about, corev1.EventTypeWarning, v1alpha1.ReasonCascadeRefused, "%s: %s", req.UserInfo.Username, message)
-			h.Denials.Tell(ctx, events.DeletionDenied{
+			h.Recorder.Eventf(about, corev1.EventTypeWarning, v1alpha1.ReasonCascadingDeletionDenied, "%s: %s", req.UserInfo.Username, message)
+			h.Denials.Publish(ctx, events.DeletionDenied{
 				Guard:     events.Guard{APIVersion: about.APIVersion, Kind: about.Kind, Name: about.Name, UID: about.UID},
 				Operation: string(v1alpha1.OperationDelete), Object: object.Name,
-				User: req.UserInfo.Username, Reason: v1alpha1.ReasonCascadeRefused, Message: message,
+				User: req.UserInfo.Username, Reason: v1alpha1.ReasonCascadingDeletionDenied, Message: message,
 			})
 		}
 	}
@@ -112,7 +112,7 @@ func (h Handler) refuse(ctx context.Context, req *admissionv1.AdmissionRequest, 
 		a.Response.Warnings = []string{"shadow: without it, this deletion would have been refused: " + message}
 		return a
 	}
-	return admission.Deny(DecisionRefused, metav1.Status{
+	return admission.Deny(DecisionDenied, metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Name: object.Name, Group: req.Kind.Group, Kind: req.Resource.Resource,
 			Causes: []metav1.StatusCause{{Type: "CascadingDeletion", Message: message}}},
@@ -121,22 +121,22 @@ func (h Handler) refuse(ctx context.Context, req *admissionv1.AdmissionRequest, 
 
 // pods counts the active pods of a namespace.
 func (h Handler) pods(ctx context.Context, namespace string) (count, error) {
-	return tally(ctx, count{one: "pod", many: "pods"}, h.Core.Pods(namespace).List,
+	return countPages(ctx, count{one: "pod", many: "pods"}, h.Core.Pods(namespace).List,
 		func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
 }
 
 // claims counts the bound PersistentVolumeClaims of a namespace.
 func (h Handler) claims(ctx context.Context, namespace string) (count, error) {
-	return tally(ctx, count{one: "bound PersistentVolumeClaim", many: "bound PersistentVolumeClaims"}, h.Core.PersistentVolumeClaims(namespace).List,
+	return countPages(ctx, count{one: "bound PersistentVolumeClaim", many: "bound PersistentVolumeClaims"}, h.Core.PersistentVolumeClaims(namespace).List,
 		func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }, bound)
 }
 
 // tally adds to a count what counts of a list. It reads page after page until
 // there are no more, or until there were enough to say "more than"; where none of
 // many counted, it reads on.
-func tally[L metav1.ListInterface, T any](ctx context.Context, c count, list func(context.Context, metav1.ListOptions) (L, error),
+func countPages[L metav1.ListInterface, T any](ctx context.Context, c count, list func(context.Context, metav1.ListOptions) (L, error),
 	items func(L) []T, counts func(*T) bool) (count, error) {
-	options := metav1.ListOptions{Limit: page}
+	options := metav1.ListOptions{Limit: pageSize}
 	for n := 1; ; n++ {
 		read, err := list(ctx, options)
 		if err != nil {
@@ -152,7 +152,7 @@ func tally[L metav1.ListInterface, T any](ctx context.Context, c count, list fun
 		if options.Continue == "" {
 			return c, nil
 		}
-		if n >= pages && c.n > 0 {
+		if n >= maxPages && c.n > 0 {
 			c.more = true
 			return c, nil
 		}
@@ -167,7 +167,7 @@ func (h Handler) objects(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if err := json.Unmarshal(req.OldObject.Raw, &crd); err != nil {
 		return c, fmt.Errorf("read CustomResourceDefinition: %w", err)
 	}
-	resource, ok := served(&crd)
+	resource, ok := servedResource(&crd)
 	if !ok {
 		return c, fmt.Errorf("no version of %s is served", req.Name)
 	}

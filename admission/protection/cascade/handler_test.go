@@ -53,7 +53,7 @@ func shop(labels, annotations map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels, Annotations: annotations}}
 }
 
-var protected = map[string]string{v1alpha1.CascadeLabel: "true"}
+var protected = map[string]string{v1alpha1.DisableCascadingDeletionLabel: "true"}
 
 func TestANamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 	now := metav1.Now()
@@ -66,13 +66,13 @@ func TestANamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 		says      string
 	}{
 		"without a label":             {shop(nil, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
-		"with another value":          {shop(map[string]string{v1alpha1.CascadeLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
+		"with another value":          {shop(map[string]string{v1alpha1.DisableCascadingDeletionLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 		"empty":                       {shop(protected, nil), nil, DecisionFree, ""},
 		"with pods that have ended":   {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionFree, ""},
 		"with a claim without volume": {shop(protected, nil), []runtime.Object{claim("a", corev1.ClaimPending)}, DecisionFree, ""},
-		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionRefused, ": 1 pod would go with it"},
-		"with both, the later label": {shop(map[string]string{v1alpha1.ProtectionLabel: v1alpha1.ProtectCascading}, nil),
-			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionRefused, "2 pods and 1 bound PersistentVolumeClaim would go with it"},
+		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would go with it"},
+		"with both, the later label": {shop(map[string]string{v1alpha1.DeleteProtectionLabel: v1alpha1.ProtectCascading}, nil),
+			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would go with it"},
 		"in shadow mode": {shop(protected, map[string]string{v1alpha1.ShadowAnnotation: "true"}), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionShadow, ""},
 		"that is going":  {going, []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 	} {
@@ -82,7 +82,7 @@ func TestANamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 			if a.Decision != tc.decision {
 				t.Fatalf("it is %s, want %s: %+v", a.Decision, tc.decision, a.Response)
 			}
-			if refused := tc.decision == DecisionRefused; a.Response.Allowed == refused {
+			if refused := tc.decision == DecisionDenied; a.Response.Allowed == refused {
 				t.Errorf("allowed is %t", a.Response.Allowed)
 			}
 			if tc.says != "" && (a.Response.Result.Code != http.StatusForbidden || !strings.Contains(a.Response.Result.Message, tc.says)) {
@@ -101,7 +101,7 @@ func TestADryRunTellsNobody(t *testing.T) {
 		h := Handler{Core: kubefake.NewClientset(pod("a", corev1.PodRunning)).CoreV1(), Recorder: recorder}
 		req := deletion(t, "Namespace", "namespaces", shop(protected, nil))
 		req.DryRun = ptr.To(dry)
-		if a := h.Admit(t.Context(), req); a.Decision != DecisionRefused {
+		if a := h.Admit(t.Context(), req); a.Decision != DecisionDenied {
 			t.Errorf("it is %s", a.Decision)
 		}
 		if told := len(recorder.Events) == 1; told == dry {
@@ -130,7 +130,7 @@ func TestProgramsAreToldOfARefusal(t *testing.T) {
 			t.Fatalf("%s: sent %v", name, all)
 		}
 		for _, e := range all {
-			if d, err := events.ParseDeletionDenied(e); err != nil || d.Source() != "/api/v1/namespaces/shop" || d.Reason != v1alpha1.ReasonCascadeRefused || d.Object != "shop" || d.User != "jane" {
+			if d, err := events.ParseDeletionDenied(e); err != nil || d.Source() != "/api/v1/namespaces/shop" || d.Reason != v1alpha1.ReasonCascadingDeletionDenied || d.Object != "shop" || d.User != "jane" {
 				t.Errorf("%s: %+v, %v", name, d, err)
 			}
 		}
@@ -160,9 +160,9 @@ func TestADefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
 		says     string
 	}{
 		"none":                 {nil, nil, DecisionFree, ""},
-		"one":                  {[]runtime.Object{one}, nil, DecisionRefused, "1 object would go with it"},
-		"we may not look":      {nil, apierrs.NewForbidden(resource, "", nil), DecisionRefused, v1alpha1.CountedLabel},
-		"the server is broken": {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionRefused, "cannot be counted"},
+		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would go with it"},
+		"we may not look":      {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel},
+		"the server is broken": {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := metadatafake.NewTestScheme()
@@ -185,10 +185,10 @@ func TestADefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
 func TestTheVersionThatIsListed(t *testing.T) {
 	unserved := crontabs()
 	unserved.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Storage: true}}
-	if got, ok := served(crontabs()); !ok || got.Version != "v1" {
+	if got, ok := servedResource(crontabs()); !ok || got.Version != "v1" {
 		t.Errorf("got %v, %t", got, ok)
 	}
-	if got, ok := served(unserved); ok {
+	if got, ok := servedResource(unserved); ok {
 		t.Errorf("got %v", got)
 	}
 }
@@ -199,8 +199,8 @@ func TestWhatIsCountedIsBounded(t *testing.T) {
 		reads++
 		return &corev1.PodList{ListMeta: metav1.ListMeta{Continue: "more"}, Items: make([]corev1.Pod, o.Limit)}, nil
 	}
-	c, err := tally(t.Context(), count{one: "pod", many: "pods"}, list, func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
-	if err != nil || reads != pages || words(c) != "more than 2000 pods" {
-		t.Errorf("%d reads: %q, %v", reads, words(c), err)
+	c, err := countPages(t.Context(), count{one: "pod", many: "pods"}, list, func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
+	if err != nil || reads != maxPages || describe(c) != "more than 2000 pods" {
+		t.Errorf("%d reads: %q, %v", reads, describe(c), err)
 	}
 }

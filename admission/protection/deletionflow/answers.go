@@ -21,17 +21,17 @@ const (
 	// DecisionCounted: it was counted and let through.
 	DecisionCounted = "Counted"
 	// DecisionRefused: there was no room.
-	DecisionRefused = "Refused"
+	DecisionDenied = "Denied"
 	// DecisionShadow: there was no room, and it was let through in shadow mode.
-	DecisionShadow = "WouldRefuse"
+	DecisionShadow = "Shadow"
 	// DecisionNone: no flow control is in charge.
-	DecisionNone = "NoFlowControl"
+	DecisionNoFlowControl = "NoFlowControl"
 	// DecisionGone: there is no such pod.
-	DecisionGone = "Gone"
+	DecisionPodNotFound = "PodNotFound"
 	// DecisionDisruption: a PodDisruptionBudget will refuse the eviction.
-	DecisionDisruption = "DisruptionBudget"
+	DecisionDisruptionBudget = "DisruptionBudget"
 	// DecisionClock: the clock of this replica is wrong.
-	DecisionClock = "ClockOff"
+	DecisionClockOff = "ClockOff"
 	// DecisionLate: it could not be decided in time.
 	DecisionLate = "Late"
 )
@@ -39,41 +39,41 @@ const (
 // Causes in the details of a refusal.
 const (
 	causeFull      metav1.CauseType = "PodDeletionFlowControl"
-	causeRoom      metav1.CauseType = "RoomReturns"
+	causeRoomTime  metav1.CauseType = "RoomTime"
 	causeWayOut    metav1.CauseType = "WayOut"
 	causeUndecided metav1.CauseType = "Undecided"
 )
 
 // refused says no. Neither answer carries a time to wait: client-go would park
 // the worker of a controller for as long.
-func refused(a *asked, name string, v deletionflow.Verdict, now time.Time) admission.Answer {
+func denial(a *request, name string, v deletionflow.Verdict, now time.Time) admission.Answer {
 	if v.Err != nil {
 		message := fmt.Sprintf("%s of %s is refused: PodDeletionFlowControl %s does not read, so nothing is let through: %v. "+
 			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, v.Err, name)
-		return admission.Deny(DecisionRefused, status(a, name, message, metav1.StatusCause{Type: causeFull, Message: v.Err.Error()}))
+		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFull, Message: v.Err.Error()}))
 	}
-	used := fmt.Sprintf("%d of %d in %s", v.Full.Used, v.Full.Rule.Limit, v.Full.Rule.Text)
+	used := fmt.Sprintf("%d of %d in %s", v.Exceeded.Used, v.Exceeded.Rule.Limit, v.Exceeded.Rule.Text)
 	what := "is one more"
 	if a.OfNamespace {
 		what = fmt.Sprintf("takes %d pods with it", v.Counted)
 	}
 	when := fmt.Sprintf("there is never room for %d until the limit is raised", v.Counted)
 	causes := []metav1.StatusCause{{Type: causeFull, Field: "spec.limitRules", Message: used}}
-	if !v.Room.IsZero() {
-		at := v.Room.UTC().Format(time.RFC3339)
-		when = fmt.Sprintf("there is room again at %s (in %s)", at, v.Room.Sub(now).Round(time.Second))
-		causes = append(causes, metav1.StatusCause{Type: causeRoom, Field: "status.roomTime", Message: at})
+	if !v.RoomTime.IsZero() {
+		at := v.RoomTime.UTC().Format(time.RFC3339)
+		when = fmt.Sprintf("there is room again at %s (in %s)", at, v.RoomTime.Sub(now).Round(time.Second))
+		causes = append(causes, metav1.StatusCause{Type: causeRoomTime, Field: "status.roomTime", Message: at})
 	}
-	ways := waysOut(a, name, !v.Room.IsZero())
+	ways := waysOut(a, name, !v.RoomTime.IsZero())
 	for _, way := range ways {
 		causes = append(causes, metav1.StatusCause{Type: causeWayOut, Message: way})
 	}
 	message := fmt.Sprintf("%s of %s is refused by PodDeletionFlowControl %s: %s are deleted already and this %s; %s. Ways out: %s",
 		verb(a), a.subject, name, used, what, when, strings.Join(ways, "; or "))
-	return admission.Deny(DecisionRefused, status(a, name, message, causes...))
+	return admission.Deny(DecisionDenied, status(a, name, message, causes...))
 }
 
-func waysOut(a *asked, name string, passes bool) (ways []string) {
+func waysOut(a *request, name string, passes bool) (ways []string) {
 	if passes {
 		ways = append(ways, "wait until then")
 	}
@@ -88,7 +88,7 @@ func waysOut(a *asked, name string, passes bool) (ways []string) {
 	return ways
 }
 
-func verb(a *asked) string {
+func verb(a *request) string {
 	if a.Eviction {
 		return "eviction"
 	}
@@ -97,7 +97,7 @@ func verb(a *asked) string {
 
 // status is Forbidden for a deletion. An eviction is answered as kubectl drain
 // expects it: then it waits.
-func status(a *asked, name, message string, causes ...metav1.StatusCause) metav1.Status {
+func status(a *request, name, message string, causes ...metav1.StatusCause) metav1.Status {
 	s := metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Name: name, Group: v1alpha1.GroupName, Kind: "poddeletionflowcontrols", Causes: causes},
@@ -110,7 +110,7 @@ func status(a *asked, name, message string, causes ...metav1.StatusCause) metav1
 
 // undecided asks to try again: it could not be found out, or not in time.
 func undecided(decision string, err error) admission.Answer {
-	if errors.Is(err, groupcommit.ErrLate) || errors.Is(err, groupcommit.ErrFull) {
+	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
 		decision = DecisionLate
 	}
 	return admission.Deny(decision, metav1.Status{

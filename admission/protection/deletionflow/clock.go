@@ -53,7 +53,7 @@ func (c *Clock) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the time of the API server: %w", err)
 	}
-	if apart(sent, received, date, c.Skew) {
+	if mayDiffer(sent, received, date, c.Skew) {
 		wrong := fmt.Errorf("the clock of this replica may be more than %s from the API server's: here %s, there %s",
 			c.Skew, received.UTC().Format(time.RFC3339), date.UTC().Format(time.RFC3339))
 		c.off.Store(&wrong)
@@ -73,6 +73,6 @@ func (c *Clock) Off() error {
 
 // apart says whether clocks may be further apart than allowed: the answer was
 // made between sent and received, in the second that begins with date.
-func apart(sent, received, date time.Time, skew time.Duration) bool {
+func mayDiffer(sent, received, date time.Time, skew time.Duration) bool {
 	return received.Sub(date) > skew || date.Add(time.Second).Sub(sent) > skew
 }

@@ -41,15 +41,15 @@ type Time interface {
 
 // Guard answers whether pods may go.
 type Guard struct {
-	Flows      listers.PodDeletionFlowControlLister
-	Pods       corev1client.PodsGetter
-	Namespaces corev1listers.NamespaceLister
-	PDBs       Disruptions
-	Commit     *Committer
-	Time       Time
-	Recorder   record.EventRecorder
+	FlowControls listers.PodDeletionFlowControlLister
+	Pods         corev1client.PodsGetter
+	Namespaces   corev1listers.NamespaceLister
+	PDBs         Disruptions
+	Commit       *Committer
+	Time         Time
+	Recorder     record.EventRecorder
 	// Denials tells programs; nil: nobody.
-	Denials *denialevents.Teller
+	Denials *denialevents.Publisher
 }
 
 var _ admission.Handler = Guard{}
@@ -58,32 +58,32 @@ var _ admission.Handler = Guard{}
 func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
-	flows, err := g.Flows.List(labels.Everything())
+	flows, err := g.FlowControls.List(labels.Everything())
 	if err != nil {
 		return undecided(admission.DecisionError, err)
 	}
 	if len(flows) == 0 {
-		return admission.Allow(DecisionNone)
+		return admission.Allow(DecisionNoFlowControl)
 	}
 	a, err := reader{g.Pods, g.Namespaces}.read(ctx, req)
 	if err != nil {
 		return undecided(admission.DecisionError, err)
 	}
 	if a == nil {
-		return admission.Allow(DecisionGone)
+		return admission.Allow(DecisionPodNotFound)
 	}
-	return g.ask(ctx, a, flows)
+	return g.decide(ctx, a, flows)
 }
 
 // ask asks one flow control after the other. The first that refuses decides;
 // what the others have counted by then stays counted.
-func (g Guard) ask(ctx context.Context, a *asked, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
-	inCharge, why := choose(a, flows)
+func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
+	inCharge, why := applicable(a, flows)
 	if len(inCharge) == 0 {
 		return admission.Allow(why)
 	}
 	if err := g.Time.Off(); err != nil {
-		return undecided(DecisionClock, err)
+		return undecided(DecisionClockOff, err)
 	}
 	if blocked := g.blocked(ctx, a); blocked != nil {
 		return *blocked
@@ -96,13 +96,13 @@ func (g Guard) ask(ctx context.Context, a *asked, flows []*v1alpha1.PodDeletionF
 		case err != nil:
 			return undecided(admission.DecisionError, err)
 		case !v.Allowed:
-			refusal := refused(a, f.Name, v, g.Time.Now())
-			g.tell(a, f, v1alpha1.ReasonDeletionRefused, refusal)
-			g.denied(ctx, a, f, refusal)
+			refusal := denial(a, f.Name, v, g.Time.Now())
+			g.recordEvent(a, f, v1alpha1.ReasonDeletionDenied, refusal)
+			g.sendDenied(ctx, a, f, refusal)
 			return refusal
 		case v.Shadow:
-			refusal := refused(a, f.Name, v, g.Time.Now())
-			g.tell(a, f, v1alpha1.ReasonDeletionWouldBeRefused, refusal)
+			refusal := denial(a, f.Name, v, g.Time.Now())
+			g.recordEvent(a, f, v1alpha1.ReasonDeletionWouldBeDenied, refusal)
 			answer.Decision = DecisionShadow
 			answer.Response.Warnings = append(answer.Response.Warnings, "shadow mode, so this passes: "+refusal.Response.Result.Message)
 		}
@@ -112,7 +112,7 @@ func (g Guard) ask(ctx context.Context, a *asked, flows []*v1alpha1.PodDeletionF
 
 // choose returns the flow controls that count the request, in a fixed order,
 // or why none does. The decision itself is made again on what is committed.
-func choose(a *asked, flows []*v1alpha1.PodDeletionFlowControl) (inCharge []*v1alpha1.PodDeletionFlowControl, why string) {
+func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (inCharge []*v1alpha1.PodDeletionFlowControl, why string) {
 	for _, f := range flows {
 		n, exempt := deletionflow.Count(&f.Spec, a.Request)
 		if n > 0 {
@@ -135,7 +135,7 @@ func choose(a *asked, flows []*v1alpha1.PodDeletionFlowControl) (inCharge []*v1a
 }
 
 // blocked returns the refusal of an eviction that Kubernetes would refuse.
-func (g Guard) blocked(ctx context.Context, a *asked) *admission.Answer {
+func (g Guard) blocked(ctx context.Context, a *request) *admission.Answer {
 	if !a.Eviction || a.DryRun || !ready(a.pod) {
 		return nil // of a pod that is not Ready, a budget may let go at 0 too
 	}
@@ -151,7 +151,7 @@ func (g Guard) blocked(ctx context.Context, a *asked) *admission.Answer {
 		a.subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
 	s := status(a, pdb.Name, message)
 	s.Details.Group, s.Details.Kind = "policy", "poddisruptionbudgets"
-	answer := admission.Deny(DecisionDisruption, s)
+	answer := admission.Deny(DecisionDisruptionBudget, s)
 	return &answer
 }
 

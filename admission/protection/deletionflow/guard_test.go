@@ -41,19 +41,19 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		"a deletion that has room": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			nil, DecisionCounted, 0, 1},
 		"a deletion that has none": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
-			nil, DecisionRefused, http.StatusForbidden, 0},
+			nil, DecisionDenied, http.StatusForbidden, 0},
 		"an eviction that has room": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			nil, DecisionCounted, 0, 1},
 		"an eviction that has none": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
-			nil, DecisionRefused, http.StatusTooManyRequests, 0},
+			nil, DecisionDenied, http.StatusTooManyRequests, 0},
 		"an eviction of nobody": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
-			nil, DecisionGone, 0, 0},
+			nil, DecisionPodNotFound, 0, 0},
 		"an eviction that is a dry run": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return eviction(t, "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}, nil, DecisionCounted, 0, 0},
 		"an eviction that Kubernetes will refuse": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			func(w *world) { w.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}} },
-			DecisionDisruption, http.StatusTooManyRequests, 0},
+			DecisionDisruptionBudget, http.StatusTooManyRequests, 0},
 		"an eviction of a pod that is not Ready": {[]runtime.Object{room, shop, newPod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			func(w *world) { w.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}} },
@@ -62,31 +62,31 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			req := deletion(t, pod)
 			req.DryRun = ptr.To(true)
 			return req
-		}, nil, DecisionRefused, http.StatusForbidden, 0},
+		}, nil, DecisionDenied, http.StatusForbidden, 0},
 		"shadow": {[]runtime.Object{full(func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), shop},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, DecisionShadow, 0, 1},
 		"a pod that goes already": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
-		}, nil, deletionflow.TerminatingPod, 0, 0},
+		}, nil, deletionflow.PodTerminating, 0, 0},
 		"a pod that has finished": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
-		}, nil, deletionflow.FinishedPod, 0, 0},
+		}, nil, deletionflow.PodFinished, 0, 0},
 		"a pod of a namespace that goes": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},
-			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, deletionflow.NamespaceExempt, 0, 0},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a namespace that fits": {[]runtime.Object{room, shop, pod, newPod("b", nil)},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionCounted, 0, 2},
 		"a namespace that does not": {[]runtime.Object{newFlow("cluster", 1, nil), shop, pod, newPod("b", nil)},
-			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionRefused, http.StatusForbidden, 0},
+			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionDenied, http.StatusForbidden, 0},
 		"an empty namespace": {[]runtime.Object{full(nil), shop},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, deletionflow.NothingActive, 0, 0},
 		"a namespace that was asked about before": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return ofNamespace(t, newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now }))
-		}, nil, deletionflow.NamespaceExempt, 0, 0},
+		}, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
-			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionClock, http.StatusTooManyRequests, 0},
+			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionClockOff, http.StatusTooManyRequests, 0},
 		"a clock that is off where nothing is counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
-		}, func(w *world) { w.clock.off = errors.New("an hour") }, deletionflow.TerminatingPod, 0, 0},
+		}, func(w *world) { w.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},
 		"a namespace that the cache has not": {[]runtime.Object{room}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			nil, "Error", http.StatusTooManyRequests, 0},
 	} {
@@ -111,7 +111,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 
 func TestWithoutAFlowControlNothingIsRead(t *testing.T) {
 	w := newWorld(t)
-	if answer := w.ask(t, deletion(t, newPod("a", nil))); !answer.Response.Allowed || answer.Decision != DecisionNone || len(w.kube.Actions()) > 0 {
+	if answer := w.ask(t, deletion(t, newPod("a", nil))); !answer.Response.Allowed || answer.Decision != DecisionNoFlowControl || len(w.kube.Actions()) > 0 {
 		t.Errorf("%+v", answer)
 	}
 }
@@ -134,12 +134,12 @@ func TestARefusalSaysWhenThereIsRoomAndMakesNobodySleep(t *testing.T) {
 				t.Errorf("%q does not say %q", result.Message, want)
 			}
 		}
-		is := func(c metav1.StatusCause) bool { return c.Type == causeRoom && c.Message == at }
+		is := func(c metav1.StatusCause) bool { return c.Type == causeRoomTime && c.Message == at }
 		if !slices.ContainsFunc(result.Details.Causes, is) {
 			t.Errorf("causes %v", result.Details.Causes)
 		}
 	}
-	if event := <-w.events.Events; !strings.Contains(event, v1alpha1.ReasonDeletionRefused) {
+	if event := <-w.events.Events; !strings.Contains(event, v1alpha1.ReasonDeletionDenied) {
 		t.Errorf("told %q", event)
 	}
 }
@@ -188,8 +188,8 @@ func TestManyAtOnceWithTwoReplicas(t *testing.T) {
 	const limit, asked = 30, 200
 	one := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
 	two := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
-	two.guard.Commit = NewCommitter(two.guard.Flows, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
-	one.guard.Commit = NewCommitter(one.guard.Flows, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
+	two.guard.Commit = NewCommitter(two.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
+	one.guard.Commit = NewCommitter(one.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
 	var through atomic.Int64
 	var all sync.WaitGroup
 	for i := range asked {

@@ -46,12 +46,12 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 			return admission.Fail(fmt.Errorf("decode PodDeletionFlowControl: %w", err))
 		}
 	}
-	if err := after.Validate(ctx).Also(o.future(after)); err != nil {
+	if err := after.Validate(ctx).Also(o.validateClosedTime(after)); err != nil {
 		return admission.Deny(DecisionInvalid, invalid(after.Name, err))
 	}
 	closed := after.Annotations[v1alpha1.ClosedAnnotation]
 	if closed != "" && closed != before.Annotations[v1alpha1.ClosedAnnotation] && !ptr.Deref(req.DryRun, false) {
-		o.Recorder.Eventf(after, corev1.EventTypeNormal, v1alpha1.ReasonClosedByPerson,
+		o.Recorder.Eventf(after, corev1.EventTypeNormal, v1alpha1.ReasonClosedManually,
 			"%s closed the breaker: what was deleted until %s does not count any more", req.UserInfo.Username, closed)
 	}
 	return admission.Allow(admission.DecisionAdmitted)
@@ -73,7 +73,7 @@ func invalid(name string, err *apis.FieldError) metav1.Status {
 }
 
 // future refuses to forget what has not happened yet.
-func (o Object) future(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
+func (o Object) validateClosedTime(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
 	closed := f.ClosedTime()
 	if !closed.After(o.Clock.Now().Add(2 * deletionwindow.DefaultSkew)) {
 		return nil

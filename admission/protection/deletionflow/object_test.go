@@ -36,7 +36,7 @@ func TestAFlowControlIsLookedAtBeforeItIsStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := record.NewFakeRecorder(1)
-			req := request(admissionv1.Update, "poddeletionflowcontrols", "cluster")
+			req := newRequest(admissionv1.Update, "poddeletionflowcontrols", "cluster")
 			req.Object, req.DryRun = raw(t, tc.after), ptr.To(tc.dryRun)
 			if tc.before != nil {
 				req.OldObject = raw(t, tc.before)

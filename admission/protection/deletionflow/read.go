@@ -25,7 +25,7 @@ type reader struct {
 }
 
 // asked is a request as it is decided.
-type asked struct {
+type request struct {
 	deletionflow.Request
 	// subject is what the request is about, as it stands in a refusal.
 	subject string
@@ -34,7 +34,7 @@ type asked struct {
 }
 
 // read returns nil where the request takes nothing away.
-func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*asked, error) {
+func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*request, error) {
 	if req.Resource.Resource == "namespaces" {
 		return r.ofNamespace(ctx, req)
 	}
@@ -46,7 +46,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*a
 	if err != nil {
 		return nil, fmt.Errorf("read namespace %s: %w", req.Namespace, err)
 	}
-	return &asked{
+	return &request{
 		subject: "pod " + pod.Namespace + "/" + pod.Name, pod: pod,
 		Request: deletionflow.Request{
 			UID: pod.UID, Namespace: namespaceOf(ns), Pods: []deletionflow.Pod{podOf(pod)},
@@ -85,12 +85,12 @@ func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod
 // active leaves out what has finished.
 const active = "status.phase!=Succeeded,status.phase!=Failed"
 
-func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionRequest) (*asked, error) {
+func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionRequest) (*request, error) {
 	var ns corev1.Namespace
 	if err := json.Unmarshal(req.OldObject.Raw, &ns); err != nil {
 		return nil, fmt.Errorf("decode namespace: %w", err)
 	}
-	a := &asked{
+	a := &request{
 		subject: "namespace " + ns.Name,
 		Request: deletionflow.Request{
 			UID: ns.UID, Namespace: namespaceOf(&ns), OfNamespace: true, DryRun: ptr.Deref(req.DryRun, false),

@@ -22,12 +22,12 @@ type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, deletio
 // that of the API server.
 func NewCommitter(lister listers.PodDeletionFlowControlLister, client policyclient.PodDeletionFlowControlsGetter,
 	now clock.PassiveClock, skew time.Duration, options groupcommit.Options) *Committer {
-	return groupcommit.New(store{lister, client}, settle(now, skew), options)
+	return groupcommit.New(store{lister, client}, decide(now, skew), options)
 }
 
 type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, deletionflow.Verdict]
 
-func settle(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Verdict] {
+func decide(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Verdict] {
 	return func(f *v1alpha1.PodDeletionFlowControl, group []deletionflow.Request) decision {
 		verdicts, status := deletionflow.Decide(f, group, now.Now(), skew)
 		if status == nil {

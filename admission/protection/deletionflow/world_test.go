@@ -93,7 +93,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	compareAndSwap(w.client)
 	lister, client := listers.NewPodDeletionFlowControlLister(flows), w.client.PolicyV1alpha1()
 	w.guard = Guard{
-		Flows: lister, Pods: w.kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(w.namespaces), PDBs: w.pdbs,
+		FlowControls: lister, Pods: w.kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(w.namespaces), PDBs: w.pdbs,
 		Commit: NewCommitter(lister, client, w.clock, skew, groupcommit.Options{}), Time: w.clock, Recorder: w.events,
 	}
 	return w
@@ -180,7 +180,7 @@ func raw(t *testing.T, o any) runtime.RawExtension {
 	return runtime.RawExtension{Raw: gen.JSON(t, o)}
 }
 
-func request(op admissionv1.Operation, resource, name string) *admissionv1.AdmissionRequest {
+func newRequest(op admissionv1.Operation, resource, name string) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
 		UID: "request", Operation: op, Namespace: "shop", Name: name, UserInfo: authenticationv1.UserInfo{Username: "ann"},
 		Resource: metav1.GroupVersionResource{Version: "v1", Resource: resource},
@@ -188,19 +188,19 @@ func request(op admissionv1.Operation, resource, name string) *admissionv1.Admis
 }
 
 func deletion(t *testing.T, p *corev1.Pod) *admissionv1.AdmissionRequest {
-	req := request(admissionv1.Delete, "pods", p.Name)
+	req := newRequest(admissionv1.Delete, "pods", p.Name)
 	req.OldObject = raw(t, p)
 	return req
 }
 
 func ofNamespace(t *testing.T, n *corev1.Namespace) *admissionv1.AdmissionRequest {
-	req := request(admissionv1.Delete, "namespaces", n.Name)
+	req := newRequest(admissionv1.Delete, "namespaces", n.Name)
 	req.OldObject = raw(t, n)
 	return req
 }
 
 func eviction(t *testing.T, name string, options *metav1.DeleteOptions) *admissionv1.AdmissionRequest {
-	req := request(admissionv1.Create, "pods", name)
+	req := newRequest(admissionv1.Create, "pods", name)
 	req.SubResource = "eviction"
 	req.Object = raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, DeleteOptions: options})
 	return req

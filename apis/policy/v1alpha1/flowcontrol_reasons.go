@@ -1,21 +1,22 @@
 package v1alpha1
 
-// Reasons of PodDeletionFlowControls: what a person finds in a condition, an
-// Event or a metric can be searched for in all.
+// Reasons of PodDeletionFlowControls. Conditions, Kubernetes Events and
+// CloudEvents use the same reason, so that one search finds all of them.
 const (
-	// ReasonDeletionRefused: there was no room for a deletion.
-	ReasonDeletionRefused = "DeletionRefused"
-	// ReasonDeletionWouldBeRefused: there was none; the flow control is in
-	// shadow mode.
-	ReasonDeletionWouldBeRefused = "DeletionWouldBeRefused"
+	// ReasonDeletionDenied: a deletion would have exceeded a limit.
+	ReasonDeletionDenied = "DeletionDenied"
+	// ReasonDeletionWouldBeDenied: such a deletion was allowed, because the flow
+	// control is in shadow mode.
+	ReasonDeletionWouldBeDenied = "DeletionWouldBeDenied"
 	// ReasonLimitHit: the breaker is open.
 	ReasonLimitHit = "LimitHit"
-	// ReasonRoom: the breaker is closed, there is room.
-	ReasonRoom = "Room"
-	// ReasonClosedByPerson: what went before does not count any more.
-	ReasonClosedByPerson = "ClosedByPerson"
-	// ReasonRuleUnreadable: a rule does not read, and nothing is let through.
-	ReasonRuleUnreadable = "RuleUnreadable"
-	// ReasonClockReset: the time of the last decision was far ahead.
+	// ReasonWithinLimit: the breaker is closed.
+	ReasonWithinLimit = "WithinLimit"
+	// ReasonClosedManually: a person closed the breaker; earlier deletions do not
+	// count anymore.
+	ReasonClosedManually = "ClosedManually"
+	// ReasonInvalidRule: a limit rule is invalid, so every deletion is denied.
+	ReasonInvalidRule = "InvalidRule"
+	// ReasonClockReset: the committed time was too far ahead and was set back.
 	ReasonClockReset = "ClockReset"
 )

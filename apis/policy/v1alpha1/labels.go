@@ -4,10 +4,10 @@ package v1alpha1
 const (
 	// CascadeLabel, with the value "true", refuses to delete an object while
 	// something lives underneath it.
-	CascadeLabel = "policy.kruise.io/disable-cascading-deletion"
+	DisableCascadingDeletionLabel = "policy.kruise.io/disable-cascading-deletion"
 	// ProtectionLabel is the label of OpenKruise's later releases: ProtectAlways
 	// or ProtectCascading.
-	ProtectionLabel = "policy.kruise.io/delete-protection"
+	DeleteProtectionLabel = "policy.kruise.io/delete-protection"
 	// ProtectAlways refuses every deletion.
 	ProtectAlways = "Always"
 	// ProtectCascading means what CascadeLabel means.
@@ -19,13 +19,13 @@ const (
 	ShadowAnnotation = "policy.breakwater.dev/shadow"
 	// CountedLabel, with the value "true", on a ClusterRole gives its rules to
 	// the webhook that counts the objects of a CustomResourceDefinition.
-	CountedLabel = "policy.breakwater.dev/count-custom-resources"
+	CountCustomResourcesLabel = "policy.breakwater.dev/count-custom-resources"
 
 	// GuardedLabel is on a namespace while it has a PodUnavailableBudget: only
 	// then do requests about its pods leave the API server.
-	GuardedLabel = "policy.breakwater.dev/guarded"
+	HasBudgetLabel = "policy.breakwater.dev/guarded"
 	// GuardedValue is the one value of GuardedLabel.
-	GuardedValue = "true"
+	HasBudgetValue = "true"
 	// ClosedAnnotation on a PodDeletionFlowControl is the time, RFC 3339, at
 	// which a person closed the breaker: what was let through before does not
 	// count any more.
@@ -35,7 +35,7 @@ const (
 	NoProtectAnnotation = "pub.kruise.io/no-protect"
 	// UnavailablePrefix begins the labels by which a program says that it makes
 	// a pod unavailable.
-	UnavailablePrefix = "unavailable-pod.kruise.io/"
+	UnavailableLabelPrefix = "unavailable-pod.kruise.io/"
 )
 
 // ProbeAnnotation is on the dry run by which the controller asks every replica

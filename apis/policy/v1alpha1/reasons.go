@@ -1,27 +1,33 @@
 package v1alpha1
 
-// Reasons of conditions, Kubernetes Events and metrics: what a person finds in
-// one place can be searched for in all.
+// Reasons of PodUnavailableBudgets and of protection from cascading deletion.
+// Conditions, Kubernetes Events and CloudEvents use the same reason, so that
+// one search finds all of them.
 const (
-	// ReasonRefused: a request was refused.
-	ReasonRefused = "DisruptionRefused"
-	// ReasonWouldRefuse: a request would have been refused; the budget is in
-	// shadow mode.
-	ReasonWouldRefuse = "DisruptionWouldBeRefused"
-	// ReasonCascadeRefused: a deletion that would have taken more along was refused.
-	ReasonCascadeRefused = "CascadingDeletionRefused"
-	// ReasonWouldRefuseCascade: it would have been refused; it is in shadow mode.
-	ReasonWouldRefuseCascade = "CascadingDeletionWouldBeRefused"
-	// ReasonProbing: not every replica of the webhook was heard yet.
+	// ReasonDisruptionDenied: a budget denied a request.
+	ReasonDisruptionDenied = "DisruptionDenied"
+	// ReasonDisruptionWouldBeDenied: a budget in shadow mode would have denied a
+	// request.
+	ReasonDisruptionWouldBeDenied = "DisruptionWouldBeDenied"
+	// ReasonCascadingDeletionDenied: a deletion with dependent objects was denied.
+	ReasonCascadingDeletionDenied = "CascadingDeletionDenied"
+	// ReasonCascadingDeletionWouldBeDenied: such a deletion was allowed, because
+	// the object is in shadow mode.
+	ReasonCascadingDeletionWouldBeDenied = "CascadingDeletionWouldBeDenied"
+
+	// ReasonAllReplicasAnswered: every replica of the webhook knows the budget.
+	ReasonAllReplicasAnswered = "AllReplicasAnswered"
+	// ReasonProbing: not every replica of the webhook has answered a probe yet.
 	ReasonProbing = "Probing"
-	// ReasonNotHooked: a probe came back without having passed the webhook.
-	ReasonNotHooked = "NotHooked"
-	// ReasonNeverGuarded: pods of the namespace are never guarded.
-	ReasonNeverGuarded = "NamespaceNeverGuarded"
-	// ReasonInvalidSelector: the selector is none.
+	// ReasonWebhookNotCalled: a probe did not reach the webhook.
+	ReasonWebhookNotCalled = "WebhookNotCalled"
+	// ReasonNamespaceNeverGuarded: the namespace is excluded from all guards.
+	ReasonNamespaceNeverGuarded = "NamespaceNeverGuarded"
+
+	// ReasonComputed: the numbers follow from the present spec.
+	ReasonComputed = "Computed"
+	// ReasonInvalidSelector: the label selector is invalid.
 	ReasonInvalidSelector = "InvalidSelector"
 	// ReasonOwnersUnknown: the replicas of an owner could not be read.
 	ReasonOwnersUnknown = "OwnersUnknown"
-	// ReasonChargeReturned: a request was let through and nothing came of it.
-	ReasonChargeReturned = "ChargeReturned"
 )

@@ -8,5 +8,5 @@ import (
 )
 
 func main() {
-	server.Main("protection-webhook", protection.ServiceName, protection.SecretName, protection.NewController, protection.NewEntry)
+	server.Main("protection-webhook", protection.ServiceName, protection.SecretName, protection.NewController, protection.NewDeletionFlowRegistration)
 }

@@ -90,11 +90,11 @@ func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error)
 		owners: &owners{
 			deployments: deploymentinformer.Get(ctx).Lister(), replicaSets: replicasetinformer.Get(ctx).Lister(),
 			statefulSets: statefulsetinformer.Get(ctx).Lister(), daemonSets: daemonsetinformer.Get(ctx).Lister(),
-			client: dynamicclient.Get(ctx), read: utilcache.NewExpiring(),
+			client: dynamicclient.Get(ctx), cache: utilcache.NewExpiring(),
 			mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery())),
 		},
-		progress: &progress{}, charges: newCharges(clock.RealClock{}, kept), pace: newPace(clock.RealClock{}),
-		guarding: newGuarding(probes, clock.RealClock{}), returned: returned,
+		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, kept), throttle: newThrottle(clock.RealClock{}),
+		guarding: newGuardingCheck(probes, clock.RealClock{}), refunded: returned,
 	}, nil
 }
 
@@ -106,13 +106,13 @@ func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
 	}
 	ofPod := func(obj any) {
 		if p, ok := podOf(obj); ok {
-			enqueueOf(impl, lister, p)
+			enqueueCovering(impl, lister, p)
 		}
 	}
 	pods := cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { r.progress.see(obj); ofPod(obj) },
-		UpdateFunc: func(before, after any) { r.progress.see(after); ofPod(before); ofPod(after) },
-		DeleteFunc: func(obj any) { r.progress.see(obj); ofPod(obj) },
+		AddFunc:    func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
+		UpdateFunc: func(before, after any) { r.podWatch.observe(after); ofPod(before); ofPod(after) },
+		DeleteFunc: func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
 	}
 	if _, err := podinformer.Get(ctx).Informer().AddEventHandler(pods); err != nil {
 		return err
@@ -138,7 +138,7 @@ func podOf(obj any) (*corev1.Pod, bool) {
 }
 
 // enqueueOf wakes the budgets that may cover the pod.
-func enqueueOf(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, p *corev1.Pod) {
+func enqueueCovering(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, p *corev1.Pod) {
 	all, err := lister.PodUnavailableBudgets(p.Namespace).List(labels.Everything())
 	if err != nil {
 		return // a store in memory has no error to give

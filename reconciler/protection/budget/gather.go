@@ -15,17 +15,17 @@ import (
 )
 
 // deepest is the longest chain of owners that is followed.
-const deepest = 8
+const maxOwnerDepth = 8
 
 // gather collects what a budget's numbers follow from.
-func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (budget.Seen, error) {
+func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (budget.Observed, error) {
 	pods, progress, err := r.pods(ctx, b)
 	if err != nil {
-		return budget.Seen{}, err
+		return budget.Observed{}, err
 	}
 	exists := map[types.UID]bool{}
-	seen := budget.Seen{ResourceVersion: progress, Exists: func(uid types.UID) bool { return exists[uid] }}
-	t := tally{ctx: ctx, owners: r.owners, namespace: b.Namespace, known: map[types.UID]owner{}, counted: map[types.UID]int32{}}
+	seen := budget.Observed{ResourceVersion: progress, Exists: func(uid types.UID) bool { return exists[uid] }}
+	t := ownerTally{ctx: ctx, owners: r.owners, namespace: b.Namespace, known: map[types.UID]owner{}, counted: map[types.UID]int32{}}
 	for _, p := range pods {
 		chain, err := t.chain(p)
 		if err != nil {
@@ -34,7 +34,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		above := asChain(chain)
 		// Pods of an application that ends may go at any time, and nobody is
 		// asked: nothing can be counted on them.
-		if !scope.Covers(p, above) || above.Ending() {
+		if !scope.Covers(p, above) || above.Terminating() {
 			exists[p.UID] = true
 			continue
 		}
@@ -54,7 +54,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 // cache is behind what the last numbers were computed of, as it may be after
 // the leader changed, they are listed live.
 func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget) ([]*corev1.Pod, string, error) {
-	if progress := r.progress.get(); b.Status.PodsResourceVersion == "" || budget.Since(progress, b.Status.PodsResourceVersion) {
+	if progress := r.podWatch.resourceVersion(); b.Status.PodsResourceVersion == "" || budget.NotOlder(progress, b.Status.PodsResourceVersion) {
 		pods, err := r.podLister.Pods(b.Namespace).List(labels.Everything())
 		return pods, progress, err
 	}
@@ -72,13 +72,13 @@ func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget)
 func asChain(all []owner) budget.Chain {
 	var chain budget.Chain
 	for _, o := range all {
-		chain = append(chain, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, Gone: o.gone})
+		chain = append(chain, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, Deleted: o.deleted})
 	}
 	return chain
 }
 
 // tally adds up what owners want.
-type tally struct {
+type ownerTally struct {
 	ctx       context.Context
 	owners    *owners
 	namespace string
@@ -92,10 +92,10 @@ type tally struct {
 }
 
 // chain returns the controllers above a pod.
-func (t *tally) chain(p *corev1.Pod) ([]owner, error) {
+func (t *ownerTally) chain(p *corev1.Pod) ([]owner, error) {
 	var chain []owner
 	refs := p.OwnerReferences
-	for range deepest {
+	for range maxOwnerDepth {
 		ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: refs})
 		if ref == nil {
 			return chain, nil
@@ -109,7 +109,7 @@ func (t *tally) chain(p *corev1.Pod) ([]owner, error) {
 	return chain, nil
 }
 
-func (t *tally) owner(ref *metav1.OwnerReference) (owner, error) {
+func (t *ownerTally) owner(ref *metav1.OwnerReference) (owner, error) {
 	if o, ok := t.known[ref.UID]; ok {
 		return o, nil
 	}
@@ -127,11 +127,11 @@ func (t *tally) owner(ref *metav1.OwnerReference) (owner, error) {
 }
 
 // count adds what the pod's application wants, once for each topmost owner.
-func (t *tally) count(p *corev1.Pod, chain []owner) {
+func (t *ownerTally) count(p *corev1.Pod, chain []owner) {
 	if budget.Finished(p) {
 		return
 	}
-	if budget.Counts(p) && len(chain) > 0 {
+	if budget.CountsAsAvailable(p) && len(chain) > 0 {
 		if t.direct == nil {
 			t.direct = map[types.UID]int32{}
 		}
@@ -149,19 +149,19 @@ func (t *tally) count(p *corev1.Pod, chain []owner) {
 }
 
 // target counts the workload that the budget names even if it has no pods.
-func (t *tally) target(ref *v1alpha1.TargetRef) error {
+func (t *ownerTally) target(ref *v1alpha1.TargetRef) error {
 	kind := schema.GroupKind{Group: budget.GroupOf(ref.APIVersion), Kind: ref.Kind}
 	o, err := t.owners.get(t.ctx, kind, "", t.namespace, ref.Name, "")
 	if err != nil {
 		return err
 	}
-	if _, known := t.known[o.uid]; !known && !o.gone && o.replicas != nil {
+	if _, known := t.known[o.uid]; !known && !o.deleted && o.replicas != nil {
 		t.counted[o.uid] = *o.replicas
 	}
 	return nil
 }
 
-func (t *tally) total() int32 {
+func (t *ownerTally) total() int32 {
 	total := t.orphans
 	for _, n := range t.counted {
 		total += n
@@ -171,16 +171,16 @@ func (t *tally) total() int32 {
 
 // exact are kinds that never have more pods than spec.replicas on purpose: what
 // is more is about to be removed.
-var exact = map[schema.GroupKind]bool{
+var exactReplicas = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "ReplicaSet"}:  true,
 	{Group: "apps", Kind: "StatefulSet"}: true,
 	{Kind: "ReplicationController"}:      true,
 }
 
-func (t *tally) excess() int32 {
+func (t *ownerTally) excess() int32 {
 	var excess int32
 	for uid, available := range t.direct {
-		if o := t.known[uid]; exact[o.GroupKind] && !o.gone && o.replicas != nil {
+		if o := t.known[uid]; exactReplicas[o.GroupKind] && !o.deleted && o.replicas != nil {
 			excess += max(available-*o.replicas, 0)
 		}
 	}

@@ -28,23 +28,23 @@ func TestWhenABudgetGuards(t *testing.T) {
 	}{
 		{"not all were heard", time.Time{}, one, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
 		{"all were heard, but requests from before may be under way", time.Time{}, both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"all were heard a moment ago", now.Add(-settling / 2), both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"all were heard for long enough", now.Add(-settling), both, both, nil, corev1.ConditionTrue, ""},
-		{"a third replica came", now.Add(-settling), both, sets.New("a", "b", "c"), nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"one went", now.Add(-settling), both, one, nil, corev1.ConditionTrue, ""},
-		{"nobody was asked", now.Add(-settling), none, both, nil, corev1.ConditionFalse, v1alpha1.ReasonNotHooked},
-		{"there is nobody", now.Add(-settling), nil, none, nil, corev1.ConditionFalse, v1alpha1.ReasonNotHooked},
-		{"the probe failed", now.Add(-settling), nil, both, errors.New("no route"), corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all were heard a moment ago", now.Add(-settleTime / 2), both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all were heard for long enough", now.Add(-settleTime), both, both, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
+		{"a third replica came", now.Add(-settleTime), both, sets.New("a", "b", "c"), nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"one went", now.Add(-settleTime), both, one, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
+		{"nobody was asked", now.Add(-settleTime), none, both, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
+		{"there is nobody", now.Add(-settleTime), nil, none, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
+		{"the probe failed", now.Add(-settleTime), nil, both, errors.New("no route"), corev1.ConditionUnknown, v1alpha1.ReasonProbing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := judge(hearing{first: tc.first}, tc.heard, tc.all, tc.err, now)
+			h := evaluateProbe(probeState{allSince: tc.first}, tc.heard, tc.all, tc.err, now)
 			if h.condition.Status != tc.want || h.condition.Reason != tc.reason || !h.next.After(now) {
 				t.Errorf("got %+v, next %v", h.condition, h.next)
 			}
 			if (h.condition.Message == "") != (tc.want == corev1.ConditionTrue) {
 				t.Errorf("it says %q", h.condition.Message)
 			}
-			if tc.want == corev1.ConditionFalse && !h.first.IsZero() {
+			if tc.want == corev1.ConditionFalse && !h.allSince.IsZero() {
 				t.Error("it will guard again without waiting")
 			}
 		})
@@ -53,40 +53,40 @@ func TestWhenABudgetGuards(t *testing.T) {
 
 func TestAChargeExpiresOnlyAfterItsTime(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
-	known := newCharges(c, time.Minute)
+	known := newChargeTimes(c, time.Minute)
 	b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
 	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
 	key := budget.DeletedKey("a", "5")
-	if expired, next := known.see(b); expired(key) || next != time.Minute {
+	if expired, next := known.observe(b); expired(key) || next != time.Minute {
 		t.Errorf("at once: expired %v, next %s", expired(key), next)
 	}
 	c.SetTime(time.Unix(40, 0))
 	b.Status.UnavailablePods = map[string]string{"b": "7/uid-b"}
-	if expired, next := known.see(b); expired(key) || next != 20*time.Second {
+	if expired, next := known.observe(b); expired(key) || next != 20*time.Second {
 		t.Errorf("after 40 s: expired %v, next %s", expired(key), next)
 	}
 	c.SetTime(time.Unix(60, 0))
 	changed := budget.ChangedKey("b", budget.Entry{ResourceVersion: "7", UID: "uid-b"})
-	if expired, next := known.see(b); !expired(key) || expired(changed) || next != 40*time.Second {
+	if expired, next := known.observe(b); !expired(key) || expired(changed) || next != 40*time.Second {
 		t.Errorf("after 60 s: expired %v and %v, next %s", expired(key), expired(changed), next)
 	}
 	// Given back and charged again is a new charge.
 	b.Status.DeletedPods = nil
-	known.see(b)
+	known.observe(b)
 	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
-	if expired, _ := known.see(b); expired(key) {
+	if expired, _ := known.observe(b); expired(key) {
 		t.Error("a new charge is as old as the last")
 	}
 }
 
 func TestABudgetIsLookedAtTenTimesASecondAndLessInAStorm(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
-	p, key := newPace(c), types.NamespacedName{Namespace: "ns", Name: "web"}
-	if p.wait(key, storm) != 0 {
+	p, key := newThrottle(c), types.NamespacedName{Namespace: "ns", Name: "web"}
+	if p.wait(key, busyCharges) != 0 {
 		t.Error("the first look waits")
 	}
-	p.looked(key)
-	for charges, want := range map[int]time.Duration{0: interval, storm - 1: interval, storm: stormInterval} {
+	p.record(key)
+	for charges, want := range map[int]time.Duration{0: minInterval, busyCharges - 1: minInterval, busyCharges: busyInterval} {
 		if got := p.wait(key, charges); got != want {
 			t.Errorf("with %d charges it waits %s, want %s", charges, got, want)
 		}
@@ -94,7 +94,7 @@ func TestABudgetIsLookedAtTenTimesASecondAndLessInAStorm(t *testing.T) {
 	if p.wait(types.NamespacedName{Name: "other"}, 0) != 0 {
 		t.Error("another budget waits too")
 	}
-	c.SetTime(c.Now().Add(interval))
+	c.SetTime(c.Now().Add(minInterval))
 	if p.wait(key, 0) != 0 {
 		t.Error("still waits")
 	}

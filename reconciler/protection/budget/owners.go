@@ -18,7 +18,7 @@ import (
 )
 
 // remembered is how long an owner that is not watched counts as read.
-const remembered = 2 * time.Second
+const ownerCacheTTL = 2 * time.Second
 
 // owner is a controller above pods.
 type owner struct {
@@ -26,7 +26,7 @@ type owner struct {
 	name string
 	uid  types.UID
 	// gone: it does not exist, or is being deleted.
-	gone bool
+	deleted bool
 	// replicas is how many pods it wants; nil if it does not say.
 	replicas *int32
 	refs     []metav1.OwnerReference
@@ -41,7 +41,7 @@ type owners struct {
 
 	client dynamic.Interface
 	mapper meta.RESTMapper
-	read   *utilcache.Expiring
+	cache  *utilcache.Expiring
 }
 
 // get returns the owner of that name, with its UID; one that there is not is
@@ -54,7 +54,7 @@ func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namesp
 	// What is not in a cache may only not be there yet.
 	found, err := o.live(ctx, kind, version, namespace, name)
 	if err == nil && uid != "" && found.uid != uid {
-		return owner{GroupKind: kind, name: name, gone: true}, nil
+		return owner{GroupKind: kind, name: name, deleted: true}, nil
 	}
 	return found, err
 }
@@ -92,17 +92,17 @@ func (o *owners) cached(kind schema.GroupKind, namespace, name string) (owner, b
 
 func ownerOf(kind schema.GroupKind, m metav1.Object, replicas *int32) owner {
 	return owner{
-		GroupKind: kind, name: m.GetName(), uid: m.GetUID(), gone: m.GetDeletionTimestamp() != nil,
+		GroupKind: kind, name: m.GetName(), uid: m.GetUID(), deleted: m.GetDeletionTimestamp() != nil,
 		replicas: replicas, refs: m.GetOwnerReferences(),
 	}
 }
 
 func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
 	key := kind.String() + "/" + namespace + "/" + name
-	if answer, ok := o.read.Get(key); ok {
+	if answer, ok := o.cache.Get(key); ok {
 		return answer.(owner), nil
 	}
-	none := owner{GroupKind: kind, name: name, gone: true}
+	none := owner{GroupKind: kind, name: name, deleted: true}
 	var versions []string
 	if version != "" {
 		versions = append(versions, version)
@@ -119,22 +119,22 @@ func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, names
 	found, err := o.client.Resource(mapping.Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrs.IsNotFound(err):
-		o.read.Set(key, none, remembered)
+		o.cache.Set(key, none, ownerCacheTTL)
 		return none, nil
 	case apierrs.IsForbidden(err):
 		unread := owner{GroupKind: kind, name: name}
-		o.read.Set(key, unread, remembered)
+		o.cache.Set(key, unread, ownerCacheTTL)
 		return unread, nil
 	case err != nil:
 		return none, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
-	answer := ownerOf(kind, found, wanted(found))
-	o.read.Set(key, answer, remembered)
+	answer := ownerOf(kind, found, desiredReplicas(found))
+	o.cache.Set(key, answer, ownerCacheTTL)
 	return answer, nil
 }
 
 // wanted reads how many pods an object of any kind wants.
-func wanted(o *unstructured.Unstructured) *int32 {
+func desiredReplicas(o *unstructured.Unstructured) *int32 {
 	for _, path := range [][]string{{"spec", "replicas"}, {"spec", "parallelism"}, {"status", "desiredNumberScheduled"}} {
 		if n, ok, err := unstructured.NestedInt64(o.Object, path...); ok && err == nil {
 			return ptr.To(int32(n))

@@ -37,12 +37,12 @@ type prober struct {
 
 	mu sync.Mutex
 	// heard is who answered a dry run, by probe.
-	heard map[string]sets.Set[string]
+	answered map[string]sets.Set[string]
 }
 
 // newProber returns one with a client of its own, whose warnings it reads.
 func newProber(config *rest.Config, kube kubernetes.Interface) (*prober, error) {
-	p := &prober{kube: kube, heard: map[string]sets.Set[string]{}}
+	p := &prober{kube: kube, answered: map[string]sets.Set[string]{}}
 	config = rest.CopyConfig(config)
 	config.WarningHandler, config.WarningHandlerWithContext = p, nil
 	client, err := versioned.NewForConfig(config)
@@ -55,13 +55,13 @@ func newProber(config *rest.Config, kube kubernetes.Interface) (*prober, error) 
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (p *prober) HandleWarningHeader(_ int, _, text string) {
-	answer, ok := budget.ParseHeard(text)
+	answer, ok := budget.ParseProbeAnswer(text)
 	if !ok {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if answers, ok := p.heard[answer.Probe]; ok {
+	if answers, ok := p.answered[answer.Probe]; ok {
 		answers.Insert(answer.Replica)
 	}
 }
@@ -69,7 +69,7 @@ func (p *prober) HandleWarningHeader(_ int, _, text string) {
 // Probe implements Prober.
 func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (heard, all sets.Set[string], err error) {
 	list, err := webhookpeers.List(ctx, p.kube.DiscoveryV1(), webhookService)
-	ready := webhookpeers.ByName(list)
+	ready := webhookpeers.AddressesByName(list)
 	all = sets.KeySet(ready)
 	if err != nil || len(all) == 0 {
 		return nil, all, err
@@ -78,7 +78,7 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (h
 	if heard, err = p.dryRun(ctx, b, probe); err != nil || len(heard) == 0 {
 		return nil, all, err
 	}
-	caller, err := p.caller(ctx)
+	caller, err := p.directProber(ctx)
 	if err != nil {
 		return nil, all, err
 	}
@@ -87,7 +87,7 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (h
 			continue
 		}
 		// One that cannot be reached was not heard.
-		if answer, err := caller.ask(ctx, address, b, probe); err == nil && answer.Probe == probe && answer.Replica == name {
+		if answer, err := caller.probe(ctx, address, b, probe); err == nil && answer.Probe == probe && answer.Replica == name {
 			heard.Insert(name)
 		}
 	}
@@ -97,27 +97,27 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (h
 // dryRun asks by way of the API server.
 func (p *prober) dryRun(ctx context.Context, b *v1alpha1.PodUnavailableBudget, probe string) (sets.Set[string], error) {
 	p.mu.Lock()
-	p.heard[probe] = sets.New[string]()
+	p.answered[probe] = sets.New[string]()
 	p.mu.Unlock()
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%s}}}`, b.UID, v1alpha1.ProbeAnnotation, strconv.Quote(probe))
 	_, err := p.client.PodUnavailableBudgets(b.Namespace).Patch(ctx, b.Name, types.MergePatchType, []byte(patch),
 		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	heard := p.heard[probe]
-	delete(p.heard, probe)
+	heard := p.answered[probe]
+	delete(p.answered, probe)
 	return heard, err
 }
 
 // caller returns who can ask a replica directly: what the API server trusts.
-func (p *prober) caller(ctx context.Context) (*caller, error) {
+func (p *prober) directProber(ctx context.Context) (*directProber, error) {
 	config, err := p.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the webhook configuration: %w", err)
 	}
 	for _, w := range config.Webhooks {
 		if len(w.ClientConfig.CABundle) > 0 && w.ClientConfig.Service != nil && w.ClientConfig.Service.Path != nil {
-			return newCaller(w.ClientConfig.CABundle, *w.ClientConfig.Service.Path)
+			return newDirectProber(w.ClientConfig.CABundle, *w.ClientConfig.Service.Path)
 		}
 	}
 	return nil, errors.New("the webhook configuration has no caBundle yet")

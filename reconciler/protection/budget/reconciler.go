@@ -40,12 +40,12 @@ type Reconciler struct {
 	client    policyclient.PodUnavailableBudgetsGetter
 	podLister corelisters.PodLister
 	owners    *owners
-	progress  *progress
-	charges   *charges
-	pace      *pace
-	guarding  *guarding
+	podWatch  *podWatch
+	charges   *chargeTimes
+	throttle  *throttle
+	guarding  *guardingCheck
 	// returned counts charges that nothing became of.
-	returned metric.Int64Counter
+	refunded metric.Int64Counter
 }
 
 var _ reconcilerbudget.Interface = (*Reconciler)(nil)
@@ -53,21 +53,21 @@ var _ reconcilerbudget.Interface = (*Reconciler)(nil)
 // ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailableBudget) reconciler.Event {
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	if wait := r.pace.wait(key, len(b.Status.DeletedPods)+len(b.Status.UnavailablePods)); wait > 0 {
+	if wait := r.throttle.wait(key, len(b.Status.DeletedPods)+len(b.Status.UnavailablePods)); wait > 0 {
 		return controller.NewRequeueAfter(wait)
 	}
-	r.pace.looked(key)
-	guarding, again := r.guarding.look(ctx, b)
+	r.throttle.record(key)
+	guarding, again := r.guarding.check(ctx, b)
 	next, d, err := r.write(ctx, b, guarding)
 	if err != nil || next == nil {
 		return err
 	}
-	_, expires := r.charges.see(next)
+	_, expires := r.charges.observe(next)
 	lingers := time.Duration(0)
-	if d.Lingering > 0 {
-		lingers = lingering
+	if d.KeptSettled > 0 {
+		lingers = settledRetention
 	}
-	for _, wait := range []time.Duration{expires, lingers, r.unwatched(next)} {
+	for _, wait := range []time.Duration{expires, lingers, r.resyncAfter(next)} {
 		if wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
@@ -80,7 +80,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 
 // unwatched returns when a budget is looked at without a reason: the replicas of
 // an owner of another kind change without a word.
-func (r *Reconciler) unwatched(b *v1alpha1.PodUnavailableBudget) time.Duration {
+func (r *Reconciler) resyncAfter(b *v1alpha1.PodUnavailableBudget) time.Duration {
 	if b.Status.TotalReplicas == 0 && b.Spec.TargetRef == nil {
 		return 0
 	}
@@ -100,9 +100,9 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 		written, err := client.UpdateStatus(ctx, next, metav1.UpdateOptions{})
 		switch {
 		case err == nil:
-			if d.Returned > 0 {
-				r.returned.Add(ctx, int64(d.Returned))
-				logging.FromContext(ctx).Infow("gave charges back that nothing became of", "charges", d.Returned)
+			if d.Refunded > 0 {
+				r.refunded.Add(ctx, int64(d.Refunded))
+				logging.FromContext(ctx).Infow("gave charges back that nothing became of", "charges", d.Refunded)
 			}
 			return written, d, nil
 		case apierrs.IsNotFound(err):
@@ -116,7 +116,7 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 			return nil, none, fmt.Errorf("read the budget: %w", err)
 		}
 	}
-	return nil, none, controller.NewRequeueAfter(interval)
+	return nil, none, controller.NewRequeueAfter(minInterval)
 }
 
 func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
@@ -132,8 +132,8 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	seen.Expired, _ = r.charges.see(b)
-	seen.Lingers = func(charge string) bool { return r.charges.lingers(key, charge) }
+	seen.Expired, _ = r.charges.observe(b)
+	seen.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
 	next, d := derive(b, seen, guarding)
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = seen.ResourceVersion
@@ -144,7 +144,7 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 // ObserveDeletion forgets a budget that is gone.
 func (r *Reconciler) ObserveDeletion(_ context.Context, key types.NamespacedName) error {
 	r.charges.forget(key)
-	r.pace.forget(key)
+	r.throttle.forget(key)
 	r.guarding.forget(key)
 	return nil
 }

@@ -54,13 +54,13 @@ func newWorld(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime
 	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	sets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	stateful := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	seen := &progress{}
+	seen := &podWatch{}
 	for _, o := range objects {
 		index := known
 		switch o.(type) {
 		case *corev1.Pod:
 			index = w.index
-			seen.see(o)
+			seen.observe(o)
 		case *appsv1.ReplicaSet:
 			index = sets
 		case *appsv1.StatefulSet:
@@ -76,10 +76,10 @@ func newWorld(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime
 		owners: &owners{
 			deployments: appslisters.NewDeploymentLister(known), replicaSets: appslisters.NewReplicaSetLister(sets),
 			statefulSets: appslisters.NewStatefulSetLister(stateful), daemonSets: appslisters.NewDaemonSetLister(known),
-			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), read: utilcache.NewExpiring(),
+			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), cache: utilcache.NewExpiring(),
 		},
-		progress: seen, charges: newCharges(clock.RealClock{}, time.Minute), pace: newPace(clock.RealClock{}),
-		guarding: newGuarding(heard{}, clock.RealClock{}), returned: returned,
+		podWatch: seen, charges: newChargeTimes(clock.RealClock{}, time.Minute), throttle: newThrottle(clock.RealClock{}),
+		guarding: newGuardingCheck(heard{}, clock.RealClock{}), refunded: returned,
 	}
 	return w
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // derive writes what follows from what was seen into a copy of the budget.
-func derive(b *v1alpha1.PodUnavailableBudget, seen budget.Seen, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
+func derive(b *v1alpha1.PodUnavailableBudget, seen budget.Observed, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
 	next, d := b.DeepCopy(), budget.Derive(b, seen)
 	s := &next.Status
-	s.DeletedPods, s.UnavailablePods = none(d.Deleted), none(d.Unavailable)
+	s.DeletedPods, s.UnavailablePods = nilIfEmpty(d.Deleted), nilIfEmpty(d.Unavailable)
 	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = d.Total, d.Desired, d.Current, d.Allowed
 	s.ObservedGeneration = b.Generation
-	mark(next, apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionTrue})
+	mark(next, apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonComputed})
 	mark(next, guarding)
 	return next, d
 }
@@ -42,7 +42,7 @@ func mark(b *v1alpha1.PodUnavailableBudget, c apis.Condition) {
 }
 
 // none is nil for an empty map: that is what comes back from the API server.
-func none[K comparable, V any](m map[K]V) map[K]V {
+func nilIfEmpty[K comparable, V any](m map[K]V) map[K]V {
 	if len(m) == 0 {
 		return nil
 	}

@@ -51,14 +51,14 @@ func trimOwner(obj any) (any, error) {
 	case *appsv1.Deployment:
 		trimmed := &appsv1.Deployment{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.DeploymentSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Strategy: o.Spec.Strategy}}
-		trimmed.Annotations = generatedbudget.Annotations(o.Annotations)
+		trimmed.Annotations = generatedbudget.FilterAnnotations(o.Annotations)
 		return trimmed, nil
 	case *appsv1.ReplicaSet:
 		return &appsv1.ReplicaSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas}}, nil
 	case *appsv1.StatefulSet:
 		trimmed := &appsv1.StatefulSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.StatefulSetSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, UpdateStrategy: o.Spec.UpdateStrategy}}
-		trimmed.Annotations = generatedbudget.Annotations(o.Annotations)
+		trimmed.Annotations = generatedbudget.FilterAnnotations(o.Annotations)
 		return trimmed, nil
 	case *appsv1.DaemonSet:
 		return &appsv1.DaemonSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta),

@@ -35,7 +35,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 		}
 	}
 	flows := flowinformer.Get(ctx)
-	must(measure(otel.Meter(meterName), flows.Lister()))
+	must(registerGauges(otel.Meter(meterName), flows.Lister()))
 	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: clock.RealClock{}, skew: deletionwindow.DefaultSkew, sender: sender}
 	impl := reconcilerflow.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap
@@ -43,14 +43,14 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *con
 	_, err := flows.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: impl.Enqueue,
 		// Each group of deletions is an update.
-		UpdateFunc: func(_, after any) { impl.EnqueueAfter(after, pace) },
+		UpdateFunc: func(_, after any) { impl.EnqueueAfter(after, minInterval) },
 	})
 	must(err)
 	return impl
 }
 
 // measure shows the breakers as the status has them.
-func measure(meter metric.Meter, lister listers.PodDeletionFlowControlLister) error {
+func registerGauges(meter metric.Meter, lister listers.PodDeletionFlowControlLister) error {
 	open, err := meter.Int64ObservableGauge("breakwater.deletionflow.open",
 		metric.WithDescription("1 while a limit is hit and deletions are refused, by flow control"))
 	if err != nil {

@@ -31,10 +31,10 @@ import (
 const (
 	// pace is the least time between two looks: a thousand deletions in a second
 	// are one write.
-	pace = time.Second
+	minInterval = time.Second
 	// fade is how often a flow control is looked at while what it has counted
 	// only gets old.
-	fade = time.Minute
+	refreshInterval = time.Minute
 )
 
 // Reconciler derives the status of flow controls.
@@ -61,7 +61,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 	if reset != nil {
 		next.Status = *reset
 	}
-	state := deletionflow.StateOf(next, now, r.skew)
+	state := deletionflow.BreakerOf(next, now, r.skew)
 	derive(next, state)
 	if !equality.Semantic.DeepEqual(f.Status, next.Status) {
 		_, err := r.client.PodDeletionFlowControls().UpdateStatus(ctx, next, metav1.UpdateOptions{})
@@ -69,36 +69,36 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 		case apierrs.IsNotFound(err):
 			return nil
 		case apierrs.IsConflict(err): // a deletion was counted meanwhile
-			return controller.NewRequeueAfter(pace)
+			return controller.NewRequeueAfter(minInterval)
 		case err != nil:
 			return fmt.Errorf("write status: %w", err)
 		}
-		tell(ctx, f, next, reset != nil)
-		r.announce(ctx, f, next, state)
+		recordEvents(ctx, f, next, reset != nil)
+		r.sendEvent(ctx, f, next, state)
 	}
-	return again(state, now)
+	return requeue(state, now)
 }
 
 // derive writes what follows from the history into the status.
-func derive(f *v1alpha1.PodDeletionFlowControl, s deletionflow.State) {
+func derive(f *v1alpha1.PodDeletionFlowControl, s deletionflow.Breaker) {
 	f.Status.ObservedGeneration = f.Generation
 	f.Status.Deleted, f.Status.RoomTime = s.Deleted, nil
-	if s.Open && !s.Room.IsZero() {
-		room := metav1.NewTime(s.Room)
+	if s.Open && !s.RoomTime.IsZero() {
+		room := metav1.NewTime(s.RoomTime)
 		f.Status.RoomTime = &room
 	}
-	open := apis.Condition{Type: v1alpha1.FlowControlOpen, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonRoom, Severity: apis.ConditionSeverityInfo}
+	open := apis.Condition{Type: v1alpha1.FlowControlOpen, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWithinLimit, Severity: apis.ConditionSeverityInfo}
 	if s.Open {
 		open.Status, open.Reason, open.Message = corev1.ConditionTrue, v1alpha1.ReasonLimitHit, s.Message(f.Status.Shares)
 	}
 	if s.Err != nil {
-		open.Reason = v1alpha1.ReasonRuleUnreadable
+		open.Reason = v1alpha1.ReasonInvalidRule
 	}
 	f.GetConditionSet().Manage(f.GetStatus()).SetCondition(open)
 }
 
 // tell makes an Event of what has changed, once it is written.
-func tell(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, reset bool) {
+func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, reset bool) {
 	recorder, was, is := controller.GetEventRecorder(ctx), isOpen(before), isOpen(after)
 	condition := after.GetStatus().GetCondition(v1alpha1.FlowControlOpen)
 	switch {
@@ -122,12 +122,12 @@ func isOpen(f *v1alpha1.PodDeletionFlowControl) bool {
 
 // again says when to look without a reason: when there is room, and while what
 // was counted gets old.
-func again(s deletionflow.State, now time.Time) reconciler.Event {
+func requeue(s deletionflow.Breaker, now time.Time) reconciler.Event {
 	switch {
-	case s.Open && !s.Room.IsZero():
-		return controller.NewRequeueAfter(min(max(s.Room.Sub(now), pace), fade))
+	case s.Open && !s.RoomTime.IsZero():
+		return controller.NewRequeueAfter(min(max(s.RoomTime.Sub(now), minInterval), refreshInterval))
 	case s.Deleted > 0:
-		return controller.NewRequeueAfter(fade)
+		return controller.NewRequeueAfter(refreshInterval)
 	default:
 		return nil
 	}

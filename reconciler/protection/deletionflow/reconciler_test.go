@@ -89,7 +89,7 @@ func TestTheBreakerOpensAndClosesAndEachIsToldOnce(t *testing.T) {
 	if len(told) != 1 || !strings.Contains(told[0], "Warning LimitHit the breaker is open: 3 deletions in 10m, of which the limit is 3") {
 		t.Errorf("told %q", told)
 	}
-	if wait != fade {
+	if wait != refreshInterval {
 		t.Errorf("looked at again in %s", wait)
 	}
 	if status, told, wait = look(t, f, 600*time.Second, false); len(told) > 0 || wait != 11*time.Second {
@@ -101,7 +101,7 @@ func TestTheBreakerOpensAndClosesAndEachIsToldOnce(t *testing.T) {
 	if isOpen(f) || status.RoomTime != nil || status.Deleted != 0 || len(status.Buckets) != 1 {
 		t.Errorf("%+v", status)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "Normal Room") || wait != 0 {
+	if len(told) != 1 || !strings.Contains(told[0], "Normal WithinLimit") || wait != 0 {
 		t.Errorf("told %q, looked at again in %s", told, wait)
 	}
 }
@@ -112,7 +112,7 @@ func TestRaisingTheLimitCloses(t *testing.T) {
 	f.Spec.LimitRules[0].Limit = 4
 	status, told, wait := look(t, f, 2*time.Second, false)
 	f.Status = status
-	if isOpen(f) || status.Deleted != 3 || len(told) != 1 || wait != fade {
+	if isOpen(f) || status.Deleted != 3 || len(told) != 1 || wait != refreshInterval {
 		t.Errorf("%+v, told %q, looked at again in %s", status, told, wait)
 	}
 }
@@ -129,14 +129,14 @@ func TestALimitOfNoneIsOpenForEver(t *testing.T) {
 func TestARuleThatDoesNotReadIsNamed(t *testing.T) {
 	f := newFlow(3, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" })
 	_, told, _ := look(t, f, 0, false)
-	if len(told) != 1 || !strings.Contains(told[0], "RuleUnreadable") || !strings.Contains(told[0], "spec.limitRules[0].interval") {
+	if len(told) != 1 || !strings.Contains(told[0], "InvalidRule") || !strings.Contains(told[0], "spec.limitRules[0].interval") {
 		t.Errorf("told %q", told)
 	}
 }
 
 func TestWhatWasNotWrittenIsNotTold(t *testing.T) {
 	status, told, wait := look(t, newFlow(3, counted(3)), time.Second, true)
-	if len(told) > 0 || wait != pace || len(status.Conditions) > 0 {
+	if len(told) > 0 || wait != minInterval || len(status.Conditions) > 0 {
 		t.Errorf("told %q, looked at again in %s: %+v", told, wait, status)
 	}
 }
@@ -178,7 +178,7 @@ func TestOpeningAndClosingAreOneEventEach(t *testing.T) {
 	if len(closed) != 1 {
 		t.Fatalf("closing sent %v", closed)
 	}
-	if d, err := events.ParseDeletionFlow(closed[0]); err != nil || d.Open || d.Name != "cluster" || d.Reason != v1alpha1.ReasonRoom {
+	if d, err := events.ParseDeletionFlow(closed[0]); err != nil || d.Open || d.Name != "cluster" || d.Reason != v1alpha1.ReasonWithinLimit {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

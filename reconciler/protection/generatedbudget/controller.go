@@ -33,7 +33,7 @@ const queueName = "generate"
 // workloads are trimmed by package reconciler/protection/budget.
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 	logger, kube := logging.FromContext(ctx), kubeclient.Get(ctx)
-	others := &foreign{
+	others := &customWorkloads{
 		client: dynamicclient.Get(ctx), logger: logger, watched: map[string]*watched{},
 		served: func(resource schema.GroupVersionResource) (bool, error) {
 			kind, err := apidiscovery.Kind(kube.Discovery(), resource)

@@ -19,7 +19,7 @@ const ReasonConfigInvalid = "ConfigInvalid"
 // defaults is what counts where nobody says a value. One that does not read does
 // not take the place of one that did.
 type defaults struct {
-	now atomic.Pointer[generatedbudget.Limits]
+	limits atomic.Pointer[generatedbudget.Limits]
 	// changed is told that all workloads are to be looked at.
 	changed  func()
 	recorder record.EventRecorder
@@ -27,10 +27,10 @@ type defaults struct {
 }
 
 func (d *defaults) get() generatedbudget.Limits {
-	if now := d.now.Load(); now != nil {
+	if now := d.limits.Load(); now != nil {
 		return *now
 	}
-	limits, _ := generatedbudget.DefaultOf(nil) // nothing always reads
+	limits, _ := generatedbudget.ParseDefault(nil) // nothing always reads
 	return limits
 }
 
@@ -40,7 +40,7 @@ func (d *defaults) follow(cmw configmap.Watcher) {
 }
 
 func (d *defaults) observe(cm *corev1.ConfigMap) {
-	limits, err := generatedbudget.DefaultOf(cm.Data)
+	limits, err := generatedbudget.ParseDefault(cm.Data)
 	if err != nil {
 		d.logger.Errorw("the default of generated budgets does not read, so the one before it goes on to count", "error", err)
 		d.recorder.Event(&corev1.ObjectReference{
@@ -48,6 +48,6 @@ func (d *defaults) observe(cm *corev1.ConfigMap) {
 		}, corev1.EventTypeWarning, ReasonConfigInvalid, "the default before this one goes on to count: "+err.Error())
 		return
 	}
-	d.now.Store(&limits)
+	d.limits.Store(&limits)
 	d.changed()
 }

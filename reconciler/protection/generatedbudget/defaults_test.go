@@ -51,7 +51,7 @@ func TestTheInstalledDefaultReads(t *testing.T) {
 		if cm.Name != generatedbudget.ConfigName {
 			continue
 		}
-		if limits, err := generatedbudget.DefaultOf(cm.Data); err != nil || limits.MaxUnavailable.String() != "25%" {
+		if limits, err := generatedbudget.ParseDefault(cm.Data); err != nil || limits.MaxUnavailable.String() != "25%" {
 			t.Errorf("%+v, %v", limits, err)
 		}
 		return

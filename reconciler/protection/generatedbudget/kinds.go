@@ -16,7 +16,7 @@ import (
 type kind struct {
 	// word is its name in keys and in names of what is generated: there are two
 	// kinds StatefulSet.
-	word        string
+	id          string
 	group, kind string
 	resource    string
 	// versions are those that can be read, the newest first; none of a kind that
@@ -32,23 +32,23 @@ type version struct {
 }
 
 var (
-	deployment  = kind{word: "Deployment", group: "apps", kind: "Deployment"}
-	statefulSet = kind{word: "StatefulSet", group: "apps", kind: "StatefulSet"}
+	deployment  = kind{id: "Deployment", group: "apps", kind: "Deployment"}
+	statefulSet = kind{id: "StatefulSet", group: "apps", kind: "StatefulSet"}
 
 	flat    = []string{"spec", "updateStrategy", "maxUnavailable"}
 	rolling = []string{"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}
 
-	cloneSet = kind{word: "CloneSet", group: kruise, kind: "CloneSet", resource: "clonesets", versions: []version{
+	cloneSet = kind{id: "CloneSet", group: kruise, kind: "CloneSet", resource: "clonesets", versions: []version{
 		{"v1beta1", [][]string{rolling, flat}},
 		{"v1alpha1", [][]string{flat}},
 	}}
-	advancedStatefulSet = kind{word: "AdvancedStatefulSet", group: kruise, kind: "StatefulSet", resource: "statefulsets", versions: []version{
+	advancedStatefulSet = kind{id: "AdvancedStatefulSet", group: kruise, kind: "StatefulSet", resource: "statefulsets", versions: []version{
 		{"v1beta1", [][]string{rolling}},
 		{"v1alpha1", [][]string{rolling}},
 	}}
 	// A UnitedDeployment has no such field itself: what counts is the one of its
 	// template, of which there is one.
-	unitedDeployment = kind{word: "UnitedDeployment", group: kruise, kind: "UnitedDeployment", resource: "uniteddeployments", versions: []version{
+	unitedDeployment = kind{id: "UnitedDeployment", group: kruise, kind: "UnitedDeployment", resource: "uniteddeployments", versions: []version{
 		{"v1alpha1", [][]string{
 			inTemplate("deploymentTemplate", "strategy", "rollingUpdate"),
 			inTemplate("statefulSetTemplate", "updateStrategy", "rollingUpdate"),
@@ -66,9 +66,9 @@ func inTemplate(template string, path ...string) []string {
 }
 
 // foreignKinds are those of CRDs.
-func foreignKinds() []kind { return []kind{cloneSet, advancedStatefulSet, unitedDeployment} }
+func customKinds() []kind { return []kind{cloneSet, advancedStatefulSet, unitedDeployment} }
 
-func kinds() []kind { return append([]kind{deployment, statefulSet}, foreignKinds()...) }
+func kinds() []kind { return append([]kind{deployment, statefulSet}, customKinds()...) }
 
 // kindOf returns the kind that an owner reference means.
 func kindOf(apiVersion, name string) (kind, bool) {
@@ -87,7 +87,7 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 		kind: k, apiVersion: k.group + "/" + v.name,
 		Object: &metav1.ObjectMeta{
 			Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-			DeletionTimestamp: u.GetDeletionTimestamp(), Annotations: generatedbudget.Annotations(u.GetAnnotations()),
+			DeletionTimestamp: u.GetDeletionTimestamp(), Annotations: generatedbudget.FilterAnnotations(u.GetAnnotations()),
 		},
 	}
 	if raw, ok, err := unstructured.NestedMap(u.Object, "spec", "selector"); err == nil && ok {

@@ -17,7 +17,7 @@ func object(k kind, version, name string, spec map[string]any) *unstructured.Uns
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.group + "/" + version, "kind": k.kind,
 		"metadata": map[string]any{"namespace": "ns", "name": name, "uid": "uid-" + name,
-			"annotations": map[string]any{generatedbudget.PUB: "true", "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+			"annotations": map[string]any{generatedbudget.PUBAnnotation: "true", "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
 		"spec": spec,
 	}}
 }
@@ -69,7 +69,7 @@ func TestWhereAKindSaysWhatItsRollOutTakesDown(t *testing.T) {
 				}
 				return
 			}
-			t.Errorf("%s has no version %s", tc.kind.word, tc.version)
+			t.Errorf("%s has no version %s", tc.kind.id, tc.version)
 		})
 	}
 }
@@ -81,7 +81,7 @@ func TestOfAWorkloadOnlyWhatCountsIsKept(t *testing.T) {
 	if w.GetName() != "web" || w.GetNamespace() != "ns" || w.GetUID() != "uid-web" || w.apiVersion != "apps.kruise.io/v1alpha1" {
 		t.Errorf("%+v", w)
 	}
-	if diff := cmp.Diff(map[string]string{generatedbudget.PUB: "true"}, w.GetAnnotations()); diff != "" {
+	if diff := cmp.Diff(map[string]string{generatedbudget.PUBAnnotation: "true"}, w.GetAnnotations()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, w.selector); diff != "" {
@@ -100,17 +100,17 @@ func TestAnOwnerIsFoundByItsGroupWhateverTheVersion(t *testing.T) {
 		{"apps/v1", "DaemonSet", ""},
 		{"a/b/c", "Deployment", ""},
 	} {
-		if k, ok := kindOf(tc.apiVersion, tc.kind); k.word != tc.want || ok != (tc.want != "") {
-			t.Errorf("%s %s is %q", tc.apiVersion, tc.kind, k.word)
+		if k, ok := kindOf(tc.apiVersion, tc.kind); k.id != tc.want || ok != (tc.want != "") {
+			t.Errorf("%s %s is %q", tc.apiVersion, tc.kind, k.id)
 		}
 	}
 	words := map[string]bool{}
 	for _, k := range kinds() {
 		back, namespace, name, err := parseKey(keyOf(k, "ns", "web").String())
-		if err != nil || back.word != k.word || namespace != "ns" || name != "web" || words[k.word] {
-			t.Errorf("%s: %v %s %s %v", k.word, back, namespace, name, err)
+		if err != nil || back.id != k.id || namespace != "ns" || name != "web" || words[k.id] {
+			t.Errorf("%s: %v %s %s %v", k.id, back, namespace, name, err)
 		}
-		words[k.word] = true
+		words[k.id] = true
 	}
 	for _, key := range []string{"", "ns/web", "ns/Rocket/web"} {
 		if _, _, _, err := parseKey(key); err == nil {
@@ -121,10 +121,10 @@ func TestAnOwnerIsFoundByItsGroupWhateverTheVersion(t *testing.T) {
 
 func TestTwoKindsOfOneNameDoNotGenerateIntoEachOther(t *testing.T) {
 	named := &metav1.ObjectMeta{Name: "web"}
-	if a, b := (&workload{Object: named, kind: statefulSet}).nameOf(), (&workload{Object: named, kind: advancedStatefulSet}).nameOf(); a == b {
+	if a, b := (&workload{Object: named, kind: statefulSet}).budgetName(), (&workload{Object: named, kind: advancedStatefulSet}).budgetName(); a == b {
 		t.Errorf("both are %s", a)
 	}
-	if got := (&workload{Object: ptr.To(metav1.ObjectMeta{Name: "web"}), kind: cloneSet}).nameOf(); got != "cloneset-web" {
+	if got := (&workload{Object: ptr.To(metav1.ObjectMeta{Name: "web"}), kind: cloneSet}).budgetName(); got != "cloneset-web" {
 		t.Errorf("it is %s", got)
 	}
 }

@@ -41,7 +41,7 @@ type spec struct {
 
 func (w *workload) meta() meta {
 	return meta{
-		Name: w.nameOf(), Namespace: w.GetNamespace(),
+		Name: w.budgetName(), Namespace: w.GetNamespace(),
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "breakwater"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
@@ -65,22 +65,22 @@ func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name str
 		return d
 	}
 	t := target{
-		same:   func(*generatedbudget.Limits) bool { return false },
-		object: func(l *generatedbudget.Limits) any { return wanted(l) },
+		matches: func(*generatedbudget.Limits) bool { return false },
+		object:  func(l *generatedbudget.Limits) any { return wanted(l) },
 		apply: func(ctx context.Context, raw []byte, o metav1.PatchOptions) error {
-			_, err := client.Patch(ctx, w.nameOf(), types.ApplyPatchType, raw, o)
+			_, err := client.Patch(ctx, w.budgetName(), types.ApplyPatchType, raw, o)
 			return err
 		},
-		remove: func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.nameOf(), o) },
+		remove: func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.budgetName(), o) },
 	}
-	there, err := get(w.nameOf())
+	there, err := get(w.budgetName())
 	if apierrs.IsNotFound(err) {
 		return t
 	} else if err != nil {
 		return target{err: err}
 	}
-	t.exists = there
-	t.same = func(l *generatedbudget.Limits) bool { return equality.Semantic.DeepEqual(says(there), wanted(l).Spec) }
+	t.existing = there
+	t.matches = func(l *generatedbudget.Limits) bool { return equality.Semantic.DeepEqual(says(there), wanted(l).Spec) }
 	return t
 }
 

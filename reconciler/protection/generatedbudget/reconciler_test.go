@@ -71,7 +71,7 @@ func deeds(t *testing.T, annotations map[string]string, namespace map[string]str
 	kube.PrependReactor("*", "*", note)
 	policies.PrependReactor("*", "*", note)
 	r := &Reconciler{
-		workloads: workloads{appslisters.NewDeploymentLister(index["d"]), appslisters.NewStatefulSetLister(index["s"]), &foreign{}},
+		workloads: workloads{appslisters.NewDeploymentLister(index["d"]), appslisters.NewStatefulSetLister(index["s"]), &customWorkloads{}},
 		defaults: func() generatedbudget.Limits {
 			return generatedbudget.Limits{MaxUnavailable: ptr.To(intstr.FromString("25%"))}
 		},
@@ -108,7 +108,7 @@ func pub(uid types.UID, most int32) *v1alpha1.PodUnavailableBudget {
 }
 
 func TestGeneratedBudgets(t *testing.T) {
-	on := map[string]string{generatedbudget.PUB: "true"}
+	on := map[string]string{generatedbudget.PUBAnnotation: "true"}
 	for _, tc := range []struct {
 		name                   string
 		annotations, namespace map[string]string
@@ -118,7 +118,7 @@ func TestGeneratedBudgets(t *testing.T) {
 	}{
 		{name: "not asked for"},
 		{name: "asked for", annotations: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
-		{name: "both", annotations: map[string]string{generatedbudget.PUB: "true", generatedbudget.PDB: "true", generatedbudget.PDB + "-minAvailable": "1"},
+		{name: "both", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PDBAnnotation: "true", generatedbudget.PDBAnnotation + "-minAvailable": "1"},
 			want: []string{"apply podunavailablebudgets deployment-web max 2", "apply poddisruptionbudgets deployment-web min 1"}},
 		{name: "by the namespace", namespace: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
 		{name: "it is there", annotations: on, exists: []runtime.Object{pub("uid-web", 2)}},
@@ -127,7 +127,7 @@ func TestGeneratedBudgets(t *testing.T) {
 		{name: "somebody else's is left alone", exists: []runtime.Object{pub("", 2)}},
 		{name: "the name is taken", annotations: on, exists: []runtime.Object{pub("", 2)}, events: 1},
 		{name: "of a Deployment that was replaced", annotations: on, exists: []runtime.Object{pub("uid-before", 2)}, events: 1},
-		{name: "what cannot be understood changes nothing", annotations: map[string]string{generatedbudget.PUB: "true", generatedbudget.PUB + "-maxUnavailable": "few"},
+		{name: "what cannot be understood changes nothing", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-maxUnavailable": "few"},
 			exists: []runtime.Object{pub("uid-web", 2)}, events: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

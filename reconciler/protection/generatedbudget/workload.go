@@ -24,19 +24,19 @@ type workload struct {
 }
 
 // nameOf is that of what is generated for a workload: kinds share a namespace.
-func (w *workload) nameOf() string { return strings.ToLower(w.kind.word) + "-" + w.GetName() }
+func (w *workload) budgetName() string { return strings.ToLower(w.kind.id) + "-" + w.GetName() }
 
 // workloads reads them: those that are built in, and those of CRDs.
 type workloads struct {
 	deployments  appslisters.DeploymentLister
 	statefulSets appslisters.StatefulSetLister
-	foreign      *foreign
+	custom       *customWorkloads
 }
 
 func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 	found := &workload{kind: k, apiVersion: "apps/v1"}
-	switch k.word {
-	case deployment.word:
+	switch k.id {
+	case deployment.id:
 		d, err := w.deployments.Deployments(namespace).Get(name)
 		if err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 			found.strategy = r.MaxUnavailable
 		}
 		return found, nil
-	case statefulSet.word:
+	case statefulSet.id:
 		s, err := w.statefulSets.StatefulSets(namespace).Get(name)
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		}
 		return found, nil
 	}
-	if other := w.foreign.get(k, namespace, name); other != nil {
+	if other := w.custom.get(k, namespace, name); other != nil {
 		return other, nil
 	}
 	return nil, apierrs.NewNotFound(schema.GroupResource{Group: k.group, Resource: k.resource}, name)
@@ -79,20 +79,20 @@ func (w workloads) all(namespace string, tell func(types.NamespacedName)) error 
 	for _, s := range sets {
 		tell(keyOf(statefulSet, s.Namespace, s.Name))
 	}
-	w.foreign.all(namespace, tell)
+	w.custom.all(namespace, tell)
 	return nil
 }
 
 // keyOf is the key of a workload in the queue.
 func keyOf(k kind, namespace, name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: namespace, Name: k.word + "/" + name}
+	return types.NamespacedName{Namespace: namespace, Name: k.id + "/" + name}
 }
 
 func parseKey(key string) (k kind, namespace, name string, err error) {
 	parts := strings.Split(key, "/")
 	if len(parts) == 3 {
 		for _, k := range kinds() {
-			if k.word == parts[1] {
+			if k.id == parts[1] {
 				return k, parts[0], parts[2], nil
 			}
 		}

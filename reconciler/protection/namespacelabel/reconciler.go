@@ -29,9 +29,9 @@ const (
 	// settle is for how long a namespace has no budget before its label goes. The
 	// webhook sets the label before the budget is stored, which may take as long
 	// as other webhooks may be asked about it.
-	settle = 30 * time.Second
+	removalDelay = 30 * time.Second
 	// retryStale gives the cache time to show who changed the namespace.
-	retryStale = time.Second
+	conflictRetry = time.Second
 )
 
 // Reconciler keeps the label of namespaces.
@@ -41,7 +41,7 @@ type Reconciler struct {
 	Client     policyclient.PodUnavailableBudgetsGetter
 	Clock      clock.PassiveClock
 
-	idle idle
+	unused unusedLabels
 }
 
 var _ reconcilernamespace.Interface = (*Reconciler)(nil)
@@ -54,17 +54,17 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, n *corev1.Namespace) rec
 	}
 	budgets := len(cached) > 0
 	var unused time.Duration
-	if useless(n, budgets) {
-		unused = r.idle.look(n.UID, r.Clock.Now())
+	if hasUnusedLabel(n, budgets) {
+		unused = r.unused.unusedFor(n.UID, r.Clock.Now())
 	} else {
-		r.idle.forget(n.UID)
+		r.unused.forget(n.UID)
 	}
 	switch decide(n, budgets, unused) {
-	case set:
-		return r.patch(ctx, n, fmt.Sprintf(`{"labels":{%q:%q}}`, v1alpha1.GuardedLabel, v1alpha1.GuardedValue))
-	case wait:
-		return controller.NewRequeueAfter(settle - unused)
-	case remove:
+	case setLabel:
+		return r.patch(ctx, n, fmt.Sprintf(`{"labels":{%q:%q}}`, v1alpha1.HasBudgetLabel, v1alpha1.HasBudgetValue))
+	case waitToRemove:
+		return controller.NewRequeueAfter(removalDelay - unused)
+	case removeLabel:
 		return r.remove(ctx, n)
 	}
 	return nil
@@ -78,19 +78,19 @@ func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler
 	if err != nil {
 		return fmt.Errorf("list the budgets of %s: %w", n.Name, err)
 	}
-	r.idle.forget(n.UID)
+	r.unused.forget(n.UID)
 	if len(live.Items) > 0 && !changev1alpha1.NeverGuarded(n.Name) {
-		return controller.NewRequeueAfter(settle)
+		return controller.NewRequeueAfter(removalDelay)
 	}
 	// Not if somebody has set it anew, which the cache does not have yet.
-	return r.patch(ctx, n, fmt.Sprintf(`{"resourceVersion":%q,"labels":{%q:null}}`, n.ResourceVersion, v1alpha1.GuardedLabel))
+	return r.patch(ctx, n, fmt.Sprintf(`{"resourceVersion":%q,"labels":{%q:null}}`, n.ResourceVersion, v1alpha1.HasBudgetLabel))
 }
 
 func (r *Reconciler) patch(ctx context.Context, n *corev1.Namespace, metadata string) reconciler.Event {
 	_, err := r.Namespaces.Patch(ctx, n.Name, types.MergePatchType, []byte(`{"metadata":`+metadata+`}`), metav1.PatchOptions{})
 	switch {
 	case apierrs.IsConflict(err):
-		return controller.NewRequeueAfter(retryStale)
+		return controller.NewRequeueAfter(conflictRetry)
 	case err != nil && !apierrs.IsNotFound(err):
 		return fmt.Errorf("label namespace %s: %w", n.Name, err)
 	}
@@ -98,41 +98,41 @@ func (r *Reconciler) patch(ctx context.Context, n *corev1.Namespace, metadata st
 }
 
 // deed is what is done with the label.
-type deed int
+type action int
 
 const (
-	keep deed = iota
-	set
-	wait
-	remove
+	keepLabel action = iota
+	setLabel
+	waitToRemove
+	removeLabel
 )
 
 // decide says what is done with a namespace that has budgets, or none, and whose
 // label has been of no use for a time.
-func decide(n *corev1.Namespace, budgets bool, unused time.Duration) deed {
+func decide(n *corev1.Namespace, budgets bool, unused time.Duration) action {
 	switch {
-	case n.DeletionTimestamp != nil, guarded(n, budgets) == labelled(n):
-		return keep
-	case !useless(n, budgets):
-		return set
-	case unused < settle:
-		return wait
+	case n.DeletionTimestamp != nil, needsLabel(n, budgets) == hasLabel(n):
+		return keepLabel
+	case !hasUnusedLabel(n, budgets):
+		return setLabel
+	case unused < removalDelay:
+		return waitToRemove
 	default:
-		return remove
+		return removeLabel
 	}
 }
 
 // guarded says whether a namespace is to have the label.
-func guarded(n *corev1.Namespace, budgets bool) bool {
+func needsLabel(n *corev1.Namespace, budgets bool) bool {
 	return budgets && !changev1alpha1.NeverGuarded(n.Name)
 }
 
 // useless says whether a namespace has the label and needs none.
-func useless(n *corev1.Namespace, budgets bool) bool {
-	return n.DeletionTimestamp == nil && labelled(n) && !guarded(n, budgets)
+func hasUnusedLabel(n *corev1.Namespace, budgets bool) bool {
+	return n.DeletionTimestamp == nil && hasLabel(n) && !needsLabel(n, budgets)
 }
 
-func labelled(n *corev1.Namespace) bool {
-	_, ok := n.Labels[v1alpha1.GuardedLabel]
-	return ok && (n.Labels[v1alpha1.GuardedLabel] == v1alpha1.GuardedValue)
+func hasLabel(n *corev1.Namespace) bool {
+	_, ok := n.Labels[v1alpha1.HasBudgetLabel]
+	return ok && (n.Labels[v1alpha1.HasBudgetLabel] == v1alpha1.HasBudgetValue)
 }

@@ -25,7 +25,7 @@ import (
 func newNamespace(name, label string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if label != "" {
-		n.Labels = map[string]string{v1alpha1.GuardedLabel: label}
+		n.Labels = map[string]string{v1alpha1.HasBudgetLabel: label}
 	}
 	return n
 }
@@ -38,18 +38,18 @@ func TestTheLabelIsThereWhileThereIsABudget(t *testing.T) {
 		namespace *corev1.Namespace
 		budgets   bool
 		unused    time.Duration
-		want      deed
+		want      action
 	}{
-		{"the first budget", newNamespace("ns", ""), true, 0, set},
-		{"more budgets", newNamespace("ns", "true"), true, 0, keep},
-		{"somebody wrote another value", newNamespace("ns", "no"), true, 0, set},
-		{"no budget yet, or no more", newNamespace("ns", "true"), false, 0, wait},
-		{"a moment later", newNamespace("ns", "true"), false, settle - 1, wait},
-		{"no budget for long", newNamespace("ns", "true"), false, settle, remove},
-		{"never a budget", newNamespace("ns", ""), false, 0, keep},
-		{"a namespace that is never guarded", newNamespace("kube-system", ""), true, 0, keep},
-		{"one that has the label", newNamespace("kube-system", "true"), true, settle, remove},
-		{"a namespace that ends", terminating, true, 0, keep},
+		{"the first budget", newNamespace("ns", ""), true, 0, setLabel},
+		{"more budgets", newNamespace("ns", "true"), true, 0, keepLabel},
+		{"somebody wrote another value", newNamespace("ns", "no"), true, 0, setLabel},
+		{"no budget yet, or no more", newNamespace("ns", "true"), false, 0, waitToRemove},
+		{"a moment later", newNamespace("ns", "true"), false, removalDelay - 1, waitToRemove},
+		{"no budget for long", newNamespace("ns", "true"), false, removalDelay, removeLabel},
+		{"never a budget", newNamespace("ns", ""), false, 0, keepLabel},
+		{"a namespace that is never guarded", newNamespace("kube-system", ""), true, 0, keepLabel},
+		{"one that has the label", newNamespace("kube-system", "true"), true, removalDelay, removeLabel},
+		{"a namespace that ends", terminating, true, 0, keepLabel},
 	} {
 		if got := decide(tc.namespace, tc.budgets, tc.unused); got != tc.want {
 			t.Errorf("%s: got %v", tc.name, got)
@@ -98,7 +98,7 @@ func (w *world) look(t *testing.T) (again time.Duration, label bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return again, labelled(n)
+	return again, hasLabel(n)
 }
 
 func (w *world) want(t *testing.T, again time.Duration, label bool) {
@@ -124,37 +124,37 @@ func (w *world) cache(t *testing.T, has bool) {
 // The webhook sets the label before the first budget is there.
 func TestTheLabelGoesOnlyWhenThereHasBeenNoBudgetForLong(t *testing.T) {
 	w := newWorld()
-	w.want(t, settle, true)
-	w.pass(settle - time.Second)
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay - time.Second)
 	w.want(t, time.Second, true)
 	w.cache(t, true)
 	w.want(t, 0, true)
 	w.cache(t, false)
-	w.want(t, settle, true)
-	w.pass(settle)
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay)
 	w.want(t, 0, false)
 }
 
 func TestAProcessThatIsNewWaitsAnew(t *testing.T) {
 	w := newWorld()
-	w.want(t, settle, true)
-	w.pass(settle - time.Second)
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay - time.Second)
 	w.restart()
-	w.want(t, settle, true)
+	w.want(t, removalDelay, true)
 	// What led before another process did has seen nothing since.
-	w.pass(2 * settle)
-	w.want(t, settle, true)
-	w.pass(settle)
+	w.pass(2 * removalDelay)
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay)
 	w.want(t, 0, false)
 }
 
 // Nothing is kept of a namespace that nobody looks at any more.
 func TestNamespacesThatHaveGoneAreForgotten(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	var i idle
-	i.look("gone", now)
-	i.look("there", now.Add(settle))
-	i.look("another", now.Add(2*settle))
+	var i unusedLabels
+	i.unusedFor("gone", now)
+	i.unusedFor("there", now.Add(removalDelay))
+	i.unusedFor("another", now.Add(2*removalDelay))
 	i.forget("another")
 	if _, there := i.since["there"]; len(i.since) != 1 || !there {
 		t.Errorf("kept are %v", i.since)
@@ -164,33 +164,33 @@ func TestNamespacesThatHaveGoneAreForgotten(t *testing.T) {
 // The label goes only when the API server knows no budget either.
 func TestABudgetThatTheCacheDoesNotHaveKeepsTheLabel(t *testing.T) {
 	w := newWorld()
-	w.want(t, settle, true)
+	w.want(t, removalDelay, true)
 	if err := w.policy.Tracker().Add(budget); err != nil {
 		t.Fatal(err)
 	}
-	w.pass(settle)
-	w.want(t, settle, true)
-	w.want(t, settle, true)
+	w.pass(removalDelay)
+	w.want(t, removalDelay, true)
+	w.want(t, removalDelay, true)
 }
 
 // A label that is set anew when it was just taken off is not taken off at once.
 func TestALabelThatIsSetAnewStaysForAsLong(t *testing.T) {
 	w := newWorld()
-	w.want(t, settle, true)
-	w.pass(settle)
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay)
 	w.want(t, 0, false)
-	w.want(t, settle, false) // the cache still has it, or has it again
+	w.want(t, removalDelay, false) // the cache still has it, or has it again
 }
 
 func TestALabelThatSomebodyHasSetAnewStays(t *testing.T) {
 	w := newWorld()
-	w.want(t, settle, true)
-	w.pass(settle)
+	w.want(t, removalDelay, true)
+	w.pass(removalDelay)
 	w.kube.PrependReactor("patch", "namespaces", func(a kubetesting.Action) (bool, runtime.Object, error) {
 		if patch := string(a.(kubetesting.PatchAction).GetPatch()); !strings.Contains(patch, `"resourceVersion":"7"`) {
 			t.Errorf("it is patched whatever it is: %s", patch)
 		}
 		return true, nil, apierrs.NewConflict(corev1.Resource("namespaces"), "ns", errors.New("it is another"))
 	})
-	w.want(t, retryStale, true)
+	w.want(t, conflictRetry, true)
 }

@@ -74,7 +74,7 @@ func TestTheReplicaSetControllerServesOthersWhileOneIsRefused(t *testing.T) {
 	// refused for as long as it tries.
 	n.run(t, "patch", "deployment", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
 	n.until(t, "the controller is refused", func() error {
-		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionRefused", "-o", "name"); got == "" {
+		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
 			return fmt.Errorf("no Event says so")
 		}
 		return nil

@@ -235,7 +235,7 @@ func TestShadowModeLetsThroughAndTells(t *testing.T) {
 		t.Errorf("got:\n%s", r)
 	}
 	n.until(t, "an Event says what would have been", func() error {
-		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionWouldBeRefused", "-o", "name"); got == "" {
+		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionWouldBeDenied", "-o", "name"); got == "" {
 			return fmt.Errorf("there is none")
 		}
 		return nil

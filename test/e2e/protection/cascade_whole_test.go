@@ -24,7 +24,7 @@ func TestAProtectedNamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 		n.refused(t, "3 pods would go with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
 	}
 	n.until(t, "the refusal is an Event", func() error {
-		r := n.try(t, "get", "events", "-n", "default", "--field-selector", "reason=CascadingDeletionRefused,involvedObject.name="+n.name, "-o", "name")
+		r := n.try(t, "get", "events", "-n", "default", "--field-selector", "reason=CascadingDeletionDenied,involvedObject.name="+n.name, "-o", "name")
 		if r.Code != 0 || r.Stdout == "" {
 			return fmt.Errorf("%s", r)
 		}

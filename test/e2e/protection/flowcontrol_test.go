@@ -210,7 +210,7 @@ func TestWaysOutOfFlowControl(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	n.until(t, "an Event names who closed it", func() error {
-		if got := n.run(t, "get", "events", "-n", "default", "--field-selector", "reason=ClosedByPerson,involvedObject.name="+c.name); !strings.Contains(got, "closed the breaker") {
+		if got := n.run(t, "get", "events", "-n", "default", "--field-selector", "reason=ClosedManually,involvedObject.name="+c.name); !strings.Contains(got, "closed the breaker") {
 			return errors.New(got)
 		}
 		return nil

@@ -104,7 +104,7 @@ func TestPreemptionIsCharged(t *testing.T) {
 	n.guarded(t, n.onNodes("web", 4, ""), budgetOf("maxUnavailable: 0")) // the node is full
 	n.apply(t, n.onNodes("urgent", 1, n.name))
 	n.until(t, "the scheduler is refused", func() error {
-		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionRefused", "-o", "name"); got == "" {
+		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
 			return errors.New("no Event says so")
 		}
 		return nil

@@ -1,0 +1,44 @@
+package protection
+
+import (
+	"context"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/controller"
+	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
+	"github.com/breakwater-dev/breakwater/admission/protection/budget"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// forward is the environment variable that says whether requests are handed on
+// to the home of their namespace; "false" for no.
+const forward = "FORWARD_TO_HOME"
+
+// atHome has the budgets of a namespace charged by one replica.
+func withAffinity(ctx context.Context, guard budget.Guard) admission.Handler {
+	if os.Getenv(forward) == "false" {
+		return guard
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),
+		informers.WithNamespace(v1alpha1.SystemNamespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: ServiceName}.String()
+		}))
+	slices := factory.Discovery().V1().EndpointSlices().Lister()
+	factory.Start(ctx.Done())
+	secrets := secretinformer.Get(ctx).Lister().Secrets(v1alpha1.SystemNamespace)
+	return affinity.Forwarder{
+		Next: guard, Matches: guard.MayCharge,
+		Peers: affinity.NewReplicas(guard.Replica, ServiceName+"."+v1alpha1.SystemNamespace+".svc", slices,
+			func() (*corev1.Secret, error) { return secrets.Get(SecretName) }),
+	}
+}

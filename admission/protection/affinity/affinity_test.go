@@ -1,0 +1,293 @@
+package affinity
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
+	certresources "knative.dev/pkg/webhook/certificates/resources"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
+)
+
+const (
+	path   = "/admission/v.kb.io"
+	server = "webhook.system.svc"
+	local  = "Local"
+)
+
+// here answers as what is decided in this process, and notes until when it may.
+type here struct{ until *time.Time }
+
+func (h here) Admit(ctx context.Context, _ *admissionv1.AdmissionRequest) admission.Answer {
+	ctx, cancel := admission.WithDeadline(ctx)
+	defer cancel()
+	*h.until, _ = ctx.Deadline()
+	return admission.Allow(local)
+}
+
+// peers is one peer for every namespace, or none.
+type peers struct{ Peer }
+
+func (p peers) DecidingPeer(string) Peer { return p.Peer }
+
+// does is a peer that is a function.
+type does func(*http.Request) (*http.Response, error)
+
+func (d does) Do(r *http.Request) (*http.Response, error) { return d(r) }
+
+// decides is a peer that refuses every request, as a webhook writes it.
+func decides(t *testing.T) does {
+	return func(r *http.Request) (*http.Response, error) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			t.Error(err)
+		}
+		if r.URL.Path != path || r.Header.Get(forwardedHeader) == "" || review.Request.Name != "web-1" {
+			t.Errorf("asked %s with %v about %s", r.URL, r.Header, review.Request.Name)
+		}
+		if wait, err := time.ParseDuration(r.URL.Query().Get("timeout")); err != nil || wait <= 0 || wait > forwardTimeout {
+			t.Errorf("it has %q, %v", r.URL.Query().Get("timeout"), err)
+		}
+		w := httptest.NewRecorder()
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "by the home"}}
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			t.Error(err)
+		}
+		return w.Result(), nil
+	}
+}
+
+func says(status int, body string) does {
+	return func(*http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		w.WriteHeader(status)
+		if _, err := w.WriteString(body); err != nil {
+			return nil, err
+		}
+		return w.Result(), nil
+	}
+}
+
+func TestWhoDecides(t *testing.T) {
+	silent := does(func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	})
+	for name, tc := range map[string]struct {
+		peer      Peer
+		forwarded bool
+		concerns  bool
+		want      string
+	}{
+		"the home":                              {decides(t), false, true, DecisionForwarded},
+		"this one, which is the home":           {nil, false, true, local},
+		"this one, what was handed on to it":    {decides(t), true, true, local},
+		"this one, what is not for the home":    {decides(t), false, false, local},
+		"this one, when the home is silent":     {silent, false, true, local},
+		"this one, when the home fails":         {says(http.StatusInternalServerError, ""), false, true, local},
+		"this one, when the home talks rubbish": {says(http.StatusOK, "<html>"), false, true, local},
+		"this one, when the home answers another request": {
+			says(http.StatusOK, `{"response":{"uid":"another","allowed":true}}`), false, true, local,
+		},
+		"this one, when the home answers nothing": {says(http.StatusOK, `{}`), false, true, local},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := &http.Request{URL: &url.URL{Path: path, RawQuery: "timeout=5s"}, Header: http.Header{}}
+				if tc.forwarded {
+					MarkForwarded(asked.Header)
+				}
+				began, until := time.Now(), time.Time{}
+				f := Forwarder{
+					Next: here{&until}, Matches: func(*admissionv1.AdmissionRequest) bool { return tc.concerns }, Peers: peers{tc.peer},
+				}
+				got := f.Admit(apis.WithHTTPRequest(t.Context(), asked), &admissionv1.AdmissionRequest{UID: "r", Name: "web-1", Namespace: "shop"})
+				if got.Decision != tc.want {
+					t.Errorf("got %s, want %s", got.Decision, tc.want)
+				}
+				if tc.want == DecisionForwarded && (got.Response.Allowed || got.Response.Result.Message != "by the home") {
+					t.Errorf("got %+v", got.Response)
+				}
+				if took := time.Since(began); took > forwardTimeout {
+					t.Errorf("it took %s", took)
+				}
+				// The API server waits for 5 s, whoever was asked meanwhile.
+				if tc.want == local && !until.Equal(began.Add(5*time.Second)) {
+					t.Errorf("it is decided until %s after it was asked", until.Sub(began))
+				}
+			})
+		})
+	}
+}
+
+// bed is a webhook of some replicas, one of which is real.
+type bed struct {
+	slices cache.Indexer
+	secret *corev1.Secret
+	*Replicas
+}
+
+func newBed(t *testing.T, self string) *bed {
+	t.Helper()
+	secret, err := certresources.MakeSecret(t.Context(), "certs", "system", "webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{slices: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), secret: secret}
+	b.Replicas = NewReplicas(self, server, discoverylisters.NewEndpointSliceLister(b.slices), func() (*corev1.Secret, error) { return b.secret, nil })
+	return b
+}
+
+// are sets the replicas: the port of each, and whether it is ready.
+func (b *bed) are(t *testing.T, port int, ready map[string]bool) {
+	t.Helper()
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "webhook-1"},
+		Ports:      []discoveryv1.EndpointPort{{Name: ptr.To("http-metrics"), Port: ptr.To[int32](1)}, {Name: ptr.To(webhookpeers.Port), Port: ptr.To(int32(port))}},
+	}
+	for name, is := range ready {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{"127.0.0.1"}, TargetRef: &corev1.ObjectReference{Name: name}, Conditions: discoveryv1.EndpointConditions{Ready: &is},
+		})
+	}
+	if err := b.slices.Update(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhoIsHome(t *testing.T) {
+	both := map[string]bool{"a": true, "b": true}
+	for name, tc := range map[string]struct {
+		replicas map[string]bool
+		// homes is how many namespaces of a thousand are to be another's, about.
+		least, most int
+	}{
+		"nobody is known":                 {nil, 0, 0},
+		"one alone":                       {map[string]bool{"a": true}, 0, 0},
+		"two share the namespaces":        {both, 300, 700},
+		"one that is not ready has none":  {map[string]bool{"a": true, "b": false}, 0, 0},
+		"one that is to end has no more":  {map[string]bool{"a": false, "b": true}, 1000, 1000},
+		"three share the namespaces, too": {map[string]bool{"a": true, "b": true, "c": true}, 500, 800},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newBed(t, "a")
+			r.are(t, 8443, tc.replicas)
+			others := 0
+			for n := range 1000 {
+				if r.DecidingPeer("ns-"+strconv.Itoa(n)) != nil {
+					others++
+				}
+			}
+			if others < tc.least || others > tc.most {
+				t.Errorf("%d of 1000 are at home elsewhere", others)
+			}
+		})
+	}
+	one, other := newBed(t, "a"), newBed(t, "b")
+	one.are(t, 8443, both)
+	other.are(t, 8443, both)
+	for n := range 1000 {
+		ns := "ns-" + strconv.Itoa(n)
+		if (one.DecidingPeer(ns) == nil) == (other.DecidingPeer(ns) == nil) {
+			t.Fatalf("%s is at home at both or at none", ns)
+		}
+	}
+}
+
+// serve starts a replica with the certificate of a Secret.
+func serve(t *testing.T, secret *corev1.Secret, hits *atomic.Int64) (port int) {
+	t.Helper()
+	certificate, err := tls.X509KeyPair(secret.Data[certresources.ServerCert], secret.Data[certresources.ServerKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().(*net.TCPAddr).Port
+}
+
+func get(t *testing.T, p Peer) error {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := p.Do(req)
+	if err == nil {
+		err = res.Body.Close()
+	}
+	return err
+}
+
+func TestAPeerIsAskedByItsCertificate(t *testing.T) {
+	b := newBed(t, "a")
+	var hits atomic.Int64
+	b.are(t, serve(t, b.secret, &hits), map[string]bool{"b": true})
+	if err := get(t, b.DecidingPeer("shop")); err != nil {
+		t.Error(err)
+	}
+	// Renewed: what serves with the old one is not asked any more.
+	renewed, err := certresources.MakeSecret(t.Context(), "certs", "system", "webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := b.secret
+	b.secret = renewed
+	b.client.CloseIdleConnections()
+	if err := get(t, b.DecidingPeer("shop")); err == nil {
+		t.Error("a peer with another certificate is believed")
+	}
+	b.secret = old
+	if err := get(t, b.DecidingPeer("shop")); err != nil || hits.Load() != 2 {
+		t.Errorf("asked %d times, %v", hits.Load(), err)
+	}
+}
+
+func TestAPeerThatIsDeadIsLeftAlone(t *testing.T) {
+	b := newBed(t, "a")
+	var hits atomic.Int64
+	port := serve(t, b.secret, &hits)
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := nobody.Addr().(*net.TCPAddr).Port
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.are(t, dead, map[string]bool{"b": true})
+	for range maxFailures {
+		if err := get(t, b.DecidingPeer("shop")); err == nil {
+			t.Fatal("a dead peer answers")
+		}
+	}
+	if err := get(t, b.DecidingPeer("shop")); err == nil || err.Error() != "circuit breaker is open" {
+		t.Errorf("got %v", err)
+	}
+	// Another in its place is asked at once, and the dead one is forgotten.
+	b.are(t, port, map[string]bool{"b": true})
+	if err := get(t, b.DecidingPeer("shop")); err != nil || len(b.breakers) != 1 {
+		t.Errorf("%v, %d breakers", err, len(b.breakers))
+	}
+}

@@ -1,0 +1,89 @@
+package budget
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+)
+
+// chargeOf returns what the action costs a budget; nil where it does not concern
+// it. With live, owners are read anew.
+func (a *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Charge, error) {
+	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, a.action.Operation) {
+		return nil, nil
+	}
+	scope, err := budget.ScopeOf(b)
+	if err != nil {
+		return nil, err
+	}
+	charge := &budget.Charge{Operation: a.action.Operation, DryRun: a.dryRun, Generation: b.Generation}
+	costs := b.Spec.ProtectNotReady
+	for _, p := range a.action.Pods {
+		concerned, err := a.concerns(ctx, scope, p, live)
+		if err != nil {
+			return nil, err
+		}
+		if !concerned {
+			continue
+		}
+		counts := budget.Available(p)
+		costs = costs || counts
+		charge.Pods = append(charge.Pods, budget.Pod{
+			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Generation: p.Generation, Available: counts,
+		})
+	}
+	if len(charge.Pods) == 0 || !costs {
+		return nil, nil
+	}
+	return charge, nil
+}
+
+// concerns says whether the budget has a say in what becomes of the pod.
+func (a *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod, live bool) (bool, error) {
+	if p.DeletionTimestamp != nil || budget.Finished(p) || budget.Exempt(p) {
+		return false, nil
+	}
+	var chain budget.Chain
+	if scope.NeedsChain() || a.action.deletesPods() {
+		var err error
+		if chain, err = a.Owners.Chain(ctx, p.Namespace, p.OwnerReferences, live); err != nil {
+			return false, err
+		}
+	}
+	if !scope.Covers(p, chain) || a.action.deletesPods() && chain.Terminating() {
+		return false, nil
+	}
+	if after := a.action.Relabeled; after != nil {
+		return a.leaves(ctx, scope, p, after)
+	}
+	return true, nil
+}
+
+// leaves says whether an update takes a pod out of the budget's cover: by its
+// labels, or out of the hands of the target.
+func (a *evaluation) leaves(ctx context.Context, scope budget.Scope, before, after *corev1.Pod) (bool, error) {
+	if !scope.NeedsChain() {
+		return !scope.Covers(after, nil), nil
+	}
+	tie := budget.ControllerChange{SameController: controllerOf(before) == controllerOf(after), StillCovered: true}
+	if !tie.SameController {
+		chain, err := a.Owners.Chain(ctx, after.Namespace, after.OwnerReferences, true)
+		if err != nil {
+			return false, err
+		}
+		tie.StillCovered = scope.Covers(after, chain)
+	}
+	by, err := a.Owners.SelectorOf(ctx, before.Namespace, before.OwnerReferences)
+	if err != nil {
+		return false, err
+	}
+	if tie.ControllerDeleted, tie.SelectorUnknown = by.Deleted, by.Selector == nil; !tie.SelectorUnknown {
+		tie.SelectedBefore, tie.SelectedAfter = by.Selector.Matches(labels.Set(before.Labels)), by.Selector.Matches(labels.Set(after.Labels))
+	}
+	return tie.LeavesTarget(), nil
+}

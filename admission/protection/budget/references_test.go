@@ -1,0 +1,183 @@
+package budget
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+)
+
+func TestAChargeIsGivenBackByTheLastWhoLeavesIt(t *testing.T) {
+	key := types.NamespacedName{Namespace: "ns", Name: "web"}
+	charge := func(asker uint64, op v1alpha1.PodOperation) budget.Charge {
+		return budget.Charge{Operation: op, AdmissionID: asker, Pods: []budget.Pod{{Name: "a", UID: "uid-a", Available: true}}}
+	}
+	const del, evict, update = v1alpha1.OperationDelete, v1alpha1.OperationEvict, v1alpha1.OperationUpdate
+	takes := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) {
+		c := charge(asker, op)
+		r.add(key, c, c.Pods)
+	}
+	shares := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) { r.add(key, charge(asker, op), nil) }
+	leaves := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) bool {
+		return len(r.release(key, charge(asker, op))) > 0
+	}
+	for name, steps := range map[string]func(*ChargeReferences) (got, want bool){
+		"alone": func(r *ChargeReferences) (bool, bool) { takes(r, 1, del); return leaves(r, 1, del), true },
+		"another goes on by it": func(r *ChargeReferences) (bool, bool) {
+			takes(r, 1, del)
+			shares(r, 2, del)
+			return leaves(r, 1, del), false
+		},
+		"an eviction goes on by it": func(r *ChargeReferences) (bool, bool) {
+			takes(r, 1, del)
+			shares(r, 2, evict)
+			return leaves(r, 1, del), false
+		},
+		"who shared it leaves": func(r *ChargeReferences) (bool, bool) {
+			takes(r, 1, del)
+			shares(r, 2, del)
+			return leaves(r, 2, del), false
+		},
+		"the last leaves": func(r *ChargeReferences) (bool, bool) {
+			takes(r, 1, del)
+			shares(r, 2, del)
+			leaves(r, 1, del)
+			return leaves(r, 2, del), true
+		},
+		"another replica took it": func(r *ChargeReferences) (bool, bool) { shares(r, 1, del); return leaves(r, 1, del), false },
+		"another replica was first": func(r *ChargeReferences) (bool, bool) {
+			takes(r, 1, del)
+			shares(r, 1, del)
+			return leaves(r, 1, del), false
+		},
+		"a change in place is another": func(r *ChargeReferences) (bool, bool) {
+			takes(r, 1, del)
+			shares(r, 2, update)
+			return leaves(r, 1, del), true
+		},
+		"taken anew, whoever shared the old": func(r *ChargeReferences) (bool, bool) {
+			shares(r, 1, del)
+			takes(r, 2, del)
+			return leaves(r, 2, del), true
+		},
+		"who never passed": func(r *ChargeReferences) (bool, bool) { return leaves(r, 1, del), false },
+	} {
+		if got, want := steps(NewChargeReferences()); got != want {
+			t.Errorf("%s: given back %v", name, got)
+		}
+	}
+}
+
+// asks has one request let through, and returns what ends it without an answer.
+func (w *world) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	ask := evaluation{Guard: w.guard, action: &Action{Operation: op, Pods: []*corev1.Pod{newPod(nil)}}, admissionID: w.guard.References.nextID(), decision: DecisionFree}
+	if refusal := ask.evaluate(ctx, w.budget(t, "web")); refusal != nil {
+		t.Fatal(refusal.Response.Result.Message)
+	}
+	return func() {
+		cancel()
+		if a := ask.evaluateAll(ctx, nil); a.Response.Allowed {
+			t.Error("a lost answer was yes")
+		}
+	}
+}
+
+func TestAChargeStaysWhileAnotherRequestGoesOnByIt(t *testing.T) {
+	const del, evict, update = v1alpha1.OperationDelete, v1alpha1.OperationEvict, v1alpha1.OperationUpdate
+	for name, ops := range map[string][2]v1alpha1.PodOperation{
+		"two deletions": {del, del}, "two evictions": {evict, evict}, "a deletion and an eviction": {del, evict}, "two changes": {update, update},
+	} {
+		for _, order := range [][2]int{{0, 1}, {1, 0}} {
+			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			// The fake API server takes a write on an old state: nothing is cached.
+			nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+			w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.References, groupcommit.Options{})
+			lose := []func(){w.asks(t, ops[0]), w.asks(t, ops[1])}
+			lose[order[0]]()
+			w.settled(t)
+			if s := w.budget(t, "web").Status; s.UnavailableAllowed != 0 || len(s.DeletedPods)+len(s.UnavailablePods) != 1 {
+				t.Errorf("%s, number %d is lost: %+v", name, order[0], s)
+			}
+			lose[order[1]]()
+			w.untilFree(t, name)
+		}
+	}
+}
+
+// settled returns when a charge that is given back at this time has been: one
+// lane decides in order, and another pod's is given back last.
+func (w *world) settled(t *testing.T) {
+	t.Helper()
+	other := budget.Charge{Operation: v1alpha1.OperationDelete, Refund: true, Pods: []budget.Pod{{Name: "other", UID: "uid-other"}}}
+	for range 20 {
+		if _, err := w.guard.Commit.Do(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web"}, other); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) untilFree(t *testing.T, name string) {
+	t.Helper()
+	w.untilGivenBack(t, "web", 1)
+	if s := w.budget(t, "web").Status; len(s.UnavailablePods) != 0 {
+		t.Errorf("%s: kept %+v", name, s)
+	}
+}
+
+// A deletion that another replica let through by the same charge may be carried
+// out by the time that it is given back.
+func TestAChargeOfAPodThatIsGoingIsLeftToTheController(t *testing.T) {
+	going := newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })
+	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, going)
+	a := evaluation{Guard: w.guard}
+	c := budget.Charge{Operation: v1alpha1.OperationDelete, Pods: []budget.Pod{{Name: "web-1-a", UID: "uid-a"}, {Name: "gone", UID: "uid-gone"}}}
+	if left := a.unaffectedPods(t.Context(), budgetCharge{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 0 {
+		t.Errorf("given back: %v", left)
+	}
+	alive := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+	a = evaluation{Guard: alive.guard}
+	if left := a.unaffectedPods(t.Context(), budgetCharge{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 1 {
+		t.Errorf("given back: %v", left)
+	}
+}
+
+// What is to be given back is decided in the order in which it comes: somebody may
+// have come to rely on it since.
+func TestWhatSomebodyHasComeToRelyOnIsNotGivenBack(t *testing.T) {
+	pods := []budget.Pod{{Name: "a", UID: "uid-a", ResourceVersion: "5", Available: true}}
+	first := budget.Charge{Operation: v1alpha1.OperationDelete, Pods: pods, Generation: 1, AdmissionID: 1}
+	second, back := first, first
+	second.AdmissionID, back.Refund = 2, true
+	for name, tc := range map[string]struct {
+		group []budget.Charge
+		kept  int
+	}{
+		"nobody else":            {[]budget.Charge{back}, 0},
+		"somebody before it":     {[]budget.Charge{second, back}, 1},
+		"somebody just after it": {[]budget.Charge{back, second}, 1},
+	} {
+		r := NewChargeReferences()
+		d := r.decide(newBudget("web", 1, nil), []budget.Charge{first})
+		r.release(types.NamespacedName{Namespace: "ns", Name: "web"}, first)
+		after := r.decide(d.Next, tc.group)
+		b := d.Next
+		if after.Changed {
+			b = after.Next
+		}
+		if got := len(b.Status.DeletedPods); got != tc.kept || b.Status.UnavailableAllowed != int32(1-tc.kept) {
+			t.Errorf("%s: %+v", name, b.Status)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package budget
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/eventstest"
+)
+
+func TestProgramsAreToldWhatARefusalWasAbout(t *testing.T) {
+	for name, tc := range map[string]struct {
+		shadow, dryRun bool
+		allowed        int32
+		sent           int
+	}{
+		"a refusal":                     {sent: 1},
+		"a refusal in shadow mode":      {shadow: true},
+		"the refusal of a dry run":      {dryRun: true},
+		"a request that is let through": {allowed: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBudget("web", tc.allowed, func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = tc.shadow })
+			w := newWorld(t, chains{}, []*v1alpha1.PodUnavailableBudget{b})
+			var sent eventstest.Recorder
+			w.guard.Denials = denialevents.New(&sent, clock.RealClock{})
+			req := deletion(t, newPod(func(p *corev1.Pod) { p.OwnerReferences = nil }))
+			req.UserInfo.Username, req.DryRun = "jane", ptr.To(tc.dryRun)
+			w.ask(t, req)
+			all := sent.Sent()
+			if len(all) != tc.sent {
+				t.Fatalf("sent %v", all)
+			}
+			for _, e := range all {
+				d, err := events.ParseDeletionDenied(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Guard.Name != "web" || d.Guard.UID != b.UID || d.Operation != "DELETE" || d.Namespace != "ns" || d.Object != "web-1-a" ||
+					d.User != "jane" || d.Reason != v1alpha1.ReasonDisruptionDenied || d.Message == "" {
+					t.Errorf("%+v", d)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package deletionflow
+
+import (
+	"context"
+	_ "embed" // of registration.yaml
+	"encoding/json"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+	certresources "knative.dev/pkg/webhook/certificates/resources"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+)
+
+// Configuration is the ValidatingWebhookConfiguration of the manifests to which
+// the webhooks are added, and from which they are taken. RBAC names it too.
+const Configuration = "breakwater-deletionflow"
+
+//go:embed registration.yaml
+var webhooksYAML []byte
+
+// Webhooks returns the webhooks that are there while there is a flow control.
+func Webhooks(bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
+	var all []admissionregistrationv1.ValidatingWebhook
+	if err := yaml.UnmarshalStrict(webhooksYAML, &all); err != nil {
+		return nil, fmt.Errorf("read the webhooks: %w", err)
+	}
+	for i := range all {
+		all[i].ClientConfig.CABundle = bundle
+	}
+	return all, nil
+}
+
+// Entry keeps the webhooks of Configuration: what anybody else writes there is
+// put right.
+type Registration struct {
+	reconciler.LeaderAwareFuncs
+
+	Client       admissionclient.ValidatingWebhookConfigurationInterface
+	Configs      admissionlisters.ValidatingWebhookConfigurationLister
+	Secrets      corev1listers.SecretLister
+	FlowControls listers.PodDeletionFlowControlLister
+	// Secret is the name of the Secret with the certificate.
+	Secret string
+}
+
+var (
+	_ controller.Reconciler  = (*Registration)(nil)
+	_ reconciler.LeaderAware = (*Registration)(nil)
+)
+
+// Key is the one thing that Entry looks after.
+var Key = types.NamespacedName{Name: Configuration}
+
+// Reconcile implements controller.Reconciler.
+func (e *Registration) Reconcile(ctx context.Context, key string) error {
+	if !e.IsLeaderFor(Key) {
+		return controller.NewSkipKey(key)
+	}
+	config, err := e.Configs.Get(Configuration)
+	if apierrs.IsNotFound(err) {
+		return nil // its creation will wake us
+	} else if err != nil {
+		return fmt.Errorf("get %s: %w", Configuration, err)
+	}
+	want, known, err := e.wantedWebhooks()
+	if err != nil || !known || equality.Semantic.DeepEqual(want, config.Webhooks) || len(want)+len(config.Webhooks) == 0 {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{
+		// Decided on this state; a merge patch replaces the list.
+		"metadata": map[string]any{"resourceVersion": config.ResourceVersion}, "webhooks": want,
+	})
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", Configuration, err)
+	}
+	if _, err := e.Client.Patch(ctx, Configuration, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("write %s: %w", Configuration, err)
+	}
+	logging.FromContext(ctx).Infow("wrote the webhooks of deletion flow control", "webhooks", len(want))
+	return nil
+}
+
+// want is nothing where there is no flow control. It is not known while there
+// is no certificate: without one, the API server could ask nobody and would
+// refuse all; and what is there stays while one is renewed.
+func (e *Registration) wantedWebhooks() (all []admissionregistrationv1.ValidatingWebhook, known bool, err error) {
+	flows, err := e.FlowControls.List(labels.Everything())
+	if err != nil || len(flows) == 0 {
+		return nil, err == nil, err
+	}
+	secret, err := e.Secrets.Secrets(v1alpha1.SystemNamespace).Get(e.Secret)
+	if apierrs.IsNotFound(err) {
+		return nil, false, nil
+	} else if err != nil {
+		return nil, false, fmt.Errorf("get certificate: %w", err)
+	}
+	bundle := secret.Data[certresources.CACert]
+	if len(bundle) == 0 {
+		return nil, false, nil
+	}
+	all, err = Webhooks(bundle)
+	return all, err == nil, err
+}

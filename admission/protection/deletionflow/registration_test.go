@@ -1,0 +1,107 @@
+package deletionflow
+
+import (
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/reconciler"
+	certresources "knative.dev/pkg/webhook/certificates/resources"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+)
+
+func index(t *testing.T, objects ...any) cache.Indexer {
+	t.Helper()
+	all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, o := range objects {
+		if err := all.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestTheWebhooksAreThereWhileThereIsAFlowControl(t *testing.T) {
+	certificate := func(bundle string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "certs"},
+			Data: map[string][]byte{certresources.CACert: []byte(bundle)}}
+	}
+	config := func(bundle string, change func(*admissionregistrationv1.ValidatingWebhook)) *admissionregistrationv1.ValidatingWebhookConfiguration {
+		c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: Configuration, ResourceVersion: "1"}}
+		if bundle != "" {
+			all, err := Webhooks([]byte(bundle))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if change != nil {
+				change(&all[0])
+			}
+			c.Webhooks = all
+		}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		config      *admissionregistrationv1.ValidatingWebhookConfiguration
+		flows       []any
+		certificate *corev1.Secret
+		follower    bool
+		writes      int
+		want        string
+	}{
+		"the first flow control":              {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
+		"nothing to do":                       {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, "ca"},
+		"no flow control":                     {config("", nil), nil, certificate("ca"), false, 0, ""},
+		"the last one is gone":                {config("ca", nil), nil, certificate("ca"), false, 1, ""},
+		"a new certificate":                   {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate("new"), false, 1, "new"},
+		"no certificate yet":                  {config("", nil), []any{newFlow("a", 1, nil)}, certificate(""), false, 0, ""},
+		"a certificate that is renewed":       {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate(""), false, 0, "ca"},
+		"somebody opened it":                  {config("ca", func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = nil }), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
+		"another replica looks after it":      {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), true, 0, ""},
+		"a configuration that was taken away": {nil, []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, configs := kubefake.NewClientset(), index(t)
+			if tc.config != nil {
+				client, configs = kubefake.NewClientset(tc.config), index(t, tc.config)
+			}
+			e := &Registration{
+				Client: client.AdmissionregistrationV1().ValidatingWebhookConfigurations(), Secret: "certs",
+				Configs:      admissionlisters.NewValidatingWebhookConfigurationLister(configs),
+				Secrets:      corev1listers.NewSecretLister(index(t, tc.certificate)),
+				FlowControls: listers.NewPodDeletionFlowControlLister(index(t, tc.flows...)),
+			}
+			if !tc.follower {
+				if err := e.Promote(reconciler.UniversalBucket(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := e.Reconcile(t.Context(), Key.String()); err != nil && !controller.IsSkipKey(err) {
+				t.Fatal(err)
+			}
+			if got := len(client.Actions()); got != tc.writes {
+				t.Errorf("%d writes: %v", got, client.Actions())
+			}
+			if tc.config == nil {
+				return
+			}
+			after, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), Configuration, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case tc.want == "" && len(after.Webhooks) > 0, tc.want != "" && len(after.Webhooks) != 1:
+				t.Errorf("%d webhooks", len(after.Webhooks))
+			case tc.want != "" && (string(after.Webhooks[0].ClientConfig.CABundle) != tc.want || len(after.Webhooks[0].Rules) != 3):
+				t.Errorf("%+v", after.Webhooks[0])
+			}
+		})
+	}
+}

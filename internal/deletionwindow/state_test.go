@@ -1,0 +1,286 @@
+package deletionwindow
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// zero is the beginning of a bucket of every width.
+var zero = time.Unix(1<<30, 0)
+
+func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
+
+func rule(interval time.Duration, limit int64) Rule {
+	return Rule{Text: interval.String(), Interval: interval, Limit: limit}
+}
+
+// tenMinutes has buckets of 16 s.
+func tenMinutes(limit int64) Policy {
+	return Policy{Rules: []Rule{rule(10*time.Minute, limit)}, Skew: DefaultSkew}
+}
+
+func pod(uid string) Deletion { return Deletion{UID: types.UID(uid), Count: 1} }
+
+func namespace(pods int64) Deletion { return Deletion{UID: "ns", Count: pods, IsNamespace: true} }
+
+// let is a history of single deletions, at these seconds.
+func let(t Policy, seconds ...float64) State {
+	var h State
+	for i, s := range seconds {
+		h = t.Add(h, at(s), pod(fmt.Sprint(i)))
+	}
+	return h
+}
+
+func bucket(start, end, count int64) v1alpha1.DeletionBucket {
+	return v1alpha1.DeletionBucket{Start: zero.Unix() + start, End: zero.Unix() + end, Count: count}
+}
+
+func TestWhatIsLetThroughIsCounted(t *testing.T) {
+	terms := tenMinutes(100)
+	for name, tc := range map[string]struct {
+		h    State
+		want []v1alpha1.DeletionBucket
+	}{
+		"one":                            {let(terms, 3.5), []v1alpha1.DeletionBucket{bucket(3, 4, 1)}},
+		"two of one bucket":              {let(terms, 3.5, 15.9), []v1alpha1.DeletionBucket{bucket(3, 16, 2)}},
+		"two of two buckets":             {let(terms, 15, 16), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1)}},
+		"what leaves is only compared":   {let(terms, 0, 100, 800), []v1alpha1.DeletionBucket{bucket(0, 101, 2), bucket(800, 801, 1)}},
+		"what is too old is dropped":     {let(terms, 0, 4805), []v1alpha1.DeletionBucket{bucket(4805, 4806, 1)}},
+		"a namespace counts all at once": {terms.Add(State{}, at(0), namespace(40)), []v1alpha1.DeletionBucket{bucket(0, 1, 40)}},
+		"one that is asked again counts once, and longer": {
+			terms.Add(let(terms, 2), at(9), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 10, 1)}},
+		"one that is asked again in the next bucket counts once, and there": {
+			terms.Add(let(terms, 7, 15.9), at(16), pod("1")), []v1alpha1.DeletionBucket{bucket(7, 16, 1), bucket(16, 17, 1)}},
+		"so does one that is asked again when another has begun the next bucket": {
+			terms.Add(let(terms, 14, 15.9, 16), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(14, 16, 1), bucket(16, 18, 2)}},
+		"one that is asked again in the next bucket, and again there": {
+			terms.Add(terms.Add(let(terms, 15.9), at(16), pod("0")), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 18, 1)}},
+		"a namespace that is asked again counts as it is now": {
+			terms.Add(terms.Add(State{}, at(14), namespace(40)), at(15), namespace(41)), []v1alpha1.DeletionBucket{bucket(14, 16, 41)}},
+		"and in the next bucket once more, for it may have grown": {
+			terms.Add(terms.Add(State{}, at(15), namespace(1)), at(16), namespace(40)), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 40)}},
+		"one that is asked again long after its bucket counts twice": {
+			terms.Add(let(terms, 2), at(16), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 3, 1), bucket(16, 17, 1)}},
+		"so does one that is asked again two buckets later": {
+			terms.Add(let(terms, 15, 16, 32), at(33), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1), bucket(32, 34, 2)}},
+	} {
+		if diff := cmp.Diff(tc.want, tc.h.Buckets); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestForHowLongWhatWasLetThroughIsRecognised(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		let     []float64
+		closed  float64
+		seconds float64
+		want    bool
+	}{
+		{"in its bucket", []float64{1}, 0, 15.9, true},
+		{"when its bucket has just ended", []float64{15.9}, 0, 16, true},
+		{"seconds after that", []float64{15.9}, 0, 25.9, true},
+		{"longer after that", []float64{15.9}, 0, 26, false},
+		{"when another has begun the next bucket", []float64{15.9, 16}, 0, 25.9, true},
+		{"longer after that, too", []float64{15.9, 16}, 0, 26, false},
+		{"two buckets later", []float64{15.9, 16, 32}, 0, 32, false},
+		{"when a person has closed the breaker", []float64{15.9}, 16, 17, false},
+		{"when another was let through after that", []float64{15.9, 17}, 16, 18, false},
+	} {
+		terms := tenMinutes(9)
+		if tc.closed > 0 {
+			terms.Closed = at(tc.closed)
+		}
+		if got := terms.IsCounted(let(terms, tc.let...), at(tc.seconds), pod("0")); got != tc.want {
+			t.Errorf("%s: it is %t", tc.name, got)
+		}
+	}
+}
+
+func TestADeletionCountsForAWindowAndABucketAndTheSkewOfTwoClocks(t *testing.T) {
+	terms := tenMinutes(1)
+	h := let(terms, 3)
+	for _, tc := range []struct {
+		seconds float64
+		room    bool
+	}{
+		{3, false},
+		{602.9, false}, // no replica may see the window end before it has
+		{613.9, false}, // 4 + 600 + 5 + 5
+		{614, true},
+	} {
+		_, when, full := terms.Exceeded(h, at(tc.seconds), 1)
+		if full == tc.room {
+			t.Errorf("at %v s: full %t", tc.seconds, full)
+		}
+		if full && !when.Equal(at(614)) {
+			t.Errorf("at %v s: room at %s", tc.seconds, when.Sub(zero))
+		}
+	}
+}
+
+func TestWhichRuleIsFullAndWhenItHasRoom(t *testing.T) {
+	two := func(short, long int64) Policy {
+		return Policy{Rules: []Rule{rule(10*time.Minute, short), rule(time.Hour, long)}, Skew: DefaultSkew}
+	}
+	for name, tc := range map[string]struct {
+		terms Policy
+		let   []float64
+		n     int64
+		full  string
+		at    float64
+	}{
+		"there is room":                        {two(3, 9), []float64{0, 20}, 1, "", 0},
+		"the short one is full":                {two(2, 9), []float64{0, 20}, 1, "10m0s", 611},
+		"the long one is full":                 {two(9, 2), []float64{0, 20}, 1, "1h0m0s", 3611},
+		"both are: the one that is so longest": {two(2, 2), []float64{0, 20}, 1, "1h0m0s", 3611},
+		"two at once need two to leave":        {two(2, 9), []float64{0, 20}, 2, "10m0s", 631},
+		"more at once than there ever is room": {two(2, 9), []float64{0}, 3, "10m0s", -1},
+		"a limit of none":                      {two(0, 9), nil, 1, "10m0s", -1},
+		"never is later than any time":         {two(9, 0), []float64{0}, 1, "1h0m0s", -1},
+	} {
+		full, when, ok := tc.terms.Exceeded(let(tc.terms, tc.let...), at(30), tc.n)
+		if ok != (tc.full != "") || ok && full.Rule.Text != tc.full {
+			t.Errorf("%s: %v full is %+v", name, ok, full)
+		}
+		if tc.at > 0 && !when.Equal(at(tc.at)) || tc.at < 0 && !when.IsZero() {
+			t.Errorf("%s: room at %s", name, when.Sub(zero))
+		}
+	}
+}
+
+func TestALimitThatIsRaisedOrLoweredKeepsTheHistory(t *testing.T) {
+	h := let(tenMinutes(2), 0, 1)
+	for limit, want := range map[int64]int64{5: 3, 2: 0, 1: 0} {
+		if got := tenMinutes(limit).Usages(h, at(2))[0]; got.Used != 2 || got.Remaining != want {
+			t.Errorf("limit %d: %+v", limit, got)
+		}
+	}
+}
+
+func TestAPersonClosesTheBreaker(t *testing.T) {
+	terms := tenMinutes(2)
+	h := let(terms, 0, 1)
+	terms.Closed = at(5)
+	for _, tc := range []struct {
+		seconds float64
+		used    int64
+	}{{4, 2}, {5.5, 2}, {6, 0}} {
+		if got := terms.Usages(h, at(tc.seconds))[0].Used; got != tc.used {
+			t.Errorf("at %v s: %d used", tc.seconds, got)
+		}
+	}
+	h = terms.Add(h, at(6), pod("after"))
+	if got := terms.Usages(h, at(7))[0].Used; got != 1 {
+		t.Errorf("%d used by what came after", got)
+	}
+	if len(h.Buckets) != 2 {
+		t.Errorf("the history is %v", h.Buckets)
+	}
+	terms.Closed = at(1e9) // next year
+	if got := terms.Usages(h, at(8))[0].Used; got != 3 {
+		t.Errorf("%d used although it is not closed yet", got)
+	}
+}
+
+func TestTimeDoesNotGoBack(t *testing.T) {
+	terms := tenMinutes(2)
+	h := State{Committed: at(100)}
+	for _, tc := range []struct {
+		local, want float64
+		ahead       bool
+	}{{101, 101, false}, {99, 100, false}, {90, 100, false}, {89.9, 100, true}, {0, 100, true}} {
+		now, ahead := CountTime(h, at(tc.local)), terms.CommittedAhead(h, at(tc.local))
+		if !now.Equal(at(tc.want)) || ahead != tc.ahead {
+			t.Errorf("clock %v: %s %t", tc.local, now.Sub(zero), ahead)
+		}
+	}
+}
+
+func TestACommittedTimeThatIsFarAheadIsResetAndNoBucketLost(t *testing.T) {
+	terms := tenMinutes(9)
+	h := let(terms, 0, 20, 3600, 3700)
+	reset, ok := terms.Reset(h, at(30))
+	want := []v1alpha1.DeletionBucket{bucket(0, 21, 2), bucket(30, 31, 2)}
+	if diff := cmp.Diff(want, reset.Buckets); !ok || diff != "" {
+		t.Error(ok, diff)
+	}
+	if now := CountTime(reset, at(30)); !now.Equal(at(30)) {
+		t.Errorf("time is %s", now.Sub(zero))
+	}
+	if _, again := terms.Reset(reset, at(30)); again {
+		t.Error("it is reset again")
+	}
+}
+
+func TestTheUsualIsTheMedianOfSevenWindows(t *testing.T) {
+	r := rule(time.Minute, 0)
+	var h State
+	for k, n := range []int64{50, 1, 2, 3, 4, 5, 60, 70} { // the newest window first
+		h.Buckets = append([]v1alpha1.DeletionBucket{bucket(int64(480-60*(k+1)), int64(480-60*k), n)}, h.Buckets...)
+	}
+	if got := Median(h, r, at(480)); got != 4 {
+		t.Errorf("usual are %d", got)
+	}
+	h.Buckets = []v1alpha1.DeletionBucket{bucket(0, 420, 70)}
+	if got := Median(h, r, at(480)); got != 10 {
+		t.Errorf("usual are %d of a bucket that spans all", got)
+	}
+	if got := Median(State{}, r, at(480)); got != 0 {
+		t.Errorf("usual are %d of nothing", got)
+	}
+}
+
+func TestTheStatusIsBounded(t *testing.T) {
+	var sets [][]time.Duration
+	minute, hour, day := time.Minute, time.Hour, 24*time.Hour
+	sets = append(sets,
+		[]time.Duration{30 * day},
+		[]time.Duration{10 * time.Second, 30 * day},
+		[]time.Duration{10 * time.Second, minute, 10 * minute, hour, 6 * hour, day, 7 * day, 30 * day},
+		[]time.Duration{48 * time.Second, 96 * time.Second, 4 * minute, 20 * minute, 2 * hour, 10 * hour, 2 * day, 30 * day},
+	)
+	for _, set := range sets {
+		terms := Policy{Skew: DefaultSkew}
+		for _, interval := range set {
+			terms.Rules = append(terms.Rules, rule(interval, 1<<40))
+		}
+		var h State
+		most, end := 0, zero.Add(keptIntervals*set[len(set)-1])
+		// Often enough to fill the buckets of every length, and not more often.
+		for now := zero; now.Before(end); now = now.Add(max(time.Second, end.Sub(now)/400)) {
+			h = terms.Add(h, now, pod(now.String()))
+			most = max(most, len(h.Buckets))
+		}
+		if most > maxBuckets || len(h.Newest) > maxNewest {
+			t.Errorf("%v: %d buckets, %d newest", set, most, len(h.Newest))
+		}
+		if len(set) == 8 && most < 200 {
+			t.Errorf("%v: only %d buckets were tried", set, most)
+		}
+		t.Logf("%v: at most %d buckets", set, most)
+	}
+	terms := tenMinutes(1 << 40)
+	var h State
+	for i := range 3 * maxNewest {
+		h = terms.Add(h, at(15), pod(fmt.Sprint(i)))
+	}
+	if len(h.Newest) != maxNewest || !terms.IsCounted(h, at(15), pod(fmt.Sprint(3*maxNewest-1))) || h.Buckets[0].Count != 3*maxNewest {
+		t.Errorf("%d newest of %d", len(h.Newest), h.Buckets[0].Count)
+	}
+	h = terms.Add(h, at(16), pod("next"))
+	if len(h.Earlier) != maxEarlier || !terms.IsCounted(h, at(16), pod(fmt.Sprint(3*maxNewest-1))) {
+		t.Errorf("%d are kept of the bucket before", len(h.Earlier))
+	}
+	if h = terms.Add(h, at(30), pod("later")); len(h.Earlier) > 0 || len(h.Newest) != 2 {
+		t.Errorf("%d are kept for too long, %d newest", len(h.Earlier), len(h.Newest))
+	}
+}

@@ -1,0 +1,97 @@
+package budget
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+)
+
+// charges remembers since when each charge is known. In memory only: who begins
+// anew waits anew, which keeps a charge for longer and never for less.
+type chargeTimes struct {
+	clock clock.PassiveClock
+	// kept is how long one is kept whose pod does not change: as long as the API
+	// server may work on a request.
+	timeout time.Duration
+
+	mu    sync.Mutex
+	since map[types.NamespacedName]map[string]time.Time
+	// settled is since when each is seen to be carried out.
+	settled map[types.NamespacedName]map[string]time.Time
+}
+
+// lingering is how long a charge stays that is carried out.
+const settledRetention = 500 * time.Millisecond
+
+func newChargeTimes(c clock.PassiveClock, kept time.Duration) *chargeTimes {
+	return &chargeTimes{clock: c, timeout: kept,
+		since: map[types.NamespacedName]map[string]time.Time{}, settled: map[types.NamespacedName]map[string]time.Time{}}
+}
+
+// lingers says whether the charge of a budget that is carried out stays.
+func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	if c.settled[name] == nil {
+		c.settled[name] = map[string]time.Time{}
+	}
+	at, ok := c.settled[name][key]
+	if !ok {
+		c.settled[name][key], at = now, now
+	}
+	return now.Sub(at) < settledRetention
+}
+
+// see notes the charges of a budget and forgets those that it has no more. It
+// returns whether one has expired, and when the next does; 0 for none.
+func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(string) bool, next time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name, now := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, c.clock.Now()
+	before, after := c.since[name], map[string]time.Time{}
+	for _, key := range keysOf(b) {
+		at, ok := before[key]
+		if !ok {
+			at = now
+		}
+		after[key] = at
+		if left := at.Add(c.timeout).Sub(now); left > 0 && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	delete(c.since, name)
+	maps.DeleteFunc(c.settled[name], func(key string, _ time.Time) bool { _, ok := after[key]; return !ok })
+	if len(after) > 0 {
+		c.since[name] = after
+	}
+	return func(key string) bool {
+		at, ok := after[key]
+		return ok && now.Sub(at) >= c.timeout
+	}, next
+}
+
+// forget drops what is known of a budget.
+func (c *chargeTimes) forget(name types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.since, name)
+	delete(c.settled, name)
+}
+
+func keysOf(b *v1alpha1.PodUnavailableBudget) []string {
+	var keys []string
+	for uid, rv := range b.Status.DeletedPods {
+		keys = append(keys, budget.DeletedKey(uid, rv))
+	}
+	for name, value := range b.Status.UnavailablePods {
+		keys = append(keys, budget.ChangedKey(name, budget.ParseEntry(value)))
+	}
+	return keys
+}
