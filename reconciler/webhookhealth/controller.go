@@ -25,8 +25,8 @@ const (
 	queueName = "selfcheck"
 )
 
-// NewController returns the constructor of the controller that looks after a
-// plan, which is made of the process's informers.
+// NewController returns the constructor of the controller that checks a plan.
+// The plan is built from the process's informers.
 func NewController(plan func(context.Context) Plan) injection.ControllerConstructor {
 	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		kube, logger := kubeclient.Get(ctx), logging.FromContext(ctx)
@@ -41,16 +41,17 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}
 		if err := measure(otel.Meter(meterName), r.now); err != nil {
-			logger.Panicw("wire the self-check", "error", err)
+			logger.Panicw("create the self-check controller", "error", err)
 		}
 		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
 	}
 }
 
-// measure shows what is open. A replica that does not look shows nothing.
+// measure exposes unenforced guards as a metric. A replica that is not the
+// leader exposes nothing.
 func measure(meter metric.Meter, now func() map[string]int64) error {
 	_, err := meter.Int64ObservableGauge("breakwater.guard.open",
-		metric.WithDescription("1 while a guard is open for the reason, 0 while none is"),
+		metric.WithDescription("1 while a guard is unenforced for the reason, else 0"),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			for reason, value := range now() {
 				o.Observe(value, metric.WithAttributes(attribute.String("reason", reason)))

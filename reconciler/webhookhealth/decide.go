@@ -13,85 +13,90 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Why a guard is open: reasons of Events, and labels of the metric.
+// Reasons why a guard is unenforced, for Events and the metric.
 const (
-	// ReasonIgnored: what the webhook gives no answer to is let through.
-	ReasonIgnored = "FailurePolicyIgnore"
-	// ReasonMissing: the entry of a webhook, a policy or its binding is not there.
-	ReasonMissing = "GuardMissing"
-	// ReasonBundle: the API server cannot trust what the webhook serves with.
-	ReasonBundle = "CABundleStale"
-	// ReasonNoEndpoints: there is nobody to ask.
+	// ReasonFailurePolicyIgnore: requests pass when the webhook does not
+	// answer.
+	ReasonFailurePolicyIgnore = "FailurePolicyIgnore"
+	// ReasonGuardMissing: a webhook, a policy or its binding does not exist.
+	ReasonGuardMissing = "GuardMissing"
+	// ReasonCABundleStale: the caBundle does not verify the webhook's
+	// certificate.
+	ReasonCABundleStale = "CABundleStale"
+	// ReasonNoEndpoints: no replica of the webhook is ready.
 	ReasonNoEndpoints = "NoEndpoints"
-	// ReasonUnhooked: a namespace lacks the label by which requests reach us.
-	ReasonUnhooked = "NamespaceNotLabelled"
-	// ReasonUnmatched: requests of an opted-in namespace are not asked about.
-	ReasonUnmatched = "NamespaceNotMatched"
-	// ReasonNotDenying: a policy does less than it is there for.
-	ReasonNotDenying = "PolicyNotDenying"
-	// ReasonUnknown: it cannot be found out.
-	ReasonUnknown = "CheckFailed"
+	// ReasonNamespaceNotLabelled: a namespace lacks the label that the
+	// webhook's selector requires.
+	ReasonNamespaceNotLabelled = "NamespaceNotLabelled"
+	// ReasonNamespaceNotMatched: the webhook does not match requests of the
+	// namespace.
+	ReasonNamespaceNotMatched = "NamespaceNotMatched"
+	// ReasonPolicyNotDenying: a policy or binding does not deny.
+	ReasonPolicyNotDenying = "PolicyNotDenying"
+	// ReasonCheckFailed: the state could not be read.
+	ReasonCheckFailed = "CheckFailed"
 )
 
-// Reasons returns all of them, in order.
+// Reasons returns all reasons in order.
 func Reasons() []string {
-	return []string{ReasonIgnored, ReasonMissing, ReasonBundle, ReasonNoEndpoints, ReasonUnhooked, ReasonUnmatched, ReasonNotDenying, ReasonUnknown}
+	return []string{ReasonFailurePolicyIgnore, ReasonGuardMissing, ReasonCABundleStale, ReasonNoEndpoints, ReasonNamespaceNotLabelled, ReasonNamespaceNotMatched, ReasonPolicyNotDenying, ReasonCheckFailed}
 }
 
-// Finding is one guard that is open, and why.
+// Finding is an unenforced guard with the reason.
 type Finding struct {
 	Reason, Guard string
-	// Namespace is that which is not guarded; empty where it is not about one.
+	// Namespace is the unprotected namespace; empty if the finding is not about
+	// one.
 	Namespace string
 	Message   string
 }
 
-// Entry is a webhook that has to be there, as it is found.
+// Entry is the observed state of a required webhook.
 type Entry struct {
 	Guard
-	// Found is nil where it is not there. Of a mutating webhook it has what both
-	// sorts have in common.
+	// Found is nil if the webhook does not exist. For a mutating webhook it has
+	// the fields that both types share.
 	Found *admissionregistrationv1.ValidatingWebhook
-	// Namespaces are those whose requests have to reach it.
+	// Namespaces are those whose requests must reach it.
 	Namespaces []*corev1.Namespace
 }
 
-// Policy is a ValidatingAdmissionPolicy, or a binding of one, as it is found.
+// Policy is the observed state of a ValidatingAdmissionPolicy or of a binding.
 type Policy struct {
 	Name    string
 	Binding bool
 	There   bool
-	// Denies: its failurePolicy is Fail, or its actions have Deny.
+	// Denies: its failurePolicy is Fail, or its actions include Deny.
 	Denies bool
 }
 
-// Seen is what was found.
+// Seen is the input of Decide.
 type Seen struct {
 	Now time.Time
-	// Service is where the webhooks have to point, and Host its name in the
+	// Service is the Service of the webhooks, and Host its name in the
 	// certificate.
 	Service, Host string
 	Entries       []Entry
 	Policies      []Policy
-	// Ready is how many replicas the API server may ask.
+	// Ready is the number of ready replicas.
 	Ready int
-	// Served is what those that could be connected to serve with.
+	// Served are the certificates of the replicas that could be reached.
 	Served []*x509.Certificate
-	// Failed is what could not be read.
+	// Failed are the errors of reading.
 	Failed []error
 }
 
-// Decide returns what is open.
+// Decide returns the unenforced guards.
 func Decide(s Seen) []Finding {
 	var found []Finding
 	if s.Ready == 0 {
-		found = append(found, Finding{Reason: ReasonNoEndpoints, Guard: s.Service, Message: "no replica of the webhook is ready: requests that it would be asked about are refused, or let through where failurePolicy says so"})
+		found = append(found, Finding{Reason: ReasonNoEndpoints, Guard: s.Service, Message: "no replica of the webhook is ready: requests that it matches are denied, or pass if failurePolicy is Ignore"})
 	}
 	if s.Ready > 0 && len(s.Served) == 0 {
-		found = append(found, Finding{Reason: ReasonUnknown, Guard: s.Service, Message: "no ready replica of the webhook can be connected to"})
+		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: s.Service, Message: "no ready replica of the webhook can be reached"})
 	}
 	for _, err := range s.Failed {
-		found = append(found, Finding{Reason: ReasonUnknown, Guard: s.Service, Message: err.Error()})
+		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: s.Service, Message: err.Error()})
 	}
 	for _, e := range s.Entries {
 		found = append(found, s.webhook(e)...)
@@ -102,7 +107,7 @@ func Decide(s Seen) []Finding {
 	return found
 }
 
-// webhook judges one entry.
+// webhook checks one webhook.
 func (s Seen) webhook(e Entry) []Finding {
 	var found []Finding
 	open := func(reason, message string) {
@@ -110,26 +115,26 @@ func (s Seen) webhook(e Entry) []Finding {
 	}
 	w := e.Found
 	if w == nil {
-		open(ReasonMissing, "it is not in configuration "+e.Configuration+": nobody is asked")
+		open(ReasonGuardMissing, "it is missing in configuration "+e.Configuration+": the API server does not call it")
 		return found
 	}
 	if ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Ignore && !e.Ignores {
-		open(ReasonIgnored, "its failurePolicy is Ignore: what it gives no answer to is let through")
+		open(ReasonFailurePolicyIgnore, "its failurePolicy is Ignore: requests pass when it does not answer")
 	}
 	if service := w.ClientConfig.Service; service == nil || service.Name != s.Service {
-		open(ReasonMissing, "it does not point to Service "+s.Service)
+		open(ReasonGuardMissing, "it does not refer to Service "+s.Service)
 	} else if err := s.trusts(w.ClientConfig.CABundle); err != nil {
-		open(ReasonBundle, err.Error())
+		open(ReasonCABundleStale, err.Error())
 	}
 	for _, n := range e.Namespaces {
 		f := Finding{Guard: e.Webhook, Namespace: n.Name}
 		switch {
-		case e.Hook != "" && n.Labels[e.Hook] != e.Value:
-			f.Reason = ReasonUnhooked
-			f.Message = fmt.Sprintf("namespace %s has no label %s=%s: nobody is asked about its requests", n.Name, e.Hook, e.Value)
+		case e.NamespaceLabel != "" && n.Labels[e.NamespaceLabel] != e.Value:
+			f.Reason = ReasonNamespaceNotLabelled
+			f.Message = fmt.Sprintf("namespace %s has no label %s=%s: the webhook does not match its requests", n.Name, e.NamespaceLabel, e.Value)
 		case !matches(w, n):
-			f.Reason = ReasonUnmatched
-			f.Message = "nobody is asked about requests of namespace " + n.Name + ": rules, namespaceSelector or objectSelector are not those of the manifest"
+			f.Reason = ReasonNamespaceNotMatched
+			f.Message = "the webhook does not match requests of namespace " + n.Name + ": rules, namespaceSelector or objectSelector differ from the manifest"
 		default:
 			continue
 		}
@@ -138,7 +143,7 @@ func (s Seen) webhook(e Entry) []Finding {
 	return found
 }
 
-// trusts says why the API server would not trust what is served.
+// trusts returns why the API server would reject a served certificate.
 func (s Seen) trusts(bundle []byte) error {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
@@ -146,13 +151,13 @@ func (s Seen) trusts(bundle []byte) error {
 	}
 	for _, c := range s.Served {
 		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: s.Host, CurrentTime: s.Now}); err != nil {
-			return fmt.Errorf("its caBundle does not verify the certificate that is served: %w", err)
+			return fmt.Errorf("its caBundle does not verify the served certificate: %w", err)
 		}
 	}
 	return nil
 }
 
-// matches says whether requests of the namespace are asked about at all.
+// matches reports whether the webhook matches requests of the namespace.
 func matches(w *admissionregistrationv1.ValidatingWebhook, n *corev1.Namespace) bool {
 	if len(w.Rules) == 0 || w.ObjectSelector != nil && len(w.ObjectSelector.MatchLabels)+len(w.ObjectSelector.MatchExpressions) > 0 {
 		return false
@@ -164,34 +169,34 @@ func matches(w *admissionregistrationv1.ValidatingWebhook, n *corev1.Namespace) 
 	return err == nil && selector.Matches(labels.Set(n.Labels))
 }
 
-// policy judges a policy or a binding.
+// policy checks a policy or a binding.
 func policy(p Policy) []Finding {
-	what, less := "ValidatingAdmissionPolicy", "its failurePolicy is Ignore: what it cannot evaluate is let through"
+	what, less := "ValidatingAdmissionPolicy", "its failurePolicy is Ignore: requests pass when it cannot be evaluated"
 	if p.Binding {
-		what, less = "ValidatingAdmissionPolicyBinding", "its validationActions have no Deny: it only tells"
+		what, less = "ValidatingAdmissionPolicyBinding", "its validationActions do not include Deny: it only reports"
 	}
 	switch {
 	case !p.There:
-		return []Finding{{Reason: ReasonMissing, Guard: p.Name, Message: what + " is not there: nothing is refused"}}
+		return []Finding{{Reason: ReasonGuardMissing, Guard: p.Name, Message: what + " does not exist: nothing is denied"}}
 	case !p.Denies:
-		return []Finding{{Reason: ReasonNotDenying, Guard: p.Name, Message: what + ": " + less}}
+		return []Finding{{Reason: ReasonPolicyNotDenying, Guard: p.Name, Message: what + ": " + less}}
 	}
 	return nil
 }
 
-// lasting returns what has been open for two looks: certificates are renewed,
-// and caches are not all equally new.
+// lasting returns findings of two consecutive checks: a certificate may just be
+// renewed, or a cache may be stale.
 func lasting(before, now []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(now), func(f Finding) bool { return !slices.ContainsFunc(before, f.same) })
 }
 
-// fresh returns what is in after and not in before.
+// fresh returns the findings in after that are not in before.
 func fresh(before, after []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(after), func(f Finding) bool { return slices.ContainsFunc(before, f.same) })
 }
 
-// same says whether two are about the same: a message has numbers and errors.
-// Of namespaces there may be many at one guard.
+// same reports whether two findings are equal, ignoring messages. One guard may
+// have findings for several namespaces.
 func (f Finding) same(g Finding) bool {
 	return f.Reason == g.Reason && f.Guard == g.Guard && f.Namespace == g.Namespace
 }

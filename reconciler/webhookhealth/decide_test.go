@@ -39,7 +39,7 @@ func certificate(t *testing.T, name string) (*x509.Certificate, []byte) {
 
 func newEntry(bundle []byte) Entry {
 	return Entry{
-		Guard: Guard{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io", Hook: "guarded", Value: "true"},
+		Guard: Guard{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io", NamespaceLabel: "guarded", Value: "true"},
 		Found: &admissionregistrationv1.ValidatingWebhook{
 			Name:              "vpodbudget.kb.io",
 			FailurePolicy:     ptr.To(admissionregistrationv1.Fail),
@@ -56,7 +56,7 @@ func labelled(name, guarded string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"guarded": guarded}}}
 }
 
-func TestWhichGuardsAreOpen(t *testing.T) {
+func TestUnenforcedGuards(t *testing.T) {
 	served, bundle := certificate(t, service)
 	other, otherBundle := certificate(t, "another")
 	for _, tc := range []struct {
@@ -66,40 +66,40 @@ func TestWhichGuardsAreOpen(t *testing.T) {
 		want  []string
 	}{
 		{name: "none"},
-		{name: "it lets pass what it cannot answer", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonIgnored}},
+		{name: "it lets pass what it cannot answer", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonFailurePolicyIgnore}},
 		{name: "it lets pass, as its manifest says", entry: func(e *Entry) { e.Found.FailurePolicy, e.Ignores = ptr.To(admissionregistrationv1.Ignore), true }},
-		{name: "it was taken away", entry: func(e *Entry) { e.Found = nil }, want: []string{ReasonMissing}},
-		{name: "it points elsewhere", entry: func(e *Entry) { e.Found.ClientConfig.Service.Name = "mine" }, want: []string{ReasonMissing}},
-		{name: "it points out of the cluster", entry: func(e *Entry) { e.Found.ClientConfig.Service = nil }, want: []string{ReasonMissing}},
-		{name: "an empty caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil }, want: []string{ReasonBundle}},
-		{name: "a caBundle that is none", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = []byte("ca") }, want: []string{ReasonBundle}},
-		{name: "the caBundle of another certificate", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle }, want: []string{ReasonBundle}},
+		{name: "it was taken away", entry: func(e *Entry) { e.Found = nil }, want: []string{ReasonGuardMissing}},
+		{name: "it points elsewhere", entry: func(e *Entry) { e.Found.ClientConfig.Service.Name = "mine" }, want: []string{ReasonGuardMissing}},
+		{name: "it points out of the cluster", entry: func(e *Entry) { e.Found.ClientConfig.Service = nil }, want: []string{ReasonGuardMissing}},
+		{name: "an empty caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil }, want: []string{ReasonCABundleStale}},
+		{name: "a caBundle that is none", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = []byte("ca") }, want: []string{ReasonCABundleStale}},
+		{name: "the caBundle of another certificate", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle }, want: []string{ReasonCABundleStale}},
 		{name: "a certificate of another name", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle },
-			seen: func(s *Seen) { s.Served = []*x509.Certificate{other} }, want: []string{ReasonBundle}},
-		{name: "a certificate that is over", seen: func(s *Seen) { s.Now = s.Now.Add(365 * 24 * time.Hour) }, want: []string{ReasonBundle}},
-		{name: "one replica of two serves with another certificate", seen: func(s *Seen) { s.Ready, s.Served = 2, append(s.Served, other) }, want: []string{ReasonBundle}},
+			seen: func(s *Seen) { s.Served = []*x509.Certificate{other} }, want: []string{ReasonCABundleStale}},
+		{name: "a certificate that is over", seen: func(s *Seen) { s.Now = s.Now.Add(365 * 24 * time.Hour) }, want: []string{ReasonCABundleStale}},
+		{name: "one replica of two serves with another certificate", seen: func(s *Seen) { s.Ready, s.Served = 2, append(s.Served, other) }, want: []string{ReasonCABundleStale}},
 		{name: "nobody is there", seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints}},
 		{name: "nobody is there, and the caBundle is empty", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil },
-			seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonBundle}},
+			seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonCABundleStale}},
 		{name: "one of two cannot be connected to", seen: func(s *Seen) { s.Ready = 2 }},
-		{name: "nobody can be connected to", seen: func(s *Seen) { s.Served = nil }, want: []string{ReasonUnknown}},
-		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "")) }, want: []string{ReasonUnhooked}},
-		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "yes")) }, want: []string{ReasonUnhooked}},
+		{name: "nobody can be connected to", seen: func(s *Seen) { s.Served = nil }, want: []string{ReasonCheckFailed}},
+		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "")) }, want: []string{ReasonNamespaceNotLabelled}},
+		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "yes")) }, want: []string{ReasonNamespaceNotLabelled}},
 		{name: "two namespaces without the label", entry: func(e *Entry) { e.Namespaces = []*corev1.Namespace{labelled("a", ""), labelled("b", "")} },
-			want: []string{ReasonUnhooked, ReasonUnhooked}},
-		{name: "another namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector.MatchLabels = map[string]string{"team": "mine"} }, want: []string{ReasonUnmatched}},
+			want: []string{ReasonNamespaceNotLabelled, ReasonNamespaceNotLabelled}},
+		{name: "another namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector.MatchLabels = map[string]string{"team": "mine"} }, want: []string{ReasonNamespaceNotMatched}},
 		{name: "a namespaceSelector that is none", entry: func(e *Entry) {
 			e.Found.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
-		}, want: []string{ReasonUnmatched}},
+		}, want: []string{ReasonNamespaceNotMatched}},
 		{name: "no namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector = nil }},
-		{name: "an objectSelector", entry: func(e *Entry) { e.Found.ObjectSelector.MatchLabels = map[string]string{"guard": "me"} }, want: []string{ReasonUnmatched}},
-		{name: "no rules", entry: func(e *Entry) { e.Found.Rules = nil }, want: []string{ReasonUnmatched}},
+		{name: "an objectSelector", entry: func(e *Entry) { e.Found.ObjectSelector.MatchLabels = map[string]string{"guard": "me"} }, want: []string{ReasonNamespaceNotMatched}},
+		{name: "no rules", entry: func(e *Entry) { e.Found.Rules = nil }, want: []string{ReasonNamespaceNotMatched}},
 		{name: "no namespaces", entry: func(e *Entry) { e.Found.Rules, e.Namespaces = nil, nil }},
-		{name: "a policy that is not there", seen: func(s *Seen) { s.Policies[0].There = false }, want: []string{ReasonMissing}},
-		{name: "a policy that lets pass what it cannot evaluate", seen: func(s *Seen) { s.Policies[0].Denies = false }, want: []string{ReasonNotDenying}},
-		{name: "a binding that is not there", seen: func(s *Seen) { s.Policies[1].There = false }, want: []string{ReasonMissing}},
-		{name: "a binding that only tells", seen: func(s *Seen) { s.Policies[1].Denies = false }, want: []string{ReasonNotDenying}},
-		{name: "something cannot be read", seen: func(s *Seen) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonUnknown}},
+		{name: "a policy that is not there", seen: func(s *Seen) { s.Policies[0].There = false }, want: []string{ReasonGuardMissing}},
+		{name: "a policy that lets pass what it cannot evaluate", seen: func(s *Seen) { s.Policies[0].Denies = false }, want: []string{ReasonPolicyNotDenying}},
+		{name: "a binding that is not there", seen: func(s *Seen) { s.Policies[1].There = false }, want: []string{ReasonGuardMissing}},
+		{name: "a binding that only tells", seen: func(s *Seen) { s.Policies[1].Denies = false }, want: []string{ReasonPolicyNotDenying}},
+		{name: "something cannot be read", seen: func(s *Seen) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonCheckFailed}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := Seen{
@@ -127,8 +127,8 @@ func TestWhichGuardsAreOpen(t *testing.T) {
 	}
 }
 
-func TestWhatIsSeenTwiceCounts(t *testing.T) {
-	a, b := Finding{Reason: ReasonUnhooked, Guard: "v", Namespace: "a"}, Finding{Reason: ReasonUnhooked, Guard: "v", Namespace: "b"}
+func TestAFindingIsConfirmedByASecondCheck(t *testing.T) {
+	a, b := Finding{Reason: ReasonNamespaceNotLabelled, Guard: "v", Namespace: "a"}, Finding{Reason: ReasonNamespaceNotLabelled, Guard: "v", Namespace: "b"}
 	said := a
 	said.Message = "in other words"
 	for name, tc := range map[string]struct{ before, now, want []Finding }{

@@ -1,8 +1,8 @@
-// Package webhookhealth looks whether a guard is open: whether the API server would
-// let through, or could not ask, what a webhook or a policy of ours is there to
-// judge. It changes nothing. What it finds it shows in a metric by reason, and
-// tells in an Event when it begins and when it ends.
+// Package webhookhealth checks whether each guard is enforced: whether the API
+// server calls the webhook or evaluates the policy, and denies if it cannot. It
+// changes nothing. It exposes unenforced guards as a metric by reason, and
+// records an Event when that begins and ends.
 //
-// Each process that computes runs it for its own webhooks: it is not one that
-// serves them, so that it can tell that they are away.
+// The controllers run it, not the webhook processes, so that it also detects
+// that those are down.
 package webhookhealth

@@ -13,30 +13,32 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Guard is a webhook that has to be there.
+// Guard is a required webhook.
 type Guard struct {
-	// Configuration is where it stands; Mutating says of which sort that is.
+	// Configuration is the name of its configuration; Mutating tells the type.
 	Configuration string
 	Mutating      bool
 	// Webhook is its name.
 	Webhook string
-	// Ignores: its manifest says failurePolicy Ignore, with a reason.
+	// Ignores: its manifest has failurePolicy Ignore on purpose.
 	Ignores bool
-	// Wanted says whether it has to be there now; nil for always.
+	// Wanted reports whether it is required now; nil means always.
 	Wanted func() (bool, error)
-	// Namespaces returns those whose requests have to reach it; nil for none.
+	// Namespaces returns those whose requests must reach it; nil for none.
 	Namespaces func() ([]*corev1.Namespace, error)
-	// Hook and Value are the label by which they do; empty for none.
-	Hook, Value string
+	// NamespaceLabel and Value are the label that its selector requires; empty
+	// for none.
+	NamespaceLabel, Value string
 }
 
-// Plan is what has to be there.
+// Plan lists the required guards.
 type Plan struct {
-	// Service is the webhooks', in SystemNamespace. Its Deployment has its name.
+	// Service is the Service of the webhooks in SystemNamespace. Its Deployment
+	// has the same name.
 	Service string
 	Guards  []Guard
-	// Policies and Bindings are the names of ValidatingAdmissionPolicies and of
-	// their bindings that have to deny.
+	// Policies and Bindings are the names of the ValidatingAdmissionPolicies
+	// and bindings that must deny.
 	Policies, Bindings []string
 }
 
@@ -86,7 +88,8 @@ type place struct {
 	mutating bool
 }
 
-// configuration returns the webhooks of one; none where it is not there.
+// configuration returns the webhooks of a configuration; none if it does not
+// exist.
 func (r *Reconciler) configuration(ctx context.Context, at place) (all []admissionregistrationv1.ValidatingWebhook, err error) {
 	if !at.mutating {
 		config, err := r.admission.ValidatingWebhookConfigurations().Get(ctx, at.name, metav1.GetOptions{})
@@ -133,5 +136,5 @@ func unlessAbsent(err error) error {
 	if err == nil || apierrs.IsNotFound(err) {
 		return nil
 	}
-	return fmt.Errorf("read what guards: %w", err)
+	return fmt.Errorf("read webhooks and policies: %w", err)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Guardable lists the namespaces with the labels, without those that are never
-// guarded and those that are being deleted.
+// Guardable lists the namespaces with the labels, except those that guards
+// never match and those that are terminating.
 func Guardable(namespaces corelisters.NamespaceLister, labelled labels.Set) ([]*corev1.Namespace, error) {
 	all, err := namespaces.List(labelled.AsSelector())
 	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool {

@@ -22,18 +22,20 @@ import (
 )
 
 const (
-	// every is how often it is looked; Prometheus rarely asks more often.
-	every = 10 * time.Second
-	// again is when what was found is looked at once more, before it counts.
-	again = 2 * time.Second
-	// ReasonClosed is the reason of the Event that a guard is closed again.
-	ReasonClosed = "GuardClosed"
+	// interval is the time between checks; Prometheus rarely scrapes more
+	// often.
+	interval = 10 * time.Second
+	// confirmAfter is the delay of the second check that confirms a finding.
+	confirmAfter = 2 * time.Second
+	// ReasonGuardEnforced is the reason of the Event when a guard is enforced
+	// again.
+	ReasonGuardEnforced = "GuardEnforced"
 )
 
-// Key is the one thing that is looked after.
+// Key is the only key of the queue.
 var Key = types.NamespacedName{Name: "guards"}
 
-// Reconciler looks, in the leader.
+// Reconciler runs the checks in the leader.
 type Reconciler struct {
 	reconciler.LeaderAwareFuncs
 
@@ -45,8 +47,8 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 
 	mu sync.Mutex
-	// found is what the last look showed; open is what counts; looked says that
-	// there was one.
+	// found are the findings of the last check, open the confirmed ones;
+	// looked: there was a check.
 	found, open []Finding
 	looked      bool
 }
@@ -63,12 +65,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 		return controller.NewSkipKey(key)
 	}
 	if pending := r.note(ctx, Decide(r.gather(ctx))); pending {
-		return controller.NewRequeueAfter(again)
+		return controller.NewRequeueAfter(confirmAfter)
 	}
-	return controller.NewRequeueAfter(every)
+	return controller.NewRequeueAfter(interval)
 }
 
-// gather finds out what there is.
+// gather reads the input of Decide.
 func (r *Reconciler) gather(ctx context.Context) Seen {
 	s := Seen{Now: r.clock.Now(), Service: r.plan.Service, Host: r.plan.Service + "." + v1alpha1.SystemNamespace + ".svc"}
 	ready, err := webhookpeers.List(ctx, r.endpoints, s.Service)
@@ -85,8 +87,8 @@ func (r *Reconciler) gather(ctx context.Context) Seen {
 	return s
 }
 
-// note remembers what was found, tells what has changed, and says whether
-// something has to be looked at again before it counts.
+// note stores findings, reports changes, and returns whether a finding must be
+// confirmed.
 func (r *Reconciler) note(ctx context.Context, found []Finding) (pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,29 +96,30 @@ func (r *Reconciler) note(ctx context.Context, found []Finding) (pending bool) {
 	r.open = lasting(r.found, found)
 	r.found, r.looked = found, true
 	for _, f := range fresh(was, r.open) {
-		logging.FromContext(ctx).Warnw("a guard is open", "reason", f.Reason, "guard", f.Guard, "message", f.Message)
+		logging.FromContext(ctx).Warnw("a guard is unenforced", "reason", f.Reason, "guard", f.Guard, "message", f.Message)
 		r.recorder.Event(r.deployment(), corev1.EventTypeWarning, f.Reason, f.Guard+": "+f.Message)
 	}
 	for _, f := range fresh(r.open, was) {
-		logging.FromContext(ctx).Infow("a guard is closed again", "reason", f.Reason, "guard", f.Guard)
-		r.recorder.Event(r.deployment(), corev1.EventTypeNormal, ReasonClosed, f.Guard+": not "+f.Reason+" any more")
+		logging.FromContext(ctx).Infow("a guard is enforced again", "reason", f.Reason, "guard", f.Guard)
+		r.recorder.Event(r.deployment(), corev1.EventTypeNormal, ReasonGuardEnforced, f.Guard+": no longer "+f.Reason)
 	}
 	return len(fresh(r.open, found)) > 0
 }
 
-// forget is for who leads no more: another shows what is open.
+// forget drops findings when this replica stops leading: the new leader exposes
+// them.
 func (r *Reconciler) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.found, r.open, r.looked = nil, nil, false
 }
 
-// deployment is what the Events are about.
+// deployment is the object of the Events.
 func (r *Reconciler) deployment() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: v1alpha1.SystemNamespace, Name: r.plan.Service}
 }
 
-// now returns 1 or 0 by reason; nil where this replica does not look.
+// now returns 1 or 0 by reason; nil if this replica is not the leader.
 func (r *Reconciler) now() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -103,48 +103,48 @@ func (w world) policy(t *testing.T, p admissionregistrationv1.FailurePolicyType)
 	}
 }
 
-func TestAGuardThatIsOpenIsShownAndToldOnceUntilItIsClosed(t *testing.T) {
+func TestAnUnenforcedGuardIsReportedOnceUntilItIsEnforced(t *testing.T) {
 	w := newWorld(t)
 	if values := w.now(); values != nil {
 		t.Errorf("before it has looked it shows %v", values)
 	}
-	if wait, told := w.look(t); wait != every || len(told) > 0 || len(w.open()) > 0 || len(w.now()) != len(Reasons()) {
+	if wait, told := w.look(t); wait != interval || len(told) > 0 || len(w.open()) > 0 || len(w.now()) != len(Reasons()) {
 		t.Errorf("nothing is open: looked at again in %s, told %q, shows %v", wait, told, w.now())
 	}
 	w.policy(t, admissionregistrationv1.Ignore)
-	if wait, told := w.look(t); wait != again || len(told) > 0 || len(w.open()) > 0 {
+	if wait, told := w.look(t); wait != confirmAfter || len(told) > 0 || len(w.open()) > 0 {
 		t.Errorf("what is seen for the first time: looked at again in %s, told %q, shows %v", wait, told, w.open())
 	}
 	wait, told := w.look(t)
-	if wait != every || len(told) != 1 || !strings.HasPrefix(told[0], "Warning "+ReasonIgnored+" vpodbudget.kb.io: ") {
+	if wait != interval || len(told) != 1 || !strings.HasPrefix(told[0], "Warning "+ReasonFailurePolicyIgnore+" vpodbudget.kb.io: ") {
 		t.Errorf("looked at again in %s, told %q", wait, told)
 	}
-	if diff := cmp.Diff([]string{ReasonIgnored}, w.open()); diff != "" {
+	if diff := cmp.Diff([]string{ReasonFailurePolicyIgnore}, w.open()); diff != "" {
 		t.Error(diff)
 	}
 	if _, told := w.look(t); len(told) > 0 {
 		t.Errorf("told again: %q", told)
 	}
 	w.policy(t, admissionregistrationv1.Fail)
-	if _, told := w.look(t); len(told) != 1 || !strings.HasPrefix(told[0], "Normal "+ReasonClosed) || len(w.open()) > 0 {
+	if _, told := w.look(t); len(told) != 1 || !strings.HasPrefix(told[0], "Normal "+ReasonGuardEnforced) || len(w.open()) > 0 {
 		t.Errorf("told %q, shows %v", told, w.open())
 	}
 }
 
-func TestWhatIsTakenAwayIsSeen(t *testing.T) {
+func TestRemovedGuardsAreFound(t *testing.T) {
 	for name, tc := range map[string]struct {
 		take func(world) error
 		want []string
 	}{
 		"the configuration": {func(w world) error {
 			return w.admission.ValidatingWebhookConfigurations().Delete(t.Context(), "breakwater-protection", metav1.DeleteOptions{})
-		}, []string{ReasonMissing}},
+		}, []string{ReasonGuardMissing}},
 		"a policy": {func(w world) error {
 			return w.admission.ValidatingAdmissionPolicies().Delete(t.Context(), "replicas", metav1.DeleteOptions{})
-		}, []string{ReasonMissing}},
+		}, []string{ReasonGuardMissing}},
 		"a binding": {func(w world) error {
 			return w.admission.ValidatingAdmissionPolicyBindings().Delete(t.Context(), "replicas", metav1.DeleteOptions{})
-		}, []string{ReasonMissing}},
+		}, []string{ReasonGuardMissing}},
 		"the endpoints": {func(w world) error {
 			return w.endpoints.EndpointSlices(v1alpha1.SystemNamespace).Delete(t.Context(), "a", metav1.DeleteOptions{})
 		}, []string{ReasonNoEndpoints}},
@@ -163,7 +163,7 @@ func TestWhatIsTakenAwayIsSeen(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLeaderShows(t *testing.T) {
+func TestOnlyTheLeaderExposesFindings(t *testing.T) {
 	w := newWorld(t)
 	w.look(t)
 	w.Demote(reconciler.UniversalBucket())

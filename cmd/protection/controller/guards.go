@@ -27,7 +27,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 	guarded := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets) }
 	hooked := func(webhook string) webhookhealth.Guard {
 		return webhookhealth.Guard{Configuration: static, Webhook: webhook,
-			Namespaces: guarded, Hook: v1alpha1.HasBudgetLabel, Value: v1alpha1.HasBudgetValue}
+			Namespaces: guarded, NamespaceLabel: v1alpha1.HasBudgetLabel, Value: v1alpha1.HasBudgetValue}
 	}
 	return webhookhealth.Plan{
 		Service: "protection-webhook",

@@ -140,7 +140,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *c
 		if !ok {
 			return
 		}
-		if of, release, known := revisions.Of(p); known {
+		if of, release, known := revisions.ReleaseOfPod(p); known {
 			key := types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}
 			if r.podsMatter(key) {
 				impl.EnqueueKeyAfter(key, gathering)

@@ -1,6 +1,6 @@
-// Package liveworkload reads the workload that a ChangeWorkload is about from the API
-// server, for what must not be decided on a cache that is behind, and for its
-// pod template, which caches leave out.
+// Package liveworkload reads the workload of a ChangeWorkload from the API
+// server, for decisions that must not use a stale cache, and for its pod
+// template, which caches omit.
 package liveworkload
 
 import (
@@ -24,21 +24,22 @@ type Reader struct {
 	Namespaces corelisters.NamespaceLister
 }
 
-// Workload is a workload as the API server has it.
+// Workload is the live state of a workload.
 type Workload struct {
 	*workload.Workload
-	// Raw is its pod template, with fields that our types do not know.
+	// Raw is its pod template, including fields that our types do not have.
 	Raw json.RawMessage
 	// Selector selects its pods.
 	Selector *metav1.LabelSelector
-	// Release is the one that it is at; Known is false when it is not stamped.
+	// Release is its current release; Known is false if the webhook has not set
+	// it.
 	Release v1alpha1.Release
 	Known   bool
-	// Stamped: the template is the one whose version the workload carries.
+	// Stamped: the version on the workload is that of its template.
 	Stamped bool
 }
 
-// OptedIn says whether a namespace is guarded, as far as is known.
+// OptedIn reports whether a namespace is opted in, according to the cache.
 func (r *Reader) OptedIn(namespace string) (bool, error) {
 	ns, err := r.Namespaces.Get(namespace)
 	if apierrs.IsNotFound(err) {
@@ -49,7 +50,7 @@ func (r *Reader) OptedIn(namespace string) (bool, error) {
 	return v1alpha1.OptedIn(ns) && ns.DeletionTimestamp == nil, nil
 }
 
-// KindOf returns the kind that a reference is to; false when it is not built in.
+// KindOf returns the kind of a reference; false if it is not built in.
 func KindOf(ref v1alpha1.WorkloadRef) (workload.Kind, bool) {
 	for _, k := range workload.BuiltIn() {
 		if k.Is(ref.APIVersion, ref.Kind) {
@@ -59,9 +60,8 @@ func KindOf(ref v1alpha1.WorkloadRef) (workload.Kind, bool) {
 	return workload.Kind{}, false
 }
 
-// Of returns the workload of a ChangeWorkload. nil: it is of another kind than
-// those that are built in, it is gone or going, or its name belongs to another
-// by now.
+// Of returns the workload of a ChangeWorkload, or nil if its kind is not built
+// in, it is deleted or terminating, or another workload has its name.
 func (r *Reader) Of(ctx context.Context, c *v1alpha1.ChangeWorkload) (*Workload, error) {
 	ref := c.Spec.WorkloadRef
 	kind, ok := KindOf(ref)
@@ -77,7 +77,7 @@ func (r *Reader) Of(ctx context.Context, c *v1alpha1.ChangeWorkload) (*Workload,
 	return From(kind, u)
 }
 
-// From reads a workload from an object.
+// From converts an object to a workload.
 func From(kind workload.Kind, u *unstructured.Unstructured) (*Workload, error) {
 	w, err := workload.FromUnstructured(kind, u)
 	if err != nil {
@@ -104,7 +104,8 @@ func From(kind workload.Kind, u *unstructured.Unstructured) (*Workload, error) {
 	return out, nil
 }
 
-// At says whether the workload is at the release of the ChangeWorkload.
+// At reports whether the ChangeWorkload's release is the workload's current
+// one.
 func (w *Workload) At(c *v1alpha1.ChangeWorkload) bool {
 	return w.Known && w.Release == c.Release()
 }

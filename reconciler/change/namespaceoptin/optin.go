@@ -1,5 +1,5 @@
-// Package namespaceoptin tells controllers which objects are in guarded namespaces, and
-// when a namespace becomes one. It works on caches only.
+// Package namespaceoptin filters objects of opted-in namespaces for
+// controllers, and reports when a namespace is opted in. It reads caches only.
 package namespaceoptin
 
 import (
@@ -11,9 +11,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Filter returns a filter for the objects of guarded namespaces. It does not
-// let through an object whose namespace is not in the cache yet; who filters
-// must therefore also listen with Handler.
+// Filter returns a filter for objects of opted-in namespaces. It rejects an
+// object whose namespace is not cached yet, so callers must also use Handler.
 func Filter(namespaces corelisters.NamespaceLister) func(any) bool {
 	return func(obj any) bool {
 		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -29,7 +28,7 @@ func Filter(namespaces corelisters.NamespaceLister) func(any) bool {
 }
 
 // Handler returns a handler for namespaces that calls do with the name of each
-// one that is, or becomes, guarded.
+// one that is, or becomes, opted in.
 func Handler(do func(namespace string)) cache.ResourceEventHandler {
 	handle := func(obj any) {
 		if ns, ok := obj.(*corev1.Namespace); ok && v1alpha1.OptedIn(ns) {

@@ -36,10 +36,10 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 			PromoteFunc:       func(reconciler.Bucket) { queueDefaults(impl) },
 		}
 	})
-	// Where there is no leader election nobody is promoted.
+	// Without leader election there is no promotion.
 	queueDefaults(impl)
 
-	// Which of several objects counts depends on all of them.
+	// Which of several objects takes effect depends on all of them.
 	handler := controller.HandleAll(func(obj any) {
 		impl.Enqueue(obj)
 		all, err := informer.Lister().List(labels.Everything())
@@ -56,7 +56,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	return impl
 }
 
-// queueDefaults has the default objects looked at, whether they exist or not.
+// queueDefaults enqueues the default objects, whether they exist or not.
 func queueDefaults(impl *controller.Impl) {
 	for _, key := range defaultKeys() {
 		impl.EnqueueKey(key)

@@ -143,11 +143,11 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-func TestTheQueueLooksAtTheDefaultObjectsWithoutAnEvent(t *testing.T) {
+func TestDefaultObjectsAreReconciledWithoutAnEvent(t *testing.T) {
 	ctx, _ := rtesting.SetupFakeContext(t)
 	impl := NewController(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: recordName}}))
 	got := map[any]bool{}
-	for range defaultKeys() { // what is on its way within the queue does not count in its length
+	for range defaultKeys() { // what is on its way within the queue does not take effect in its length
 		key, _ := impl.WorkQueue().Get()
 		got[key] = true
 		impl.WorkQueue().Done(key)

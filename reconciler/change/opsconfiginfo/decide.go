@@ -10,38 +10,38 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// Decision says whether an OpsConfigInfo counts.
+// Decision reports whether an OpsConfigInfo takes effect.
 type Decision struct {
-	// Applied: it counts, and Message is its effect.
+	// Applied: it takes effect, and Message describes the effect.
 	Applied bool
 	// Reason is one of the ReasonConfig constants.
 	Reason string
-	// Message says it to a person.
+	// Message is the reason, for people.
 	Message string
 }
 
-// Decide says whether an object counts among all that there are. It agrees
-// with settings.From, which every binary works by.
+// Decide decides whether an object takes effect among all objects. It agrees
+// with settings.From, which every binary uses.
 func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 	if c.Namespace != v1alpha1.SystemNamespace {
 		return Decision{Reason: v1alpha1.ReasonConfigElsewhere,
-			Message: "only objects of namespace " + v1alpha1.SystemNamespace + " count"}
+			Message: "only objects of namespace " + v1alpha1.SystemNamespace + " take effect"}
 	}
-	// Admission refuses these, but an object may be older than a check, or
-	// have come while the webhook was down.
+	// Admission denies these, but an object may predate a validation rule, or
+	// the webhook was down.
 	if err := c.Validate(context.Background()); err != nil {
 		return Decision{Reason: v1alpha1.ReasonConfigInvalid, Message: strings.ReplaceAll(err.Error(), "\n", ": ")}
 	}
 	for _, e := range settings.Effective(all) {
 		if e.Spec.Type == c.Spec.Type && e.Name != c.Name {
 			return Decision{Reason: v1alpha1.ReasonConfigDuplicate,
-				Message: fmt.Sprintf("%s has the type %s too, is older, and counts", e.Name, e.Spec.Type)}
+				Message: fmt.Sprintf("%s is older, has the same type %s and takes effect instead", e.Name, e.Spec.Type)}
 		}
 	}
 	return Decision{Applied: true, Reason: v1alpha1.ReasonConfigApplied, Message: effect(c)}
 }
 
-// effect says what comes into force by an object that counts.
+// effect describes the effect of an object.
 func effect(c *v1alpha1.OpsConfigInfo) string {
 	s := settings.From([]*v1alpha1.OpsConfigInfo{c})
 	var text string
@@ -53,9 +53,9 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		return "off: a failed check suspends nothing"
 	case v1alpha1.ConfigShadow:
 		if s.Shadow {
-			return "on: guards decide, count and report; nothing is refused or held"
+			return "on: guards decide, count and report; nothing is denied or held"
 		}
-		return "off: guards refuse and hold"
+		return "off: guards deny and hold"
 	case v1alpha1.ConfigBatch:
 		if s.BatchPercent > 0 {
 			return fmt.Sprintf("on: pods are judged in batches of %d%% of the replicas", s.BatchPercent)
@@ -65,7 +65,7 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		text = string(s.NoVerdict)
 	case v1alpha1.ConfigNoVerdictPre, v1alpha1.ConfigNoVerdictPost, v1alpha1.ConfigNoVerdictOrder:
 		if text = string(cmp.Or(s.NoVerdictPre, s.NoVerdictPost, s.NoVerdictOrder)); text == "" {
-			text = "what no-verdict says"
+			text = "the value of no-verdict"
 		}
 	case v1alpha1.ConfigBypass:
 		text = string(s.Bypass)
@@ -79,14 +79,14 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		text = s.OrderTimeout.String()
 	case v1alpha1.ConfigReleaseCheck:
 		if s.ReleaseCheck > 0 {
-			return fmt.Sprintf("on: the server is asked about every release and has %s to answer", s.ReleaseCheck)
+			return fmt.Sprintf("on: the server checks every release before it is admitted and has %s to answer", s.ReleaseCheck)
 		}
-		return "off: the server is not asked about releases"
+		return "off: the server does not check releases before they are admitted"
 	case v1alpha1.ConfigReleaseCheckNoVerdict:
 		text = string(s.ReleaseCheckNoVerdict)
 	}
 	if !c.Spec.Enable {
-		return "not enabled: the default counts, " + text
+		return "not enabled: the default applies, " + text
 	}
 	return text
 }

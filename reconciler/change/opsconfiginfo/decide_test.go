@@ -47,11 +47,11 @@ func TestDecide(t *testing.T) {
 		},
 		"shadow that is on": {
 			object: object("a", 1, spec{Type: "shadow", Enable: true}),
-			want:   applied("on: guards decide, count and report; nothing is refused or held"),
+			want:   applied("on: guards decide, count and report; nothing is denied or held"),
 		},
 		"shadow that is off": {
 			object: object("a", 1, spec{Type: "shadow"}),
-			want:   applied("off: guards refuse and hold"),
+			want:   applied("off: guards deny and hold"),
 		},
 		"batches that are on": {
 			object: object("a", 1, spec{Type: "isBranch", Content: "10", Enable: true}),
@@ -75,15 +75,15 @@ func TestDecide(t *testing.T) {
 		},
 		"a value that is not enabled leaves the default, and says which": {
 			object: object("a", 1, spec{Type: "wait-threshold", Content: "5s"}),
-			want:   applied("not enabled: the default counts, 1m0s"),
+			want:   applied("not enabled: the default applies, 1m0s"),
 		},
 		"a release check that is on": {
 			object: object("a", 1, spec{Type: "release-check", Enable: true}),
-			want:   applied("on: the server is asked about every release and has 2s to answer"),
+			want:   applied("on: the server checks every release before it is admitted and has 2s to answer"),
 		},
 		"a release check that is off": {
 			object: object("a", 1, spec{Type: "release-check", Content: "3s"}),
-			want:   applied("off: the server is not asked about releases"),
+			want:   applied("off: the server does not check releases before they are admitted"),
 		},
 		"a policy of the release check": {
 			object: object("a", 1, spec{Type: "release-check-no-verdict", Content: "Fail", Enable: true}),
@@ -99,14 +99,14 @@ func TestDecide(t *testing.T) {
 			want: Decision{Reason: "Invalid", Message: "invalid content for type isBranch: spec.content: " +
 				`"many" is not a per cent of the replicas: write a whole number from 1 to 100`},
 		},
-		"an object of another namespace does not count": {
+		"an object of another namespace does not take effect": {
 			object: elsewhere,
-			want:   Decision{Reason: "WrongNamespace", Message: "only objects of namespace altershieldoperator-system count"},
+			want:   Decision{Reason: "WrongNamespace", Message: "only objects of namespace altershieldoperator-system take effect"},
 		},
 		"the newer of two of one type is a duplicate": {
 			object: object("b", 2, spec{Type: "isBlockingUp"}),
 			others: []*v1alpha1.OpsConfigInfo{object("a", 1, spec{Type: "isBlockingUp", Enable: true})},
-			want:   Decision{Reason: "Duplicate", Message: "a has the type isBlockingUp too, is older, and counts"},
+			want:   Decision{Reason: "Duplicate", Message: "a is older, has the same type isBlockingUp and takes effect instead"},
 		},
 		"the older of two of one type counts": {
 			object: object("b", 1, spec{Type: "isBlockingUp"}),
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 		"an older one that is invalid still has the type": {
 			object: object("b", 2, spec{Type: "isBranch", Content: "20", Enable: true}),
 			others: []*v1alpha1.OpsConfigInfo{wrong},
-			want:   Decision{Reason: "Duplicate", Message: "a has the type isBranch too, is older, and counts"},
+			want:   Decision{Reason: "Duplicate", Message: "a is older, has the same type isBranch and takes effect instead"},
 		},
 	}
 	for name, tc := range tests {

@@ -6,11 +6,11 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// defaults are the objects that are there after an installation, by name.
+// defaults are the default objects of an installation, by name.
 //
-// They are created here and not by a manifest, for two reasons: a manifest
-// would have to be applied after its CRD, in a command of its own, and each
-// time it is applied again would undo what a person set.
+// They are created here and not by a manifest: a manifest must be applied after
+// its CRD, in a separate command, and applying it again would overwrite users'
+// settings.
 func defaults() map[string]v1alpha1.OpsConfigInfoSpec {
 	return map[string]v1alpha1.OpsConfigInfoSpec{
 		"blocking": {Type: v1alpha1.ConfigBlocking, Enable: true, Remark: "是否开启阻断"},
@@ -27,9 +27,9 @@ func defaultKeys() []types.NamespacedName {
 	return keys
 }
 
-// Default is what is known about one of the default objects.
+// Default is the state of a default object.
 type Default struct {
-	// Exists: an object of the name is there.
+	// Exists: an object with the name exists.
 	Exists bool
 	// TypeTaken: an object of another name has the type.
 	TypeTaken bool
@@ -37,11 +37,11 @@ type Default struct {
 	Recorded bool
 }
 
-// DefaultDecision says what to do about it.
+// DefaultDecision is the result of DecideDefault.
 type DefaultDecision struct{ Create, Record bool }
 
-// DecideDefault creates an object once: what a person deletes stays deleted,
-// and the value of its type is the built-in default.
+// DecideDefault creates an object once: an object that a person deletes stays
+// deleted, and its type has the built-in default.
 func DecideDefault(in Default) DefaultDecision {
 	if in.Recorded {
 		return DefaultDecision{}

@@ -1,6 +1,6 @@
-// Package opsconfiginfo tells on each OpsConfigInfo whether it counts and with
-// what effect, and creates the two that an installation begins with. What is in
-// force does not depend on it: every binary derives that from the objects.
+// Package opsconfiginfo writes on each OpsConfigInfo whether it takes effect
+// and how, and creates the two default objects. The settings themselves do not
+// depend on it: every binary derives them from the objects.
 package opsconfiginfo
 
 import (
@@ -30,12 +30,12 @@ import (
 const (
 	// fieldManager owns what this binary writes.
 	fieldManager = "controller"
-	// retryCreate is short: during an installation the API server may know
-	// the CRD or reach the webhook only seconds after we start.
+	// retryCreate is short: during an installation the CRD or the webhook may
+	// become available only seconds after this process starts.
 	retryCreate = 2 * time.Second
 )
 
-// Reconciler tells which OpsConfigInfo objects count.
+// Reconciler writes the condition Ready of OpsConfigInfo objects.
 type Reconciler struct {
 	client   versioned.Interface
 	lister   listers.OpsConfigInfoLister
@@ -54,7 +54,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.OpsConfigInf
 	if err != nil {
 		return fmt.Errorf("list OpsConfigInfo: %w", err)
 	}
-	if err := r.settle(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, true); err != nil {
+	if err := r.ensureDefault(ctx, types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, true); err != nil {
 		return err
 	}
 	next := c.DeepCopy()
@@ -75,14 +75,14 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.OpsConfigInf
 	return nil
 }
 
-// ObserveDeletion is called with the key of an object that is not there: one
-// that was deleted, or a default one that was never created.
+// ObserveDeletion is called with the key of an object that does not exist: it
+// was deleted, or is a default object that was never created.
 func (r *Reconciler) ObserveDeletion(ctx context.Context, key types.NamespacedName) error {
-	return r.settle(ctx, key, false)
+	return r.ensureDefault(ctx, key, false)
 }
 
-// settle creates and records a default object; other keys are nothing to it.
-func (r *Reconciler) settle(ctx context.Context, key types.NamespacedName, exists bool) error {
+// ensureDefault creates and records a default object; it ignores other keys.
+func (r *Reconciler) ensureDefault(ctx context.Context, key types.NamespacedName, exists bool) error {
 	spec, ok := defaults()[key.Name]
 	if !ok || key.Namespace != v1alpha1.SystemNamespace {
 		return nil
@@ -125,7 +125,7 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.OpsConfigInf
 	return err
 }
 
-// announce makes a Kubernetes Event of a change of the effect. Its reason is
+// announce records a Kubernetes Event when the effect changes. Its reason is
 // the condition's.
 func announce(ctx context.Context, before, after *v1alpha1.OpsConfigInfo, d Decision) {
 	was, is := before.Status.GetCondition(apis.ConditionReady), after.Status.GetCondition(apis.ConditionReady)

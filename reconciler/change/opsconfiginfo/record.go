@@ -19,17 +19,17 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
-// recordName is the ConfigMap that says which default objects have been
-// created: a key for each, with the time. A manifest creates it.
+// recordName is the ConfigMap with the default objects that have been created:
+// a key for each, with the time. A manifest creates it.
 const recordName = "installed-defaults"
 
-// record knows which default objects have been created.
+// record caches which default objects have been created.
 type record struct {
 	kube kubernetes.Interface
 	data atomic.Pointer[map[string]string]
 }
 
-// watchRecord returns a record that follows the ConfigMap.
+// watchRecord returns a record that watches the ConfigMap.
 func watchRecord(cmw configmap.Watcher, kube kubernetes.Interface) *record {
 	r := &record{kube: kube}
 	r.observe(&corev1.ConfigMap{})
@@ -44,9 +44,9 @@ func (r *record) observe(cm *corev1.ConfigMap) {
 
 func (r *record) has(name string) bool { return (*r.data.Load())[name] != "" }
 
-// add records that the object of the name was created or found. Where the
-// ConfigMap was deleted nothing can be recorded, and a default object that is
-// deleted comes back with the next start.
+// add records that the named object was created or found. If the ConfigMap was
+// deleted nothing can be recorded, and a default object that is deleted is
+// created again at the next start.
 func (r *record) add(ctx context.Context, name string, at time.Time) error {
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{name: at.UTC().Format(time.RFC3339)}})
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *record) add(ctx context.Context, name string, at time.Time) error {
 	_, err = r.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Patch(ctx, recordName, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrs.IsNotFound(err) {
-		logging.FromContext(ctx).Warnw("there is no record of default objects: apply the manifests again", "configmap", recordName)
+		logging.FromContext(ctx).Warnw("the record of default objects does not exist: apply the manifests again", "configmap", recordName)
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("record OpsConfigInfo %s: %w", name, err)

@@ -9,9 +9,9 @@ import (
 
 // releases knows the releases of pods.
 type releases interface {
-	// Of returns the release of a pod and the workload that it is of; false
+	// ReleaseOfPod returns the release of a pod and the workload that it is of; false
 	// when nothing is known of them (yet).
-	Of(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
+	ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
 }
 
 // facts gathers what Decide wants, from caches only. It is also the filter
@@ -40,7 +40,7 @@ func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 	// What the caches have not seen yet brings its pods up again when it comes:
 	// see NewController.
 	var of v1alpha1.WorkloadRef
-	of, in.Release, in.HasRelease = f.releases.Of(p)
+	of, in.Release, in.HasRelease = f.releases.ReleaseOfPod(p)
 	return in, of
 }
 

@@ -20,7 +20,7 @@ import (
 // known knows all pods, of one release.
 type known struct{}
 
-func (known) Of(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+func (known) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 	return v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}, v1alpha1.Release{Version: "v1", Attempt: 1}, true
 }
 

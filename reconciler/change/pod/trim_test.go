@@ -111,7 +111,7 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 	}
 }
 
-func TestTrimPassesOnWhatItDoesNotKnow(t *testing.T) {
+func TestTrimDoesNotChangeOtherObjects(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "default/p"}
 	for name, trim := range map[string]cache.TransformFunc{"pods": Trim, "ReplicaSets": TrimReplicaSet} {
 		t.Run(name, func(t *testing.T) {

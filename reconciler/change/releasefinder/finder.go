@@ -1,12 +1,12 @@
-// Package releasefinder finds the release of a pod, and the pods of a release, by
-// the object that a workload's controller makes of each template: a ReplicaSet
-// or a ControllerRevision. It works on caches only.
+// Package releasefinder finds the release of a pod and the pods of a release
+// through the object that a workload's controller creates for each template: a
+// ReplicaSet or a ControllerRevision. It reads caches only.
 //
-// The two differ. The annotations of a ReplicaSet follow those of its workload
-// for as long as it is the newest. Those of a ControllerRevision stay what they
-// were when it was made: the revision of a template that is applied again
-// tells of an attempt long gone, and one that is older than the opting in of
-// its namespace has none. So of a ControllerRevision the template decides.
+// The two differ. The annotations of the newest ReplicaSet follow those of its
+// workload. Those of a ControllerRevision never change: if a template is
+// applied again, they name an old attempt, and if the revision predates the
+// opt-in of its namespace, they are missing. So a ControllerRevision is
+// identified by its template.
 package releasefinder
 
 import (
@@ -31,18 +31,17 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// replicaSet is the kind of an owner of pods that is no workload.
+// replicaSet is a kind that owns pods but is not a workload.
 var replicaSet = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 
-// Finder finds. Its indexers carry the index ByController.
+// Finder finds releases and pods. Its indexers have the index ByController.
 type Finder struct {
 	workloads                    *workloadinformer.Watch
 	replicaSets, revisions, pods cache.Indexer
 }
 
-// New returns a Finder over the shared informers. It sets the transform of that
-// of ControllerRevisions and adds an index to all, so that none may have been
-// started.
+// New returns a Finder over the shared informers. It must be called before they
+// start, because it sets the transform of ControllerRevisions and adds indexes.
 func New(ctx context.Context) (*Finder, error) {
 	replicaSets := replicasetinformer.Get(ctx).Informer()
 	revisions := revisioninformer.Get(ctx).Informer()
@@ -61,9 +60,9 @@ func New(ctx context.Context) (*Finder, error) {
 	}, nil
 }
 
-// Of returns the release of a pod and the workload that it is of; false when
-// nothing is known of them (yet).
-func (f *Finder) Of(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+// ReleaseOfPod returns the release of a pod and its workload; false if they are
+// not known (yet).
+func (f *Finder) ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner == nil {
 		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
@@ -97,15 +96,16 @@ func (f *Finder) ofReplicaSet(namespace string, ref *metav1.OwnerReference) (v1a
 	if err != nil {
 		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // the index is there: see New
 	}
-	release, known := carries(rs, siblings)
+	release, known := releaseOfReplicaSet(rs, siblings)
 	return refOf(owner), release, known
 }
 
-// carries returns the release of a ReplicaSet; all are those of its workload. A
-// template that was applied while the webhook was away gives its ReplicaSet the
-// release of the template before it, until the workload is stamped: of two with
-// one release only the first to have it is believed.
-func carries(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
+// releaseOfReplicaSet returns the release of a ReplicaSet; all are those of its
+// workload. A template that was applied while the webhook was unavailable gives
+// its ReplicaSet the release of the previous template, until the webhook adds
+// the new one. If two ReplicaSets have the same release, only the older one has
+// it.
+func releaseOfReplicaSet(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
 	release, known := v1alpha1.ReleaseOf(rs.Annotations)
 	if !known {
 		return v1alpha1.Release{}, false
@@ -120,7 +120,8 @@ func carries(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release,
 	return release, true
 }
 
-// Pods returns the pods of a release of a workload, by revision and name.
+// Pods returns the pods of a release of a workload, sorted by revision and
+// name.
 func (f *Finder) Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
 	if w.Kind.Revisions == workload.ReplicaSets {
 		return f.podsOfReplicaSets(w, release)
@@ -146,7 +147,7 @@ func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Releas
 	}
 	var out []*corev1.Pod
 	for _, rs := range sets {
-		if of, known := carries(rs, sets); !known || of != release {
+		if of, known := releaseOfReplicaSet(rs, sets); !known || of != release {
 			continue
 		}
 		pods, err := Owned[*corev1.Pod](f.pods, rs.UID)
@@ -158,7 +159,7 @@ func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Releas
 	return out, nil
 }
 
-// Carriers is how many revisions of a workload carry a version.
+// Carriers returns how many revisions of a workload have a version.
 func (f *Finder) Carriers(w *workload.Workload, version string) (int, error) {
 	if version == "" {
 		return 0, nil
@@ -183,35 +184,36 @@ func (f *Finder) Carriers(w *workload.Workload, version string) (int, error) {
 	return n, err
 }
 
-// releaseOf returns the release of a pod whose workload owns it; all are the
-// workload's revisions.
+// releaseOf returns the release of a pod that a workload owns directly; all are
+// the workload's revisions.
 func releaseOf(all []*appsv1.ControllerRevision, w *workload.Workload, p *corev1.Pod) (v1alpha1.Release, bool) {
 	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
-	// The label is the name for a StatefulSet, its end for a DaemonSet.
+	// The label is the revision's name for a StatefulSet, and its suffix for a
+	// DaemonSet.
 	at := slices.IndexFunc(all, func(r *appsv1.ControllerRevision) bool {
 		return hash != "" && (r.Name == hash || strings.HasSuffix(r.Name, "-"+hash))
 	})
 	if at < 0 {
 		return v1alpha1.Release{}, false
 	}
-	return standsFor(all[at], all, w)
+	return releaseOfRevision(all[at], all, w)
 }
 
-// standsFor returns the release that one of a workload's revisions stands for.
-func standsFor(r *appsv1.ControllerRevision, all []*appsv1.ControllerRevision, w *workload.Workload) (v1alpha1.Release, bool) {
+// releaseOfRevision returns the release of one of a workload's revisions.
+func releaseOfRevision(r *appsv1.ControllerRevision, all []*appsv1.ControllerRevision, w *workload.Workload) (v1alpha1.Release, bool) {
 	current, stamped := v1alpha1.ReleaseOf(w.Annotations)
 	if stamped && r.Annotations[computedKey] == current.Version {
 		return current, true
 	}
 	written, known := v1alpha1.ReleaseOf(r.Annotations)
 	if !known {
-		// Made before its namespace was opted in.
+		// Created before its namespace was opted in.
 		computed := r.Annotations[computedKey]
 		return v1alpha1.Release{Version: computed}, computed != ""
 	}
-	// The template may have been computed to another version when it was
-	// admitted: an API server knows defaults that its controllers may not. A
-	// revision that got past the webhook carries the version of another, too.
+	// Admission may have computed another version of the template, because the
+	// API server can know defaults that its controllers do not. A revision that
+	// bypassed the webhook also has the version of another one.
 	other := slices.ContainsFunc(all, func(o *appsv1.ControllerRevision) bool {
 		return o.Annotations[computedKey] == current.Version
 	})
@@ -228,7 +230,7 @@ func refOf(o *metav1.OwnerReference) v1alpha1.WorkloadRef {
 // ByController is the name of an index: the UID of an object's controller.
 const ByController = "controller"
 
-// Index adds the index ByController to an informer that does not have it.
+// Index adds the index ByController to an informer if it is missing.
 func Index(in cache.SharedIndexInformer) error {
 	if _, ok := in.GetIndexer().GetIndexers()[ByController]; ok {
 		return nil
@@ -248,13 +250,12 @@ func controllerOf(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// Owned returns the objects of an index that a UID controls, by name. An index
-// has no order of its own, and lists that follow from it would be written to
-// status in another one each time.
+// Owned returns the objects that a UID controls, sorted by name. An index has
+// no order, so lists derived from it would differ at every status write.
 func Owned[T metav1.Object](in cache.Indexer, uid types.UID) ([]T, error) {
 	objects, err := in.ByIndex(ByController, string(uid))
 	if err != nil {
-		return nil, fmt.Errorf("look up by controller: %w", err)
+		return nil, fmt.Errorf("look up objects by controller: %w", err)
 	}
 	out := make([]T, 0, len(objects))
 	for _, o := range objects {

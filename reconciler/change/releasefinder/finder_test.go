@@ -102,7 +102,7 @@ func world(t *testing.T, image string, attempt int, revisions ...*appsv1.Control
 	return f, watch.All()[0]
 }
 
-func TestTheReleaseOfAPodThatItsWorkloadOwns(t *testing.T) {
+func TestReleaseOfAPodOwnedByItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image     string
 		attempt   int
@@ -152,7 +152,7 @@ func TestTheReleaseOfAPodThatItsWorkloadOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, w := world(t, tc.image, tc.attempt, tc.revisions...)
 			p := pod("web-0", tc.revision)
-			of, release, known := f.Of(p)
+			of, release, known := f.ReleaseOfPod(p)
 			if known == tc.unknown || release != tc.want {
 				t.Errorf("got %v, known %v; want %v", release, known, tc.want)
 			}
@@ -174,7 +174,7 @@ func TestTheReleaseOfAPodThatItsWorkloadOwns(t *testing.T) {
 	}
 }
 
-func TestHowManyRevisionsCarryAVersion(t *testing.T) {
+func TestCarriersOfAVersion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		revisions []*appsv1.ControllerRevision
 		want      int
@@ -208,10 +208,10 @@ func TestThePodsOfAReplicaSet(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: uid, Controller: ptr.To(true)}}}}
 	}
 	want := v1alpha1.Release{Version: "v", Attempt: 2}
-	if of, release, known := f.Of(mine("r")); !known || release != want || of.Name != "web" || of.UID != "d" {
+	if of, release, known := f.ReleaseOfPod(mine("r")); !known || release != want || of.Name != "web" || of.UID != "d" {
 		t.Errorf("got %v %v %v", of, release, known)
 	}
-	if _, _, known := f.Of(mine("another ReplicaSet of the name")); known {
+	if _, _, known := f.ReleaseOfPod(mine("another ReplicaSet of the name")); known {
 		t.Error("a pod of an earlier ReplicaSet is taken for one of this")
 	}
 	if err := f.pods.Add(mine("r")); err != nil {
@@ -225,7 +225,7 @@ func TestThePodsOfAReplicaSet(t *testing.T) {
 
 // A template that is applied while the webhook is away makes a ReplicaSet, or
 // takes an old one, that is given the release of the template before it.
-func TestOfTwoReplicaSetsWithOneReleaseTheFirstIsBelieved(t *testing.T) {
+func TestOfTwoReplicaSetsWithOneReleaseTheOlderHasIt(t *testing.T) {
 	ctx, _ := rtesting.SetupFakeContext(t)
 	f, err := New(ctx)
 	if err != nil {
@@ -252,7 +252,7 @@ func TestOfTwoReplicaSetsWithOneReleaseTheFirstIsBelieved(t *testing.T) {
 	expect := func(known map[string]bool, released ...string) {
 		t.Helper()
 		for set, want := range known {
-			if _, _, got := f.Of(of(set)); got != want {
+			if _, _, got := f.ReleaseOfPod(of(set)); got != want {
 				t.Errorf("the release of a pod of %s is known: %t, want %t", set, got, want)
 			}
 		}
@@ -284,7 +284,7 @@ func TestOfTwoReplicaSetsWithOneReleaseTheFirstIsBelieved(t *testing.T) {
 	expect(map[string]bool{"old": false, "new": true})
 }
 
-func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {
+func TestOwnedObjectsAreSorted(t *testing.T) {
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{ByController: controllerOf})
 	var want []string
 	for n := 10; n < 40; n++ {
@@ -307,7 +307,7 @@ func TestWhatIsOwnedIsReadInOneOrder(t *testing.T) {
 	}
 }
 
-func TestTrimPassesOnWhatItDoesNotKnow(t *testing.T) {
+func TestTrimDoesNotChangeOtherObjects(t *testing.T) {
 	tombstone := cache.DeletedFinalStateUnknown{Key: "default/web"}
 	got, err := Trim(tombstone)
 	if diff := cmp.Diff(any(tombstone), got); err != nil || diff != "" {

@@ -15,12 +15,12 @@ import (
 
 var _ cache.TransformFunc = Trim
 
-// computedKey is an annotation that stands in our cache only: the version of
-// the template that the ControllerRevision holds.
+// computedKey is an annotation that exists only in the cache: the version of
+// the template in the ControllerRevision.
 const computedKey = "breakwater.dev/computed-version"
 
-// Trim reduces a ControllerRevision, before it is cached, to what tells its
-// release. What is not one passes unchanged.
+// Trim reduces a ControllerRevision, before it is cached, to the fields that
+// identify its release. Other objects are not changed.
 func Trim(obj any) (any, error) {
 	r, ok := obj.(*appsv1.ControllerRevision)
 	if !ok {
@@ -44,9 +44,9 @@ func Trim(obj any) (any, error) {
 	}, nil
 }
 
-// computed is the version of the template of a ControllerRevision that a
-// workload controls; empty when it holds none. StatefulSets, DaemonSets and
-// those who followed them hold a patch of spec.template.
+// computed returns the version of the template in a workload's
+// ControllerRevision; empty if it has none. StatefulSets, DaemonSets and
+// similar kinds store a patch of spec.template.
 func computed(r *appsv1.ControllerRevision) string {
 	owner := metav1.GetControllerOfNoCopy(r)
 	if owner == nil {

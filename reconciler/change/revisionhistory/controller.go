@@ -23,14 +23,14 @@ import (
 
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/revisionhistory"
 
-// NewController returns the controller of the history. What it needs of a
-// workload it reads when a release ends: a cache of all templates would be the
-// largest of the process and hardly ever be looked at.
+// NewController returns the controller of saved templates. It reads workloads
+// from the API server when a release ends: a cache of all templates would be
+// the largest of the process and rarely used.
 func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	must := func(err error) {
 		if err != nil {
-			logger.Panicw("wire the controller of the history", "error", err)
+			logger.Panicw("create the controller of saved templates", "error", err)
 		}
 	}
 	changes, err := otel.Meter(meterName).Int64Counter("breakwater.history.changes",
@@ -46,7 +46,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		settings: store.Get,
 		changes:  changes,
 	}, func(*controller.Impl) controller.Options {
-		// Facts of others stand in the same status: see statuspatch.
+		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}
 	})
 	_, err = changeWorkloads.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

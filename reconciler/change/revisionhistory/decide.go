@@ -4,52 +4,52 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Input is everything that a decision about a release follows from.
+// Input is the input of Decide.
 type Input struct {
-	// Current: the workload is at this release.
+	// Current: the release is the workload's current one.
 	Current bool
 	// Attempt is the release's; 0 is a baseline.
 	Attempt int64
 	Phase   v1alpha1.WorkloadPhase
 	// Reason is that of the condition Succeeded.
 	Reason string
-	// Pods is how many pods of the release are known.
+	// Pods is the number of known pods of the release.
 	Pods int32
-	// Kept: the release says that its template is kept.
+	// Kept: status.keptAs is set.
 	Kept bool
-	// Replicas is how many pods the workload wants; Complete says that all of
-	// them are of the current version and available.
+	// Replicas is the workload's desired number of pods. Complete: all of them
+	// have the current version and are available.
 	Replicas int32
 	Complete bool
-	// Stamped: the template is the one whose version the workload carries.
+	// Stamped: the version on the workload is that of its template.
 	Stamped bool
-	// Selected: the workload's selector matches what would be kept.
+	// Selected: the workload's selector matches the labels of a saved template.
 	Selected bool
 }
 
-// Decision is what is to be done with the template of a release.
+// Decision is what to do with the template of a release.
 type Decision string
 
 // The decisions.
 const (
 	// Leave changes nothing.
 	Leave Decision = "Leave"
-	// Keep keeps the template: the version is good.
+	// Keep saves the template: the version is good.
 	Keep Decision = "Keep"
-	// Forget takes it out of the history: the version failed its check.
+	// Forget deletes the saved template: the version failed its check.
 	Forget Decision = "Forget"
-	// Wait looks again later: nothing tells when a baseline gets well.
+	// Wait checks again later: no event reports that a baseline becomes
+	// available.
 	Wait Decision = "Wait"
-	// Refuse keeps nothing and says why: see Input.Selected.
+	// Refuse saves nothing and reports why: see Input.Selected.
 	Refuse Decision = "Refuse"
 )
 
-// Decide says what becomes of the template of a release.
+// Decide decides what to do with the template of a release.
 //
-// A version is good when it succeeded with pods; a baseline, which nobody
-// judged, when all of its pods are available. A version that failed its check
-// is bad, also if it succeeded before, and also when it is not the current one
-// any more.
+// A version is good if it succeeded with pods; a baseline, which is not judged,
+// if all of its pods are available. A version that failed its check is bad,
+// even if it succeeded before or is no longer the current one.
 func Decide(in Input) Decision {
 	switch {
 	case in.Reason == v1alpha1.ReasonCheckFailed, in.Reason == v1alpha1.ReasonOrderCheckFailed:

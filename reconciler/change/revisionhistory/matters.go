@@ -6,7 +6,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// facts are what Decide takes from a ChangeWorkload.
+// facts are the fields of a ChangeWorkload that Decide uses.
 type facts struct {
 	release  v1alpha1.Release
 	phase    v1alpha1.WorkloadPhase
@@ -16,16 +16,16 @@ type facts struct {
 	deleting bool
 }
 
-// matters says whether a decision can follow from an update. A release that is
-// suspended is counted again and again while its pods go, and each look at it
-// costs a call.
+// matters reports whether an update can change the decision. The counts of a
+// suspended release change often while its pods terminate, and each reconcile
+// costs an API request.
 func matters(before, after any) bool {
 	b, okBefore := before.(*v1alpha1.ChangeWorkload)
 	a, okAfter := after.(*v1alpha1.ChangeWorkload)
 	if !okBefore || !okAfter {
 		return true
 	}
-	// The informer's resync changes nothing: it is there for what was missed.
+	// A resync repairs missed events.
 	return b.ResourceVersion == a.ResourceVersion || factsOf(b) != factsOf(a)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestWhichUpdatesAreLookedAt(t *testing.T) {
+func TestUpdatesThatMatter(t *testing.T) {
 	suspended := func(change func(c *v1alpha1.ChangeWorkload)) *v1alpha1.ChangeWorkload {
 		c := &v1alpha1.ChangeWorkload{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "2"},

@@ -1,7 +1,6 @@
-// Package revisionhistory keeps the pod templates of versions that succeeded, as
-// ControllerRevisions that a workload can go back to. How many, the
-// OpsConfigInfo history-limit says; a workload's revisionHistoryLimit has no
-// part in it.
+// Package revisionhistory saves the pod templates of versions that succeeded as
+// ControllerRevisions, for rollbacks. OpsConfigInfo history-limit sets their
+// number, independent of a workload's revisionHistoryLimit.
 package revisionhistory
 
 import (
@@ -33,29 +32,30 @@ import (
 const (
 	// fieldManager owns what this reconciler writes.
 	fieldManager = "breakwater-history"
-	// unwell is how often a baseline that is not well is looked at.
-	unwell = time.Minute
-	// taken is how long to wait where another object has the name: that of an
-	// earlier workload, which the garbage collector is about to take.
-	taken = 5 * time.Second
-	// stale is how long to wait for the cache when a write showed it to be behind.
+	// unavailableBaseline is the interval of checking a baseline that is not
+	// available.
+	unavailableBaseline = time.Minute
+	// nameTaken is the delay when the name belongs to an earlier workload's
+	// object, which the garbage collector will delete.
+	nameTaken = 5 * time.Second
+	// stale is the delay after a conflict that shows a stale cache.
 	stale = time.Second
 )
 
-// Reconciler keeps and forgets templates.
+// Reconciler saves and deletes templates.
 type Reconciler struct {
 	kube   kubernetes.Interface
 	client versioned.Interface
 	live   *liveworkload.Reader
 	// settings returns the settings in force.
 	settings func() settings.Settings
-	// changes counts what was kept, pruned and forgotten.
+	// changes counts templates that were saved, pruned or deleted.
 	changes metric.Int64Counter
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
 
-// ReconcileKind keeps the template of one release, if it is to be kept.
+// ReconcileKind saves or deletes the template of one release.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
 	if c.DeletionTimestamp != nil || !due(c) {
 		return nil
@@ -75,10 +75,10 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		err = r.forget(ctx, c, w)
 	case Refuse:
 		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonHistorySelected,
-			"the selector of %s %s has nothing but exclusions and matches label %s: its template is not kept to go back to",
+			"the selector of %s %s has only exclusions and matches label %s: its template is not saved for rollbacks",
 			w.Kind.Kind, w.Name, savedtemplate.OfLabel)
 	case Wait:
-		return controller.NewRequeueAfter(unwell)
+		return controller.NewRequeueAfter(unavailableBaseline)
 	}
 	switch {
 	case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -86,13 +86,13 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	case apierrs.IsConflict(err), apierrs.IsNotFound(err):
 		return controller.NewRequeueAfter(stale)
 	case apierrs.IsAlreadyExists(err):
-		return controller.NewRequeueAfter(taken)
+		return controller.NewRequeueAfter(nameTaken)
 	}
 	return err
 }
 
-// due says whether anything can follow for a release: most ChangeWorkloads must
-// not cost a call.
+// due reports whether a release needs a decision: most ChangeWorkloads must not
+// cost an API request.
 func due(c *v1alpha1.ChangeWorkload) bool {
 	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.KeptAs == "" ||
 		c.Status.Phase == v1alpha1.WorkloadSuspend ||
@@ -117,8 +117,8 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 	return in
 }
 
-// keep stores the template, then drops what is too much, then says so in the
-// status: whoever dies in between does it again.
+// keep saves the template, then deletes those beyond the limit, then records it
+// in the status, so that a process that dies in between repeats it.
 func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
 	kept, err := r.list(ctx, w)
 	if err != nil {
@@ -150,7 +150,7 @@ func (r *Reconciler) create(ctx context.Context, w *liveworkload.Workload) error
 	}
 	_, err = r.kube.AppsV1().ControllerRevisions(w.Namespace).Create(ctx, revision, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return fmt.Errorf("keep version %s of %s %s/%s: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
+		return fmt.Errorf("save version %s of %s %s/%s: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	r.count(ctx, "keep", w)
 	return nil
@@ -164,7 +164,7 @@ func (r *Reconciler) again(ctx context.Context, w *liveworkload.Workload, k save
 	_, err = r.kube.AppsV1().ControllerRevisions(w.Namespace).Patch(ctx, k.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return fmt.Errorf("keep version %s of %s %s/%s again: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
+		return fmt.Errorf("save version %s of %s %s/%s again: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	r.count(ctx, "again", w)
 	return nil
@@ -175,7 +175,7 @@ func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *
 	if err != nil {
 		return err
 	}
-	// A later attempt at the version may have succeeded.
+	// A later attempt of the version may have succeeded.
 	if k, ok := savedtemplate.Find(kept, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
 		if err := r.remove(ctx, w, k, "forget"); err != nil {
 			return err
@@ -188,7 +188,7 @@ func (r *Reconciler) list(ctx context.Context, w *liveworkload.Workload) ([]save
 	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
-		return nil, fmt.Errorf("list what is kept of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+		return nil, fmt.Errorf("list the saved templates of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	return savedtemplate.ReadAll(list.Items, w.UID), nil
 }

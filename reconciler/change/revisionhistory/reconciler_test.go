@@ -129,7 +129,7 @@ func (w world) kept(ctx context.Context, t *testing.T) (attempts []int64, keptAs
 	return attempts, c.Status.KeptAs
 }
 
-func TestASuccessIsKeptAndTheOldestGoes(t *testing.T) {
+func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
 	w := at(t, "v3", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, before(t, "a", 1), before(t, "b", 3))
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestAVersionThatSucceedsAgainIsTheNewest(t *testing.T) {
 	}
 }
 
-func TestAVersionThatFailsItsCheckIsForgotten(t *testing.T) {
+func TestTheTemplateOfAFailedVersionIsDeleted(t *testing.T) {
 	w := at(t, "v1", 5, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, before(t, "b", 3))
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, w.change.Spec.Reversion, 1)); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestAVersionThatFailsItsCheckIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatIsNoLongerTheCurrentIsNotKept(t *testing.T) {
+func TestAReleaseThatIsNoLongerCurrentIsNotSaved(t *testing.T) {
 	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
 	w.change.Spec.Attempt = 4
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
@@ -199,7 +199,7 @@ func TestAReleaseThatIsNoLongerTheCurrentIsNotKept(t *testing.T) {
 	}
 }
 
-func TestAWorkloadOfAnotherUIDIsNotTheOne(t *testing.T) {
+func TestAWorkloadWithAnotherUIDIsIgnored(t *testing.T) {
 	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
 	w.change.Spec.WorkloadRef.UID = "u0"
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
@@ -210,7 +210,7 @@ func TestAWorkloadOfAnotherUIDIsNotTheOne(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAnEarlierWorkloadIsWaitedFor(t *testing.T) {
+func TestATakenNameIsRetried(t *testing.T) {
 	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
 	old := before(t, w.change.Spec.Reversion, 1)
 	old.OwnerReferences[0].UID, old.Labels[savedtemplate.OfLabel] = "u0", "u0"

@@ -66,10 +66,10 @@ func TestTargetOfARollback(t *testing.T) {
 		"not to a version that only runs": {
 			cause: verdict, running: []Revision{runs("a", 1, 3, 3)}, why: "no other version has succeeded"},
 
-		"a request gets the newest": {cause: ask(""), kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
-		"or the requested version":     {cause: ask("a"), kept: map[string]int64{"a": 1, "b": 3}, want: "kept a"},
-		"but only one that succeeded":  {cause: ask("c"), kept: map[string]int64{"a": 1}, why: "version c has not succeeded"},
-		"and not the current one":    {cause: ask("bad"), kept: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
+		"a request gets the newest":   {cause: ask(""), kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
+		"or the requested version":    {cause: ask("a"), kept: map[string]int64{"a": 1, "b": 3}, want: "kept a"},
+		"but only one that succeeded": {cause: ask("c"), kept: map[string]int64{"a": 1}, why: "version c has not succeeded"},
+		"and not the current one":     {cause: ask("bad"), kept: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target, ok, why := Choose(tc.cause, Options{Current: "bad", Running: tc.running, Kept: keptAs(tc.kept),

@@ -15,8 +15,8 @@ import (
 
 // Finder finds the pods of a release in caches.
 type Finder interface {
-	// Of returns the release of a pod, and its workload.
-	Of(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
+	// ReleaseOfPod returns the release of a pod, and its workload.
+	ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
 	// Pods returns the pods of a release.
 	Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error)
 }

@@ -174,7 +174,7 @@ func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 	for name, tc := range map[string]struct{ request, says string }{
 		"about an attempt before":       {`{"user":"ann","attempt":1}`, "names attempt 1"},
 		"for a version that is unknown": {`{"user":"ann","attempt":2,"version":"none"}`, "version none has not succeeded"},
-		"that cannot be parsed":            {`ann`, "cannot be parsed"},
+		"that cannot be parsed":         {`ann`, "cannot be parsed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -37,7 +37,7 @@ func (r *Reconciler) sweep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *w
 		return 0, err
 	}
 	for _, p := range all {
-		_, release, known := r.finder.Of(p)
+		_, release, known := r.finder.ReleaseOfPod(p)
 		if !known || release.Version != record.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready {
 			continue
 		}

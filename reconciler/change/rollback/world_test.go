@@ -305,7 +305,7 @@ func (w *world) Pods(_ *workload.Workload, release v1alpha1.Release) ([]*corev1.
 }
 
 // Of implements Finder.
-func (w *world) Of(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+func (w *world) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 	return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Labels that name an application, the first that is there counts.
+// Labels that name an application; the first one that is set is used.
 const (
 	recommendedNameLabel = "app.kubernetes.io/name"
 	appLabel             = "app"
 )
 
 // build returns the ChangeWorkload of a release. The workload owns it, so that
-// it goes when the workload goes.
+// it is deleted with the workload.
 func build(w *workload.Workload, release v1alpha1.Release, cluster string, s settings.Settings, now time.Time) *v1alpha1.ChangeWorkload {
 	name := v1alpha1.ChangeWorkloadName(w.Name, release.Version)
 	ref := v1alpha1.WorkloadRef{APIVersion: w.Kind.GroupVersion().String(), Kind: w.Kind.Kind, Name: w.Name, UID: w.UID}

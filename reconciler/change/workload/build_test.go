@@ -75,7 +75,7 @@ func TestBuildNamesTheApplication(t *testing.T) {
 	}
 }
 
-func TestBuildShortensWhatIsTooLong(t *testing.T) {
+func TestBuildShortensLongNames(t *testing.T) {
 	long := strings.Repeat("a.", 126) + "z" // 253 characters
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: long}}
 	one := build(workloadinformertest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: version, Attempt: 1}, "c", settings.Default(), time.Time{})

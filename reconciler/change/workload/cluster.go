@@ -17,13 +17,13 @@ import (
 // clusterNameKey is the key of the cluster's name in config-altershield.
 const clusterNameKey = "cluster-name"
 
-// cluster knows what this cluster is called at the server.
+// cluster holds the name of this cluster at the server.
 type cluster struct {
 	configured atomic.Pointer[string]
 	namespaces corelisters.NamespaceLister
 }
 
-// watchCluster returns a cluster that follows config-altershield.
+// watchCluster returns a cluster that watches config-altershield.
 func watchCluster(cmw configmap.Watcher, namespaces corelisters.NamespaceLister) *cluster {
 	c := &cluster{namespaces: namespaces}
 	c.observe(&corev1.ConfigMap{})
@@ -36,15 +36,15 @@ func (c *cluster) observe(cm *corev1.ConfigMap) {
 	c.configured.Store(&name)
 }
 
-// name returns what config-altershield says. Without it, the UID of
-// kube-system: no two clusters share one, and it lives as long as the cluster.
+// name returns the name in config-altershield, or else the UID of namespace
+// kube-system, which is unique and lives as long as the cluster.
 func (c *cluster) name() (string, error) {
 	if name := *c.configured.Load(); name != "" {
 		return name, nil
 	}
 	ns, err := c.namespaces.Get(metav1.NamespaceSystem)
 	if err != nil {
-		return "", fmt.Errorf("name the cluster after namespace %s: %w", metav1.NamespaceSystem, err)
+		return "", fmt.Errorf("read the UID of namespace %s as cluster name: %w", metav1.NamespaceSystem, err)
 	}
 	return string(ns.UID), nil
 }

@@ -31,18 +31,18 @@ const (
 	fieldManager = "controller"
 	meterName    = "github.com/breakwater-dev/breakwater/reconciler/change/workload"
 	queueName    = "workload"
-	// workers is enough for opting in a namespace with hundreds of workloads
-	// within seconds; each costs one or two calls.
+	// workers is enough to opt in a namespace with hundreds of workloads within
+	// seconds, at one or two API requests each.
 	workers = 4
 )
 
-// NewController returns the controller of workloads of all kinds. It has the
-// process's watch of them follow config-workloads.
+// NewController returns the controller of workloads of all kinds. It makes the
+// process's workload informer follow config-workloads.
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	must := func(err error) {
 		if err != nil {
-			logger.Panicw("set up the controller of workloads", "error", err)
+			logger.Panicw("create the controller of workloads", "error", err)
 		}
 	}
 	namespaces := namespaceinformer.Get(ctx)
@@ -102,7 +102,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 			UpdateFunc: onChange(differs, enqueue),
 		},
 	}))
-	// Opting a namespace in is news for everything in it.
+	// Opting a namespace in affects every workload in it.
 	watch(namespaces.Informer(), namespaceoptin.Handler(func(namespace string) {
 		for _, w := range workloads.All() {
 			if w.Namespace == namespace {
@@ -110,14 +110,14 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 			}
 		}
 	}))
-	// A Success ends the history, and so does an order that is closed; a deletion
-	// makes room for a new attempt.
+	// A Success or a closed order lets older ChangeWorkloads be deleted; a
+	// deletion frees the name for a new attempt.
 	watch(changeWorkloads.Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc:    enqueueController,
 		UpdateFunc: onChange(endDiffers, enqueueController),
 		DeleteFunc: enqueueController,
 	})
-	// A revision may carry the version of another: see Input.Carriers.
+	// A revision may carry the version of another one: see Input.Carriers.
 	watch(replicasetinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: guarded,
 		Handler: cache.ResourceEventHandlerFuncs{

@@ -95,7 +95,7 @@ func (a api) wait(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload {
 	return found
 }
 
-func TestOptingInANamespaceRecordsWhatRunsAsBaseline(t *testing.T) {
+func TestOptingInANamespaceRecordsRunningVersionsAsBaseline(t *testing.T) {
 	a := start(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, ""))
 	if _, err := a.kube.CoreV1().Namespaces().Update(t.Context(), guarded("default"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestOptingInANamespaceRecordsWhatRunsAsBaseline(t *testing.T) {
 	}
 }
 
-func TestAReleaseAndTheNextAttemptOfIt(t *testing.T) {
+func TestANewAttemptReplacesTheChangeWorkload(t *testing.T) {
 	a := start(t, guarded("default"), sleep(t, "1"))
 	a.wait(t, 1)
 	newer := workloadinformertest.Unstructured(t, sleep(t, "2"))
@@ -116,7 +116,7 @@ func TestAReleaseAndTheNextAttemptOfIt(t *testing.T) {
 	a.wait(t, 2)
 }
 
-func TestAChangeWorkloadThatAPersonDeletesComesBack(t *testing.T) {
+func TestADeletedChangeWorkloadIsCreatedAgain(t *testing.T) {
 	a := start(t, guarded("default"), sleep(t, "1"))
 	c := a.wait(t, 1)
 	if err := a.client.AppV1alpha1().ChangeWorkloads("default").Delete(t.Context(), c.Name, metav1.DeleteOptions{}); err != nil {

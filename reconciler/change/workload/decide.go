@@ -11,9 +11,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Input is everything that a decision about a workload follows from.
+// Input is the input of Decide.
 type Input struct {
-	// OptedIn: the workload's namespace is guarded.
+	// OptedIn: the workload's namespace is opted in.
 	OptedIn bool
 	// Deleting: the workload has a deletionTimestamp.
 	Deleting bool
@@ -23,68 +23,71 @@ type Input struct {
 	UID types.UID
 	// Label is the value of the version label.
 	Label string
-	// Release is what the annotations say; Known is false when they are
-	// missing or do not read.
+	// Release is the release in the annotations; Known is false if they are
+	// missing or malformed.
 	Release v1alpha1.Release
 	Known   bool
-	// Computed is the version of the template as it stands.
+	// Computed is the version computed from the current template.
 	Computed string
-	// Carriers is how many revisions of the workload carry Label as their
-	// version. No two of them have one template, so more than one means that
-	// a template got past admission under the version of another.
+	// Carriers is how many revisions of the workload have Label as their
+	// version. Revisions differ in their templates, so more than one means that
+	// a template bypassed the webhook with the version of another.
 	Carriers int
-	// Named is the ChangeWorkload that has the name of this release, or nil.
+	// Named is the ChangeWorkload with the name of this release, or nil.
 	Named *v1alpha1.ChangeWorkload
-	// Owned are all ChangeWorkloads of the workload, Named among them.
+	// Owned are all ChangeWorkloads of the workload, including Named.
 	Owned []*v1alpha1.ChangeWorkload
 	Now   time.Time
-	// Up is since when this process decides.
+	// Up is when this process started to decide.
 	Up time.Time
 }
 
-// closingTime is how long after the Success of a release the orders of those
-// before it may take to be closed at the server: then their records go anyway.
+// closingTime is how long after a Success the orders of earlier releases may
+// take to be closed at the server. Then their ChangeWorkloads are deleted
+// anyway.
 const closingTime = 10 * time.Minute
 
-// closingGrace is how long a process that has just begun gives them.
+// closingGrace is the same for a process that has just started.
 const closingGrace = time.Minute
 
-// Touch says why the workload is to pass admission again.
+// Touch is the reason to send a workload through admission again.
 type Touch string
 
-// The reasons to touch; a bounded set, it is a metric label.
+// The reasons of a touch; they are values of a metric label.
 const (
-	// TouchNone: what the webhook wrote is all there.
+	// TouchNone: the webhook's label and annotations are complete.
 	TouchNone Touch = ""
-	// TouchUnversioned: label or annotations are missing or malformed: the
-	// object is older than the webhook or its namespace's opt-in.
+	// TouchUnversioned: label or annotations are missing or malformed, because
+	// the object predates the webhook or the opt-in of its namespace.
 	TouchUnversioned Touch = "unversioned"
-	// TouchSkipped: the template changed while the webhook could not be asked.
+	// TouchSkipped: the template changed while the webhook was unavailable.
 	TouchSkipped Touch = "skipped"
 )
 
-// Decision is what is to be done, in the order of the fields.
+// Decision is the result of Decide. Actions are applied in the order of the
+// fields.
 type Decision struct {
 	Touch Touch
-	// Conflict: a ChangeWorkload of that name belongs to a workload of another
-	// kind. It is never deleted, and none is created.
+	// Conflict: a workload of another kind owns a ChangeWorkload of this name.
+	// It is never deleted, and none is created.
 	Conflict bool
-	// DeleteStale is the ChangeWorkload that has the name but is about another
-	// attempt or an earlier workload of the name; nil when there is none.
+	// DeleteStale is the ChangeWorkload with this name but of another attempt,
+	// or of an earlier workload with the same name; nil if there is none.
 	DeleteStale *v1alpha1.ChangeWorkload
-	// Create: the release has no ChangeWorkload, or will have none in a moment.
+	// Create: the release has no ChangeWorkload, or only one that DeleteStale
+	// deletes.
 	Create bool
-	// DeleteHistory are ChangeWorkloads of earlier releases: this one succeeded.
-	DeleteHistory []*v1alpha1.ChangeWorkload
-	// Again is after how long those go whose order is not closed yet; 0 when
-	// there are none. An order that is closed wakes us before.
+	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
+	// because this one succeeded.
+	DeleteOlder []*v1alpha1.ChangeWorkload
+	// Again is the time until those with an open order are deleted anyway; 0 if
+	// there are none. An order that is closed triggers a reconcile earlier.
 	Again time.Duration
 }
 
-// Decide says what follows for a workload. It does not compare versions to
-// find out whether a touch is due: when Kubernetes learns a new default, the
-// computed version of every stored template changes though nobody released
-// anything.
+// Decide decides what to do for a workload. It does not compare versions to
+// find out whether a touch is due: a new default in Kubernetes changes the
+// computed version of every stored template without a release.
 func Decide(in Input) Decision {
 	if !in.OptedIn || in.Deleting {
 		return Decision{}
@@ -102,18 +105,19 @@ func Decide(in Input) Decision {
 	case !in.Kind.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind):
 		d.Conflict = true
 	case c.DeletionTimestamp != nil:
-		// Its deletion will wake us.
+		// Its deletion triggers a reconcile.
 	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
 		d.DeleteStale, d.Create = c, true
 	case c.Status.Phase == v1alpha1.WorkloadSuccess:
-		d.DeleteHistory, d.Again = history(in)
+		d.DeleteOlder, d.Again = older(in)
 	}
 	return d
 }
 
-// history are the workload's other ChangeWorkloads, but for those whose order
-// the server still has open: they are kept until it is closed, or for again.
-func history(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
+// older returns the workload's other ChangeWorkloads, except those whose order
+// is still open at the server: they are kept until it is closed, at most for
+// again.
+func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 	end := in.Now.Add(closingTime)
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
 		end = c.LastTransitionTime.Inner.Add(closingTime)

@@ -96,7 +96,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a successful release deletes the history": {
 			in:   input(func(in *Input) { in.Named, in.Owned = success, list(old, success) }),
-			want: Decision{DeleteHistory: list(old)},
+			want: Decision{DeleteOlder: list(old)},
 		},
 		"history that is being deleted is not deleted again": {
 			in: input(func(in *Input) { in.Named, in.Owned = success, list(oldLeaving, success) }),
@@ -113,7 +113,7 @@ func TestDecide(t *testing.T) {
 			in: input(func(in *Input) {
 				in.Named, in.Owned, in.Now = success, list(success, open, closed, old), ended.Add(time.Minute)
 			}),
-			want: Decision{DeleteHistory: list(closed, old), Again: closingTime - time.Minute},
+			want: Decision{DeleteOlder: list(closed, old), Again: closingTime - time.Minute},
 		},
 		"also a process that was not there for long": {
 			in: input(func(in *Input) {
@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 			in: input(func(in *Input) {
 				in.Named, in.Owned, in.Now = success, list(success, open), ended.Add(closingTime)
 			}),
-			want: Decision{DeleteHistory: list(open)},
+			want: Decision{DeleteOlder: list(open)},
 		},
 		"an old ChangeWorkload that is being deleted is waited for": {
 			in: input(func(in *Input) { in.Named = leaving }),

@@ -10,13 +10,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// keyOf returns the key of a workload in the queue: default/StatefulSet.apps:web.
-// All kinds share one queue.
+// keyOf returns the queue key of a workload: default/StatefulSet.apps:web. All
+// kinds share one queue.
 func keyOf(kind workload.Kind, namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: kind.GroupKind().String() + ":" + name}
 }
 
-// parseKey undoes keyOf.
+// parseKey parses a key of keyOf.
 func parseKey(key string) (in types.NamespacedName, gk schema.GroupKind, name string, ok bool) {
 	namespace, rest, err := cache.SplitMetaNamespaceKey(key)
 	kind, name, ok := strings.Cut(rest, ":") // no name of a workload has one

@@ -1,11 +1,11 @@
-// Package workload gives every release of a workload its ChangeWorkload,
-// whatever the workload's kind.
+// Package workload creates a ChangeWorkload for every release of a workload of
+// any kind.
 //
-// Which release a workload is at, the webhook has written on it: version and
-// attempt. This reconciler asks for that where it is missing (a touch: an
-// update that changes nothing passes admission again), creates one
-// ChangeWorkload a version and attempt, and deletes those of earlier releases
-// once the current one is a Success. It never writes to the workload itself.
+// The webhook writes the release (version and attempt) on the workload. Where
+// it is missing, this reconciler touches the workload: an empty update passes
+// admission again. It creates one ChangeWorkload per version and attempt, and
+// deletes those of earlier releases when the current one is a Success. It never
+// changes the workload itself.
 package workload
 
 import (
@@ -34,17 +34,17 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// behind is how long to wait where a cache has not yet seen what the API
-// server has, or an object of the name is still being deleted.
+// behind is the delay when a cache is stale, or an object of the name is still
+// terminating.
 const behind = time.Second
 
-// carriers knows the revisions of workloads.
+// carriers counts revisions of workloads.
 type carriers interface {
-	// Carriers is how many revisions of a workload carry a version.
+	// Carriers returns how many revisions of a workload have a version.
 	Carriers(w *workload.Workload, version string) (int, error)
 }
 
-// Reconciler keeps ChangeWorkloads in step with workloads.
+// Reconciler creates and deletes ChangeWorkloads of workloads.
 type Reconciler struct {
 	reconciler.LeaderAwareFuncs
 
@@ -57,7 +57,7 @@ type Reconciler struct {
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	cluster  *cluster
-	// touches says when a touch without effect is due again.
+	// touches schedules touches that had no effect.
 	touches *resend.Schedule
 	// touched counts touches by kind, reason and effect.
 	touched metric.Int64Counter
@@ -70,8 +70,8 @@ var (
 	_ reconciler.LeaderAware = (*Reconciler)(nil)
 )
 
-// Reconcile decides about one workload and does what was decided. There is no
-// generated reconciler for a kind that is only known when the process runs.
+// Reconcile reconciles one workload. Kinds that are known only at run time have
+// no generated reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	in, gk, name, ok := parseKey(key)
 	if !ok {
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// gather reads what Decide wants, from caches only.
+// gather reads the input of Decide from caches.
 func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	ns, err := r.namespaces.Get(w.Namespace)
 	if apierrs.IsNotFound(err) {
@@ -147,14 +147,14 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	return in, nil
 }
 
-// apply does what was decided, but for the touch.
+// apply executes the decision, except the touch.
 func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, decision Decision) error {
 	if decision.Conflict {
-		logging.FromContext(ctx).Errorw("a workload of another kind has a ChangeWorkload of this name, so this release is not judged",
+		logging.FromContext(ctx).Errorw("a workload of another kind owns a ChangeWorkload of this name; this release is not judged",
 			"changeWorkload", in.Named.Name, "kind", in.Named.Spec.WorkloadRef.Kind)
 		return nil
 	}
-	doomed := decision.DeleteHistory
+	doomed := decision.DeleteOlder
 	if decision.DeleteStale != nil {
 		doomed = append(doomed, decision.DeleteStale)
 	}
@@ -174,9 +174,9 @@ func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, 
 	return nil
 }
 
-// confirm asks the API server whether the workload is still at the release
-// that was decided on. A new leader's cache may be behind what the leader
-// before it has seen and created, and what is deleted is gone.
+// confirm asks the API server whether the release of the decision is still
+// current. A new leader's cache may be older than what its predecessor saw and
+// created, and a deletion cannot be undone.
 func (r *Reconciler) confirm(ctx context.Context, w *workload.Workload, in Input) (bool, error) {
 	live, err := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
@@ -213,13 +213,14 @@ func (r *Reconciler) create(ctx context.Context, w *workload.Workload, release v
 	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Create(ctx, c, metav1.CreateOptions{FieldManager: fieldManager})
 	switch {
 	case apierrs.IsAlreadyExists(err):
-		// Ours, which the cache has not seen, or an old one on its way out.
+		// Our own, which the cache has not seen, or an old one that is
+		// terminating.
 		return controller.NewRequeueAfter(behind)
 	case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
 	case err != nil:
 		return fmt.Errorf("create ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	logging.FromContext(ctx).Infow("a release begins", "changeWorkload", c.Name, "attempt", release.Attempt)
+	logging.FromContext(ctx).Infow("release started", "changeWorkload", c.Name, "attempt", release.Attempt)
 	return nil
 }

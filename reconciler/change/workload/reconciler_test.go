@@ -215,7 +215,7 @@ func TestReconcile(t *testing.T) {
 	table.Test(t, world)
 }
 
-func TestNothingIsDeletedOnTheWordOfAStaleCache(t *testing.T) {
+func TestAStaleCacheDeletesNothing(t *testing.T) {
 	// The cache still has attempt 1; the API server, and the leader before
 	// this one, are at attempt 2.
 	d1, d2 := sleep(t, "1"), sleep(t, "2")

@@ -16,10 +16,10 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// touch updates the workload with a patch that changes nothing, so that it
-// passes the webhook, if it is due. changed: the webhook did its work. A touch
-// that changed nothing (the webhook does not answer, and its failurePolicy is
-// Ignore) is due again after a growing pause, which again tells.
+// touch sends an empty patch of the workload through the webhook, if that is
+// due. changed: the webhook added its label and annotations. If it did not (it
+// is unavailable and its failurePolicy is Ignore), the next touch is due after
+// again, which grows.
 func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch) (again time.Duration, changed bool, err error) {
 	key := string(w.UID)
 	if why == TouchNone {
@@ -38,18 +38,18 @@ func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch)
 		return 0, false, fmt.Errorf("touch %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	// An unchanged object keeps its resourceVersion, but the cache may be
-	// behind: compare what the webhook writes.
+	// stale: compare the fields that the webhook writes.
 	changed = written(after) != written(w)
 	r.touched.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", w.Kind.Kind),
 		attribute.String("reason", string(why)), attribute.Bool("effective", changed)))
 	if !changed {
-		logging.FromContext(ctx).Warnw("the webhook of its kind did not see an update, so this workload is not guarded",
+		logging.FromContext(ctx).Warnw("the webhook did not see an update; releases of this workload are not judged",
 			"reason", why, "next try", next)
 	}
 	return next, changed, nil
 }
 
-// written is what the webhook writes on a workload.
+// written returns the values that the webhook writes on a workload.
 func written(w metav1.Object) [3]string {
 	return [3]string{w.GetLabels()[v1alpha1.VersionKey], w.GetAnnotations()[v1alpha1.VersionKey], w.GetAnnotations()[v1alpha1.AttemptAnnotation]}
 }

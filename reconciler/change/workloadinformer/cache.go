@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Get returns a workload, or nil when the cache has none or does not watch its
-// kind. What it returns is shared: nobody may change it.
+// Get returns a workload, or nil if it is not cached or its kind is not
+// watched. The result is shared and must not be changed.
 func (w *Watch) Get(gk schema.GroupKind, namespace, name string) *workload.Workload {
 	w.mu.RLock()
 	in := w.watched[gk]
@@ -29,8 +29,8 @@ func (w *Watch) Get(gk schema.GroupKind, namespace, name string) *workload.Workl
 	return found
 }
 
-// Find returns the workload that a reference means, or nil: another workload of
-// the name is not meant.
+// Find returns the referenced workload, or nil. A workload with the same name
+// but another UID does not match.
 func (w *Watch) Find(namespace string, ref v1alpha1.WorkloadRef) *workload.Workload {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -54,8 +54,7 @@ func (w *Watch) ControllerOf(o metav1.Object) *workload.Workload {
 	})
 }
 
-// Kind returns the kind that a reference (apiVersion and kind) means, if it is
-// watched.
+// Kind returns the kind of an apiVersion and kind, if it is watched.
 func (w *Watch) Kind(apiVersion, kind string) (workload.Kind, bool) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -67,7 +66,7 @@ func (w *Watch) Kind(apiVersion, kind string) (workload.Kind, bool) {
 	return workload.Kind{}, false
 }
 
-// All returns the workloads of all kinds, by kind, namespace and name.
+// All returns the workloads of all kinds, sorted by kind, namespace and name.
 func (w *Watch) All() []*workload.Workload {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -85,8 +84,8 @@ func (w *Watch) All() []*workload.Workload {
 	return all
 }
 
-// Deleted unwraps the last known state of an object that is gone, and reads it
-// as a workload; nil when it is none.
+// Deleted returns the workload in an object or a tombstone; nil if it is not a
+// workload.
 func Deleted(obj any) *workload.Workload {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj

@@ -15,7 +15,8 @@ import (
 
 // Reasons of Events on config-workloads.
 const (
-	// ReasonKindsInvalid: the list does not read; the one before it counts.
+	// ReasonKindsInvalid: the list is invalid; the previous one stays in
+	// effect.
 	ReasonKindsInvalid = "KindsInvalid"
 	// ReasonKindMissing: the API server does not have a kind.
 	ReasonKindMissing = "KindMissing"
@@ -23,8 +24,8 @@ const (
 	ReasonKindForbidden = "KindForbidden"
 )
 
-// Follow has the watch follow config-workloads. Without one, or until one that
-// reads is there, the built-in kinds are watched.
+// Follow makes the watch follow config-workloads. Without a valid one, only the
+// built-in kinds are watched.
 func (w *Watch) Follow(cmw configmap.Watcher) {
 	optionalconfig.Follow(cmw, workload.ConfigMapName, w.observe)
 }
@@ -33,21 +34,21 @@ func (w *Watch) observe(cm *corev1.ConfigMap) {
 	wanted, err := workload.Kinds(cm.Data)
 	if err != nil {
 		w.rejected.Add(context.Background(), 1)
-		w.logger.Errorw("config-workloads does not read, so the kinds before it go on to count", "error", err)
-		w.tell(ReasonKindsInvalid, err.Error()+" (the list before this one goes on to count)")
+		w.logger.Errorw("config-workloads is invalid; the previous kinds stay in effect", "error", err)
+		w.event(ReasonKindsInvalid, err.Error()+" (the previous list stays in effect)")
 		return
 	}
 	w.mu.Lock()
 	w.wanted = wanted
 	w.mu.Unlock()
 	select {
-	case w.news <- struct{}{}:
-	default: // Run is to look already
+	case w.changed <- struct{}{}:
+	default: // Run is already notified
 	}
 }
 
-// onError logs, and tells people when the API server refuses: a kind that is
-// named and not permitted would else never be guarded, in silence.
+// onError logs errors of a watch, and records an Event if it is forbidden:
+// otherwise a configured kind would silently never be judged.
 func (w *Watch) onError(k workload.Kind) cache.WatchErrorHandlerWithContext {
 	var once sync.Once
 	return func(ctx context.Context, r *cache.Reflector, err error) {
@@ -56,8 +57,8 @@ func (w *Watch) onError(k workload.Kind) cache.WatchErrorHandlerWithContext {
 			return
 		}
 		once.Do(func() {
-			w.logger.Errorw("a kind of workload cannot be watched", "kind", k.String(), "error", err)
-			w.tell(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/change/workloads.md")
+			w.logger.Errorw("cannot watch a kind of workload", "kind", k.String(), "error", err)
+			w.event(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/change/workloads.md")
 		})
 	}
 }

@@ -22,8 +22,8 @@ import (
 
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 
-// As all informers of Knative do: one a process, started and waited for by
-// sharedmain, found in the context by whoever needs it.
+// Like all Knative informers: one per process, started and synced by
+// sharedmain, and taken from the context.
 func init() {
 	injection.Default.RegisterInformer(inject)
 	injection.Fake.RegisterInformer(inject)
@@ -41,7 +41,7 @@ func inject(ctx context.Context) (context.Context, controller.Informer) {
 func Get(ctx context.Context) *Watch {
 	w, ok := ctx.Value(key{}).(*Watch)
 	if !ok {
-		logging.FromContext(ctx).Panic("no watch of workloads in the context")
+		logging.FromContext(ctx).Panic("the context has no watch of workloads")
 	}
 	return w
 }
@@ -58,7 +58,7 @@ func newWatch(ctx context.Context) *Watch {
 		metric.WithDescription("1 for a kind of workload that is watched, 0 for one that the API server does not have"))
 	must(err)
 	rejected, err := meter.Int64Counter("breakwater.kinds.rejected",
-		metric.WithDescription("Versions of config-workloads that do not read"))
+		metric.WithDescription("Invalid versions of config-workloads"))
 	must(err)
 	w := &Watch{
 		client: dynamicclient.Get(ctx),
@@ -66,16 +66,16 @@ func newWatch(ctx context.Context) *Watch {
 			kind, err := apidiscovery.Kind(kubeclient.Get(ctx).Discovery(), k.GroupVersionResource())
 			return kind == k.Kind, err
 		},
-		resync:   controller.GetResyncPeriod(ctx),
-		look:     look,
-		logger:   logger,
-		tell:     teller(ctx),
-		watching: watching,
-		rejected: rejected,
-		news:     make(chan struct{}, 1),
-		wanted:   workload.BuiltIn(),
-		watched:  map[schema.GroupKind]*watched{},
-		missing:  map[schema.GroupKind]bool{},
+		resync:            controller.GetResyncPeriod(ctx),
+		discoveryInterval: discoveryInterval,
+		logger:            logger,
+		event:             eventWriter(ctx),
+		watching:          watching,
+		rejected:          rejected,
+		changed:           make(chan struct{}, 1),
+		wanted:            workload.BuiltIn(),
+		watched:           map[schema.GroupKind]*watched{},
+		missing:           map[schema.GroupKind]bool{},
 	}
 	for _, k := range w.wanted {
 		must(w.add(k))
@@ -83,8 +83,8 @@ func newWatch(ctx context.Context) *Watch {
 	return w
 }
 
-// teller writes Events on config-workloads.
-func teller(ctx context.Context) func(reason, message string) {
+// eventWriter returns a function that records Events on config-workloads.
+func eventWriter(ctx context.Context) func(reason, message string) {
 	told := eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater)
 	return func(reason, message string) {
 		told.Event(&corev1.ObjectReference{

@@ -9,8 +9,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Over returns a context whose Watch is over informers that somebody else runs,
-// one of each built-in kind. They hold *workload.Workload.
+// Over returns a context whose Watch uses informers that the caller runs, one
+// per built-in kind. They hold *workload.Workload.
 func Over(ctx context.Context, of func(workload.Kind) cache.SharedIndexInformer) context.Context {
 	w := &Watch{watched: map[schema.GroupKind]*watched{}}
 	for _, k := range workload.BuiltIn() {

@@ -10,13 +10,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// ours are the ends of the domains of annotations that mean something here.
-// All others, of which some hold a copy of the whole object, are not cached.
+// ours are the domain suffixes of annotations that Breakwater reads. Others,
+// some of which hold a copy of the whole object, are not cached.
 var ours = []string{"antgroup.com", "alipay.com", "breakwater.dev"}
 
-// transform makes a Workload of each object before it is cached. One that does
-// not read keeps only its metadata and is nobody's business: an error here
-// would keep all others of its kind out of the cache.
+// transform converts each object to a Workload before it is cached. A malformed
+// object keeps only its metadata and is ignored: an error here would keep all
+// objects of its kind out of the cache.
 func (w *Watch) transform(k workload.Kind) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
@@ -27,7 +27,7 @@ func (w *Watch) transform(k workload.Kind) cache.TransformFunc {
 		trimAnnotations(u)
 		read, err := workload.FromUnstructured(k, u)
 		if err != nil {
-			w.logger.Errorw("a workload does not read as its kind and is not guarded",
+			w.logger.Errorw("a workload is malformed and is not judged",
 				"kind", k.String(), "key", cache.MetaObjectToName(u).String(), "error", err)
 			return &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"],

@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-func TestOnlyWhatMeansSomethingIsCached(t *testing.T) {
+func TestOnlyNeededFieldsAreCached(t *testing.T) {
 	u := object("apps/v1", "Deployment", "d")
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 	u.SetAnnotations(map[string]string{
@@ -45,7 +45,7 @@ func TestOnlyWhatMeansSomethingIsCached(t *testing.T) {
 	}
 }
 
-func TestAWorkloadThatDoesNotReadKeepsNoOtherOut(t *testing.T) {
+func TestAMalformedWorkloadDoesNotBlockOthers(t *testing.T) {
 	u := object("apps/v1", "Deployment", "d")
 	u.Object["spec"] = map[string]any{"replicas": "three"}
 	got, err := (&Watch{logger: zap.NewNop().Sugar()}).transform(workload.Deployment)(u)

@@ -1,10 +1,9 @@
-// Package workloadinformer watches workloads of every kind, those that are built in and
-// those that ConfigMap config-workloads names, in one cache of
-// *workload.Workload.
+// Package workloadinformer watches workloads of the built-in kinds and of those
+// in ConfigMap config-workloads, in one cache of *workload.Workload.
 //
-// The list is followed while the process runs: a kind that is added is watched
-// as soon as the API server has it, one that is taken out is not watched any
-// more. Whoever is interested adds a handler once and is told of all kinds.
+// It follows the list while the process runs: an added kind is watched as soon
+// as the API server has it, a removed one is no longer watched. A handler is
+// added once and receives all kinds.
 package workloadinformer
 
 import (
@@ -25,35 +24,34 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// look is how often the API server is asked which of the kinds that are not
-// built in it has: one call each, at most 16.
-const look = 15 * time.Second
+// discoveryInterval is how often the API server is asked which of the
+// configured kinds it has: one request each, at most 16.
+const discoveryInterval = 15 * time.Second
 
-// Watch is the cache. It is one informer to its process: it is synced when the
-// built-in kinds are.
+// Watch is the cache. To its process it is one informer, which is synced when
+// the built-in kinds are.
 type Watch struct {
 	client dynamic.Interface
-	// served says whether the API server has a kind.
+	// served reports whether the API server has a kind.
 	served func(workload.Kind) (bool, error)
-	// resync is how often every object is told of again.
+	// resync is the resync period of the informers.
 	resync time.Duration
-	// look is how often served is asked.
-	look   time.Duration
-	logger *zap.SugaredLogger
-	// tell writes an Event on config-workloads.
-	tell func(reason, message string)
-	// watching says of each kind whether it is watched (1) or not (0).
+	// discoveryInterval is the interval of calling served.
+	discoveryInterval time.Duration
+	logger            *zap.SugaredLogger
+	// event records an Event on config-workloads.
+	event func(reason, message string)
+	// watching is 1 for each kind that is watched, else 0.
 	watching metric.Int64Gauge
-	// rejected counts configurations that could not be understood.
+	// rejected counts invalid configurations.
 	rejected metric.Int64Counter
 
-	// missing are kinds of which it was told that they are not there. Only Run
-	// uses it.
+	// missing are the kinds that were reported as missing. Only Run uses it.
 	missing map[schema.GroupKind]bool
-	// news wakes Run when wanted has changed.
-	news chan struct{}
-	mu   sync.RWMutex
-	// wanted are the kinds of the last good configuration.
+	// changed wakes Run when wanted has changed.
+	changed chan struct{}
+	mu      sync.RWMutex
+	// wanted are the kinds of the last valid configuration.
 	wanted   []workload.Kind
 	watched  map[schema.GroupKind]*watched
 	handlers []cache.ResourceEventHandler
@@ -63,13 +61,13 @@ type Watch struct {
 type watched struct {
 	kind     workload.Kind
 	informer cache.SharedIndexInformer
-	// stop ends the informer; nil before it was started.
+	// stop ends the informer; nil before it is started.
 	stop context.CancelFunc
 }
 
-// Handle tells h of every workload of every kind, also of those that are
-// watched later. Its objects are *workload.Workload. A kind that is not watched
-// any more is not told of as deleted: its workloads go on to exist.
+// Handle adds a handler for workloads of every kind, including kinds that are
+// watched later. Objects are *workload.Workload. When a kind is no longer
+// watched, h gets no deletions, because the workloads still exist.
 func (w *Watch) Handle(h cache.ResourceEventHandler) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +81,7 @@ func (w *Watch) Handle(h cache.ResourceEventHandler) error {
 	return nil
 }
 
-// HasSynced says whether all workloads of the built-in kinds are in the cache.
+// HasSynced reports whether the informers of the built-in kinds are synced.
 func (w *Watch) HasSynced() bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -101,7 +99,7 @@ func (w *Watch) Run(stop <-chan struct{}) {
 	defer cancel()
 	var running sync.WaitGroup
 	defer running.Wait()
-	ticker := time.NewTicker(w.look)
+	ticker := time.NewTicker(w.discoveryInterval)
 	defer ticker.Stop()
 	for {
 		w.converge(ctx, &running)
@@ -109,21 +107,21 @@ func (w *Watch) Run(stop <-chan struct{}) {
 		case <-stop:
 			cancel()
 			return
-		case <-w.news:
+		case <-w.changed:
 		case <-ticker.C:
 		}
 	}
 }
 
-// converge starts and stops informers, so that what is watched is what is
-// wanted and there.
+// converge starts and stops informers so that exactly the wanted kinds that the
+// API server has are watched.
 func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 	w.mu.RLock()
 	wanted := slices.Clone(w.wanted)
 	w.mu.RUnlock()
 	there := map[schema.GroupKind]workload.Kind{}
 	for _, k := range wanted {
-		ok, err := w.there(k)
+		ok, err := w.exists(k)
 		if err != nil {
 			w.logger.Warnw("ask the API server for a kind of workload", "kind", k.String(), "error", err)
 			ok = w.watches(k) // leave it as it is
@@ -138,7 +136,7 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 	defer w.mu.Unlock()
 	for gk, old := range w.watched {
 		if k, ok := there[gk]; !ok || !reflect.DeepEqual(k, old.kind) {
-			w.logger.Infow("a kind of workload is not watched any more", "kind", gk.String())
+			w.logger.Infow("stopped watching a kind of workload", "kind", gk.String())
 			old.stop()
 			delete(w.watched, gk)
 		}
@@ -151,7 +149,7 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 			}
 		}
 		if in := w.watched[gk]; in.stop == nil {
-			w.logger.Infow("a kind of workload is watched", "kind", k.String())
+			w.logger.Infow("started watching a kind of workload", "kind", k.String())
 			var informing context.Context
 			informing, in.stop = context.WithCancel(ctx)
 			running.Go(func() { in.informer.RunWithContext(informing) })
@@ -159,8 +157,9 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 	}
 }
 
-// there says whether the API server has a kind, and tells when that changes to no.
-func (w *Watch) there(k workload.Kind) (bool, error) {
+// exists reports whether the API server has a kind, and records an Event when
+// it becomes missing.
+func (w *Watch) exists(k workload.Kind) (bool, error) {
 	if slices.ContainsFunc(workload.BuiltIn(), func(b workload.Kind) bool { return b.GroupKind() == k.GroupKind() }) {
 		return true, nil
 	}
@@ -169,8 +168,8 @@ func (w *Watch) there(k workload.Kind) (bool, error) {
 		return false, err
 	}
 	if !ok && !w.missing[k.GroupKind()] {
-		w.tell(ReasonKindMissing, "the API server has no "+k.GroupVersionResource().String()+
-			" of kind "+k.Kind+": they are guarded when their CRD is there")
+		w.event(ReasonKindMissing, "the API server has no "+k.GroupVersionResource().String()+
+			" of kind "+k.Kind+": its workloads are judged when the CRD is installed")
 	}
 	w.missing[k.GroupKind()] = !ok
 	return ok, nil
@@ -182,7 +181,8 @@ func (w *Watch) watches(k workload.Kind) bool {
 	return w.watched[k.GroupKind()] != nil
 }
 
-// add makes the informer of a kind, with all handlers. The lock is held.
+// add creates the informer of a kind with all handlers. The caller holds the
+// lock.
 func (w *Watch) add(k workload.Kind) error {
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, k.GroupVersionResource(), "", w.resync,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()

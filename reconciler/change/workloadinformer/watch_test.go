@@ -59,13 +59,13 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 		lists[k.GroupVersionResource()] = k.Kind + "List"
 	}
 	x.watch.client = fakedynamic.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
-	x.watch.look = 5 * time.Millisecond
+	x.watch.discoveryInterval = 5 * time.Millisecond
 	x.watch.served = func(k workload.Kind) (bool, error) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.served[k.Kind], nil
 	}
-	x.watch.tell = func(reason, message string) {
+	x.watch.event = func(reason, message string) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.told = append(x.told, reason+" "+message)
@@ -155,7 +155,7 @@ func TestTheBuiltInKindsAreWatchedWithoutAConfiguration(t *testing.T) {
 	}
 }
 
-func TestAKindThatIsAddedIsWatchedWhenTheAPIServerHasIt(t *testing.T) {
+func TestAnAddedKindIsWatchedWhenTheAPIServerHasIt(t *testing.T) {
 	x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
 	x.configure(cloneSetKind)
 	x.await(t, "an Event that the kind is missing", x.tells(ReasonKindMissing))
@@ -170,7 +170,7 @@ func TestAKindThatIsAddedIsWatchedWhenTheAPIServerHasIt(t *testing.T) {
 	}
 }
 
-func TestAKindIsNotWatchedAnyMore(t *testing.T) {
+func TestARemovedKindIsNoLongerWatched(t *testing.T) {
 	for name, end := range map[string]func(*world){
 		"that was taken out of the list": func(x *world) { x.configure("") },
 		"whose CRD is gone":              func(x *world) { x.serve("CloneSet", false) },
@@ -189,7 +189,7 @@ func TestAKindIsNotWatchedAnyMore(t *testing.T) {
 	}
 }
 
-func TestAKindIsWatchedAnewWhenItsDefinitionChanges(t *testing.T) {
+func TestAChangedKindIsWatchedAgain(t *testing.T) {
 	x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
 	x.serve("CloneSet", true)
 	x.configure(cloneSetKind)
@@ -201,7 +201,7 @@ func TestAKindIsWatchedAnewWhenItsDefinitionChanges(t *testing.T) {
 	})
 }
 
-func TestAMistakeKeepsTheLastGoodList(t *testing.T) {
+func TestAnInvalidListKeepsTheLastValidOne(t *testing.T) {
 	x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
 	x.serve("CloneSet", true)
 	x.configure(cloneSetKind)
@@ -213,7 +213,7 @@ func TestAMistakeKeepsTheLastGoodList(t *testing.T) {
 	}
 }
 
-func TestAWorkloadIsFoundByAReferenceToItselfOnly(t *testing.T) {
+func TestAWorkloadIsFoundByItsOwnReferenceOnly(t *testing.T) {
 	u := object("apps/v1", "Deployment", "d")
 	u.SetUID("1")
 	x := start(t, u)

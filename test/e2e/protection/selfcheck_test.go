@@ -76,7 +76,7 @@ func TestTheSelfCheckShowsAWebhookThatLetsPassWhatItCannotAnswer(t *testing.T) {
 	n.untilTold(t, c, since, "FailurePolicyIgnore", "vpodbudget.kb.io")
 	n.run(t, set("Fail")...)
 	n.untilGuard(t, c, "FailurePolicyIgnore", "0")
-	n.untilTold(t, c, since, "GuardClosed", "vpodbudget.kb.io: not FailurePolicyIgnore any more")
+	n.untilTold(t, c, since, "GuardEnforced", "vpodbudget.kb.io: no longer FailurePolicyIgnore")
 }
 
 func TestTheSelfCheckShowsAPolicyThatOnlyTells(t *testing.T) {

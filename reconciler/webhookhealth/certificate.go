@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// patience is how long a replica may take to shake hands.
-const patience = 2 * time.Second
+// handshakeTimeout is the timeout of the TLS handshake with a replica.
+const handshakeTimeout = 2 * time.Second
 
-// presented returns the certificate that is served at an address. That is asked
-// instead of the Secret: it is what counts, and nobody who looks needs its key.
+// presented returns the certificate that is served at an address. It is used
+// instead of the Secret, because it is what the API server sees, and checking
+// needs no access to the key.
 func presented(ctx context.Context, address, host string) (*x509.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	dialer := &tls.Dialer{Config: &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: host,

@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// onChange calls enqueue for an update in which differs holds. A resync, which
-// repeats an object with the resourceVersion that it had, always counts.
+// onChange calls enqueue for updates for which differs is true, and for every
+// resync, which repeats an object with an unchanged resourceVersion.
 func onChange[T metav1.Object](differs func(before, after T) bool, enqueue func(any)) func(any, any) {
 	return func(before, after any) {
 		b, ok := before.(T)
@@ -24,26 +24,26 @@ func onChange[T metav1.Object](differs func(before, after T) bool, enqueue func(
 	}
 }
 
-// differs leaves out updates of the status, of which a rollout makes many.
+// differs ignores status updates, which are frequent during a rollout.
 func differs(before, after *workload.Workload) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
 }
 
-// endDiffers leaves out all that a ChangeWorkload learns on its way.
+// endDiffers ignores status changes while a release runs.
 func endDiffers(before, after *v1alpha1.ChangeWorkload) bool {
 	return before.Status.Phase != after.Status.Phase || before.Status.Order.Closed() != after.Status.Order.Closed()
 }
 
-// versionDiffers leaves out everything but what the Deployment controller
-// copies for us.
+// versionDiffers compares only the annotation that the Deployment controller
+// copies.
 func versionDiffers(before, after *appsv1.ReplicaSet) bool {
 	return before.Annotations[v1alpha1.VersionKey] != after.Annotations[v1alpha1.VersionKey]
 }
 
 // keyOfController returns the key of the workload that controls an object,
-// also a deleted one; false when its controller is not of a kind that is watched.
+// which may be deleted; false if the controller's kind is not watched.
 func keyOfController(w *workloadinformer.Watch, obj any) (types.NamespacedName, bool) {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
