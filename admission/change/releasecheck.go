@@ -15,13 +15,14 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // newReleaseCheck returns the handler that asks the server about releases, and
 // deletes the answers that are old until ctx ends.
-func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender suspend.Sender) (*releasecheck.Check, error) {
+func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender events.Sender) (*releasecheck.Check, error) {
 	now := clock.RealClock{}
 	server, err := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, otel.Meter(meterName))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -44,7 +45,7 @@ type Check struct {
 	// Recorder writes Kubernetes Events on the workload.
 	Recorder record.EventRecorder
 	// Sender sends release.denied.
-	Sender suspend.Sender
+	Sender events.Sender
 	Clock  clock.PassiveClock
 
 	// asking merges requests that this process gets twice at a time.

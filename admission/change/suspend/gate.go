@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,11 +32,6 @@ type Rights interface {
 	Bypass(ctx context.Context, user authenticationv1.UserInfo, namespace string) Right
 }
 
-// Sender sends an event, without waiting for its arrival.
-type Sender interface {
-	Send(context.Context, cloudevents.Event)
-}
-
 // Gate answers for the validating webhook of a kind.
 type Gate struct {
 	Kind workload.Kind
@@ -49,7 +43,7 @@ type Gate struct {
 	// Recorder writes a Kubernetes Event on the workload that was refused.
 	Recorder record.EventRecorder
 	// Sender sends release.denied.
-	Sender Sender
+	Sender events.Sender
 }
 
 var _ admission.Handler = Gate{}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -17,14 +16,9 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// Sender sends an event, without waiting for its arrival.
-type Sender interface {
-	Send(context.Context, cloudevents.Event)
-}
-
 // Teller tells of refusals. A nil one tells nobody.
 type Publisher struct {
-	sender Sender
+	sender events.Sender
 	clock  clock.PassiveClock
 
 	mu   sync.Mutex
@@ -34,7 +28,9 @@ type Publisher struct {
 }
 
 // New returns one.
-func New(sender Sender, c clock.PassiveClock) *Publisher { return &Publisher{sender: sender, clock: c} }
+func New(sender events.Sender, c clock.PassiveClock) *Publisher {
+	return &Publisher{sender: sender, clock: c}
+}
 
 // Tell tells of a refusal, unless its guard has refused before in this slot. The
 // slot is filled in.

@@ -6,15 +6,10 @@
 package main
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/runtime"
-	"knative.dev/pkg/configmap"
-	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
@@ -50,17 +45,9 @@ func controllers(out *broker.SharedSender) []injection.ControllerConstructor {
 		opsconfiginfo.NewController,
 		revisionhistory.NewController,
 		webhookhealth.NewController(guards),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
-			return pod.NewController(ctx, cmw, s)
-		}),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
-			return changeworkload.NewController(ctx, cmw, s)
-		}),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
-			return changepod.NewController(ctx, cmw, s)
-		}),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
-			return rollback.NewController(ctx, cmw, s)
-		}),
+		out.With(pod.NewController),
+		out.With(changeworkload.NewController),
+		out.With(changepod.NewController),
+		out.With(rollback.NewController),
 	}
 }

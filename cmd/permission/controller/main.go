@@ -17,7 +17,7 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
@@ -40,7 +40,7 @@ func main() {
 	out.Drain()
 }
 
-func newController(ctx context.Context, cmw configmap.Watcher, sender *delivery.Sender) *controller.Impl {
+func newController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
 		logging.FromContext(ctx).Panicw("create a client of metadata", "error", err)

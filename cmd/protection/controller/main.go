@@ -3,16 +3,12 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"time"
 
-	"knative.dev/pkg/configmap"
-	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/reconciler/protection/budget"
@@ -29,10 +25,12 @@ func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}
-	leaderelection.Main(signals.NewContext(), component, injection.ParseAndGetRESTConfigOrDie(), budget.NewController(kept), namespacelabel.NewController, generatedbudget.NewController,
+	leaderelection.Main(signals.NewContext(), component, injection.ParseAndGetRESTConfigOrDie(),
+		budget.NewController(kept),
+		namespacelabel.NewController,
+		generatedbudget.NewController,
 		webhookhealth.NewController(guards),
-		out.With(func(ctx context.Context, cmw configmap.Watcher, s *delivery.Sender) *controller.Impl {
-			return deletionflow.NewController(ctx, cmw, s)
-		}))
+		out.With(deletionflow.NewController),
+	)
 	out.Drain()
 }

@@ -8,6 +8,7 @@ import (
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
@@ -21,7 +22,7 @@ type SharedSender struct {
 
 // With turns a constructor that wants the Sender into one for sharedmain,
 // which calls them one after another.
-func (s *SharedSender) With(build func(context.Context, configmap.Watcher, *delivery.Sender) *controller.Impl) injection.ControllerConstructor {
+func (s *SharedSender) With(build func(context.Context, configmap.Watcher, events.Sender) *controller.Impl) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		if s.sender == nil {
 			s.open(ctx, cmw)

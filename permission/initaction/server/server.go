@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 	"go.opentelemetry.io/otel/metric"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/authlimit"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
@@ -50,11 +50,6 @@ type Breaker interface {
 	Peek(key string, uid types.UID, now time.Time, holder string) podbreaker.Decision
 }
 
-// Sender takes CloudEvents; it never blocks.
-type Sender interface {
-	Send(ctx context.Context, e cloudevents.Event)
-}
-
 // Options are what the server works with.
 type Options struct {
 	Kube kubernetes.Interface
@@ -69,7 +64,7 @@ type Options struct {
 	// Random returns numbers from 0 to 1.
 	Random   func() float64
 	Recorder record.EventRecorder
-	Events   Sender
+	Events   events.Sender
 	Meter    metric.Meter
 	// Draining is closed when the process is to end: calls are sent away then.
 	Draining <-chan struct{}

@@ -18,6 +18,7 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
@@ -26,7 +27,7 @@ import (
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/changepod"
 
 // NewController returns the controller of ChangePods.
-func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
+func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	changePods := changepodinformer.Get(ctx)
 	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.batches.unjudged",

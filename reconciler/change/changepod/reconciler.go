@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/time/rate"
@@ -45,11 +44,6 @@ const ownerMissing = 5 * time.Second
 // retryStale is how long to wait for the cache when a write showed it to be behind.
 const retryStale = 50 * time.Millisecond
 
-// Sender sends a CloudEvent without blocking.
-type Sender interface {
-	Send(ctx context.Context, event cloudevents.Event)
-}
-
 // Reconciler derives the state of ChangePods.
 type Reconciler struct {
 	client          versioned.Interface
@@ -58,7 +52,7 @@ type Reconciler struct {
 	settings func() settings.Settings
 	// serverConfigured says whether there is a server to ask.
 	serverConfigured func() bool
-	sender           Sender
+	sender           events.Sender
 	wakeups          *resend.Schedule
 	clock            clock.PassiveClock
 	// spare is the room for writes that only inform.

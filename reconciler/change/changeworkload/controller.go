@@ -29,6 +29,7 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -44,7 +45,7 @@ const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/change
 const gathering = 500 * time.Millisecond
 
 // NewController returns the controller of ChangeWorkloads.
-func NewController(ctx context.Context, cmw configmap.Watcher, sender Sender) *controller.Impl {
+func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	changeWorkloads := changeworkloadinformer.Get(ctx).Informer()
 	changePods := changepodinformer.Get(ctx).Informer()

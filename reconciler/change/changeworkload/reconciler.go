@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/metric"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +32,7 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
@@ -51,11 +51,6 @@ const retryChanged = time.Second
 // retryStale is how long to wait for the cache when a write showed it to be behind.
 const retryStale = 50 * time.Millisecond
 
-// Sender sends a CloudEvent without blocking.
-type Sender interface {
-	Send(ctx context.Context, event cloudevents.Event)
-}
-
 // Reconciler follows ChangeWorkloads.
 type Reconciler struct {
 	dynamic    dynamic.Interface
@@ -70,7 +65,7 @@ type Reconciler struct {
 	settings func() settings.Settings
 	// serverConfigured says whether there is a server to ask.
 	serverConfigured func() bool
-	sender           Sender
+	sender           events.Sender
 	wakeups          *resend.Schedule
 	// slots remembers which slot of progress was told of last, by UID.
 	progressSlots *lru.Cache

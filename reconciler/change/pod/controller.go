@@ -23,6 +23,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
@@ -38,7 +39,7 @@ const (
 
 // NewController returns the controller of pods. It sets the transforms of the
 // informers of pods and ReplicaSets, which must not have been started.
-func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *controller.Impl {
+func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	pods, lister := podinformer.Get(ctx).Informer(), podinformer.Get(ctx).Lister()
 	replicaSets, namespaces := replicasetinformer.Get(ctx), namespaceinformer.Get(ctx)

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -31,17 +30,12 @@ import (
 // fieldManager owns the label.
 const fieldManager = "controller"
 
-// Sender sends a CloudEvent without blocking.
-type Sender interface {
-	Send(ctx context.Context, event cloudevents.Event)
-}
-
 // Reconciler labels finished pods.
 type Reconciler struct {
 	kube   kubernetes.Interface
 	facts  facts
 	labels *labelLimiter
-	sender Sender
+	sender events.Sender
 	// finished counts the pods that were labelled.
 	finished metric.Int64Counter
 }

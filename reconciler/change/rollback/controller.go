@@ -23,6 +23,7 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
@@ -40,7 +41,7 @@ const (
 
 // NewController returns the controller of rollbacks. It adds an index to
 // informers, which must not have been started.
-func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *controller.Impl {
+func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	must := func(err error) {
 		if err != nil {

@@ -13,7 +13,6 @@ import (
 	"context"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/metric"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
@@ -30,6 +29,7 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
@@ -45,11 +45,6 @@ const (
 	// unanswered is the delay when the webhook does not answer.
 	unanswered = 10 * time.Second
 )
-
-// Sender sends a CloudEvent without blocking.
-type Sender interface {
-	Send(ctx context.Context, event cloudevents.Event)
-}
 
 // Workloads is the cache of workloads.
 type Workloads interface {
@@ -71,7 +66,7 @@ type Reconciler struct {
 	changeWorkloads listers.ChangeWorkloadLister
 	// settings returns the settings in force.
 	settings func() settings.Settings
-	sender   Sender
+	sender   events.Sender
 	// rollbacks counts rollbacks, by reason and kind of workload.
 	rollbacks metric.Int64Counter
 	// reported remembers the impossible rollbacks that were reported.

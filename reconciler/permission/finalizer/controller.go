@@ -24,7 +24,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/resend"
@@ -49,7 +49,7 @@ const (
 
 // NewController returns the controller of pods that need permissions. owners
 // finds what stands above a pod.
-func NewController(ctx context.Context, cmw configmap.Watcher, sender *delivery.Sender, owners requiredsets.Owners) *controller.Impl {
+func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender, owners requiredsets.Owners) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	must := func(err error) {
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
@@ -17,21 +16,16 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// Sender takes CloudEvents; it never blocks.
-type Sender interface {
-	Send(ctx context.Context, e cloudevents.Event)
-}
-
 // teller tells what became of permissions.
 type reporter struct {
 	recorder record.EventRecorder
-	sender   Sender
+	sender   events.Sender
 	// revoked counts applications that were revoked, leaked those that were not,
 	// by why.
 	revoked, leaked metric.Int64Counter
 }
 
-func newReporter(recorder record.EventRecorder, sender Sender, meter metric.Meter) (*reporter, error) {
+func newReporter(recorder record.EventRecorder, sender events.Sender, meter metric.Meter) (*reporter, error) {
 	revoked, err := meter.Int64Counter("breakwater.permission.revoked", metric.WithDescription("Permission sets that were taken back when their pod had ended"))
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)

@@ -18,6 +18,7 @@ import (
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
 	reconcilerflow "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/poddeletionflowcontrol"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
@@ -28,7 +29,7 @@ const (
 )
 
 // NewController returns the controller of PodDeletionFlowControls.
-func NewController(ctx context.Context, _ configmap.Watcher, sender Sender) *controller.Impl {
+func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
 	must := func(err error) {
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the controller of deletion flow control", "error", err)

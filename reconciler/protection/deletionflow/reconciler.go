@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	reconcilerflow "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/poddeletionflowcontrol"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
@@ -44,12 +44,7 @@ type Reconciler struct {
 	// skew is how far clocks may be apart.
 	skew time.Duration
 	// sender tells programs.
-	sender Sender
-}
-
-// Sender sends an event, without waiting for its arrival.
-type Sender interface {
-	Send(context.Context, cloudevents.Event)
+	sender events.Sender
 }
 
 var _ reconcilerflow.Interface = (*Reconciler)(nil)
