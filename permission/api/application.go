@@ -2,39 +2,40 @@ package api
 
 import "time"
 
-// State is where an application, or one permission of it, stands.
+// State is the state of an application or of one of its permissions.
 //
 //	Requested -> Applying -> Granted | Denied | Failed
 //	Granted -> Revoking -> Revoked | Leaked
 type State string
 
 const (
-	// Requested is stored and queued; no provider was called yet.
+	// Requested: stored and queued; no provider was called yet.
 	Requested State = "Requested"
-	// Applying is what a provider was asked for and has not decided.
+	// Applying: a provider was called and has not decided yet.
 	Applying State = "Applying"
-	// Granted is when every permission was granted.
+	// Granted: every permission was granted.
 	Granted State = "Granted"
-	// Denied is when the provider refused the parameters; asking again changes nothing.
+	// Denied: the provider rejected the parameters; a retry with the same
+	// parameters fails too.
 	Denied State = "Denied"
-	// Failed is when the provider or the network failed; asking again may help.
+	// Failed: the provider or the network failed; a retry may succeed.
 	Failed State = "Failed"
-	// Revoking is while what was granted is being taken back.
+	// Revoking: the grants are being revoked.
 	Revoking State = "Revoking"
-	// Revoked is when nothing that was granted is left.
+	// Revoked: no grant is left.
 	Revoked State = "Revoked"
-	// Leaked is when something that was granted could not be taken back. The centre
-	// goes on trying where the provider can revoke.
+	// Leaked: a grant could not be revoked. The centre retries if the provider can
+	// revoke.
 	Leaked State = "Leaked"
 )
 
-// ApplicationRequest asks for a permission set for one pod: the body of
+// ApplicationRequest requests a permission set for one pod: the body of
 // POST /v1/applications. Cluster, PodUID, PodIPs and Set identify the
-// application. Asking again while it is Requested, Applying or Granted answers
-// with the same one (200); after Denied, Failed, Revoked or Leaked it begins a
-// new attempt (202): whoever asks says that the pod lives and has these
-// addresses, be it again. A new one answers 201. While something is being taken
-// back the answer is 409: ask again when that is done.
+// application. The answer is 201 for a new application; 200 with the same
+// application while it is Requested, Applying or Granted; 202 when a new attempt
+// begins after Denied, Failed, Revoked or Leaked; and 409 while it is Revoking:
+// retry when it is Revoked. A request states that the pod exists and has these
+// addresses.
 type ApplicationRequest struct {
 	Cluster   string   `json:"cluster"`
 	Namespace string   `json:"namespace"`
@@ -49,30 +50,32 @@ type ApplicationRequest struct {
 	Set            string   `json:"set"`
 }
 
-// Application is one pod's request for one set, and what became of it.
+// Application is the request of one pod for one permission set, and its result.
 type Application struct {
 	ID string `json:"id"`
 	ApplicationRequest
 	State State `json:"state"`
-	// Reason is one word for State, Message a sentence for a person; neither
-	// holds a credential or a provider's raw answer.
-	Reason  string `json:"reason,omitempty"`
+	// Reason is one word that explains State. It contains no credential and no raw
+	// answer of a provider.
+	Reason string `json:"reason,omitempty"`
+	// Message is a sentence for people. It contains no credential and no raw answer
+	// of a provider.
 	Message string `json:"message,omitempty"`
-	// Attempt counts from 1; a new attempt follows Denied, Failed, Revoked or Leaked.
+	// Attempt counts from 1. A new attempt follows Denied, Failed, Revoked or Leaked.
 	Attempt int `json:"attempt"`
-	// Permissions are those of the set when it was asked for, in its order; those
-	// of now in an attempt that follows Revoked.
+	// Permissions are the permissions of the set at the time of the first request,
+	// in the order of the set. An attempt after Revoked reads the set again.
 	Permissions []ApplicationPermission `json:"permissions"`
-	// Leaked are grants to the same addresses that other pods left behind:
-	// whoever asks now holds them too.
+	// Leaked are leaked grants of other pods to the same addresses. They also apply
+	// to this pod.
 	Leaked  []LeakedGrant `json:"leaked,omitempty"`
 	Created time.Time     `json:"created"`
 	Updated time.Time     `json:"updated"`
 	Version int64         `json:"version"`
 }
 
-// LeakedGrant is a grant that could not be taken back from an address which
-// another pod has now.
+// LeakedGrant is a grant that could not be revoked from an address, which now
+// belongs to another pod.
 type LeakedGrant struct {
 	IP          string    `json:"ip"`
 	Application string    `json:"application"`
@@ -87,33 +90,33 @@ type LeakedGrant struct {
 type ApplicationPermission struct {
 	Permission string `json:"permission"`
 	Provider   string `json:"provider"`
-	// Owner is whom to ask.
+	// Owner is the group or user to contact about the permission.
 	Owner   string `json:"owner"`
 	State   State  `json:"state"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Calls counts the provider calls of this attempt.
+	// Calls is the number of provider calls of this attempt.
 	Calls int `json:"calls"`
 	// NextTry is when the centre calls the provider again, if it will.
 	NextTry *time.Time `json:"nextTry,omitempty"`
 	Since   time.Time  `json:"since"`
 }
 
-// ApplicationList is a page of GET /v1/applications, which takes cluster,
-// namespace, pod, podUID, ip, set, state, limit (1 to 500, 100 unless told)
+// ApplicationList is a page of GET /v1/applications. The query parameters are
+// cluster, namespace, pod, podUID, ip, set, state, limit (1 to 500, default 100)
 // and continue.
 type ApplicationList struct {
 	Items    []Application `json:"items"`
 	Continue string        `json:"continue,omitempty"`
 }
 
-// History is GET /v1/applications/{id}/history, oldest first.
+// History is the answer of GET /v1/applications/{id}/history, oldest entry first.
 type History struct {
 	Items []HistoryEntry `json:"items"`
 }
 
-// HistoryEntry is one change of state of an application's permission, or of
-// the application when Permission is empty.
+// HistoryEntry is one state change of a permission of an application, or of the
+// application when Permission is empty.
 type HistoryEntry struct {
 	Time       time.Time `json:"time"`
 	Permission string    `json:"permission,omitempty"`
@@ -122,34 +125,35 @@ type HistoryEntry struct {
 	Attempt    int       `json:"attempt"`
 	Reason     string    `json:"reason,omitempty"`
 	Message    string    `json:"message,omitempty"`
-	// Who is the authenticated user whose request caused it; empty: the centre.
+	// Who is the authenticated user whose request caused the change; empty if the
+	// centre caused it.
 	Who string `json:"who,omitempty"`
 }
 
 // Other paths of applications:
 //
-//	GET  /v1/applications/{id}?wait=30s&version=7   answers when its version is above 7 or after 30 s (at most 60 s)
-//	POST /v1/applications/{id}/revoke               202; idempotent; 200 when it is Revoked or Leaked already
-//	POST /v1/applications/{id}/reset                a Denied or Failed one may be asked for again at once
-//	POST /v1/applications/revoke                    RevokeRequest: every application of a pod
+//	GET  /v1/applications/{id}?wait=30s&version=7   answers when the version is above 7 or after 30 s (at most 60 s)
+//	POST /v1/applications/{id}/revoke               202; idempotent; 200 if it is already Revoked or Leaked
+//	POST /v1/applications/{id}/reset                begins a new attempt of a Denied or Failed application
+//	POST /v1/applications/revoke                    RevokeRequest: revokes all applications of a pod
 //
-// A reset begins a new attempt at once (202 with the application; 200 while it
-// is Requested, Applying or Granted; 409 when it is going). Revoking what was
-// denied or never granted ends in Revoked too. What failed half-way may have
-// been granted, so it is revoked like a grant.
+// A reset answers 202 with the application; 200 while it is Requested, Applying
+// or Granted; 409 while it is Revoking. A denied or ungranted application that
+// is revoked becomes Revoked too. A failed permission may have been granted, so
+// it is revoked like a grant.
 //
-// A set, permission or provider that does not exist answers 404 with an Error
-// whose Field is "set".
+// If a set, permission or provider does not exist, the answer is 404 with an
+// Error whose Field is "set".
 
-// RevokeRequest revokes all applications of a pod: the body of
-// POST /v1/applications/revoke, answered by an ApplicationList. KeepIPs, when
-// set, spares applications for exactly these addresses (a new sandbox of the
-// same pod keeps what was granted to its new addresses).
+// RevokeRequest revokes the applications of a pod: the body of
+// POST /v1/applications/revoke, answered by an ApplicationList.
 type RevokeRequest struct {
-	Cluster string   `json:"cluster"`
-	PodUID  string   `json:"podUID"`
+	Cluster string `json:"cluster"`
+	PodUID  string `json:"podUID"`
+	// KeepIPs, if set, keeps the applications for exactly these addresses: those of
+	// the current sandbox of the pod.
 	KeepIPs []string `json:"keepIPs,omitempty"`
-	// LetGo: the pod did not wait any longer. What is not taken back by now is
-	// Leaked until it is.
+	// LetGo is true when the pod was deleted before its permissions were revoked.
+	// A grant that is not revoked yet is Leaked until it is.
 	LetGo bool `json:"letGo,omitempty"`
 }

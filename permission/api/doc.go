@@ -1,5 +1,6 @@
-// Package api is the wire of the permission centre: what its REST interface
-// takes and gives under /v1, in JSON. The init-action-server, the finalizer
-// controller, the command line and a console speak it; it imports nothing of
-// theirs and nothing of the centre's.
+// Package api defines the JSON types of the permission centre's REST interface
+// under /v1. The init-action-server, the permission controller and consoles use
+// it. It imports no other package of Breakwater. Its comments are the
+// descriptions in the OpenAPI document: run go run
+// ./permission/centre/rest/openapigen after a change.
 package api

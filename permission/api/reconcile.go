@@ -2,29 +2,29 @@ package api
 
 import "time"
 
-// PodReport names pods of a cluster that live: the body of
+// PodReport lists the pods that exist in a cluster: the body of
 // POST /v1/clusters/{cluster}/pods/reconcile, answered 200 by a
-// PodReportResult. The centre cannot see clusters, so the one who can reports
-// once an hour; grants of pods that are not named are revoked.
+// PodReportResult. The centre cannot see clusters, so the permission controller
+// reports once an hour; the centre revokes grants of unlisted pods.
 //
-// A report comes in pages, each complete in itself: pods ordered by UID, and a
-// page speaks for all UIDs above After and up to Through. The first page has
-// no After, the last no Through, and the next page's After is this one's
-// Through; one page with neither speaks for the whole cluster. At most 5000
-// pods a page. Only pods that asked for a permission set need be named.
+// A report consists of pages of at most 5000 pods, ordered by UID. A page covers
+// all UIDs above After and up to Through. The first page has no After, the last
+// no Through; the After of a page is the Through of the page before. A single
+// page with neither covers the whole cluster. Only pods that requested a
+// permission set need to be listed.
 //
-// A pod is named as long as its object exists and it is not finished: its
-// applications for other addresses than IPs are revoked, those for exactly
-// IPs are kept. A pod without IPs keeps all.
+// A pod is listed while its object exists and it has not finished. Its
+// applications for exactly IPs are kept; those for other addresses are revoked.
+// If IPs is empty, all are kept.
 type PodReport struct {
-	// Observed is when the pods were listed. An application whose attempt began
-	// after Observed - 2 min is left alone; a report whose Observed is older
-	// than 1 h, or in the future, is refused (400).
+	// Observed is when the pods were listed. Applications whose attempt began after
+	// Observed - 2 min are ignored. A report is rejected (400) if Observed is more
+	// than 1 h ago or in the future.
 	Observed time.Time `json:"observed"`
 	After    string    `json:"after,omitempty"`
 	Through  string    `json:"through,omitempty"`
-	// Empty must be true when Pods is empty: that no pod of the range lives is
-	// said, not left out (400 otherwise).
+	// Empty must be true when Pods is empty (400 otherwise): it confirms that the
+	// range has no pods.
 	Empty bool      `json:"empty,omitempty"`
 	Pods  []LivePod `json:"pods"`
 }
@@ -35,12 +35,13 @@ type LivePod struct {
 	IPs []string `json:"ips"`
 }
 
-// PodReportResult says what a page led to.
+// PodReportResult is the result of one page of a report.
 type PodReportResult struct {
-	// Checked counts the range's applications that are neither Revoked nor
-	// Leaked, Revoked those that are Revoking now because of this page.
+	// Checked is the number of applications in the range that are neither Revoked
+	// nor Leaked.
 	Checked int `json:"checked"`
+	// Revoked is the number of applications whose revocation this page started.
 	Revoked int `json:"revoked"`
-	// Applications are the ids of the revoked ones, at most 100.
+	// Applications are the ids of the revoked applications, at most 100.
 	Applications []string `json:"applications,omitempty"`
 }

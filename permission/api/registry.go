@@ -2,12 +2,13 @@ package api
 
 import "time"
 
-// Meta is what the registered objects have in common. Names are DNS-1123
-// subdomains, at most 253 characters. Version is the ETag: PUT and DELETE need
-// If-Match with it (428 without, 412 when it is not current).
+// Meta are the fields that all registered objects have. Names are DNS-1123
+// subdomains of at most 253 characters. Version is the ETag: PUT and DELETE
+// require it in If-Match (428 if missing, 412 if not current).
 type Meta struct {
 	Name string `json:"name"`
-	// Owner is the group or user whose members may change it and see its applications.
+	// Owner is the group or user whose members may change the object and see its
+	// applications.
 	Owner       string    `json:"owner"`
 	Description string    `json:"description,omitempty"`
 	Version     int64     `json:"version"`
@@ -19,23 +20,23 @@ type Meta struct {
 type Permission struct {
 	Meta
 	Provider string `json:"provider"`
-	// Parameters are handed to the provider; which ones it takes is its type's.
+	// Parameters are passed to the provider; the provider's type defines the keys.
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// PermissionSet is an ordered group of permissions; pods ask for sets.
+// PermissionSet is an ordered group of permissions; pods request sets.
 type PermissionSet struct {
 	Meta
 	Permissions []string `json:"permissions"`
-	// Pods are those that may ask for the set; any may when it is empty. One
-	// that may not is answered 403 with Field "set".
+	// Pods are patterns of the pods that may request the set; empty allows any pod.
+	// A request of another pod is answered 403 with Field "set".
 	Pods []PodPattern `json:"pods,omitempty"`
-	// NodeScoped is true when every provider of the set grants to nodes, so
-	// that pods with hostNetwork may ask for it. Derived; read only.
+	// NodeScoped is true when every provider of the set grants to nodes, so that
+	// pods with hostNetwork may request it. Derived; read-only.
 	NodeScoped bool `json:"nodeScoped"`
 }
 
-// PodPattern matches pods. An empty field matches any, * stands for any
+// PodPattern matches pods. An empty field matches every value; * matches any
 // characters.
 type PodPattern struct {
 	Cluster        string `json:"cluster,omitempty"`
@@ -43,16 +44,16 @@ type PodPattern struct {
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 }
 
-// Paths: GET (list, with limit, continue and search), POST on
-// /v1/{providers,permissions,permissionsets}; GET, PUT, DELETE on
-// /v1/.../{name}. GET /v1/audit: who changed what, when.
+// Paths: GET (list, with limit, continue and search) and POST on
+// /v1/{providers,permissions,permissionsets}; GET, PUT and DELETE on
+// /v1/.../{name}; GET /v1/audit lists changes.
 
-// Error is the body of every answer of 400 and above.
+// Error is the body of every answer with status 400 or above.
 type Error struct {
 	// Reason is one word: BadRequest, NotFound, Conflict, Unauthorized,
 	// Forbidden, PreconditionRequired, PreconditionFailed, TooManyRequests, Unavailable.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Field names the field that is wrong, as a JSON path.
+	// Field is the invalid field, as a JSON path.
 	Field string `json:"field,omitempty"`
 }

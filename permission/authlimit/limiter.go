@@ -1,6 +1,7 @@
-// Package authlimit bounds how often an address is refused, because each refusal
-// costs a review of a token at the API server. Who is refused too often is not
-// heard for a while; who is not refused is never held up.
+// Package authlimit rate-limits addresses after failed authentication, because
+// each attempt costs the API server a TokenReview. An address whose requests are
+// rejected too often is answered 429 for a while. Addresses without rejections
+// are never limited.
 package authlimit
 
 import (
@@ -18,14 +19,14 @@ import (
 )
 
 const (
-	// addresses bounds how many are remembered; the one that was refused longest
-	// ago is forgotten first.
+	// maxAddresses bounds the cache. The address with the oldest rejection is evicted
+	// first.
 	maxAddresses = 10_000
-	// remembered is for how long after its last refusal an address is.
+	// addressTTL is how long an address is cached after its last rejection.
 	addressTTL = 10 * time.Minute
 )
 
-// Limit bounds refusals by address.
+// Limiter limits the rejected requests of each address.
 type Limiter struct {
 	perMinute func() float64
 	clock     clock.PassiveClock
@@ -33,29 +34,31 @@ type Limiter struct {
 	limiters  *utilcache.LRUExpireCache // address to *rate.Limiter
 }
 
-// New returns a Limit. perMinute is how many refusals a minute an address may
-// have, and how many at once; it may change, and 0 is any number.
+// New returns a Limiter. perMinute is how many requests of an address may be
+// rejected per minute, and the burst. It is read for each request; 0 disables
+// the limit.
 func New(perMinute func() float64, c clock.PassiveClock) *Limiter {
 	return &Limiter{perMinute: perMinute, clock: c, limiters: utilcache.NewLRUExpireCacheWithClock(maxAddresses, c)}
 }
 
-// Wait is for how long an address is not heard; 0 when it is.
+// RetryAfter returns how long requests of the address are answered 429; 0 if they
+// are not.
 func (l *Limiter) RetryAfter(address string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one, found := l.limiters.Get(address)
+	cached, found := l.limiters.Get(address)
 	if !found || l.perMinute() == 0 {
 		return 0
 	}
-	limiter := one.(*rate.Limiter)
+	limiter := cached.(*rate.Limiter)
 	if missing := 1 - limiter.TokensAt(l.clock.Now()); missing > 0 {
 		return time.Duration(missing / float64(limiter.Limit()) * float64(time.Second))
 	}
 	return 0
 }
 
-// Refused counts a refusal. Those that were under way together count all, also
-// above the limit: the address is not heard for longer then.
+// RecordRejection counts a rejected request. Concurrent rejections above the limit
+// count too and extend the time in which the address is answered 429.
 func (l *Limiter) RecordRejection(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +68,8 @@ func (l *Limiter) RecordRejection(address string) {
 	}
 	limit, burst := rate.Limit(allowed/60), int(math.Ceil(allowed))
 	limiter := rate.NewLimiter(limit, burst)
-	if one, found := l.limiters.Get(address); found {
-		limiter = one.(*rate.Limiter)
+	if cached, found := l.limiters.Get(address); found {
+		limiter = cached.(*rate.Limiter)
 	}
 	limiter.SetLimitAt(now, limit)
 	limiter.SetBurstAt(now, burst)
@@ -74,7 +77,7 @@ func (l *Limiter) RecordRejection(address string) {
 	l.limiters.Add(address, limiter, addressTTL)
 }
 
-// Middleware answers 429 to whom is not heard, and counts answers of 401 and 403.
+// Middleware answers 429 to limited addresses, and counts the answers 401 and 403.
 func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		address, _, err := net.SplitHostPort(c.Request().RemoteAddr)
@@ -83,10 +86,10 @@ func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if wait := l.RetryAfter(address); wait > 0 {
 			c.Response().Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			return echo.NewHTTPError(http.StatusTooManyRequests, "your address was refused too often; send a valid token after a while")
+			return echo.NewHTTPError(http.StatusTooManyRequests, "too many requests of your address were rejected; retry later with a valid token")
 		}
 		if err := next(c); err != nil {
-			c.Error(err) // now, so that the status is known
+			c.Error(err) // writes the response, so that its status is known
 		}
 		if status := c.Response().Status; status == http.StatusUnauthorized || status == http.StatusForbidden {
 			l.RecordRejection(address)

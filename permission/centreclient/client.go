@@ -20,29 +20,31 @@ import (
 )
 
 const (
-	// timeout bounds a call that asks nothing to be waited for.
+	// timeout bounds a call that is not a long poll.
 	timeout = 10 * time.Second
-	// reportTimeout bounds a page of a report: 5000 pods.
+	// reportTimeout bounds the report of one page of 5000 pods.
 	reportTimeout = time.Minute
-	// maxAnswer bounds an answer: 500 applications of some KiB each.
+	// maxResponse is the size limit of a response in bytes: 500 applications of some
+	// KiB each.
 	maxResponse = 8 << 20
-	// page is how many applications are asked for at a time.
+	// pageSize is how many applications one list call requests.
 	pageSize = 500
 )
 
-// Options are what a Client works with.
+// Options configure a Client.
 type Options struct {
-	// URL returns where the centre is; it may change.
+	// URL returns the base URL of the centre. It is called for each request.
 	URL func() string
-	// TokenFile holds the token by which the centre knows us. It is read for
-	// each call: the kubelet replaces it. Empty: none is sent.
+	// TokenFile contains the bearer token. It is read for each call, because the
+	// kubelet rotates it. If empty, no token is sent.
 	TokenFile string
 	HTTP      *http.Client
-	// Limit, if set, is waited for before each call.
+	// Limit, if set, limits the rate of calls.
 	Limit *rate.Limiter
 }
 
-// Client speaks to the centre. An error is a *StatusError when it answered.
+// Client calls the permission centre. Its errors are a *StatusError if the centre
+// answered.
 type Client struct{ o Options }
 
 // New returns a Client.
@@ -55,24 +57,23 @@ func New(o Options) *Client {
 	return &Client{o}
 }
 
-// Set returns a permission set.
+// PermissionSet returns the permission set of a name.
 func (c *Client) PermissionSet(ctx context.Context, name string) (api.PermissionSet, error) {
 	return do[api.PermissionSet](ctx, c, timeout, http.MethodGet, "/v1/permissionsets/"+url.PathEscape(name), nil)
 }
 
-// Apply asks for a set for a pod.
+// Apply requests a permission set for a pod.
 func (c *Client) Apply(ctx context.Context, r api.ApplicationRequest) (api.Application, error) {
 	return do[api.Application](ctx, c, timeout, http.MethodPost, "/v1/applications", r)
 }
 
-// Wait returns the application when its version is above the one given, or
-// after the time.
+// Wait returns the application when its version is above version, or after wait.
 func (c *Client) Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error) {
 	path := fmt.Sprintf("/v1/applications/%s?wait=%s&version=%d", url.PathEscape(id), wait, version)
 	return do[api.Application](ctx, c, wait+timeout, http.MethodGet, path, nil)
 }
 
-// List returns all applications that the query selects.
+// List returns all applications that match the query.
 func (c *Client) List(ctx context.Context, query url.Values) ([]api.Application, error) {
 	var all []api.Application
 	q := url.Values{"limit": {strconv.Itoa(pageSize)}}
@@ -91,24 +92,24 @@ func (c *Client) List(ctx context.Context, query url.Values) ([]api.Application,
 	}
 }
 
-// OfPod returns the applications of a pod.
+// ListByPod returns the applications of a pod.
 func (c *Client) ListByPod(ctx context.Context, cluster, uid string) ([]api.Application, error) {
 	return c.List(ctx, url.Values{"cluster": {cluster}, "podUID": {uid}})
 }
 
-// Revoke has the applications of a pod revoked, and returns them.
+// Revoke starts to revoke the applications of a pod, and returns them.
 func (c *Client) Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error) {
 	list, err := do[api.ApplicationList](ctx, c, timeout, http.MethodPost, "/v1/applications/revoke", r)
 	return list.Items, err
 }
 
-// Reset lets a Denied or Failed application be asked for again at once.
+// Reset begins a new attempt of a Denied or Failed application.
 func (c *Client) Reset(ctx context.Context, id string) error {
 	_, err := do[json.RawMessage](ctx, c, timeout, http.MethodPost, "/v1/applications/"+url.PathEscape(id)+"/reset", nil)
 	return err
 }
 
-// Report tells which pods of a cluster live.
+// ReportPods reports one page of the pods that exist in a cluster.
 func (c *Client) ReportPods(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error) {
 	return do[api.PodReportResult](ctx, c, reportTimeout, http.MethodPost, "/v1/clusters/"+url.PathEscape(cluster)+"/pods/reconcile", r)
 }
@@ -117,7 +118,7 @@ func do[T any](ctx context.Context, c *Client, timeout time.Duration, method, pa
 	var out T
 	if c.o.Limit != nil {
 		if err := c.o.Limit.Wait(ctx); err != nil {
-			return out, fmt.Errorf("wait for the limit of calls to the permission centre: %w", err)
+			return out, fmt.Errorf("wait for the rate limit of the permission centre: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -128,12 +129,12 @@ func do[T any](ctx context.Context, c *Client, timeout time.Duration, method, pa
 	}
 	res, err := c.o.HTTP.Do(req)
 	if err != nil {
-		return out, fmt.Errorf("ask the permission centre: %w", withoutURL(err))
+		return out, fmt.Errorf("call the permission centre: %w", withoutURL(err))
 	}
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if err != nil {
-		return out, fmt.Errorf("read the permission centre's answer: %w", withoutURL(err))
+		return out, fmt.Errorf("read the response of the permission centre: %w", withoutURL(err))
 	}
 	if res.StatusCode >= http.StatusBadRequest {
 		return out, statusError(res, raw)
@@ -142,7 +143,7 @@ func do[T any](ctx context.Context, c *Client, timeout time.Duration, method, pa
 		return out, nil
 	}
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return out, fmt.Errorf("decode the permission centre's answer: %w", err)
+		return out, fmt.Errorf("decode the response of the permission centre: %w", err)
 	}
 	return out, nil
 }
@@ -152,13 +153,13 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 	if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {
-			return nil, fmt.Errorf("encode: %w", err)
+			return nil, fmt.Errorf("encode the request: %w", err)
 		}
 		reader = bytes.NewReader(raw)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.o.URL(), "/")+path, reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the request: %w", err)
+		return nil, fmt.Errorf("create the request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -175,15 +176,15 @@ func (c *Client) request(ctx context.Context, method, path string, body any) (*h
 
 func statusError(res *http.Response, raw []byte) error {
 	e := &StatusError{Status: res.StatusCode}
-	_ = json.Unmarshal(raw, &e.Detail) // who answered may be a proxy on the way
+	_ = json.Unmarshal(raw, &e.Detail) // a proxy may answer without JSON
 	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return e
 }
 
-// reason leaves out the URL, which the errors of net/http begin with: messages
-// end on pods, where their users read them.
+// withoutURL removes the URL from an error of net/http, because error messages
+// appear in the status of pods, where their users read them.
 func withoutURL(err error) error {
 	var outer *url.Error
 	if errors.As(err, &outer) {

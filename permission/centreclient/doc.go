@@ -1,4 +1,4 @@
-// Package centreclient speaks to the permission centre for the parts in the
-// cluster: the webhook, the init-action-server and the finalizer controller.
-// What it says is package permission/api.
+// Package centreclient is the client of the permission centre for the processes
+// in the cluster: the webhook, the init-action-server and the permission
+// controller. The types are those of package permission/api.
 package centreclient

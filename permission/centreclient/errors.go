@@ -9,38 +9,39 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// StatusError is an answer of 400 and above.
+// StatusError is a response with status 400 or above.
 type StatusError struct {
 	Status int
 	Detail api.Error
-	// RetryAfter is how long the centre asks to wait, for 429 and 503.
+	// RetryAfter is the value of the Retry-After header, for 429 and 503.
 	RetryAfter time.Duration
 }
 
-// Error implements error; it names no address.
+// Error implements error. The message contains no address.
 func (e *StatusError) Error() string {
-	words := fmt.Sprintf("the permission centre answered %d", e.Status)
-	for _, more := range []string{e.Detail.Reason, e.Detail.Message} {
-		if more != "" {
-			words += ": " + more
+	message := fmt.Sprintf("the permission centre answered %d", e.Status)
+	for _, part := range []string{e.Detail.Reason, e.Detail.Message} {
+		if part != "" {
+			message += ": " + part
 		}
 	}
-	return words
+	return message
 }
 
-// IsNotFound says that there is no such object.
+// IsNotFound reports whether the object does not exist.
 func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
-// IsConflict says that what was granted before is still being taken back.
+// IsConflict reports whether earlier grants are still being revoked.
 func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
 
-// IsInvalid says that asking again as it is changes nothing: what was asked for
-// is not there or cannot be.
+// IsPermanent reports whether the same request would fail again, because what it
+// names does not exist or is invalid.
 func IsPermanent(err error) bool {
 	return IsNotFound(err) || hasStatus(err, http.StatusBadRequest) || hasStatus(err, http.StatusUnprocessableEntity)
 }
 
-// Later returns how long the centre asks to wait, 0 if it does not.
+// RetryAfter returns how long to wait before a retry if the centre answered 429,
+// otherwise 0.
 func RetryAfter(err error) time.Duration {
 	var status *StatusError
 	if errors.As(err, &status) && status.Status == http.StatusTooManyRequests {

@@ -7,97 +7,99 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// hold is how long who was let through may take to begin an attempt; who has
-// not by then is taken for dead. A server gives up its call to the centre well
-// before.
+// acquireTimeout is how long a caller holds the breaker to begin an attempt. After
+// that another caller may begin. It is longer than the timeout of the server's
+// call to the centre.
 const acquireTimeout = 30 * time.Second
 
-// maxSettled bounds how many applications of one pod are remembered: one for
-// each set and address.
+// maxSettled bounds the applications in the entry of one pod. A pod has one
+// application for each set and address.
 const maxSettled = 64
 
-// Verb is what is asked of the breaker.
+// Operation is what a Request does.
 type Operation int
 
-// The verbs.
+// The operations.
 const (
-	// Begin asks whether an attempt may begin now.
+	// Acquire asks whether an attempt may begin now.
 	Acquire Operation = iota
-	// Settle counts the end of an attempt that was not granted.
+	// RecordFailure counts an attempt that was denied or failed.
 	RecordFailure
-	// Succeed forgets all, because everything was granted.
+	// RecordSuccess removes the entry, because all permissions were granted.
 	RecordSuccess
-	// Reset lets the pod try again, because a person says so.
+	// Reset closes the breaker on behalf of a user.
 	Reset
 )
 
-// Request is one question.
+// Request is one operation on the entry of a pod.
 type Request struct {
 	Operation Operation
-	Key       string
-	UID       types.UID
-	Now       time.Time
-	// Spread is the random part of the backoff, from 0 to 1.
+	// Key is the key of the pod's entry; see func Key.
+	Key string
+	UID types.UID
+	Now time.Time
+	// Jitter is the random part of the backoff, from 0 to 1.
 	Jitter float64
 
-	// Holder tells callers apart, for Begin.
+	// Holder identifies the caller, for Acquire.
 	Holder string
 
-	// Application and Attempt are what ended, for Settle; without an application
-	// Call is what failed.
+	// Application and Attempt identify the attempt that ended, for RecordFailure.
 	Application string
 	Attempt     int
-	Call        string
-	// Denied: it was refused; otherwise it failed.
-	Denied  bool
+	// Call identifies a call that failed before it had an application.
+	Call string
+	// Denied is true if the attempt was denied, false if it failed.
+	Denied bool
+	// Message describes the failure, for people.
 	Message string
 }
 
-// Outcome is whether an attempt may begin.
+// Outcome says whether an attempt may begin.
 type Outcome string
 
 // The outcomes.
 const (
-	// Closed: it may.
+	// Closed: an attempt may begin.
 	Closed Outcome = "Closed"
-	// Busy: somebody else was let through; ask again at Next.
+	// Busy: another caller holds the breaker; retry at Next.
 	Busy Outcome = "Busy"
-	// OpenDenied: not before somebody resets the breaker.
+	// OpenDenied: no attempt may begin until the breaker is reset.
 	OpenDenied Outcome = "OpenDenied"
-	// OpenFailed: not before Next.
+	// OpenFailed: no attempt may begin before Next.
 	OpenFailed Outcome = "OpenFailed"
 )
 
-// Decision is an answer.
+// Decision is the result of a Request.
 type Decision struct {
 	Outcome Outcome
-	// Entry is what is known now; Exists says that there is anything.
+	// Entry is the entry after the operation; Exists is false if there is none.
 	Entry  Entry
 	Exists bool
-	// Next is when to ask again, for Busy and OpenFailed.
+	// Next is when to retry, for Busy and OpenFailed.
 	Next time.Time
-	// Counted: this Settle was the one that counted.
+	// Counted is true if this RecordFailure counted, and false if it repeats one.
 	Counted bool
-	// Opened: this Settle opened the breaker.
+	// Opened is true if this RecordFailure opened the breaker.
 	Opened bool
 }
 
-// Policy is what may be tuned.
+// Policy is the configuration of the breaker.
 type Policy struct {
 	// Threshold is how many denials or failures open the breaker.
 	Threshold int
-	// Backoff paces the tries while failures keep it open.
+	// Backoff is the interval between attempts while failures keep the breaker open.
 	Backoff wait.Backoff
 }
 
-// DefaultPolicy is that of the description.
+// DefaultPolicy returns the documented defaults.
 func DefaultPolicy() Policy {
 	return Policy{Threshold: 3, Backoff: wait.Backoff{
 		Duration: 2 * time.Minute, Factor: 2, Jitter: 1, Steps: 5, Cap: time.Hour,
 	}}
 }
 
-// State says what a Begin would be told; holder is who asks.
+// State returns the outcome of an Acquire by holder, and when to retry.
 func (p Policy) State(e Entry, now time.Time, holder string) (Outcome, time.Time) {
 	switch {
 	case e.Denied >= p.Threshold:
@@ -110,8 +112,8 @@ func (p Policy) State(e Entry, now time.Time, holder string) (Outcome, time.Time
 	return Closed, time.Time{}
 }
 
-// Decide answers a request by the pod's entry. With a nil next entry nothing is
-// to be written; remove says that the entry goes.
+// Decide applies a request to the entry of a pod. It returns the entry to write,
+// nil if there is none, and whether to remove the entry.
 func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry, remove bool) {
 	switch r.Operation {
 	case Acquire:
@@ -126,7 +128,7 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 		e, remove = Entry{UID: r.UID}, exists
 		d.Outcome, exists = Closed, false
 	case Reset:
-		// What was settled stays so: it must not count a second time.
+		// Counted attempts stay recorded, so that they do not count again.
 		d.Outcome = Closed
 		if exists {
 			e = Entry{UID: e.UID, Settled: e.Settled, Call: e.Call}
@@ -150,7 +152,7 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 	case e.Settled[r.Application] >= r.Attempt:
 		count = 0
 	case exists:
-		// An attempt that nobody reported is one all the same.
+		// Attempts that were not recorded count too.
 		count = r.Attempt - e.Settled[r.Application]
 	}
 	if count == 0 {
@@ -177,10 +179,11 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 	return Decision{Outcome: outcome, Next: at, Counted: true, Opened: !before && p.isOpen(e)}, &e
 }
 
-// open: not every try is let through.
+// isOpen reports whether the breaker restricts attempts.
 func (p Policy) isOpen(e Entry) bool { return e.Denied >= p.Threshold || e.Failed >= p.Threshold }
 
-// settled returns the map with one attempt more; a map may be shared.
+// withSettled returns a copy of the map with one more attempt. It does not modify
+// the map, which may be shared.
 func withSettled(old map[string]int, application string, attempt int) map[string]int {
 	next := map[string]int{application: attempt}
 	for id, n := range old {

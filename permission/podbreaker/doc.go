@@ -1,10 +1,11 @@
-// Package podbreaker decides whether the permissions of a pod may be asked for now,
-// and keeps the record of what failed in ConfigMap podpermission-breaker.
+// Package podbreaker is a circuit breaker for each pod: it decides whether an
+// attempt to get the permissions of a pod may begin. It records failures in
+// ConfigMap podpermission-breaker.
 //
-//	closed -> open (denied 3 times): until somebody resets it
-//	closed -> open (failed 3 times) -> one try per interval -> closed by success
+//	closed -> open (denied 3 times) -> closed by a reset
+//	closed -> open (failed 3 times) -> one attempt per interval -> closed by success
 //
-// A pod has an entry only from its first failure until it succeeds or goes. The
-// decisions are pure; the store commits those that come together in one
+// A pod has an entry from its first failure until it succeeds or is deleted.
+// Decisions are pure functions. Concurrent requests are committed in one
 // compare-and-swap, so any number of replicas may decide.
 package podbreaker

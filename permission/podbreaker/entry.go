@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// maxKey is how long a key of a ConfigMap may be.
+// maxKey is the maximum length of a key of a ConfigMap.
 const maxKey = 253
 
-// Key is the key of a pod's entry: `<namespace>.<pod>`. What is longer than a
-// key may be ends in a hash instead.
+// Key returns the key of a pod's entry: `<namespace>.<pod>`. A key that would be
+// too long is cut and ends in a hash.
 func Key(namespace, pod string) string {
 	key := namespace + "." + pod
 	if len(key) <= maxKey {
@@ -26,34 +26,34 @@ func Key(namespace, pod string) string {
 	return key[:maxKey-len(hash)-1] + "-" + hash
 }
 
-// Entry is what is known of a pod's failures.
+// Entry is the record of a pod's failures.
 type Entry struct {
-	// UID tells the pod from its predecessors of the same name: theirs count for
-	// nothing.
+	// UID is the pod's UID. An entry of an earlier pod with the same name is ignored.
 	UID types.UID `json:"uid"`
-	// Denied and Failed count since the last success or reset.
+	// Denied and Failed are counts since the last success or reset.
 	Denied int `json:"denied,omitempty"`
 	Failed int `json:"failed,omitempty"`
-	// LastRequestFailTime is when the last of them happened.
+	// LastRequestFailTime is the time of the last denial or failure.
 	LastRequestFailTime time.Time `json:"lastRequestFailTime,omitzero"`
-	// Next is when one try is let through while Failed keeps the breaker open.
+	// Next is when one attempt may begin while failures keep the breaker open.
 	Next time.Time `json:"next,omitzero"`
-	// Duration and Steps are where the wait.Backoff stands.
+	// Duration and Steps are the state of the wait.Backoff.
 	Duration time.Duration `json:"duration,omitempty"`
 	Steps    int           `json:"steps,omitempty"`
-	// Settled are the attempts of applications that were counted, by the id of
-	// the application; and the last call that failed without an application.
-	// Each counts once, whoever reports it.
+	// Settled maps the ID of an application to its last attempt that was counted, so
+	// that each attempt counts once, even if several replicas record it.
 	Settled map[string]int `json:"settled,omitempty"`
-	Call    string         `json:"call,omitempty"`
-	// Holder may begin an attempt until Until; nobody else may meanwhile.
+	// Call is the last counted call that failed without an application.
+	Call string `json:"call,omitempty"`
+	// Holder is the caller that may begin an attempt until Until.
 	Holder string    `json:"holder,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
-	// Message is that of the last failure, for people.
+	// Message describes the last failure, for people.
 	Message string `json:"message,omitempty"`
 }
 
-// decode reads an entry; one that cannot be read, or is another pod's, is none.
+// decode parses an entry. It returns false if the entry is invalid or belongs to a
+// pod with another UID.
 func decode(raw string, uid types.UID) (Entry, bool) {
 	var e Entry
 	if raw == "" || json.Unmarshal([]byte(raw), &e) != nil || e.UID != uid {
@@ -65,14 +65,14 @@ func decode(raw string, uid types.UID) (Entry, bool) {
 func encode(e Entry) string {
 	raw, err := json.Marshal(e)
 	if err != nil {
-		panic(fmt.Sprintf("encode an entry: %v", err)) // it has nothing that cannot be
+		panic(fmt.Sprintf("encode an entry: %v", err)) // all its fields can be encoded
 	}
 	return string(raw)
 }
 
-// step moves the backoff by one failure and returns how long to wait; spread is
+// nextBackoff advances the backoff by one step and returns the delay; random is
 // the random part, from 0 to 1.
-func (e *Entry) nextBackoff(b wait.Backoff, spread float64) time.Duration {
+func (e *Entry) nextBackoff(b wait.Backoff, random float64) time.Duration {
 	jitter := b.Jitter
 	b.Jitter = 0
 	if e.Duration > 0 {
@@ -80,5 +80,5 @@ func (e *Entry) nextBackoff(b wait.Backoff, spread float64) time.Duration {
 	}
 	d := b.Step()
 	e.Duration, e.Steps = b.Duration, b.Steps
-	return d + time.Duration(spread*jitter*float64(d))
+	return d + time.Duration(random*jitter*float64(d))
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// ErrFull says that there is no room for another entry in the pod's shard.
-var ErrFull = errors.New("the breaker's record is full")
+// ErrFull means that the pod's shard has no space for another entry.
+var ErrFull = errors.New("the breaker's ConfigMap is full")
 
-// reply is what a ConfigMap says to one request.
+// reply is the result of one request on one ConfigMap.
 type reply struct {
 	Decision
-	// elsewhere: ask the key's shard.
+	// useShard: send the request to the shard of the key.
 	useShard bool
-	// full: there is no room here.
+	// full: the ConfigMap has no space for the entry.
 	full bool
 }
 
 type decision = groupcommit.Decision[*corev1.ConfigMap, reply]
 
-// decideAll answers a group of requests on one ConfigMap, in their order.
+// decideGroup applies a group of requests to one ConfigMap, in their order.
 func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 	next := cm.DeepCopy()
 	changed := false
@@ -41,7 +41,7 @@ func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 		case written != nil:
 			value := encode(*written)
 			if !existed && left < len(r.Key)+len(value) {
-				// A full first ConfigMap is the beginning of the shards.
+				// When the primary ConfigMap is full, new entries go to shards.
 				if replies[i] = (reply{full: true}); next.Name == PrimaryName {
 					replies[i] = reply{useShard: true}
 					next.Annotations = withKey(next.Annotations, overflowAnnotation, "true")
@@ -61,7 +61,7 @@ func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 	return decision{Changed: changed, Next: next, Answers: replies}
 }
 
-// with sets a key of a map that is ours already, but may be nil.
+// withKey sets a key of a map that may be nil. It modifies the map.
 func withKey(m map[string]string, key, value string) map[string]string {
 	if m == nil {
 		m = map[string]string{}

@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// Label marks the ConfigMaps of the breaker, for the watch.
+	// Label marks the ConfigMaps of the breaker, for watches.
 	Label = "stke.io/permission-breaker"
-	// overflowed is an annotation of the first ConfigMap: new entries go to the
-	// shards. It is never taken away, so no pod can have two entries.
+	// overflowAnnotation on the primary ConfigMap sends new entries to the shards. It
+	// is never removed, so that no pod has two entries.
 	overflowAnnotation = "stke.io/permission-breaker-overflowed"
-	// Shards is how many further ConfigMaps there are when the first is full.
+	// ShardCount is the number of further ConfigMaps when the primary one is full.
 	ShardCount = 16
-	// maxBytes is how much the entries of one ConfigMap may have. The API server
-	// takes 1 MiB, and each write sends all of it.
+	// maxBytes is the maximum size of the entries of one ConfigMap. The API server
+	// accepts 1 MiB, and each write sends the whole object.
 	maxBytes = 512 << 10
 )
 
-// First is the ConfigMap that everything stands in while there is little.
+// PrimaryName is the name of the ConfigMap that has all entries until it is full.
 const PrimaryName = podmeta.BreakerName
 
-// Shard is the name of the ConfigMap that the key's entry is in once the first
-// one has been full.
+// ShardName returns the name of the ConfigMap for the key if the primary ConfigMap
+// was full when the entry was created.
 func ShardName(key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
 	return fmt.Sprintf("%s-%d", podmeta.BreakerName, h.Sum32()%ShardCount)
 }
 
-// Names are all names that the ConfigMaps can have.
+// ConfigMapNames returns the names of the primary ConfigMap and all shards.
 func ConfigMapNames() []string {
 	names := []string{PrimaryName}
 	for i := range ShardCount {
@@ -42,11 +42,10 @@ func ConfigMapNames() []string {
 	return names
 }
 
-// elsewhere says that the key's entry is not here, and must not be put here: it
-// is in its shard, if it is anywhere.
+// inShard reports whether the entry of the key belongs to its shard and not to cm.
 func inShard(cm *corev1.ConfigMap, key string) bool {
-	_, here := cm.Data[key]
-	return !here && cm.Name == PrimaryName && cm.Annotations[overflowAnnotation] != ""
+	_, found := cm.Data[key]
+	return !found && cm.Name == PrimaryName && cm.Annotations[overflowAnnotation] != ""
 }
 
 func size(cm *corev1.ConfigMap) int {

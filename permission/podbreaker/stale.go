@@ -13,17 +13,16 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// young is how old an entry has to be to be removed.
+// minEntryAge is the minimum age of the last failure of an entry that is removed.
 const minEntryAge = time.Minute
 
-// Collect removes the entries of pods that there are not any more: entries go
-// with the pod. living returns the UID of the pod of a key, false when there is
-// none. It returns how many entries went.
+// RemoveStale removes the entries of deleted pods and returns how many. podUID
+// returns the UID of the pod of a key, false if there is none.
 //
-// What failed only just now is kept: the entry may be newer than what the caller
-// knows of pods.
-func (b *Breaker) RemoveStale(ctx context.Context, now time.Time, living func(key string) (types.UID, bool)) (int, error) {
-	old := now.Add(-minEntryAge)
+// Entries with a recent failure are kept, because they may be newer than the
+// caller's cache of pods.
+func (b *Breaker) RemoveStale(ctx context.Context, now time.Time, podUID func(key string) (types.UID, bool)) (int, error) {
+	before := now.Add(-minEntryAge)
 	removed := 0
 	for _, name := range ConfigMapNames() {
 		cm, err := b.lister.ConfigMaps(b.namespace).Get(name)
@@ -32,18 +31,18 @@ func (b *Breaker) RemoveStale(ctx context.Context, now time.Time, living func(ke
 		} else if err != nil {
 			return removed, fmt.Errorf("read ConfigMap %s: %w", name, err)
 		}
-		if len(staleKeys(cm, old, living)) == 0 {
+		if len(staleKeys(cm, before, podUID)) == 0 {
 			continue
 		}
-		n, err := b.removeStaleFrom(ctx, name, old, living)
+		n, err := b.removeStaleFrom(ctx, name, before, podUID)
 		if removed += n; err != nil {
-			return removed, fmt.Errorf("clean ConfigMap %s: %w", name, err)
+			return removed, fmt.Errorf("remove stale entries from ConfigMap %s: %w", name, err)
 		}
 	}
 	return removed, nil
 }
 
-func (b *Breaker) removeStaleFrom(ctx context.Context, name string, old time.Time, living func(string) (types.UID, bool)) (int, error) {
+func (b *Breaker) removeStaleFrom(ctx context.Context, name string, before time.Time, podUID func(string) (types.UID, bool)) (int, error) {
 	maps := b.maps
 	removed := 0
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -51,7 +50,7 @@ func (b *Breaker) removeStaleFrom(ctx context.Context, name string, old time.Tim
 		if err != nil {
 			return err
 		}
-		keys := staleKeys(cm, old, living)
+		keys := staleKeys(cm, before, podUID)
 		if len(keys) == 0 {
 			return nil
 		}
@@ -67,15 +66,15 @@ func (b *Breaker) removeStaleFrom(ctx context.Context, name string, old time.Tim
 	return removed, err
 }
 
-func staleKeys(cm *corev1.ConfigMap, old time.Time, living func(string) (types.UID, bool)) []string {
+func staleKeys(cm *corev1.ConfigMap, before time.Time, podUID func(string) (types.UID, bool)) []string {
 	var keys []string
 	for key, raw := range cm.Data {
 		var e Entry
 		if json.Unmarshal([]byte(raw), &e) != nil {
-			keys = append(keys, key) // it says nothing
+			keys = append(keys, key) // invalid
 			continue
 		}
-		if uid, lives := living(key); (!lives || uid != e.UID) && e.LastRequestFailTime.Before(old) {
+		if uid, exists := podUID(key); (!exists || uid != e.UID) && e.LastRequestFailTime.Before(before) {
 			keys = append(keys, key)
 		}
 	}

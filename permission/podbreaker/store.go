@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// Breaker keeps the record of all pods. Its methods may be called by many
-// goroutines, in any number of processes.
+// Breaker stores the entries of all pods. It is safe for concurrent use by any
+// number of goroutines and processes.
 type Breaker struct {
 	namespace string
 	maps      store
@@ -25,20 +25,20 @@ type Breaker struct {
 	policy    func() Policy
 }
 
-// New returns a Breaker whose record is in the namespace. The lister may be
-// behind; the policy is asked for at each decision.
+// New returns a Breaker with its ConfigMaps in the namespace. The lister may be
+// stale. policy is called for each decision.
 func New(namespace string, client corev1client.ConfigMapsGetter, lister corelisters.ConfigMapLister, policy func() Policy, o groupcommit.Options) *Breaker {
 	maps := store{client.ConfigMaps(namespace), lister.ConfigMaps(namespace)}
 	decide := func(cm *corev1.ConfigMap, group []Request) decision { return policy().decideGroup(cm, group) }
 	return &Breaker{namespace: namespace, maps: maps, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, o)}
 }
 
-// timeout bounds one decision.
+// decideTimeout bounds one call of Do.
 const decideTimeout = 10 * time.Second
 
-// Do decides a request and writes what follows.
+// Do applies a request and writes the resulting entry.
 func (b *Breaker) Do(ctx context.Context, r Request) (Decision, error) {
-	// Who asks may go away: what was decided is written all the same.
+	// The decision is written even if the caller's context ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decideTimeout)
 	defer cancel()
 	answer, err := b.do(ctx, PrimaryName, r)
@@ -54,13 +54,13 @@ func (b *Breaker) Do(ctx context.Context, r Request) (Decision, error) {
 func (b *Breaker) do(ctx context.Context, name string, r Request) (reply, error) {
 	answer, err := b.commit.Do(ctx, types.NamespacedName{Namespace: b.namespace, Name: name}, r)
 	if err != nil {
-		return reply{}, fmt.Errorf("record in ConfigMap %s: %w", name, err)
+		return reply{}, fmt.Errorf("update ConfigMap %s: %w", name, err)
 	}
 	return answer, nil
 }
 
-// Look returns what is known of a pod here, which may be old, and what a Begin
-// of holder would most likely be told.
+// Peek returns the cached entry of a pod, which may be stale, and the outcome that
+// an Acquire by holder would probably have. It writes nothing.
 func (b *Breaker) Peek(key string, uid types.UID, now time.Time, holder string) Decision {
 	var d Decision
 	for _, name := range []string{PrimaryName, ShardName(key)} {
@@ -74,7 +74,7 @@ func (b *Breaker) Peek(key string, uid types.UID, now time.Time, holder string) 
 	return d
 }
 
-// store is where the ConfigMaps are.
+// store reads and writes ConfigMaps for groupcommit.
 type store struct {
 	client corev1client.ConfigMapInterface
 	lister corelisters.ConfigMapNamespaceLister
@@ -85,7 +85,7 @@ func (s store) Cached(key types.NamespacedName) (*corev1.ConfigMap, bool) {
 	return cm, err == nil
 }
 
-// Live makes a shard that nobody needed before.
+// Live reads the ConfigMap from the API server and creates it if it does not exist.
 func (s store) Live(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error) {
 	cm, err := s.client.Get(ctx, key.Name, metav1.GetOptions{})
 	if !apierrs.IsNotFound(err) {

@@ -1,5 +1,4 @@
-// Package podmeta holds the names of pod pre-authorization, and what they
-// mean on a pod: which sets it asks for, whether it carries the init container,
-// and whether it has ended. Webhook, server and controller read the same object
-// with the same words.
+// Package podmeta defines the labels, annotations, conditions and reasons of pod
+// pre-authorization, and reads them from pods. The webhook, the
+// init-action-server and the permission controller share it.
 package podmeta

@@ -1,79 +1,80 @@
 package podmeta
 
-// The names of the field. Users type them, so they never change.
+// The names of the public interface. Users type them, so they never change.
 const (
-	// SetAnnotation names the permission sets that pods need, separated by
-	// commas: on a pod template, on a workload or on a namespace.
+	// SetAnnotation lists the permission sets that pods need, separated by commas.
+	// It is an annotation of a pod template, a workload or a namespace.
 	SetAnnotation = "stke.io/permission-set"
 
-	// Label says on a pod that it must not start without permission
-	// (LabelRequired), and on a namespace that its pods are looked at
-	// (LabelEnabled): an annotation cannot be selected by a webhook.
-	Label         = "stke.io/permission"
+	// Label marks namespaces and pods. It is a label because webhooks cannot select
+	// by annotation.
+	Label = "stke.io/permission"
+	// LabelRequired on a pod: it must not start before its permissions are granted.
 	LabelRequired = "required"
-	LabelEnabled  = "enabled"
+	// LabelEnabled on a namespace: the webhook processes its pods.
+	LabelEnabled = "enabled"
 
-	// Finalizer keeps a pod until its permissions were revoked.
+	// Finalizer keeps a pod until its permissions are revoked.
 	Finalizer = "stke.io/podpermission-protection"
 
-	// ConditionAuthorized tells on the pod how far its permissions are.
+	// ConditionAuthorized is True when all permissions of the pod are granted.
 	ConditionAuthorized = "stke.io/Authorized"
-	// ConditionInjected is False on a pod that should have the init container
-	// and does not.
+	// ConditionInjected is False on a pod that lacks the required init container.
 	ConditionInjected = "stke.io/PermissionInjected"
 
-	// TokenVolume holds the token by which the init container proves who it is.
+	// TokenVolume is the volume with the token that authenticates the init container.
 	TokenVolume = "init-action-token"
-	// TokenMountPath is where the container has it; the file is called "token".
+	// TokenMountPath is the mount path of TokenVolume; the file is named "token".
 	TokenMountPath = "/var/run/secrets/stke.io/init-action"
 
-	// BreakerName is the ConfigMap with what failed, in the system namespace.
+	// BreakerName is the ConfigMap of the breaker, in the system namespace.
 	BreakerName = "podpermission-breaker"
-	// ConfigName is the ConfigMap with what people may tune there.
+	// ConfigName is the ConfigMap with the settings, in the system namespace.
 	ConfigName = "config-permission"
-	// CentreAudience is that of the tokens by which Breakwater's processes are
-	// known to the permission centre.
-	CentreAudience = "permission-centre"
 )
 
-// One block of reasons feeds conditions, Events, metric labels and CloudEvents.
+// The reasons of conditions, Events, metric labels and CloudEvents.
 const (
-	// ReasonNoIP: the pod has no address yet.
+	// ReasonWaitingForPodIP: the pod has no IP address yet.
 	ReasonWaitingForPodIP = "WaitingForPodIP"
-	// ReasonNoFinalizer: the controller has not put its finalizer on it yet.
+	// ReasonWaitingForFinalizer: the permission controller has not added its
+	// finalizer to the pod yet.
 	ReasonWaitingForFinalizer = "WaitingForFinalizer"
-	// ReasonRegistering: a step before permissions is under way.
+	// ReasonRegistering: the pod is being registered before permissions are requested.
 	ReasonRegistering = "Registering"
-	// ReasonRequested: the permission centre was asked.
+	// ReasonPermissionRequested: the permission centre accepted the request.
 	ReasonPermissionRequested = "PermissionRequested"
-	// ReasonApplying: a provider was asked and has not decided.
+	// ReasonPermissionApplying: a provider was called and has not decided yet.
 	ReasonPermissionApplying = "PermissionApplying"
-	// ReasonGranted: the app containers may start.
+	// ReasonPermissionGranted: the app containers may start.
 	ReasonPermissionGranted = "PermissionGranted"
-	// ReasonDenied: a provider refused the parameters.
+	// ReasonPermissionDenied: a provider rejected the parameters.
 	ReasonPermissionDenied = "PermissionDenied"
-	// ReasonFailed: a provider, the centre or the network failed.
+	// ReasonPermissionFailed: a provider, the centre or the network failed.
 	ReasonPermissionFailed = "PermissionFailed"
-	// ReasonBreakerDenied: denied too often; open until somebody resets it.
+	// ReasonBreakerOpenDenied: denied too often; open until it is reset.
 	ReasonBreakerOpenDenied = "BreakerOpenDenied"
-	// ReasonBreakerFailed: failed too often; one try per interval.
+	// ReasonBreakerOpenFailed: failed too often; one attempt per interval.
 	ReasonBreakerOpenFailed = "BreakerOpenFailed"
-	// ReasonBreakerClosed: the breaker was reset, or a try succeeded.
+	// ReasonBreakerClosed: the breaker was reset, or an attempt succeeded.
 	ReasonBreakerClosed = "BreakerClosed"
-	// ReasonUnreachable: the permission centre gives no answer.
+	// ReasonPermissionCentreUnreachable: the permission centre does not answer.
 	ReasonPermissionCentreUnreachable = "PermissionCentreUnreachable"
-	// ReasonTerminating: the pod is going, so nothing is granted to it.
+	// ReasonPodTerminating: the pod is terminating, so no permission is granted to it.
 	ReasonPodTerminating = "PodTerminating"
 
-	// ReasonRevoking, ReasonRevoked and ReasonLeaked: what became of what was granted.
+	// ReasonPermissionRevoking: earlier grants of the pod are being revoked.
 	ReasonPermissionRevoking = "PermissionRevoking"
-	ReasonPermissionRevoked  = "PermissionRevoked"
-	ReasonPermissionLeaked   = "PermissionLeaked"
-	// ReasonLeakedIP: the pod has an address that an old grant still holds for.
+	// ReasonPermissionRevoked: the grants of the pod were revoked.
+	ReasonPermissionRevoked = "PermissionRevoked"
+	// ReasonPermissionLeaked: a grant of the pod could not be revoked.
+	ReasonPermissionLeaked = "PermissionLeaked"
+	// ReasonLeakedPermissionOnPodIP: a leaked grant applies to the pod's IP address.
 	ReasonLeakedPermissionOnPodIP = "LeakedPermissionOnPodIP"
 
-	// ReasonNotInjected: the pod should have the init container and does not.
+	// ReasonPermissionNotInjected: the pod lacks the required init container.
 	ReasonPermissionNotInjected = "PermissionNotInjected"
-	// ReasonNamespaceOff: sets are asked for in a namespace that is not enabled.
+	// ReasonNamespaceNotEnabled: permission sets are requested in a namespace without
+	// the label.
 	ReasonNamespaceNotEnabled = "NamespaceNotEnabled"
 )

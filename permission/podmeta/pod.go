@@ -9,7 +9,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
-// InitContainer returns the pod's init container of ours, nil without one.
+// InitContainer returns the init-action-client container of the pod, nil if there
+// is none.
 func InitContainer(p *corev1.Pod) *corev1.Container {
 	for i := range p.Spec.InitContainers {
 		if p.Spec.InitContainers[i].Name == protocol.ContainerName {
@@ -19,8 +20,8 @@ func InitContainer(p *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// Sets are what the pod asks for: what stands in the environment of its init
-// container, which nobody can change once the pod is there.
+// Sets returns the permission sets that the pod requests. It reads them from the
+// environment of the init container, which is immutable.
 func Sets(p *corev1.Pod) []string {
 	c := InitContainer(p)
 	if c == nil {
@@ -34,7 +35,7 @@ func Sets(p *corev1.Pod) []string {
 	return nil
 }
 
-// IPs are the pod's addresses, as the API server has them.
+// IPs returns the pod's IP addresses in its status.
 func IPs(p *corev1.Pod) []string {
 	var ips []string
 	for _, ip := range p.Status.PodIPs {
@@ -48,10 +49,10 @@ func IPs(p *corev1.Pod) []string {
 	return ips
 }
 
-// HasFinalizer says whether the pod waits for its permissions to be revoked.
+// HasFinalizer reports whether the pod has Finalizer.
 func HasFinalizer(p *corev1.Pod) bool { return slices.Contains(p.Finalizers, Finalizer) }
 
-// Condition returns the pod's condition of a type, nil without one.
+// Condition returns the pod's condition of the given type, nil if there is none.
 func Condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if p.Status.Conditions[i].Type == kind {

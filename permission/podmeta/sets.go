@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// MaxSets is how many sets one pod may ask for.
+// MaxSets is how many sets one pod may request.
 const MaxSets = 16
 
-// ParseSets reads the value of SetAnnotation. Spaces and doublets mean nothing;
-// an empty value asks for none, which turns off what a workload or a namespace
-// asks for.
+// ParseSets parses the value of SetAnnotation. It ignores spaces and duplicates.
+// An empty value requests no set and overrides the workload and the namespace.
 func ParseSets(value string) ([]string, error) {
 	var sets []string
 	var errs []error
@@ -29,7 +28,7 @@ func ParseSets(value string) ([]string, error) {
 		sets = append(sets, name)
 	}
 	if len(sets) > MaxSets {
-		errs = append(errs, fmt.Errorf("%d permission sets: at most %d can be asked for", len(sets), MaxSets))
+		errs = append(errs, fmt.Errorf("%d permission sets: at most %d are allowed", len(sets), MaxSets))
 	}
 	return sets, errors.Join(errs...)
 }

@@ -1,6 +1,6 @@
-// Package requiredsets finds out which permission sets a pod needs: what stands on the
-// pod counts before what stands on a workload above it, and that before its
-// namespace.
+// Package requiredsets determines which permission sets a pod needs. The
+// annotation of the pod overrides that of its workload, which overrides that of
+// its namespace.
 package requiredsets
 
 import (
@@ -16,24 +16,23 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// Owners finds an annotation above an object.
+// Owners finds an annotation in the owner chain of an object.
 type Owners interface {
 	Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error)
 }
 
-// Finder finds out which sets pods need.
+// Resolver determines which permission sets pods need.
 type Resolver struct {
 	Owners     Owners
 	Namespaces corelisters.NamespaceLister
-	// Live is read for a namespace that is too new for Namespaces, or enabled too
-	// short a time ago.
+	// Client reads a namespace that is missing in Namespaces or not yet enabled there.
 	Client corev1client.NamespaceInterface
 }
 
-// Source says where the annotation stands that counts.
+// Source is the kind of object with the effective annotation.
 type Source string
 
-// The sources, the nearest first.
+// The sources, in order of precedence.
 const (
 	FromPod       Source = "pod"
 	FromOwner     Source = "workload"
@@ -41,25 +40,25 @@ const (
 	FromNone      Source = ""
 )
 
-// Value returns the annotation that counts for a pod of a namespace that is
-// enabled, and where it stands.
-func (w Resolver) Resolve(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
+// Resolve returns the effective annotation for a pod of an enabled namespace, and
+// its source.
+func (r Resolver) Resolve(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
 	if value, ok := p.Annotations[podmeta.SetAnnotation]; ok {
 		return value, FromPod, nil
 	}
-	value, ok, err := w.Owners.Annotation(ctx, namespace, p.OwnerReferences, podmeta.SetAnnotation)
+	value, ok, err := r.Owners.Annotation(ctx, namespace, p.OwnerReferences, podmeta.SetAnnotation)
 	if err != nil {
-		return "", FromNone, fmt.Errorf("find out which permission sets the pod needs: %w", err)
+		return "", FromNone, fmt.Errorf("determine the permission sets of the pod: %w", err)
 	}
 	if ok {
 		return value, FromOwner, nil
 	}
-	n, err := w.Namespaces.Get(namespace)
+	n, err := r.Namespaces.Get(namespace)
 	if apierrs.IsNotFound(err) || (err == nil && n.Labels[podmeta.Label] != podmeta.LabelEnabled) {
-		n, err = w.Client.Get(ctx, namespace, metav1.GetOptions{})
+		n, err = r.Client.Get(ctx, namespace, metav1.GetOptions{})
 	}
 	if err != nil {
-		return "", FromNone, fmt.Errorf("find out which permission sets the pod needs: %w", err)
+		return "", FromNone, fmt.Errorf("determine the permission sets of the pod: %w", err)
 	}
 	if value, ok := n.Annotations[podmeta.SetAnnotation]; ok {
 		return value, FromNamespace, nil

@@ -1,5 +1,5 @@
-// Package settings reads ConfigMap config-permission: what people may tune of
-// pre-authorization in the cluster. A change counts in every running process.
+// Package settings parses ConfigMap config-permission, the settings of
+// pre-authorization in the cluster. Running processes apply changes.
 package settings
 
 import (
@@ -37,34 +37,35 @@ const (
 	keyExample              = "_example"
 )
 
-// Settings are what the ConfigMap says.
+// Settings are the parsed values of the ConfigMap.
 type Settings struct {
-	// Cluster tells the clusters of one permission centre apart.
+	// Cluster identifies this cluster at the permission centre.
 	Cluster string
-	// CentreURL is where the permission centre is.
+	// CentreURL is the URL of the permission centre.
 	CentreURL string
-	// CentreRate is how many calls a second all replicas of the server together
-	// make to the centre.
+	// CentreCallsPerSecond limits the calls to the centre by all replicas of the
+	// server together.
 	CentreCallsPerSecond float64
-	// Refusals are how often a minute an address may be refused by the server
-	// before it is not heard for a while.
+	// RefusalsPerMinute is how many requests of an address the server may reject per
+	// minute before it answers 429.
 	RefusalsPerMinute float64
-	// ServerURL is where init containers find the server.
+	// ServerURL is the URL of the server, for init containers.
 	ServerURL string
-	// ClientDeadline is how long a round of an init container lasts.
+	// ClientDeadline is how long an init container retries before it exits.
 	ClientDeadline time.Duration
-	// Breaker paces what failed.
+	// Breaker configures the breaker of pods.
 	Breaker podbreaker.Policy
-	// CMDBURL, if set, is where pods are registered before their permissions.
+	// CMDBURL is the URL of the CMDB in which pods are registered before their
+	// permissions are requested; empty disables it.
 	CMDBURL string
-	// RevokeDeadline is when a pod is let go although its permissions could not
-	// be revoked.
+	// RevokeDeadline is how long after its end a pod is kept if its permissions
+	// cannot be revoked.
 	RevokeDeadline time.Duration
-	// SweepInterval is how often the living pods are reported to the centre.
+	// SweepInterval is how often the existing pods are reported to the centre.
 	SweepInterval time.Duration
 }
 
-// Default is what counts where the ConfigMap says nothing.
+// Default returns the default settings.
 func Default() Settings {
 	return Settings{
 		Cluster:              "default",
@@ -79,7 +80,7 @@ func Default() Settings {
 	}
 }
 
-// Parse reads the data of the ConfigMap. The error names every key that is wrong.
+// Parse parses the data of the ConfigMap. The error names every invalid key.
 func Parse(data map[string]string) (Settings, error) {
 	s := Default()
 	r := reader{data: data, known: []string{keyExample}}
@@ -100,20 +101,20 @@ func Parse(data map[string]string) (Settings, error) {
 	r.int(KeyBackoffSteps, &b.Steps, 0, 100)
 	r.duration(KeyBackoffCap, &b.Cap, time.Second, 7*24*time.Hour)
 	if b.Cap < b.Duration {
-		r.invalid(KeyBackoffCap, "is shorter than "+KeyBackoffDuration)
+		r.invalid(KeyBackoffCap, "must not be shorter than "+KeyBackoffDuration)
 	}
 	r.url(KeyCMDBURL, &s.CMDBURL, true)
 	r.duration(KeyRevokeDeadline, &s.RevokeDeadline, 10*time.Second, 24*time.Hour)
 	r.duration(KeySweepInterval, &s.SweepInterval, 10*time.Second, 24*time.Hour)
 	for key := range data {
 		if !slices.Contains(r.known, key) {
-			r.invalid(key, "there is no such setting")
+			r.invalid(key, "unknown setting")
 		}
 	}
 	return s, errors.Join(r.errs...)
 }
 
-// reader collects what is wrong.
+// reader parses values and collects errors.
 type reader struct {
 	data  map[string]string
 	known []string
@@ -144,11 +145,11 @@ func (r *reader) url(key string, to *string, optional bool) {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		more := ""
+		suffix := ""
 		if optional {
-			more = ", or nothing"
+			suffix = ", or empty"
 		}
-		r.invalid(key, "write a URL such as https://host:port"+more)
+		r.invalid(key, "must be a URL such as https://host:port"+suffix)
 		return
 	}
 	*to = strings.TrimSuffix(value, "/")
@@ -158,7 +159,7 @@ func (r *reader) duration(key string, to *time.Duration, least, most time.Durati
 	if value, ok := r.get(key); ok {
 		d, err := time.ParseDuration(value)
 		if err != nil || d < least || d > most {
-			r.invalid(key, fmt.Sprintf("write a duration from %s to %s, such as 90s", least, most))
+			r.invalid(key, fmt.Sprintf("must be a duration from %s to %s, such as 90s", least, most))
 			return
 		}
 		*to = d
@@ -169,7 +170,7 @@ func (r *reader) float(key string, to *float64, least, most float64) {
 	if value, ok := r.get(key); ok {
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil || math.IsNaN(f) || f < least || f > most {
-			r.invalid(key, fmt.Sprintf("write a number from %g to %g", least, most))
+			r.invalid(key, fmt.Sprintf("must be a number from %g to %g", least, most))
 			return
 		}
 		*to = f
@@ -180,7 +181,7 @@ func (r *reader) int(key string, to *int, least, most int) {
 	if value, ok := r.get(key); ok {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
-			r.invalid(key, fmt.Sprintf("write a whole number from %d to %d", least, most))
+			r.invalid(key, fmt.Sprintf("must be an integer from %d to %d", least, most))
 			return
 		}
 		*to = n

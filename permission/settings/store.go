@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// Store holds the settings in force. One that is wrong does not take the place
-// of one that was right: a slip of the pen must not stop pods from starting.
+// Store holds the current settings. Invalid settings do not replace valid ones, so
+// that a typo does not stop pods from starting.
 type Store struct{ current atomic.Pointer[Settings] }
 
 // NewStore returns a Store with the defaults.
@@ -24,10 +24,10 @@ func NewStore() *Store {
 	return s
 }
 
-// Get returns the settings in force.
+// Get returns the current settings.
 func (s *Store) Get() Settings { return *s.current.Load() }
 
-// Update takes the settings from the ConfigMap; nil means that there is none.
+// Update reads the settings from the ConfigMap; nil means the defaults.
 func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 	var data map[string]string
 	if cm != nil {
@@ -35,13 +35,14 @@ func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 	}
 	next, err := Parse(data)
 	if err != nil {
-		logging.FromContext(ctx).Errorw("the settings were left as they were: config-permission is wrong", "error", err)
+		logging.FromContext(ctx).Errorw("ConfigMap config-permission is invalid, keeping the current settings", "error", err)
 		return
 	}
 	s.current.Store(&next)
 }
 
-// Follow has the store follow ConfigMap config-permission, which need not exist.
+// Follow updates the store when ConfigMap config-permission changes. The ConfigMap
+// is optional.
 func (s *Store) Follow(ctx context.Context, cmw configmap.Watcher) {
 	optionalconfig.Follow(cmw, podmeta.ConfigName, func(cm *corev1.ConfigMap) { s.Update(ctx, cm) })
 }

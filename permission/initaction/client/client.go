@@ -18,36 +18,37 @@ import (
 )
 
 const (
-	// first and last are the pauses between two tries: short at first, because
-	// the network of a pod that only starts may take a moment.
+	// minPause and maxPause bound the pause between two requests. It is short at
+	// first, because the network of a new pod may not be ready yet.
 	minPause = 100 * time.Millisecond
 	maxPause = 15 * time.Second
-	// silence is how long the server may say nothing. It sends a line feed every
-	// few seconds, so a longer one means that it is gone.
+	// idleTimeout is how long the server may send nothing. It sends a line feed every
+	// few seconds, so a longer silence means that the connection is dead.
 	idleTimeout = time.Minute
-	// maxAnswer bounds what is read of an answer, line feeds included.
+	// maxResponse is the size limit of a response in bytes, including line feeds.
 	maxResponse = 64 << 10
 )
 
-// Result is what the container ends with.
+// Result is the result of the container.
 type Result struct {
+	// Code is the exit code.
 	Code int
-	// Words are the last ones: for the log and the termination message.
+	// Message is the last log line and the termination message.
 	Message string
 }
 
-// Client asks the server until it decides.
+// Client calls the server until it decides.
 type Client struct {
 	Config
-	// HTTP sends the request. It needs no timeout of its own.
+	// HTTP sends the requests. It needs no timeout.
 	HTTP *http.Client
-	// Pause waits between two tries, and returns early when ctx ends.
+	// Sleep waits between two requests, and returns early when ctx ends.
 	Sleep func(ctx context.Context, d time.Duration)
-	// Log gets a line for each try that decided nothing.
+	// Log receives a line for each undecided request.
 	Log io.Writer
 }
 
-// New returns a Client of the real world.
+// New returns a Client that uses the network and the clock.
 func New(c Config, log io.Writer) *Client {
 	dial := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	return &Client{
@@ -66,24 +67,25 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Run asks until everything was granted or something denied, or the round is
-// over. With restartPolicy Never a round that is over is followed by the next
-// one: the pod would be lost otherwise.
+// Run calls the server until all permissions are granted, one is denied, or the
+// deadline passes. With restartPolicy Never it then starts the next round, because
+// the pod would fail otherwise.
 func (c *Client) Run(ctx context.Context) Result {
 	for {
-		result, again := c.round(ctx)
-		if !again || !c.RestartNever || ctx.Err() != nil {
+		result, retry := c.round(ctx)
+		if !retry || !c.RestartNever || ctx.Err() != nil {
 			return result
 		}
 		_, _ = fmt.Fprintln(c.Log, result.Message)
 	}
 }
 
-// round is at most Deadline long; again says that the next one may help.
-func (c *Client) round(parent context.Context) (result Result, again bool) {
+// round calls the server for at most Deadline. It returns true if another round may
+// succeed.
+func (c *Client) round(parent context.Context) (result Result, retry bool) {
 	ctx, cancel := context.WithTimeout(parent, c.Deadline)
 	defer cancel()
-	words, wait := "nothing was tried", minPause
+	message, wait := "no request was sent", minPause
 	for ctx.Err() == nil {
 		answer, err := c.post(ctx)
 		switch {
@@ -93,24 +95,24 @@ func (c *Client) round(parent context.Context) (result Result, again bool) {
 			return Result{protocol.ExitDenied, formatAnswer(answer)}, false
 		case ctx.Err() != nil:
 		case err != nil:
-			words = err.Error()
+			message = err.Error()
 		default:
-			words = formatAnswer(answer)
+			message = formatAnswer(answer)
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		_, _ = fmt.Fprintln(c.Log, words)
+		_, _ = fmt.Fprintln(c.Log, message)
 		if err == nil && answer.State == protocol.Waiting {
-			wait = minPause // it was heard, and is to come again
+			wait = minPause // the server is reachable
 		}
 		c.Sleep(ctx, wait/2+rand.N(wait/2+1))
 		wait = min(2*wait, maxPause)
 	}
-	return Result{protocol.ExitDeadline, fmt.Sprintf("not authorized within %s: %s", c.Deadline, words)}, true
+	return Result{protocol.ExitDeadline, fmt.Sprintf("not authorized within %s, last result: %s", c.Deadline, message)}, true
 }
 
-// try is one POST.
+// post sends one request and returns the server's answer.
 func (c *Client) post(ctx context.Context) (protocol.Answer, error) {
 	token, err := os.ReadFile(c.TokenFile)
 	if err != nil {
@@ -120,11 +122,10 @@ func (c *Client) post(ctx context.Context) (protocol.Answer, error) {
 	if err != nil {
 		return protocol.Answer{}, err
 	}
-	// Whatever says nothing for too long is taken for dead.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(idleTimeout, func() { cancel(errIdle) })
-	defer watch.Stop()
+	timer := time.AfterFunc(idleTimeout, func() { cancel(errIdle) })
+	defer timer.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
 		return protocol.Answer{}, err
@@ -137,19 +138,20 @@ func (c *Client) post(ctx context.Context) (protocol.Answer, error) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	var answer protocol.Answer
-	err = json.NewDecoder(&activityReader{io.LimitReader(res.Body, maxResponse), watch}).Decode(&answer)
+	err = json.NewDecoder(&activityReader{io.LimitReader(res.Body, maxResponse), timer}).Decode(&answer)
 	switch {
 	case res.StatusCode != http.StatusOK:
-		// An error's state is never believed: who refuses has decided nothing.
+		// The state in an error response is ignored, because it is no decision.
 		return protocol.Answer{}, fmt.Errorf("the server answered %s: %s", res.Status, formatAnswer(answer))
 	case err != nil:
-		return protocol.Answer{}, fmt.Errorf("read the answer: %w", idleOr(ctx, err))
+		return protocol.Answer{}, fmt.Errorf("read the response: %w", idleOr(ctx, err))
 	}
 	return answer, nil
 }
 
-var errIdle = errors.New("the server said nothing for " + idleTimeout.String())
+var errIdle = errors.New("the server sent nothing for " + idleTimeout.String())
 
+// idleOr returns errIdle if the idle timeout ended ctx, otherwise err.
 func idleOr(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errIdle) {
 		return cause
@@ -157,7 +159,7 @@ func idleOr(ctx context.Context, err error) error {
 	return err
 }
 
-// alive notes each sign of life.
+// activityReader restarts the idle timer at each read of data.
 type activityReader struct {
 	io.Reader
 	timer *time.Timer
@@ -172,11 +174,11 @@ func (a *activityReader) Read(p []byte) (int, error) {
 }
 
 func formatAnswer(a protocol.Answer) string {
-	words := string(a.State)
-	for _, more := range []string{a.Reason, a.Message} {
-		if more != "" {
-			words += ": " + more
+	text := string(a.State)
+	for _, part := range []string{a.Reason, a.Message} {
+		if part != "" {
+			text += ": " + part
 		}
 	}
-	return words
+	return text
 }

@@ -9,38 +9,39 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
-// DefaultDeadline is how long a round lasts.
+// DefaultDeadline is how long the client retries by default.
 const DefaultDeadline = 10 * time.Minute
 
-// Config is what the environment says.
+// Config is the configuration from the environment.
 type Config struct {
-	// URL is the whole one of the POST.
+	// URL is the URL of the POST request.
 	URL       string
 	Sets      []string
 	TokenFile string
-	Deadline  time.Duration
-	// Never: the pod's restartPolicy is Never.
+	// Deadline is how long a round of requests lasts.
+	Deadline time.Duration
+	// RestartNever is true if the pod's restartPolicy is Never.
 	RestartNever bool
 }
 
-// Read reads the environment. The error names the variable.
+// ReadConfig reads the environment. Its error names the invalid variable.
 func ReadConfig(getenv func(string) string) (Config, error) {
 	c := Config{TokenFile: getenv(protocol.EnvTokenFile), Deadline: DefaultDeadline, RestartNever: getenv(protocol.EnvRestartPolicy) == "Never"}
 	server, err := url.Parse(getenv(protocol.EnvServer))
 	if err != nil || server.Host == "" || (server.Scheme != "http" && server.Scheme != "https") {
-		return Config{}, fmt.Errorf("%s %q: want a URL such as http://init-action-server", protocol.EnvServer, getenv(protocol.EnvServer))
+		return Config{}, fmt.Errorf("%s %q: must be a URL such as http://init-action-server", protocol.EnvServer, getenv(protocol.EnvServer))
 	}
 	c.URL = server.JoinPath(protocol.AuthorizePath).String()
 	c.Sets = strings.FieldsFunc(getenv(protocol.EnvSets), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(c.Sets) == 0 {
-		return Config{}, fmt.Errorf("%s: no permission set", protocol.EnvSets)
+		return Config{}, fmt.Errorf("%s: must list at least one permission set", protocol.EnvSets)
 	}
 	if c.TokenFile == "" {
-		return Config{}, fmt.Errorf("%s: no file", protocol.EnvTokenFile)
+		return Config{}, fmt.Errorf("%s: must be a path", protocol.EnvTokenFile)
 	}
 	if raw := getenv(protocol.EnvDeadline); raw != "" {
 		if c.Deadline, err = time.ParseDuration(raw); err != nil || c.Deadline <= 0 {
-			return Config{}, fmt.Errorf("%s %q: want a duration such as 10m", protocol.EnvDeadline, raw)
+			return Config{}, fmt.Errorf("%s %q: must be a duration such as 10m", protocol.EnvDeadline, raw)
 		}
 	}
 	return c, nil

@@ -1,4 +1,5 @@
-// Package client is the init container: it asks the init-action-server and
-// exits with its answer. It imports the standard library and package protocol
-// only, so that the image stays small and rarely changes.
+// Package client is the code of the init container. It calls the
+// init-action-server until the permissions are granted or denied, or the deadline
+// passes. It imports only the standard library and package protocol, so that the
+// image stays small and rarely changes.
 package client

@@ -1,58 +1,58 @@
-// Package protocol is what the init container and the init-action-server share:
-// names, environment variables, the one request and its answer, and exit codes.
-// It imports the standard library only. Changes stay compatible: init containers
-// of older versions run for as long as their pods.
+// Package protocol defines what the init container and the init-action-server
+// share: names, environment variables, the request, its answer and exit codes. It
+// imports only the standard library. Changes must be backward compatible, because
+// pods keep the init container with which they were created.
 package protocol
 
-// Container is the name of the init container.
+// ContainerName is the name of the init container.
 const ContainerName = "init-action-client"
 
-// Audience is that of the token by which a pod proves who it is.
+// TokenAudience is the audience of the token that authenticates a pod.
 const TokenAudience = "init-action-server"
 
-// The environment of the init container.
+// The environment variables of the init container.
 const (
 	// EnvServer is the URL of the server.
 	EnvServer = "INIT_ACTION_SERVER"
-	// EnvSets names the permission sets, separated by commas.
+	// EnvSets lists the permission sets, separated by commas.
 	EnvSets = "INIT_ACTION_SETS"
-	// EnvTokenFile is where the token is read, anew at each try: the kubelet
-	// replaces it before it expires.
+	// EnvTokenFile is the path of the token. The client reads it for each request,
+	// because the kubelet rotates it.
 	EnvTokenFile = "INIT_ACTION_TOKEN_FILE"
-	// EnvDeadline is how long a round lasts, as a Go duration. Default 10m.
+	// EnvDeadline is how long the client retries, as a Go duration. Default 10m.
 	EnvDeadline = "INIT_ACTION_DEADLINE"
-	// EnvRestartPolicy is that of the pod: with Never the container ends only
-	// when granted or denied, because it would not be started again.
+	// EnvRestartPolicy is the restartPolicy of the pod. With Never the container exits
+	// only when granted or denied, because it would not be restarted.
 	EnvRestartPolicy = "INIT_ACTION_RESTART_POLICY"
 )
 
-// AuthorizePath is where the one POST goes.
+// AuthorizePath is the path of the POST request.
 const AuthorizePath = "/v1/authorize"
 
-// Request is the body of the POST. Who asks is known by the token, and where
-// from by the connection; neither is believed from here.
+// Request is the body of the POST request. The server takes the identity of the
+// pod from the token and its address from the connection, not from the body.
 type Request struct {
 	Sets []string `json:"sets"`
 }
 
-// State is how a round ended.
+// State is the result of a request.
 type State string
 
 // The states.
 const (
 	// Granted: the app containers may start.
 	Granted State = "Granted"
-	// Denied: asking again changes nothing, unless somebody mends something.
+	// Denied: a retry fails too until somebody corrects the permission.
 	Denied State = "Denied"
-	// Failed: asking again may help.
+	// Failed: a retry may succeed.
 	Failed State = "Failed"
-	// Waiting: nothing was decided; the server ends the call for reasons of its own.
+	// Waiting: undecided; the server ended the call and the client has to retry.
 	Waiting State = "Waiting"
 )
 
-// Answer is how the server ends a call: 200, then a line feed every few seconds
-// for as long as it works on it, then this as JSON. Statuses of 400 and above
-// have it as their body too.
+// Answer is the JSON at the end of the response. The server sends status 200, a
+// line feed every few seconds while it works, and then the Answer. It is also the
+// body of responses with status 400 or above.
 type Answer struct {
 	State   State  `json:"state"`
 	Reason  string `json:"reason,omitempty"`
@@ -65,8 +65,8 @@ const (
 	ExitGranted = 0
 	// ExitDenied: a permission was denied.
 	ExitDenied = 1
-	// ExitDeadline: nothing was decided within the round.
+	// ExitDeadline: the deadline passed without a decision.
 	ExitDeadline = 2
-	// ExitUsage: the environment cannot be understood.
+	// ExitUsage: an environment variable is invalid.
 	ExitUsage = 64
 )
