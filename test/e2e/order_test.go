@@ -261,7 +261,7 @@ func noVerdictAStage(t *testing.T, e *environment) {
 	after.judgeByHand(t, after.awaitBatch(t, soon, "web", 1, "is over", isDone), "pass", "checked by hand")
 	after.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
 	c = whole.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
-	whole.awaitEvent(t, c.Name, v1alpha1.ReasonUnjudgedHold, "order as a whole")
+	whole.awaitEvent(t, c.Name, v1alpha1.ReasonUnjudgedHold, "the order is unjudged")
 	whole.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overrule)
 	whole.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
 }
@@ -306,7 +306,7 @@ func aVerdictThatNeverComes(t *testing.T, e *environment) {
 	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonTimedOut {
 		t.Errorf("condition Judged of the batch is %+v", cond)
 	}
-	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonTimedOut, "nobody judged, no-verdict is Pass")
+	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonTimedOut, "unjudged, no-verdict is Pass")
 	c = orderNever.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonUnjudgedPass {
 		t.Errorf("condition OrderJudged is %+v", cond)

@@ -23,7 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// meterName is where this package's metrics come from.
+// meterName is the instrumentation scope of this package's metrics.
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/changepod"
 
 // NewController returns the controller of ChangePods.
@@ -31,7 +31,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	logger := logging.FromContext(ctx)
 	changePods := changepodinformer.Get(ctx)
 	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.batches.unjudged",
-		metric.WithDescription("Batches that nobody judged in time, by reason and by what no-verdict says."))
+		metric.WithDescription("Unjudged batches, by reason and no-verdict policy."))
 	if err != nil {
 		logger.Panicw("create metric", "error", err)
 	}
@@ -45,7 +45,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		clock:           resend.Clock(ctx),
 	}
 	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
-		// Facts of others stand in the same status: see statuspatch.
+		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}
 	})
 
@@ -60,8 +60,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	if _, err := changePods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
 		logger.Panicw("watch ChangePods", "error", err)
 	}
-	// A ChangeWorkload whose order was not taken, or that a newer template ended,
-	// ends its batches; one whose order failed its check holds them until that is overruled.
+	// A release that was superseded, or whose order was not accepted, ends its
+	// batches. A failed order check holds them until a person overrules it.
 	if _, err := changeworkloadinformer.Get(ctx).Informer().AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
@@ -83,7 +83,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	return impl
 }
 
-// unfinished says whether a change of configuration can matter to a ChangePod.
+// unfinished says whether a change of the configuration can change a ChangePod.
 func unfinished(obj any) bool {
 	c, ok := obj.(*v1alpha1.ChangePod)
 	return ok && c.Status.Phase != v1alpha1.PodExecuteDone

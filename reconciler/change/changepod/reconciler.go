@@ -1,12 +1,12 @@
-// Package changepod drives a batch of pods through the judge. The states are
+// Package changepod reconciles ChangePods: the check of one batch of pods by the
+// server. The states are
 //
 //	"" -> PreWait -> PreSubmitted -> PostWait -> PostSubmitted -> PostFinish -> ExecuteDone
 //	      PreFailed, PreTimeout, PostFailed, PostTimeout -> ExecuteDone
 //
-// and all follow from facts that others write: function submit (calls to the
-// server), function verdict and people (what was said). This reconciler only
-// derives the state, keeps the deadlines, and wakes function submit, again and
-// again, while it has something to do.
+// They follow from facts with other writers: function submit (calls to the
+// server), function verdict and people (verdicts). The reconciler derives the
+// state, keeps the deadlines, and wakes function submit until it has acted.
 package changepod
 
 import (
@@ -38,28 +38,28 @@ import (
 // fieldManager owns what this binary writes.
 const fieldManager = "controller"
 
-// ownerMissing is how long to wait for a ChangeWorkload that is not in the cache.
+// ownerMissing is the delay while the ChangeWorkload is not in the cache.
 const ownerMissing = 5 * time.Second
 
-// retryStale is how long to wait for the cache when a write showed it to be behind.
+// retryStale is the delay after a write that the cache was too old for.
 const retryStale = 50 * time.Millisecond
 
 // Reconciler derives the state of ChangePods.
 type Reconciler struct {
 	client          versioned.Interface
 	changeWorkloads listers.ChangeWorkloadLister
-	// settings returns the settings in force.
+	// settings returns the current settings.
 	settings func() settings.Settings
-	// serverConfigured says whether there is a server to ask.
+	// serverConfigured says whether an AlterShield server is configured.
 	serverConfigured func() bool
 	sender           events.Sender
 	wakeups          *resend.Schedule
 	clock            clock.PassiveClock
-	// spare is the room for writes that only inform.
+	// interimWrites limits the writes of interim phases.
 	interimWrites *rate.Limiter
-	// unjudged counts batches that nobody judged in time.
+	// unjudged counts unjudged batches.
 	unjudged metric.Int64Counter
-	// up is since when this process decides.
+	// up is the time of the first decision of this process.
 	up resend.Since
 }
 
@@ -72,10 +72,10 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	}
 	owner, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(c.Spec.ChangeWorkloadID)
 	if apierrs.IsNotFound(err) {
-		// The garbage collector is about to take the ChangePod, or this cache is
-		// behind that of ChangePods, and no event of a ChangeWorkload wakes us.
+		// The garbage collector will delete the ChangePod, or this cache is older
+		// than that of ChangePods. No event of a ChangeWorkload reconciles again.
 		if metav1.GetControllerOf(c) == nil {
-			return nil // left behind on purpose: nobody will come
+			return nil // an orphan has no release
 		}
 		return controller.NewRequeueAfter(ownerMissing)
 	} else if err != nil {
@@ -97,7 +97,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		if wait := r.writeDelay(d, now); wait > 0 {
 			again = resend.Sooner(again, wait)
 		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
-			return controller.NewRequeueAfter(retryStale) // decided on an old object
+			return controller.NewRequeueAfter(retryStale)
 		} else if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	return nil
 }
 
-// wake sends changepod.ready when it is due, and returns when to look again.
+// wakeSubmit sends changepod.ready if it is due, and returns when to try again.
 func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, d Decision) (time.Duration, error) {
 	for _, stage := range []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} {
 		if stage != d.WakeStage {
@@ -147,7 +147,7 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 	return nil
 }
 
-// report tells, once, that nobody judged a batch in time.
+// recordUnjudged records and counts an unjudged batch, once.
 func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.ChangePod) {
 	logging.FromContext(ctx).Infow("changepod", "status", next.Status.Phase, "message", next.Status.Message)
 	cond := next.Status.GetCondition(v1alpha1.PodJudged)
@@ -155,7 +155,7 @@ func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.Cha
 		return
 	}
 	policy := r.settings().NoVerdictOf(next.UnjudgedStages()...)
-	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "nobody judged, no-verdict is %s: %s", policy, cond.Message)
+	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, no-verdict is %s: %s", policy, cond.Message)
 	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", cond.Reason), attribute.String("policy", string(policy))))
 }
 
@@ -166,25 +166,25 @@ func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1a
 	}
 }
 
-// orderFailed says whether the release ended because the server did not take
+// orderNotAccepted says whether the release ended because the server did not accept
 // its order.
 func orderNotAccepted(c *v1alpha1.ChangeWorkload) bool {
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderNotAccepted
 }
 
-// superseded says whether the release ended because a newer one began.
+// superseded says whether a newer release ended this one.
 func superseded(c *v1alpha1.ChangeWorkload) bool {
 	return c.Status.Phase == v1alpha1.WorkloadFailed && !orderNotAccepted(c)
 }
 
-// orderHeld says whether the order as a whole failed its check.
+// orderCheckFailed says whether the order check failed.
 func orderCheckFailed(c *v1alpha1.ChangeWorkload) bool {
 	outcome, _ := c.Status.OrderOutcome()
 	return outcome == v1alpha1.OutcomeFail
 }
 
-// orderSince is when the word about the order as a whole last changed.
+// orderJudgedSince is the last change of condition OrderJudged.
 func orderJudgedSince(c *v1alpha1.ChangeWorkload) time.Time {
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond != nil {
 		return cond.LastTransitionTime.Inner.Time
@@ -192,9 +192,9 @@ func orderJudgedSince(c *v1alpha1.ChangeWorkload) time.Time {
 	return time.Time{}
 }
 
-// unsettled is how long a state on the way is not yet written for: it may be
-// over in a moment, and in a large release there is no room for states that
-// only a person would look at. The end is written at once.
+// writeDelay is the delay of the write of a phase. An interim phase may end soon,
+// and only people read it, so it waits and counts against the limit. The last phase
+// is written at once.
 func (r *Reconciler) writeDelay(d Decision, now time.Time) time.Duration {
 	switch {
 	case d.Phase == v1alpha1.PodExecuteDone, d.HeldUnjudged:

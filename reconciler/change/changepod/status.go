@@ -12,16 +12,16 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// derive writes what was decided into the derived fields of a copy of the
-// ChangePod. It reports whether anything but the time of the update differs.
+// derive returns a copy of the ChangePod with the derived status of a decision, and
+// whether anything but updateTime differs.
 func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Time) (*v1alpha1.ChangePod, bool) {
 	next := c.DeepCopy()
 	st := &next.Status
 	st.Phase = d.Phase
 	st.Message = string(d.Message)
 	if st.PreTimeoutThreshold == 0 {
-		// As they were when the batch began. They inform: the deadlines follow
-		// the settings in force.
+		// The values when the batch began, for people: deadlines follow the
+		// current settings.
 		st.PreTimeoutThreshold = int32(s.PreTimeout / time.Second)
 		st.PostTimeOutThreshold = int32(s.PostTimeout / time.Second)
 	}
@@ -54,12 +54,12 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	case d.Phase != v1alpha1.PodExecuteDone && d.Reason != "":
 		m.MarkUnknown(v1alpha1.PodJudged, d.Reason, "%s", d.Detail)
 	case d.Phase != v1alpha1.PodExecuteDone:
-		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has not judged yet")
+		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has no verdict yet")
 	case unjudged:
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
 			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
 	default:
-		// MarkTrue would mark Succeeded too, and move its time at every turn.
+		// MarkTrue would also mark Succeeded and change its transition time each time.
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue,
 			Severity: apis.ConditionSeverityInfo, Reason: v1alpha1.ReasonVerdictReceived})
 	}
@@ -67,26 +67,26 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	case outcomes[v1alpha1.OutcomeFail] > 0:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
 	case unjudged && policy == v1alpha1.NoVerdictFail:
-		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedFail, "nobody judged, and no-verdict is Fail")
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedFail, "the batch is unjudged and no-verdict is Fail")
 	case d.HeldUnjudged:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "nobody judged; the server is asked on")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "the batch is unjudged; the server is called again")
 	case outcomes[v1alpha1.OutcomePending] > 0:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has not judged yet")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has no verdict yet")
 	case unjudged && policy == v1alpha1.NoVerdictHold:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "nobody judged; a late verdict or a person decides")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "the batch is unjudged and waits for a late verdict or a person")
 	case unjudged:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedPass, "nobody judged, and no-verdict is Pass")
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedPass, "the batch is unjudged and no-verdict is Pass")
 	default:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPassed, "every pod of the batch was judged pass")
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPassed, "every pod of the batch passed")
 	}
 }
 
-// unjudgedReason never leaves the reason empty: the server may have said a
-// word that counts as none.
+// unjudgedReason is the reason of an unjudged batch: that of the decision, or
+// NoVerdict after a verdict that is neither pass nor fail.
 func unjudgedReason(d Decision) string {
-	silent := []string{v1alpha1.ReasonNoServer, v1alpha1.ReasonTimedOut, v1alpha1.ReasonOrderNotAccepted,
+	withoutVerdict := []string{v1alpha1.ReasonNoServer, v1alpha1.ReasonTimedOut, v1alpha1.ReasonOrderNotAccepted,
 		v1alpha1.ReasonServerRefused, v1alpha1.ReasonServerUnreachable}
-	if slices.Contains(silent, d.Reason) {
+	if slices.Contains(withoutVerdict, d.Reason) {
 		return d.Reason
 	}
 	return v1alpha1.ReasonNoVerdict

@@ -12,23 +12,21 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// callsWaiting is how many batches of a release may wait for a call to the
-// server. All that become finished at once would be a queue before the server,
-// and the last in it would be out of time before anybody has asked: with 1000
-// pods, one by one, the queue takes minutes. Those that wait for a verdict are
-// not counted: a check may take as long as it wants, and there may be any number.
+// maxPendingCalls is how many batches of a release may wait for a call to the
+// server. Without it, 1000 pods that become Ready at once are a queue of minutes,
+// and the last batches time out before they are submitted. Batches that wait for a
+// verdict are not counted: checks may take long, and any number may run.
 const maxPendingCalls = 50
 
-// batches decides which finished pods go before the judge now: full batches at
-// once, what is left over when the roll-out is complete or when it has waited
-// for WaitThreshold; but never more than can be asked about soon. It also returns
-// when the left over will have waited enough.
+// decideBatches returns the finished pods to claim now, by batch: full batches at
+// once, an incomplete one when the rollout is complete or after WaitThreshold. It
+// makes at most freeCalls batches. next is when WaitThreshold will have passed.
 func decideBatches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 	waiting := unclaimed(in)
 	size := int(in.Settings.BatchSize(in.Workload.Replicas))
 	for room := freeCalls(in); len(waiting) > 0; room-- {
 		if room <= 0 {
-			return out, time.Time{} // a batch that is asked about brings us back
+			return out, time.Time{} // the next submission reconciles again
 		}
 		if len(waiting) < size {
 			break
@@ -50,7 +48,7 @@ func decideBatches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 	return out, due
 }
 
-// roomForCalls is how many more batches may begin to wait for a call.
+// freeCalls is how many more batches may wait for a call.
 func freeCalls(in Input) int {
 	if !in.ServerConfigured {
 		return len(in.Pods) // there are no calls
@@ -64,8 +62,8 @@ func freeCalls(in Input) int {
 	return room
 }
 
-// waitsForCall says whether the server is to be asked about a batch. One that it
-// was asked about in vain is no reason to keep others waiting.
+// hasPendingCall says whether a batch waits for a call to the server. A batch whose
+// call failed does not delay others.
 func hasPendingCall(c *v1alpha1.ChangePod) bool {
 	if c.Status.Phase == v1alpha1.PodExecuteDone || c.JudgedByPerson() {
 		return false
@@ -78,7 +76,7 @@ func hasPendingCall(c *v1alpha1.ChangePod) bool {
 	return pre.Outcome() != v1alpha1.OutcomeFail && post == nil && c.Status.SubmissionOf(v1alpha1.StagePost) == nil
 }
 
-// emptyDeadline is when a release without a finished pod becomes late.
+// noPodDeadline is when a release without a new finished pod times out.
 func noPodDeadline(in Input) time.Time {
 	if due := lastProgressTime(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
 		return due
@@ -86,7 +84,7 @@ func noPodDeadline(in Input) time.Time {
 	return time.Time{}
 }
 
-// waitingSince is when the release last got on: its beginning or its newest batch.
+// lastProgressTime is the creation of the newest batch, or of the release.
 func lastProgressTime(in Input) time.Time {
 	since := in.ChangeWorkload.CreationTimestamp.Time
 	for _, c := range in.ChangePods {
@@ -97,8 +95,8 @@ func lastProgressTime(in Input) time.Time {
 	return since
 }
 
-// unclaimed returns the finished pods that no ChangePod has claimed, in the
-// order in which they became Ready.
+// unclaimed returns the finished pods that are in no ChangePod, by the time at
+// which they became Ready.
 func unclaimed(in Input) []Pod {
 	claimed := map[types.UID]bool{}
 	for _, c := range in.ChangePods {
@@ -129,8 +127,8 @@ func summaries(pods []Pod) []v1alpha1.PodSummary {
 	return out
 }
 
-// nextIndex is the n of the next ChangePod's name. It comes from the same view
-// as the claims: a stale view collides with a name that exists and is refused.
+// nextIndex is the number in the next ChangePod's name. It comes from the same
+// cache as the claims: with a stale cache the name exists, and the create fails.
 func nextIndex(changePods []*v1alpha1.ChangePod) int {
 	n := 0
 	for _, c := range changePods {
@@ -139,19 +137,19 @@ func nextIndex(changePods []*v1alpha1.ChangePod) int {
 	return n + 1
 }
 
-// place is where a batch stands among those of its release.
+// position is the position of a batch among those of its release.
 type position struct {
-	// n is that of the ChangePod's name, from 1.
+	// n is the number in the ChangePod's name, from 1.
 	n int
-	// total is how many batches there are and will be, as far as is known.
+	// total is the expected number of batches.
 	total int
-	// last: with this batch every wanted pod is before the judge.
+	// last: with this batch every desired pod is in a batch.
 	last bool
 }
 
-// places returns the places of the groups that go before the judge now. How
-// many come after them follows from the replicas that are wanted: a scale, or
-// a pod that is replaced, makes batches that nobody could count before.
+// positions returns the positions of new batches. The number of later batches
+// follows from the desired replicas: scaling up, or replacing a pod, adds batches
+// that no earlier total contains.
 func positions(in Input, groups [][]v1alpha1.PodSummary) []position {
 	first := nextIndex(in.ChangePods)
 	claims := map[types.UID]bool{}
@@ -183,7 +181,7 @@ func positions(in Input, groups [][]v1alpha1.PodSummary) []position {
 	return out
 }
 
-// changePod returns a batch of a ChangeWorkload.
+// newChangePod returns a batch of a ChangeWorkload.
 func newChangePod(c *v1alpha1.ChangeWorkload, at position, pods []v1alpha1.PodSummary, now time.Time) *v1alpha1.ChangePod {
 	labels := map[string]string{}
 	for _, key := range []string{v1alpha1.VersionKey, v1alpha1.DeploymentNameLabel} {

@@ -15,17 +15,17 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// tries is how often a hold, or its end, is tried at once: during a roll-out
-// the status of the workload changes between our read and our write.
+// maxTries is how often a hold, or its end, is tried at once: during a rollout
+// the workload often changes between the read and the write.
 const maxTries = 5
 
-// errBehind: what the caches said is not so any more.
-var errStaleCache = errors.New("the caches are behind")
+// errStaleCache means that the decision was based on a stale cache.
+var errStaleCache = errors.New("the cache is stale")
 
-// confirm holds the workload, or ends a hold, if the decision stands on what
-// the API server has. Both are rare, and a cache that is behind would do harm:
-// a hold that is not seen yet would be taken for a person's pause, and a fail
-// that is not seen yet for one that was overruled.
+// confirm holds the workload, or ends a hold, if the decision is the same on the
+// objects of the API server. With a stale cache an existing hold would look like a
+// pause by a person, and a new fail like one that was overruled. Both actions are
+// rare, so the reads cost little.
 func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload, action Action) error {
 	if action == ActionResume {
 		var err error
@@ -34,15 +34,15 @@ func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload
 		}
 	}
 	for n := 1; ; n++ {
-		live, err := r.readWorkload(ctx, w)
+		current, err := r.readWorkload(ctx, w)
 		if err != nil {
 			return err
 		}
-		in.Workload = workloadOf(live)
+		in.Workload = workloadOf(current)
 		if Decide(in).Action != action {
 			return errStaleCache
 		}
-		patch, err := patchIfUnchanged(live, action, in)
+		patch, err := patchIfUnchanged(current, action, in)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload
 	}
 }
 
-// unlessChanged is the patch of an action; it is refused when the workload has
+// patchIfUnchanged returns the patch of an action. It fails if the workload has
 // changed in any way since it was read.
 func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, error) {
 	ops := []workload.Operation{{Op: "test", Path: workload.Pointer("metadata", "resourceVersion"), Value: w.ResourceVersion}}
@@ -66,7 +66,7 @@ func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, er
 	return json.Marshal(append(ops, hold...))
 }
 
-// live reads the workload from the API server.
+// readWorkload reads the workload from the API server.
 func (r *Reconciler) readWorkload(ctx context.Context, w *workload.Workload) (*workload.Workload, error) {
 	u, err := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 	if err != nil {
@@ -78,14 +78,14 @@ func (r *Reconciler) readWorkload(ctx context.Context, w *workload.Workload) (*w
 	return workload.FromUnstructured(w.Kind, u)
 }
 
-// reread reads the release and its batches from the API server.
+// readRelease reads the release and its batches from the API server.
 func (r *Reconciler) readRelease(ctx context.Context, in Input) (Input, error) {
 	c := in.ChangeWorkload
-	live, err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	current, err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return in, fmt.Errorf("read ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	if live.UID != c.UID || live.DeletionTimestamp != nil {
+	if current.UID != c.UID || current.DeletionTimestamp != nil {
 		return in, errStaleCache
 	}
 	batches, err := r.client.AppV1alpha1().ChangePods(c.Namespace).List(ctx, metav1.ListOptions{
@@ -94,7 +94,7 @@ func (r *Reconciler) readRelease(ctx context.Context, in Input) (Input, error) {
 	if err != nil {
 		return in, fmt.Errorf("list ChangePods of %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	in.ChangeWorkload, in.ChangePods = live, nil
+	in.ChangeWorkload, in.ChangePods = current, nil
 	for i := range batches.Items {
 		if p := &batches.Items[i]; metav1.IsControlledBy(p, c) {
 			in.ChangePods = append(in.ChangePods, p)
@@ -103,7 +103,7 @@ func (r *Reconciler) readRelease(ctx context.Context, in Input) (Input, error) {
 	return in, nil
 }
 
-// patch changes the workload.
+// patchWorkload patches the workload.
 func (r *Reconciler) patchWorkload(ctx context.Context, w *workload.Workload, action Action, patch []byte) error {
 	_, err := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name,
 		types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})

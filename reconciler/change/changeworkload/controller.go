@@ -37,11 +37,12 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// meterName is where this package's metrics come from.
+// meterName is the instrumentation scope of this package's metrics.
 const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
 
-// gathering is how long changes of pods and batches are gathered before their
-// release is looked at: a look reads all of them, and hundreds change in a second.
+// gathering is the delay between a change of a pod or batch and the reconciliation
+// of its release. It combines hundreds of changes a second, and each
+// reconciliation reads all pods and batches.
 const gathering = 500 * time.Millisecond
 
 // NewController returns the controller of ChangeWorkloads.
@@ -61,7 +62,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	must(releasefinder.Index(changePods))
 
 	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.orders.unjudged",
-		metric.WithDescription("Releases whose order as a whole nobody judged, by what no-verdict says."))
+		metric.WithDescription("Releases with an unjudged order, by no-verdict policy."))
 	must(err)
 	r := &Reconciler{
 		progressSlots: lru.New(maxProgressSlots),
@@ -78,7 +79,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		clock:         resend.Clock(ctx),
 	}
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
-		// Facts of others stand in the same status: see statuspatch.
+		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}
 	})
 
@@ -107,7 +108,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			}
 		}
 	}))
-	// All versions of a workload: the old ones learn that they are old.
+	// All releases of a workload, so that a replaced one ends.
 	enqueueAll := func(uid types.UID) {
 		own, err := releasefinder.Owned[*v1alpha1.ChangeWorkload](changeWorkloads.GetIndexer(), uid)
 		if err != nil {
@@ -168,8 +169,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	return impl
 }
 
-// urgent says whether a batch may have failed, or a person has spoken of its pods.
-// A release is held at once; that it gets on may be seen a little later.
+// urgent says whether a batch may have failed or has a result of a person. A release
+// is held without delay; progress may be delayed.
 func urgent(c *v1alpha1.ChangePod) bool {
 	return c.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomeFail ||
 		c.Status.VerdictOf(v1alpha1.StagePost).Outcome() == v1alpha1.OutcomeFail ||
@@ -188,9 +189,8 @@ func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(owner.Name, version)}, true
 }
 
-// podMatters says whether an update of a pod can change a release. A pod sees
-// many updates in its life, and most are of its containers. The label that it is
-// finished is no news: it was Ready when it got it.
+// podMatters says whether an update of a pod can change its release. Most updates are
+// of containers. The label operate-finished changes nothing: the pod was Ready before.
 func podMatters(before, after any) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)
@@ -203,7 +203,7 @@ func podMatters(before, after any) bool {
 		a.Status.Phase != b.Status.Phase || readyA != readyB || !sinceA.Equal(sinceB)
 }
 
-// deleted unwraps the last known state of an object that is gone.
+// deleted returns the last known state of a deleted object.
 func deleted(obj any) any {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return gone.Obj

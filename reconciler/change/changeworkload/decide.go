@@ -8,86 +8,86 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// Input is everything that the state of a ChangeWorkload follows from.
+// Input is the input of Decide.
 type Input struct {
 	Now time.Time
-	// Up is when this process began to decide; zero when that does not matter.
-	// What ended while nobody was there to wake function submit is given
-	// retrieveGrace from then on.
+	// Up is the time of the first decision of this process; zero means long ago.
+	// Deadlines that passed before it are extended to Up plus retrieveGrace,
+	// because no process woke function submit.
 	Up               time.Time
 	Settings         settings.Settings
 	ServerConfigured bool
 	ChangeWorkload   *v1alpha1.ChangeWorkload
 	Workload         Workload
-	// Pods are the pods of this version and attempt that are there.
+	// Pods are the existing pods of this version and attempt.
 	Pods []Pod
 	// ChangePods are the batches of this ChangeWorkload.
 	ChangePods []*v1alpha1.ChangePod
 }
 
-// Workload is what matters of the workload, whatever its kind.
+// Workload is the part of a workload of any kind that a decision depends on.
 type Workload struct {
 	// Version and Attempt are the current ones.
 	Version string
 	Attempt int64
-	// Replicas is how many pods are wanted.
+	// Replicas is the desired number of pods.
 	Replicas int32
-	// Complete: the roll-out of the current version is over and all is Ready.
+	// Complete: the rollout of the current version is complete and every pod is Ready.
 	Complete bool
 	// Suspend is the value of SuspendLabel; empty when not suspended.
 	Suspend string
-	// Hold is what was changed to stop a roll-out, or nil.
+	// Hold is the record of what was changed to stop the rollout, or nil.
 	Hold *v1alpha1.Hold
 	// Bypass is the last update that was admitted to a suspended workload, or nil.
 	Bypass *v1alpha1.Bypass
-	// Processed: DefenseStatusLabel is there.
+	// Processed: the workload has DefenseStatusLabel.
 	Processed bool
-	// IsRollback: the current version is a way back.
+	// IsRollback: the current release is a rollback.
 	IsRollback bool
 }
 
 // Pod is a pod of the version.
 type Pod struct {
 	v1alpha1.PodSummary
-	// Finished: the pod is Ready, or was: it carries FinishedLabel. The label comes
-	// later than what it says, and only in its own time (reconciler/change/pod).
+	// Finished: the pod is Ready, or has FinishedLabel because it was. The label
+	// comes some time after Ready, because its writes are rate limited.
 	Finished bool
-	// ReadySince is when it became Ready; zero when it is not.
+	// ReadySince is when the pod became Ready; zero when it is not.
 	ReadySince time.Time
 }
 
-// Action is what is to be done to the workload.
+// Action is a change of the workload.
 type Action string
 
 // The actions.
 const (
-	// ActionNone leaves the workload alone.
+	// ActionNone does not change the workload.
 	ActionNone Action = ""
-	// ActionHold suspends the workload and stops its roll-out.
+	// ActionHold suspends the workload and stops its rollout.
 	ActionHold Action = "Hold"
-	// ActionResume undoes our hold and ends the suspension.
+	// ActionResume undoes the hold and ends the suspension.
 	ActionResume Action = "Resume"
 	// ActionProcessed only marks the workload as processed.
 	ActionProcessed Action = "Processed"
 )
 
-// Decision is the state that follows, and what is to be done.
+// Decision is the state of a release and what to do next.
 type Decision struct {
 	Phase  v1alpha1.WorkloadPhase
 	Reason string
-	// Detail says the reason to a person.
+	// Detail is the message of conditions and Events.
 	Detail string
 	Pods   PodOutcomes
-	// Batches are the pods to put before the judge, a ChangePod each.
+	// Batches are the pods of the ChangePods to create.
 	Batches [][]v1alpha1.PodSummary
 	Action  Action
-	// Order is what is known of the order as a whole, and what it waits for.
+	// Order is the state of the order check.
 	Order Order
-	// OrderPending: the server has not taken the order yet.
+	// OrderPending: the server has not accepted the order yet.
 	OrderPending bool
-	// unjudgedOrder is the reason of OrderJudged when nobody judged it in time.
+	// orderUnjudgedReason is the reason of OrderJudged if the order is unjudged.
 	orderUnjudgedReason string
-	// Deadline is when time alone changes the decision; zero when it never does.
+	// Deadline is when the decision changes without an event; zero means never.
 	Deadline time.Time
 }
 
@@ -101,10 +101,10 @@ func Decide(in Input) Decision {
 		d.Detail = "the version ran when its namespace was opted in and is not judged"
 		return d
 	case in.Workload.Version != c.Spec.Reversion || in.Workload.Attempt != c.Spec.Attempt:
-		// Nothing that is learnt of an old version touches the workload.
+		// A release that is not current never changes the workload.
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, succeededReason(c), succeededMessage(c)
 		if isNew(c) {
-			d.Reason, d.Detail = v1alpha1.ReasonReleasePending, "the workload is not yet known to be at this version and attempt"
+			d.Reason, d.Detail = v1alpha1.ReasonReleasePending, "the cache does not show the workload at this version and attempt yet"
 		}
 		newer := replaced(in)
 		if newer {
@@ -112,7 +112,7 @@ func Decide(in Input) Decision {
 		}
 		if newer && !ended(c.Status.Phase) && c.Status.Phase != v1alpha1.WorkloadSuspend {
 			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
-				"a newer template was applied before this version was judged to its end"
+				"a newer template was applied before this release ended"
 		}
 		if newer && c.Status.Phase == v1alpha1.WorkloadSuccess {
 			d.failLate(c)
@@ -120,8 +120,8 @@ func Decide(in Input) Decision {
 		return d
 	case len(d.Pods.Failed) > 0:
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
-		// The pods that are there go on to be judged: a person who overrules the
-		// fail should not have to wait for them.
+		// The existing pods are still judged, so that a person who overrules the
+		// fail need not wait for them.
 		d.Batches, d.Deadline = decideBatches(in)
 		d.Action = holdAction(in)
 		d.Order = decideOrder(in, false)
@@ -130,21 +130,21 @@ func Decide(in Input) Decision {
 		}
 		return d
 	case orderCheckFailed(in):
-		// No batch is made or started: the server has failed all of them.
+		// No batch is created or started: the fail is for all of them.
 		d.Order = decideOrder(in, false)
 		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed
-		d.Detail = "the order as a whole failed its check: " + d.Order.Detail
+		d.Detail = "the order check failed: " + d.Order.Detail
 		if orderUnjudged(in) {
-			d.Reason, d.Detail = v1alpha1.ReasonUnjudgedFail, "nobody judged the order as a whole: "+d.Order.Detail
+			d.Reason, d.Detail = v1alpha1.ReasonUnjudgedFail, "the order is unjudged: "+d.Order.Detail
 		}
 		d.Action = holdAction(in)
 		return d
 	case checkLost(in):
 		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost
-		d.Detail = "the workload is suspended, but the ChangeWorkload that knew the failed check was deleted: repair it or roll it back"
+		d.Detail = "the workload is suspended, but the ChangeWorkload with the failed check was deleted: repair the workload or roll it back"
 		return d
 	case c.Status.Phase == v1alpha1.WorkloadSuccess && !succeededWithoutPods(in):
-		// Pods that come after the release ended are not part of it.
+		// Pods that were created after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, succeededReason(c), succeededMessage(c)
 		d.Action = successAction(in)
 		d.Order = decideClose(in, v1alpha1.OrderSuccess)
@@ -153,7 +153,7 @@ func Decide(in Input) Decision {
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, succeededReason(c), succeededMessage(c)
 		d.Order = decideClose(in, v1alpha1.OrderCancel)
 		if in.Workload.Complete {
-			// Nobody judges this version, so nothing else could end a suspension
+			// The version is not judged, so nothing else could end a suspension
 			// that it was admitted to repair.
 			d.Action = successAction(in)
 		}
@@ -163,7 +163,7 @@ func Decide(in Input) Decision {
 	pending := in.ServerConfigured && !c.Status.Order.Opened()
 	ready := in.Workload.Complete && d.Pods.allPassed(in.Workload.Replicas)
 	d.Order = decideOrder(in, ready)
-	// Without an order only people can have judged, and they need none.
+	// Without an order only a person can have given the verdicts.
 	if ready && (!pending || d.Pods.allJudged()) {
 		return decideAllPassed(in, d, pending)
 	}
@@ -187,39 +187,39 @@ func Decide(in Input) Decision {
 	d.Deadline = earliest(earliest(d.Deadline, next), d.Order.Deadline)
 	d.Phase, d.Reason, d.Detail = decideRunning(in, d)
 	if in.Workload.Suspend != "" && heldByRelease(in) {
-		// The fail was overruled by a person: the roll-out goes on.
+		// A person overruled the fail: the rollout continues.
 		d.Action = ActionResume
 	}
 	return d
 }
 
-// replaced says whether the workload is at a newer release. An attempt that is
-// not newer is a cache that is behind, or a workload whose annotations were taken
-// away: neither ends this release.
+// replaced says whether the workload is at a newer release. Another attempt that
+// is not newer means that the cache is stale or that the annotations of the
+// workload were removed: neither ends this release.
 func replaced(in Input) bool {
 	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
 }
 
-// over says whether a release was a Success and has been replaced since. Only a fail
-// changes what is known of it, and not that its pods go.
+// supersededSuccess says whether a release succeeded and a newer one replaced it.
+// Only a fail changes its status; the deletion of its pods does not.
 func supersededSuccess(in Input) bool {
 	return in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess && replaced(in)
 }
 
-// condemn ends the success of a version that was replaced since and failed
-// later: it is none to go back to any more.
+// failLate fails a release that succeeded, was replaced and failed then: no
+// rollback returns to it.
 func (d *Decision) failLate(c *v1alpha1.ChangeWorkload) {
 	outcome, detail := c.Status.OrderOutcome()
 	switch {
 	case len(d.Pods.Failed) > 0:
 		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, d.Pods.failure()
 	case outcome == v1alpha1.OutcomeFail:
-		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderCheckFailed, "the order as a whole failed its check: "+detail
+		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderCheckFailed, "the order check failed: "+detail
 	}
 }
 
-// atTheEnd decides a release all of whose pods passed: the order as a whole
-// has the last word.
+// decideAllPassed decides a release whose pods all passed: the outcome of the
+// order check decides.
 func decideAllPassed(in Input, d Decision, pending bool) Decision {
 	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, d.Pods.summary()
 	o := d.Order
@@ -227,11 +227,11 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 	case pending || !in.ServerConfigured || o.Outcome == v1alpha1.OutcomePass:
 	case o.Outcome == v1alpha1.OutcomePending:
 		d.Phase, d.Reason, d.Deadline = v1alpha1.WorkloadRunning, v1alpha1.ReasonOrderChecking, o.Deadline
-		d.Detail += "; the order as a whole is before the judge"
+		d.Detail += "; the order check has no verdict yet"
 	case o.Skipped:
 		d.Detail += "; " + o.Detail
 	default:
-		d.Detail += "; nobody judged the order as a whole: " + o.Detail
+		d.Detail += "; the order is unjudged: " + o.Detail
 		switch in.Settings.NoVerdictOfOrder() {
 		case v1alpha1.NoVerdictHold:
 			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, v1alpha1.ReasonUnjudgedHold
@@ -251,15 +251,15 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 			d.Order.WakeSubmit = false
 		}
 	case d.Phase == v1alpha1.WorkloadRunning && in.Workload.Suspend != "" && heldByRelease(in):
-		d.Action = ActionResume // the fail was overruled by a person
+		d.Action = ActionResume // a person overruled the fail
 	}
 	return d
 }
 
-// running tells the states of a release that is under way apart.
+// decideRunning returns phase, reason and message of a release that has not ended.
 func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string) {
 	if d.OrderPending {
-		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not taken the order yet"
+		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not accepted the order yet"
 	}
 	if n := d.Pods.HeldUnjudged; n > 0 && n == len(d.Pods.Checking) && len(d.Batches) == 0 && len(d.Pods.Preparing) == 0 {
 		return v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, d.Pods.summary()
@@ -270,36 +270,36 @@ func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
 	if missing && !in.Now.Before(lastProgressTime(in).Add(in.Settings.WaitThreshold)) {
 		return v1alpha1.WorkloadTimeOutPre, v1alpha1.ReasonRollingOut,
-			"no pod was finished within " + in.Settings.WaitThreshold.String()
+			"no pod became Ready within " + in.Settings.WaitThreshold.String()
 	}
 	return v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
 }
 
-// askedSince is when the server was first asked for the order. That is not when
-// the release began if the server was configured later, or if the controller
-// was down: a server that was never asked has refused nothing.
+// orderRequestedSince is when the server was first called to open the order. It is
+// later than the beginning of the release if the server was configured later or
+// the controller was down: order-timeout begins with the first call.
 func orderRequestedSince(in Input) time.Time {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	switch {
 	case cond == nil, cond.Reason == v1alpha1.ReasonNoServer:
 		return in.Now
 	case orderNotAccepted(in):
-		return time.Time{} // its time is over
+		return time.Time{} // order-timeout has passed
 	default:
 		return cond.LastTransitionTime.Inner.Time
 	}
 }
 
-// refused says whether it was decided already that the server did not take the order.
+// orderNotAccepted says whether the order already counts as not accepted.
 func orderNotAccepted(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	return cond != nil && cond.Reason == v1alpha1.ReasonOrderNotAccepted
 }
 
-// orderFailed decides a release whose order the server did not take in time.
-// With no-verdict Hold it is never reached: that waits for the server.
+// decideOrderNotAccepted decides a release whose order the server did not accept
+// within order-timeout. With no-verdict Hold the release waits instead.
 func decideOrderNotAccepted(in Input, d Decision) Decision {
-	detail := "the server did not take the order within " + in.Settings.OrderTimeout.String()
+	detail := "the server did not accept the order within " + in.Settings.OrderTimeout.String()
 	if o := in.ChangeWorkload.Status.Order; o != nil && o.Error != nil {
 		detail += ": " + o.Error.Message
 	}
@@ -311,7 +311,7 @@ func decideOrderNotAccepted(in Input, d Decision) Decision {
 	return d
 }
 
-// holdOrNot suspends the workload unless that is done or not wanted.
+// holdAction holds the workload unless it is held or blocking is off.
 func holdAction(in Input) Action {
 	switch {
 	case !in.Settings.Blocking:
@@ -323,31 +323,31 @@ func holdAction(in Input) Action {
 	}
 }
 
-// ours says whether the suspension was made for this attempt.
+// heldByRelease says whether the hold of the workload is of this release.
 func heldByRelease(in Input) bool {
 	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
 }
 
-// unseen says whether the version succeeded without a pod, as one that was
-// applied at 0 replicas does, and has pods now: they are the release.
+// succeededWithoutPods says whether the release succeeded without a pod, as at 0
+// replicas, and has pods now: they are judged.
 func succeededWithoutPods(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
 
-// forgotten says whether the suspension is of this attempt and this
-// ChangeWorkload is not the one that made it. Deleting a ChangeWorkload must
-// not lift what it holds, so the new one does not begin anew.
+// checkLost says whether the suspension is of this release but of a ChangeWorkload
+// that was deleted. Deleting a ChangeWorkload must not end its hold, so the new
+// ChangeWorkload does not judge again.
 func checkLost(in Input) bool {
 	c := in.ChangeWorkload
 	return in.Workload.Suspend != "" && heldByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonCheckLost)
 }
 
-// isNew says whether nothing was decided about the release yet.
+// isNew says whether the ChangeWorkload has no decision yet.
 func isNew(c *v1alpha1.ChangeWorkload) bool {
 	reason := succeededReason(c)
 	return c.Status.Phase == v1alpha1.WorkloadInit && (reason == "" || reason == v1alpha1.ReasonReleasePending)
 }
 
-// afterSuccess ends what suspension this success ends: one of ours, or the one
-// that this attempt was admitted to repair. A person's own freeze stays.
+// successAction ends the suspension by a hold, or the one that this release was
+// admitted to repair. A suspension by a person stays.
 func successAction(in Input) Action {
 	w := in.Workload
 	repaired := w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt && w.Bypass.Suspend == w.Suspend

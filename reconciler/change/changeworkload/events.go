@@ -17,12 +17,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// announce tells of a status that was written: CloudEvents for machines, one
-// Kubernetes Event a transition for people.
+// publish sends CloudEvents and records Kubernetes Events of a status that was
+// written: one Kubernetes Event for each transition.
 func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
 	old := in.ChangeWorkload.Status.Phase
 	if d.Reason == v1alpha1.ReasonBaseline {
-		return nil // nothing happened to anybody
+		return nil
 	}
 	if next.Status.Phase != old {
 		logging.FromContext(ctx).Infow("changeworkload", "from", old, "status", next.Status.Phase, "reason", d.Reason, "message", d.Detail)
@@ -38,7 +38,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	switch next.Status.Phase {
 	case old:
 		if becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
-			verbs = append(verbs, events.VerbProgressed) // that nobody judged does not wait for the next slot
+			verbs = append(verbs, events.VerbProgressed) // not delayed until the next slot
 		}
 	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre:
 		verbs = append(verbs, events.VerbProgressed)
@@ -61,24 +61,24 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	return nil
 }
 
-// announceUnjudgedOrder tells, once, that nobody judged the order as a whole.
+// recordUnjudgedOrder records and counts an unjudged order, once.
 func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 	if d.orderUnjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
 		return
 	}
 	policy := in.Settings.NoVerdictOfOrder()
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.orderUnjudgedReason,
-		"nobody judged the order as a whole, no-verdict is %s: %s", policy, d.Order.Detail)
+		"the order is unjudged, no-verdict of the order is %s: %s", policy, d.Order.Detail)
 	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("policy", string(policy))))
 }
 
-// turnedFalse says whether a condition became False with this write.
+// becameFalse says whether this write changed a condition to False.
 func becameFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool {
 	return next.Status.GetCondition(t).IsFalse() && !old.Status.GetCondition(t).IsFalse()
 }
 
-// wakeOrder wakes function submit while it has something to do for the order.
-// What it reads is status.orderStep, which was written before.
+// wakeSubmit sends wake-ups while function submit has to act on the order.
+// Function submit reads status.orderStep, so that is written before.
 func (r *Reconciler) wakeSubmit(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
 	for _, name := range []v1alpha1.OrderStepName{v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose} {
@@ -98,22 +98,22 @@ func (r *Reconciler) wakeSubmit(ctx context.Context, in Input, d Decision) (time
 		Step: d.Order.Step.Name,
 	})
 	if err != nil {
-		return 0, controller.NewPermanentError(fmt.Errorf("wake for the order of %s/%s: %w", c.Namespace, c.Name, err))
+		return 0, controller.NewPermanentError(fmt.Errorf("build event order.ready of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
 	}
 	r.sender.Send(ctx, event)
 	return next, nil
 }
 
 const (
-	// slot is how often the progress of a release is told.
+	// progressSlot is the interval of the progress events of a release.
 	progressSlot = 30 * time.Second
-	// maxSlots bounds how many releases are remembered. One that is forgotten
-	// is told of once more, with the same id.
+	// maxProgressSlots bounds the releases in progressSlots. The event of an
+	// evicted release is sent once more, with the same id.
 	maxProgressSlots = 20000
 )
 
-// tellProgress tells how far a release is, once a slot while it runs, and
-// returns when the next one begins. It is told of the state as it stands.
+// sendProgress sends the stored progress of a running release once a slot, and
+// returns when the next slot begins.
 func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
 	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.WorkloadRunning && d.Phase != v1alpha1.WorkloadTimeOutPre) {
@@ -122,8 +122,8 @@ func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (ti
 	}
 	begin := in.Now.Truncate(progressSlot)
 	next := begin.Add(progressSlot).Sub(in.Now)
-	if told, ok := r.progressSlots.Get(c.UID); (ok && told == begin) || begin.Unix() <= c.Status.EntryTimeUnix {
-		return next, nil // the entry into the state was told of
+	if sent, ok := r.progressSlots.Get(c.UID); (ok && sent == begin) || begin.Unix() <= c.Status.EntryTimeUnix {
+		return next, nil // the event of the transition was sent in this slot
 	}
 	r.progressSlots.Add(c.UID, begin)
 	at := in
@@ -148,13 +148,13 @@ func (r *Reconciler) sendEvent(ctx context.Context, in Input, c *v1alpha1.Change
 	}
 	event, err := events.New(data)
 	if err != nil {
-		return controller.NewPermanentError(fmt.Errorf("tell of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
+		return controller.NewPermanentError(fmt.Errorf("build the event of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
 	}
 	r.sender.Send(ctx, event)
 	return nil
 }
 
-// bypassOf returns the bypass that this release is, or nil.
+// bypassOf returns the bypass that admitted this release, or nil.
 func bypassOf(in Input) *v1alpha1.Bypass {
 	if b := in.Workload.Bypass; b != nil && b.Attempt == in.ChangeWorkload.Spec.Attempt {
 		return b
@@ -174,19 +174,19 @@ func recordBypass(ctx context.Context, w *workload.Workload, b *v1alpha1.Bypass)
 		"%s by %s was admitted although the %s is suspended", b.Kind, b.User, w.Kind.Kind)
 }
 
-// announceAction tells of a hold that began or ended.
+// recordAction records a Kubernetes Event of a hold that began or ended.
 func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action) {
 	recorder := controller.GetEventRecorder(ctx)
 	switch {
 	case action == ActionHold && w.InProgress:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
-			"a check of version %s failed: the roll-out is stopped and further releases are refused; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+			"a check of version %s failed: the rollout is stopped and further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionHold:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
-			"a check of version %s failed: further releases are refused; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+			"a check of version %s failed: further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionResume && w.Labels[v1alpha1.SuspendLabel] != "":
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
-			"version %s is judged good: the suspension is over", c.Spec.Reversion)
+			"version %s passed: the suspension ended", c.Spec.Reversion)
 	}
 }
 
@@ -194,7 +194,7 @@ func recordEvent(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Wo
 	recorder := controller.GetEventRecorder(ctx)
 	recorder.Event(c, eventType, decision.Reason, decision.Detail)
 	if eventType == corev1.EventTypeNormal {
-		return // the workload's own Events are for what somebody has to act on
+		return // the Events of the workload are only those that require an action
 	}
 	recorder.Eventf(w.Reference(), eventType, decision.Reason, "ChangeWorkload %s: %s", c.Name, decision.Detail)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// podsOf returns the pods of a release that are there, of those that its
-// workload has of it.
+// podsOf returns those pods of a release that are neither terminating nor
+// terminated.
 func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload) []Pod {
 	var out []Pod
 	for _, p := range all {
@@ -37,11 +37,11 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
 	}
 }
 
-// workloadOf reads what matters of a workload.
+// workloadOf returns the part of a workload that a decision depends on.
 func workloadOf(w *workload.Workload) Workload {
 	attempt, err := strconv.ParseInt(w.Annotations[v1alpha1.AttemptAnnotation], 10, 64)
 	if err != nil {
-		attempt = -1 // not stamped: no ChangeWorkload is current
+		attempt = -1 // no annotation: no ChangeWorkload is current
 	}
 	return Workload{
 		Version:   w.Labels[v1alpha1.VersionKey],

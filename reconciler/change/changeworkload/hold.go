@@ -10,17 +10,16 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// The patches of this file begin with tests, so that the API server refuses
-// them when the workload has become another version meanwhile: what we do never
-// meets a newer template.
+// The patches of this file begin with JSON Patch tests, so that they fail if the
+// workload has another version by now: a newer template is never held.
 
-// holdOperations suspend the workload and, if a roll-out is in progress, stop
-// it. What was there before is recorded, and only that is undone.
+// holdOperations suspend the workload and stop a rollout in progress. The values
+// that they replace are recorded, and only these are restored.
 func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]workload.Operation, error) {
 	hold := newHold(w, c.Spec.Attempt)
 	record, err := json.Marshal(hold)
 	if err != nil {
-		return nil, fmt.Errorf("record the hold: %w", err)
+		return nil, fmt.Errorf("encode the hold of %s: %w", w.Name, err)
 	}
 	ops := append(sameReleaseTests(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
@@ -33,21 +32,21 @@ func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.T
 	return ops, nil
 }
 
-// recordOf is what a hold of an attempt replaces.
+// newHold is the record of the values that a hold of an attempt replaces.
 func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	hold := v1alpha1.Hold{Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel]}
 	older := v1alpha1.HoldOf(w.Annotations)
 	switch {
 	case older != nil && w.Held():
-		hold.Former = older.Former // the value is ours, of an attempt before
+		hold.Former = older.Former // the value is from the hold of an earlier attempt
 	case !w.InProgress:
 		hold.Former = w.Kind.Hold.Held // nothing is stopped
 	}
 	switch bypass := v1alpha1.BypassOf(w.Annotations); {
 	case older != nil:
-		hold.Freeze = older.Freeze // the suspension is ours, too
+		hold.Freeze = older.Freeze // the suspension is from that hold, too
 	case bypass != nil && bypass.Suspend == hold.Freeze:
-		hold.Freeze = bypass.Freeze // the suspension that this attempt was to repair
+		hold.Freeze = bypass.Freeze // this attempt was admitted to repair that suspension
 	}
 	return hold
 }
@@ -71,9 +70,8 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 	return ops
 }
 
-// freezeOf is what somebody else had suspended the workload with before its
-// check failed; empty when nobody had. After a repair the record of the bypass
-// knows it.
+// freezeOf is the value with which a person had suspended the workload before its
+// check failed; empty if it was not suspended. After a repair the bypass has it.
 func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
 	if hold != nil {
 		return hold.Freeze
@@ -90,7 +88,7 @@ func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, e
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed}))
 }
 
-// consequence is what a person has to know of a hold of the kind.
+// holdConsequence is the effect of a hold of the kind on deleted pods.
 func holdConsequence(ref v1alpha1.WorkloadRef) string {
 	switch {
 	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
@@ -102,8 +100,8 @@ func holdConsequence(ref v1alpha1.WorkloadRef) string {
 	}
 }
 
-// sameRelease are the tests that the workload still is this release. They also
-// prove that it has labels and annotations to add to.
+// sameReleaseTests test that the workload is still at this release, and so that it
+// has the labels and annotations to which operations add.
 func sameReleaseTests(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
 	return append(workload.StillAt(w.UID, c.Release()),
 		workload.Operation{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion})

@@ -15,30 +15,30 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// strangerTime is how long a verdict for a node that nobody knows is kept: the
-// answer to the start that made the node may still be on its way. Longer than
-// any call to the server lasts.
+// unknownNodeTimeout is how long a verdict for an unknown order node is kept: the
+// answer to the start of that node may not be written yet. It is longer than any
+// call to the server.
 const unknownNodeTimeout = 2 * time.Minute
 
-// letter is what becomes of an entry of the inbox.
+// inboxAction is what to do with an entry of the inbox.
 type inboxAction int
 
 const (
-	// letterSend: its batch or order is known and has not got it.
+	// inboxSend: its batch or order is known and does not have the verdict.
 	inboxSend inboxAction = iota
-	// letterWait: its batch is not known yet.
+	// inboxWait: its node is not known yet.
 	inboxWait
-	// letterDone: its batch has got it, or nobody will ever know its node.
+	// inboxRemove: its batch or order has the verdict, or its node stayed unknown.
 	inboxRemove
 )
 
-// forOrder says whether an entry is about the order as a whole.
+// forOrder says whether an entry is a verdict of the order check.
 func forOrder(v v1alpha1.InboxVerdict, c *v1alpha1.ChangeWorkload) bool {
 	return v.NodeID != "" && c.Status.Order.Node() == v.NodeID
 }
 
-// sortLetter decides what becomes of an entry, and which batch it is for; nil
-// where it is for the order as a whole.
+// decideInbox decides what to do with an entry, and returns its batch; nil for the
+// order or an unknown node.
 func decideInbox(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, changePods []*v1alpha1.ChangePod, now time.Time) (inboxAction, *v1alpha1.ChangePod) {
 	if forOrder(v, release) {
 		got := release.Status.OrderVerdictOf(v.Stage)
@@ -63,8 +63,8 @@ func decideInbox(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, chan
 	return inboxWait, nil
 }
 
-// weight orders words by what may replace what: function verdict never lets a
-// lighter word replace a heavier one.
+// verdictRank orders verdicts: function verdict never replaces one by a verdict of
+// lower rank.
 func verdictRank(word string, unjudged bool) int {
 	switch outcome := v1alpha1.ParseVerdict(word); {
 	case outcome == v1alpha1.OutcomeFail:
@@ -78,9 +78,9 @@ func verdictRank(word string, unjudged bool) int {
 	}
 }
 
-// failsArrived says whether the ChangePod knows of every pod of it that the
-// letter fails: a letter that passes the batch may name one. Function verdict
-// leaves alone what a person has said.
+// failsRecorded says whether the ChangePod has each fail of a pod that the entry
+// contains: an entry that passes the batch may fail one of its pods. Function
+// verdict does not change the result of a person.
 func failsRecorded(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
 	for _, said := range v.PodResults {
 		mine := slices.ContainsFunc(c.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
@@ -97,8 +97,8 @@ func failsRecorded(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
 	return true
 }
 
-// emptyInbox sends the verdicts that could not be handed to the Broker when
-// they came, and takes out those that have arrived. It returns when to look again.
+// drainInbox sends the verdicts that the Broker did not accept when they were
+// received, and removes those that were recorded. It returns when to try again.
 func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, error) {
 	c := in.ChangeWorkload
 	var keep []v1alpha1.InboxVerdict
@@ -110,7 +110,7 @@ func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, e
 		case inboxRemove:
 			r.wakeups.Done(key)
 			if batch == nil && !forOrder(v, c) {
-				logging.FromContext(ctx).Warnw("a verdict for an unknown node is dropped", "node", v.NodeID, "stage", v.Stage)
+				logging.FromContext(ctx).Warnw("dropped a verdict for an unknown order node", "node", v.NodeID, "stage", v.Stage)
 			}
 			continue
 		case inboxWait:
@@ -147,21 +147,20 @@ func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload
 	}
 	event, err := events.New(data)
 	if err != nil {
-		return fmt.Errorf("send a verdict of the inbox: %w", err)
+		return fmt.Errorf("build the event of verdict %s in the inbox of %s/%s: %w", v.ID, c.Namespace, c.Name, err)
 	}
 	r.sender.Send(ctx, event)
 	return nil
 }
 
-// shrinkInbox writes the inbox by compare-and-swap: what came in meanwhile is
-// not lost.
+// writeInbox writes the inbox by compare-and-swap, so that no new entry is lost.
 func (r *Reconciler) writeInbox(ctx context.Context, c *v1alpha1.ChangeWorkload, keep []v1alpha1.InboxVerdict) error {
 	next := c.DeepCopy()
 	next.Status.Inbox = keep
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
 		c, next, statuspatch.ChangeWorkloadInbox)
 	if err != nil && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
-		return fmt.Errorf("take verdicts out of the inbox of %s/%s: %w", c.Namespace, c.Name, err)
+		return fmt.Errorf("remove verdicts from the inbox of %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	return nil // after a conflict the watch brings the newer object
 }

@@ -10,29 +10,28 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// retrieveGrace is how long after its deadline a verdict of the order is waited
-// for: function submit asks the server itself meanwhile.
+// retrieveGrace is how long the release waits for a verdict after its deadline:
+// function submit asks the server in that time.
 const retrieveGrace = 15 * time.Second
 
-// Order is what is known of the order as a whole, and what it waits for.
+// Order is the state of the order check and its next step.
 type Order struct {
-	// Outcome is what it counts as. OutcomePending also where it was not asked
-	// for yet; OutcomeNone when nobody will judge it, with Skipped when nobody
-	// was to.
+	// Outcome is OutcomePending also before the check starts. OutcomeNone means
+	// unjudged, or with Skipped that the server does not check this order.
 	Outcome v1alpha1.Outcome
 	Skipped bool
-	// Detail says why, to a person.
+	// Detail is the message of the condition.
 	Detail string
-	// Step is what the order waits for; nil for nothing.
+	// Step is the next step of the order, or nil.
 	Step *v1alpha1.OrderStep
-	// Wake: function submit has something to do for Step.
+	// WakeSubmit: function submit has to act on Step.
 	WakeSubmit bool
-	// Deadline is when time alone changes this; zero when it never does.
+	// Deadline is when this changes without an event; zero means never.
 	Deadline time.Time
 }
 
-// orderOf decides about the order of a release that is under way. ready says
-// that every pod of it was judged, so that its check can be finished.
+// decideOrder decides the order check of a release that has not ended. ready says
+// that every pod passed, so that the check can be finished.
 func decideOrder(in Input, ready bool) Order {
 	c := in.ChangeWorkload
 	facts := c.Status.Order
@@ -47,24 +46,24 @@ func decideOrder(in Input, ready bool) Order {
 		return Order{Outcome: v1alpha1.OutcomePending, Step: dueStep(in, v1alpha1.OrderStepStart, ""), WakeSubmit: true}
 	case facts.Skipped:
 		return Order{Outcome: v1alpha1.OutcomeNone, Skipped: true, Step: c.Status.OrderStep,
-			Detail: "the server does not judge the order as a whole (skipCheck)"}
+			Detail: "the server skips the order check (skipCheck)"}
 	}
 	started := decideOrderStage(in, v1alpha1.StagePre, facts.OpenedTime.Time, in.Settings.PreTimeout)
 	if !ready || started.Outcome == v1alpha1.OutcomePending {
 		if !ready {
-			// Pods are gated by the release check alone: the rest of the
-			// release waits for nothing.
+			// Only the release check can hold back pods. They do not wait for
+			// the PRE verdict of the order.
 			started.Outcome = v1alpha1.OutcomePending
 		}
 		return started
 	}
 	if facts.Node() == "" {
-		return started // without a start there is nothing to finish
+		return started // a check that did not start cannot be finished
 	}
 	return decideOrderStage(in, v1alpha1.StagePost, dueStep(in, v1alpha1.OrderStepFinish, "").Since.Time, in.Settings.PostTimeout)
 }
 
-// orderStage decides a stage of the order whose verdict need not be there.
+// decideOrderStage decides one stage of the order check.
 func decideOrderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout time.Duration) Order {
 	c := in.ChangeWorkload
 	name := v1alpha1.OrderStepStart
@@ -88,14 +87,14 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout t
 	}
 	if answered {
 		if o.Deadline = o.Deadline.Add(retrieveGrace); in.Now.Before(o.Deadline) {
-			o.WakeSubmit = true // to ask the server itself
+			o.WakeSubmit = true // function submit asks the server for the verdict
 			return o
 		}
 	}
 	o.Outcome, o.Deadline = v1alpha1.OutcomeNone, time.Time{}
-	o.Detail = "no " + string(stage) + " verdict of the order came within " + timeout.String()
+	o.Detail = "no " + string(stage) + " verdict of the order within " + timeout.String()
 	if !answered {
-		o.Detail = "the server did not take the " + map[v1alpha1.Stage]string{
+		o.Detail = "the server did not accept the " + map[v1alpha1.Stage]string{
 			v1alpha1.StagePre: "start", v1alpha1.StagePost: "finish"}[stage] + " of the order within " + timeout.String()
 		if sub != nil && sub.Error != nil {
 			o.Detail += ": " + sub.Error.Message
@@ -104,9 +103,9 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout t
 	return o
 }
 
-// orderFails says whether the order counts as failed. A fail is sticky: it
-// stays when the word is gone, until a person says pass. One that nobody spoke
-// follows the policy.
+// orderCheckFailed says whether the order counts as failed. A fail is sticky: it
+// stays after the verdict was deleted, until a person passes the order. An
+// unjudged order follows the no-verdict policy.
 func orderCheckFailed(in Input) bool {
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
@@ -124,14 +123,14 @@ func orderCheckFailed(in Input) bool {
 	return false
 }
 
-// orderUnjudged says whether the order fails only because nobody judged it.
+// orderUnjudged says whether the order fails only because it is unjudged.
 func orderUnjudged(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	return outcome != v1alpha1.OutcomeFail && cond.IsFalse() && cond.Reason == v1alpha1.ReasonUnjudgedFail
 }
 
-// orderFailure says why the order fails.
+// orderFailDetail is the message of the fail of the order.
 func orderFailDetail(in Input) string {
 	if outcome, detail := in.ChangeWorkload.Status.OrderOutcome(); outcome == v1alpha1.OutcomeFail && detail != "" {
 		return detail
@@ -139,16 +138,16 @@ func orderFailDetail(in Input) string {
 	if cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond.IsFalse() && cond.Message != "" {
 		return cond.Message
 	}
-	return "no reason was given"
+	return "without a message"
 }
 
-// closing is what is left to do for the order of a release that has ended.
+// decideClose decides the order of a release that has ended.
 func decideClose(in Input, state v1alpha1.OrderState) Order {
 	c := in.ChangeWorkload
 	o := Order{Step: c.Status.OrderStep}
 	o.Outcome, o.Detail = c.Status.OrderOutcome()
 	if o.Outcome == v1alpha1.OutcomePending {
-		o.Outcome = v1alpha1.OutcomeNone // nobody is asked any more
+		o.Outcome = v1alpha1.OutcomeNone // the check is not continued
 		o.Skipped = c.Status.Order != nil && c.Status.Order.Skipped
 	}
 	if in.ServerConfigured && c.Status.Order.Opened() && !c.Status.Order.Closed() {
@@ -157,7 +156,7 @@ func decideClose(in Input, state v1alpha1.OrderState) Order {
 	return o
 }
 
-// endOf is how the order of a release ends that a newer one has replaced.
+// closeState is the final state of the order of a release that a newer one replaced.
 func closeState(in Input) v1alpha1.OrderState {
 	switch {
 	case in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess:
@@ -169,11 +168,13 @@ func closeState(in Input) v1alpha1.OrderState {
 	}
 }
 
-// step returns a step that is due since now, or since it became due.
+// dueStep returns a step with the time since when it is due: now, or that of the
+// stored step.
 func dueStep(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *v1alpha1.OrderStep {
 	if s := in.ChangeWorkload.Status.OrderStep; s != nil && s.Name == name {
 		same := name != v1alpha1.OrderStepClose || s.State == state
-		// Only a Success may turn out to be none, if the server does not know of it yet.
+		// A late fail changes the state, but only from SUCCESS and before the server
+		// was called.
 		if same || s.State != v1alpha1.OrderSuccess || in.ChangeWorkload.Status.Order.Closing != nil {
 			return s
 		}
@@ -181,7 +182,7 @@ func dueStep(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *
 	return &v1alpha1.OrderStep{Name: name, Since: metav1.NewTime(in.Now), State: state}
 }
 
-// markOrderJudged says whether somebody judged the order as a whole.
+// markOrderJudged sets condition OrderJudged.
 func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 	old := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	o := d.Order
@@ -201,11 +202,11 @@ func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 	case d.orderUnjudgedReason != "":
 		set("False", d.orderUnjudgedReason, o.Detail)
 	case ended(in.ChangeWorkload.Status.Phase) && old.IsFalse() && o.Outcome == v1alpha1.OutcomeNone:
-		// As it was when the release ended.
+		// The condition stays as it was when the release ended.
 	case !in.ServerConfigured:
 		set("False", v1alpha1.ReasonNoServer, "no AlterShield server is configured")
 	case ended(d.Phase) && o.Outcome == v1alpha1.OutcomeNone:
-		set("False", v1alpha1.ReasonNoVerdict, "nobody judged the order as a whole")
+		set("False", v1alpha1.ReasonNoVerdict, "the release ended without a verdict of the order")
 	default:
 		set("Unknown", v1alpha1.ReasonOrderChecking, "")
 	}

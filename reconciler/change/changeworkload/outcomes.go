@@ -8,30 +8,31 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Tally is what is known of each pod of a release.
+// PodOutcomes are the pods of a release by outcome.
 type PodOutcomes struct {
-	// Preparing are pods that no ChangePod has claimed.
+	// Preparing are pods that are in no ChangePod.
 	Preparing []v1alpha1.PodSummary
-	// Checking are pods without an outcome.
+	// Checking are pods whose outcome is pending.
 	Checking []v1alpha1.PodSummary
 	// Passed are pods that count as passed.
 	Passed []v1alpha1.PodSummary
-	// Failed are pods that count as failed, also those that are gone.
+	// Failed are pods that count as failed, deleted ones included.
 	Failed []v1alpha1.PodSummary
-	// Unjudged is how many of Passed nobody judged.
+	// PassedUnjudged is how many of Passed are unjudged (no-verdict is Pass).
 	PassedUnjudged int
-	// Waiting is how many of Checking nobody judged (no-verdict is Hold).
+	// HeldUnjudged is how many of Checking are unjudged (no-verdict is Hold).
 	HeldUnjudged int
-	// FailedUnjudged is how many of Failed nobody judged (no-verdict is Fail).
+	// FailedUnjudged is how many of Failed are unjudged (no-verdict is Fail).
 	FailedUnjudged int
 }
 
-// unjudgedMessage is said of a pod that nobody judged.
-const unjudgedMessage = "nobody judged"
+// unjudgedMessage is the message of an unjudged pod. It tells it from a pod with a
+// failed check, whose fail is sticky.
+const unjudgedMessage = "unjudged"
 
-// count sorts the pods. A fail is sticky: it stays when the pod is gone, and
-// also when its ChangePod is gone or the word with it, until somebody says pass
-// of that very pod. One that nobody spoke follows the policy.
+// podOutcomes sorts the pods by outcome. A fail is sticky: it stays after the pod,
+// its ChangePod or the verdict was deleted, until a person passes that pod. An
+// unjudged pod follows the no-verdict policy.
 func podOutcomes(in Input) PodOutcomes {
 	var t PodOutcomes
 	failed := map[types.UID]v1alpha1.PodSummary{}
@@ -69,8 +70,8 @@ func podOutcomes(in Input) PodOutcomes {
 	return t
 }
 
-// failedOrOverruled says whether the ChangePod itself tells what has become of a
-// pod that failed once: it fails still, or a person has passed it.
+// hasCurrentOutcome says whether the ChangePod has the outcome of a pod that
+// failed before: it still fails, or a person passed it.
 func hasCurrentOutcome(c *v1alpha1.ChangePod, pod string) bool {
 	if r := c.Status.ResultOf(pod); r != nil && r.Source == "" && v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomePass {
 		return true
@@ -79,9 +80,9 @@ func hasCurrentOutcome(c *v1alpha1.ChangePod, pod string) bool {
 	return outcome == v1alpha1.OutcomeFail
 }
 
-// policy is what the pods of a batch count as that nobody judged. What a
-// release has ended with stays: a stricter policy is for the next ones, and
-// would else suspend every workload that ever passed unjudged.
+// noVerdictPolicy is what unjudged pods of a batch count as. A release that ended
+// keeps its result: otherwise a stricter policy would suspend every workload that
+// ever passed unjudged.
 func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	switch in.ChangeWorkload.Status.Phase {
 	case v1alpha1.WorkloadSuccess, v1alpha1.WorkloadFailed:
@@ -107,12 +108,12 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 			outcome = v1alpha1.OutcomePass
 		}
 	} else if outcome == v1alpha1.OutcomePending {
-		unjudged = c.Status.GetCondition(v1alpha1.PodJudged).IsFalse() // the server is asked on
+		unjudged = c.Status.GetCondition(v1alpha1.PodJudged).IsFalse() // function submit keeps asking the server
 	}
 	if outcome == v1alpha1.OutcomeFail {
 		pod.Verdict = "fail"
 		if r := c.Status.ResultOf(pod.Pod); r != nil && r.Verdict != "" {
-			pod.Verdict = r.Verdict // the word that was said
+			pod.Verdict = r.Verdict // the word of the server or the person
 		}
 		if unjudged {
 			t.FailedUnjudged++
@@ -121,7 +122,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		return
 	}
 	if !present {
-		return // gone without a fail: what replaces it is judged
+		return // deleted without a fail: the pod that replaces it is judged
 	}
 	if outcome == v1alpha1.OutcomePending {
 		t.Checking = append(t.Checking, pod)
@@ -143,10 +144,10 @@ func (t *PodOutcomes) allPassed(replicas int32) bool {
 	return len(t.Preparing) == 0 && len(t.Checking) == 0 && len(t.Failed) == 0 && len(t.Passed) >= int(replicas)
 }
 
-// allJudged says whether somebody said pass of every pod that passed.
+// allJudged says whether every pod that passed has a verdict.
 func (t *PodOutcomes) allJudged() bool { return len(t.Passed) > 0 && t.PassedUnjudged == 0 }
 
-// failure names the first pod that failed and says how many there are.
+// failure is a message with the first pod that failed and their number.
 func (t *PodOutcomes) failure() string {
 	first := t.Failed[0]
 	text := fmt.Sprintf("pod %s failed its check: %s", first.Pod, first.Message)
@@ -157,12 +158,12 @@ func (t *PodOutcomes) failure() string {
 }
 
 func (t *PodOutcomes) summary() string {
-	text := fmt.Sprintf("%d pods passed, %d before the judge, %d not finished", len(t.Passed), len(t.Checking), len(t.Preparing))
+	text := fmt.Sprintf("%d pods passed, %d are being checked, %d are not in a batch yet", len(t.Passed), len(t.Checking), len(t.Preparing))
 	if t.PassedUnjudged > 0 {
-		text += fmt.Sprintf("; nobody judged %d of those that passed", t.PassedUnjudged)
+		text += fmt.Sprintf("; %d of them passed unjudged", t.PassedUnjudged)
 	}
 	if t.HeldUnjudged > 0 {
-		text += fmt.Sprintf("; nobody judged %d, which wait for a late verdict or a person", t.HeldUnjudged)
+		text += fmt.Sprintf("; %d are unjudged and wait for a late verdict or a person", t.HeldUnjudged)
 	}
 	return text
 }

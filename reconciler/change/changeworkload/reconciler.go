@@ -1,12 +1,12 @@
-// Package changeworkload follows one version of a workload on its way out. The
-// states are
+// Package changeworkload reconciles ChangeWorkloads: one release of a workload
+// each. The states are
 //
 //	"" -> Running <-> TimeOutPreThreshold -> Success | Suspend | Failed
 //	Success -> Suspend when a later verdict or a person fails a pod
 //
-// It claims finished pods into ChangePods, adds up what became of them, and
-// holds the workload on the first fail. What it learns of an old version never
-// touches the workload.
+// It claims finished pods into ChangePods, counts their outcomes, and holds the
+// workload on the first fail. A release that is not the workload's current one
+// never changes the workload.
 package changeworkload
 
 import (
@@ -44,14 +44,14 @@ import (
 // fieldManager owns what this binary writes.
 const fieldManager = "controller"
 
-// retryMoved is how long to wait when the workload has moved on: its own event
-// is under way, this is for the case that it was something else.
+// retryChanged is the delay after a conflict on the workload. Usually the event
+// of the newer workload comes earlier.
 const retryChanged = time.Second
 
-// retryStale is how long to wait for the cache when a write showed it to be behind.
+// retryStale is the delay after a write that the cache was too old for.
 const retryStale = 50 * time.Millisecond
 
-// Reconciler follows ChangeWorkloads.
+// Reconciler reconciles ChangeWorkloads.
 type Reconciler struct {
 	dynamic    dynamic.Interface
 	client     versioned.Interface
@@ -59,26 +59,26 @@ type Reconciler struct {
 	revisions  *releasefinder.Finder
 	namespaces corelisters.NamespaceLister
 	lister     changelisters.ChangeWorkloadLister
-	// changePods carries the index revision.ByController.
+	// changePods has the index of releasefinder.Index.
 	changePods cache.Indexer
-	// settings returns the settings in force.
+	// settings returns the current settings.
 	settings func() settings.Settings
-	// serverConfigured says whether there is a server to ask.
+	// serverConfigured says whether an AlterShield server is configured.
 	serverConfigured func() bool
 	sender           events.Sender
 	wakeups          *resend.Schedule
-	// slots remembers which slot of progress was told of last, by UID.
+	// progressSlots has the slot of the last progress event, by UID.
 	progressSlots *lru.Cache
-	// unjudged counts orders that nobody judged in time.
+	// unjudged counts unjudged orders.
 	unjudged metric.Int64Counter
 	clock    clock.PassiveClock
-	// up is since when this process decides.
+	// up is the time of the first decision of this process.
 	up resend.Since
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
 
-// ReconcileKind follows one ChangeWorkload.
+// ReconcileKind reconciles one ChangeWorkload.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
 	if c.DeletionTimestamp != nil {
 		return nil
@@ -89,7 +89,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	}
 	d := Decide(in)
 
-	// First what stops harm, then what is only told.
+	// The hold comes first, because it stops harm.
 	if err := r.act(ctx, in, w, d.Action); isStale(err) {
 		return controller.NewRequeueAfter(retryChanged)
 	} else if err != nil {
@@ -130,10 +130,10 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	return nil
 }
 
-// gather reads everything that decides. A nil workload means that there is
-// nothing to do: it is gone (the garbage collector takes the ChangeWorkload),
-// is another of the same name, its kind is not watched any more, or its
-// namespace is not opted in.
+// gather reads the input of the decision. A nil workload means that there is
+// nothing to do: the workload was deleted (the garbage collector deletes the
+// ChangeWorkload), another one has its name, its kind is not watched any more,
+// or its namespace is not opted in.
 func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Workload, error) {
 	ns, err := r.namespaces.Get(c.Namespace)
 	if apierrs.IsNotFound(err) || (err == nil && !v1alpha1.OptedIn(ns)) {
@@ -160,12 +160,12 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}, w, nil
 }
 
-// podsMatter says whether a pod can still change what is known of its release. The
-// pods of one that is over go, hundreds in a second.
+// podsMatter says whether events of pods can change the status of their release.
+// The pods of a superseded release are deleted, hundreds in a second.
 func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 	c, err := r.lister.ChangeWorkloads(release.Namespace).Get(release.Name)
 	if err != nil {
-		return true // it comes after its pods, or is gone, and then nothing is done
+		return true // it is not cached yet, or was deleted, and then nothing is done
 	}
 	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
 	return w == nil || !supersededSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w)})
@@ -195,7 +195,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 	return nil
 }
 
-// claim puts pods before the judge.
+// createBatches claims pods into ChangePods.
 func (r *Reconciler) createBatches(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
 	if len(batches) == 0 {
 		return nil
@@ -210,10 +210,9 @@ func (r *Reconciler) createBatches(ctx context.Context, in Input, batches [][]v1
 	return nil
 }
 
-// createBatch creates a ChangePod. A name that an orphan has (its ChangeWorkload
-// was deleted and left it behind) is left to it, for ever, and the next one is
-// taken. Any other ChangePod of the name says that the cache is behind, or that
-// the garbage collector is.
+// createChangePod creates a ChangePod. An orphan (its ChangeWorkload was deleted
+// without it) keeps its name, and the next number is used. Any other ChangePod of
+// the name means that the cache is stale or that the garbage collector is late.
 func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod) error {
 	all := r.client.AppV1alpha1().ChangePods(cp.Namespace)
 	for n := v1alpha1.ChangePodIndex(cp.Name); ; n++ {
@@ -229,13 +228,13 @@ func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod
 	}
 }
 
-// record writes the derived status, and tells of what changed. It returns how
-// long the write has to wait, if it has to.
+// writeStatus writes the derived status and publishes the change. It returns the
+// delay of a write that has to wait.
 func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
 	next := derive(in, d)
 	kind := compare(in.ChangeWorkload, next)
 	if kind == progress && len(d.Batches) > 0 {
-		return 0, nil // the ChangePods that were just made bring us back
+		return 0, nil // the events of the new ChangePods reconcile again
 	}
 	if wait, write := writeDelay(kind, in); !write || wait > 0 {
 		return wait, nil
@@ -248,8 +247,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *w
 	return 0, r.publish(ctx, in, next, w, d)
 }
 
-// isStale says whether a write failed because the cache was behind: the
-// workload is another version by now, or the ChangePod exists.
+// isStale says whether a write failed because the cache was stale: the workload
+// has another version by now, or the ChangePod exists.
 func isStale(err error) bool {
 	return errors.Is(err, errStaleCache) || apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
 }

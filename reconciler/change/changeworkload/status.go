@@ -12,18 +12,17 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// listLimit is how many pods each list in status holds; the list of those that
-// failed is complete, and counts are beside. Every judgement reads the object:
-// with three lists of 100 that was half of what the API server had to do for a
-// release of 1000 pods.
+// listLimit is the length of the lists of pods in status, except the complete list
+// of failed pods; counts are complete. Functions read the object for each verdict:
+// with lists of 100 these reads were half of the API server's load in a release of
+// 1000 pods.
 const listLimit = 25
 
-// messageBudget is how many bytes the messages of all failed pods may have
-// together: the object has to fit into 1.5 MiB, or it is never written again.
+// messageBudget is the size of the messages of all failed pods in bytes. The object
+// must stay below the 1.5 MiB limit of etcd, or no write succeeds.
 const messageBudget = 256 << 10
 
-// derive writes what was decided into the derived fields of a copy of the
-// ChangeWorkload.
+// derive returns a copy of the ChangeWorkload with the derived status of a decision.
 func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	next := in.ChangeWorkload.DeepCopy()
 	st := &next.Status
@@ -51,16 +50,16 @@ func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	return next
 }
 
-// change says what kind of write, if any, stands between two statuses.
+// change is the kind of difference between two statuses.
 type change int
 
 const (
-	// same: only the time of the update differs.
+	// same: only updateTime differs.
 	same change = iota
-	// progress: counts or lists differ; worth at most one write a second, fewer in
-	// a large release, and none when the release is over.
+	// progress: counts or lists differ. It is written once per progressInterval.
 	progress
-	// transition: the state or a condition differs, or a pod failed.
+	// transition: the phase or a condition differs, or a pod failed. It is written
+	// at once.
 	transition
 )
 
@@ -75,7 +74,7 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 		return transition
 	}
 	for i := range a.Conditions {
-		// The reason of an Unknown turns with every pod.
+		// The reason of an Unknown condition changes with every pod.
 		known := b.Conditions[i].Status != corev1.ConditionUnknown
 		if a.Conditions[i].Status != b.Conditions[i].Status || (known && a.Conditions[i].Reason != b.Conditions[i].Reason) {
 			return transition
@@ -84,9 +83,9 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 	return progress
 }
 
-// writable returns how long to wait before this change may be written, and false
-// when it is not worth it. The pods of a release that is over go, one after the
-// other: what was said of them at its end stays.
+// writeDelay returns the delay of the write of a change, and false if the change is
+// not written. A superseded Success keeps the counts and lists of its end while its
+// pods are deleted.
 func writeDelay(c change, in Input) (time.Duration, bool) {
 	st := in.ChangeWorkload.Status
 	switch {
@@ -100,9 +99,8 @@ func writeDelay(c change, in Input) (time.Duration, bool) {
 	}
 }
 
-// progressEvery is how often the progress of a release of that many pods is
-// written: a second for each hundred, so that its writes stay a small part of
-// those for its pods, and its bytes a stream that does not grow with it.
+// progressInterval is the interval of progress writes: one second for each hundred
+// pods, so that their number and size stay small next to the writes of the pods.
 func progressInterval(pods int32) time.Duration {
 	return max(time.Second, min(10*time.Second, time.Duration(pods)*time.Second/100))
 }
@@ -143,16 +141,16 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
 	case d.Pods.FailedUnjudged > 0 && d.Pods.FailedUnjudged == len(d.Pods.Failed):
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedFail,
-			"pods failed because nobody judged them: no-verdict is Fail")
+			"unjudged pods failed: no-verdict is Fail")
 	case d.Pods.HeldUnjudged > 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedHold, d.Pods.summary())
 	case d.Pods.PassedUnjudged > 0:
-		// The number would make every pod a transition; counts.unjudged has it.
+		// The number of pods would make each pod a transition; counts.unjudged has it.
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedPass,
-			"pods passed that nobody judged: no-verdict is Pass")
+			"unjudged pods passed: no-verdict is Pass")
 	case d.Phase == v1alpha1.WorkloadSuccess && len(in.ChangePods) == 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
-			"the version had no pod when its roll-out ended; its first pods will be judged")
+			"the version had no pod when its rollout ended; its first pods will be judged")
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.Phase == v1alpha1.WorkloadSuccess || len(d.Pods.Failed) > 0:
@@ -168,16 +166,16 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in.ChangeWorkload.Spec.WorkloadRef))
 	case d.Phase == v1alpha1.WorkloadSuspend && in.Settings.Shadow:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
-			"OpsConfigInfo shadow is on: the workload would have been suspended, and is not")
+			"OpsConfigInfo shadow is on: the workload is not suspended")
 	case d.Phase == v1alpha1.WorkloadSuspend && !in.Settings.Blocking:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotBlocking,
-			"OpsConfigInfo isBlockingUp is off: nothing is stopped")
+			"OpsConfigInfo isBlockingUp is off: the workload is not suspended")
 	default:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotSuspended, "")
 	}
 }
 
-// info sets a condition that informs and never turns Succeeded.
+// setInfo sets a condition that does not change Succeeded.
 func setInfo(m apis.ConditionManager, t apis.ConditionType, s corev1.ConditionStatus, reason, message string) {
 	m.SetCondition(apis.Condition{Type: t, Status: s, Severity: apis.ConditionSeverityInfo, Reason: reason, Message: message})
 }
@@ -200,13 +198,13 @@ func firstPods(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	return pods[:min(len(pods), listLimit)]
 }
 
-// shortened returns the pods with messages that stay within messageBudget.
+// limitMessages returns the pods with messages cut to messageBudget.
 func limitMessages(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	out := slices.Clone(pods)
 	limit := messageBudget / max(1, len(pods))
 	for i := range out {
 		if m := out[i].Message; len(m) > limit {
-			out[i].Message = strings.ToValidUTF8(m[:limit], "") // a rune that was cut through goes
+			out[i].Message = strings.ToValidUTF8(m[:limit], "") // removes a rune that was cut
 		}
 	}
 	return out

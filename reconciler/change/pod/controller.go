@@ -30,10 +30,10 @@ import (
 )
 
 const (
-	// agentName is the source of our Kubernetes Events.
+	// agentName is the source of the Kubernetes Events.
 	agentName = "breakwater"
 	meterName = "github.com/breakwater-dev/breakwater/reconciler/change/pod"
-	// workers is how many pods are labelled at a time.
+	// workers is how many pods are labelled concurrently.
 	workers = 8
 )
 
@@ -46,7 +46,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	workloads := workloadinformer.Get(ctx)
 	must := func(err error) {
 		if err != nil {
-			logger.Panicw("wire the controller of pods", "error", err)
+			logger.Panicw("set up the controller of pods", "error", err)
 		}
 	}
 	must(pods.SetTransform(Trim))
@@ -67,7 +67,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{
 			AgentName:         agentName,
-			SkipStatusUpdates: true, // a pod's status is the kubelet's
+			SkipStatusUpdates: true, // the kubelet owns a pod's status
 			PromoteFilterFunc: known.due,
 		}
 	})
@@ -81,10 +81,10 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 		FilterFunc: known.due,
 		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: impl.Enqueue, UpdateFunc: controller.PassNew(impl.Enqueue)},
 	})
-	// The caches fill in any order, and a release becomes known with its
-	// revision: what made a pod not due may be told after the pod.
+	// The caches fill in any order, so the revision of a pod may be cached after
+	// the pod: then the pod is enqueued again.
 	again := func(all []*corev1.Pod, err error) {
-		must(err) // a store in memory has no error to give
+		must(err) // an in-memory store returns no error
 		for _, p := range all {
 			if known.due(p) {
 				impl.EnqueueSlow(p)

@@ -2,43 +2,43 @@ package pod
 
 import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 
-// Input is everything that a decision about a pod follows from.
+// Input is the input of Decide.
 type Input struct {
-	// OptedIn: the pod's namespace is guarded.
+	// OptedIn: the pod's namespace is opted in.
 	OptedIn bool
 	// Deleting: the pod has a deletionTimestamp.
 	Deleting bool
-	// Ready is the pod's condition. A container that crashes again and again
-	// keeps it from being true, whatever the phase says.
+	// Ready: condition Ready is True. In a crash loop it is not, whatever the
+	// phase is.
 	Ready bool
-	// Finished: the pod has the label already.
+	// Finished: the pod has the label.
 	Finished bool
-	// Release is that of the pod; Known is false when the pod belongs to no
-	// workload, or its revision tells of none.
+	// Release is the release of the pod. HasRelease is false if the pod belongs to
+	// no workload or its revision has no release.
 	Release    v1alpha1.Release
 	HasRelease bool
 }
 
-// Decision says whether the pod gets the label that its release is finished.
+// Decision says whether the pod gets the label.
 type Decision struct {
 	Finish bool
-	// Why says, for a log, why not.
+	// Reason is why it does not, for the log.
 	Reason string
 }
 
-// Decide says whether the part of a pod in its release is finished.
+// Decide decides whether a pod is finished and not labelled yet.
 func Decide(in Input) Decision {
 	switch {
 	case !in.OptedIn:
-		return Decision{Reason: "its namespace is not guarded"}
+		return Decision{Reason: "its namespace is not opted in"}
 	case in.Deleting:
-		return Decision{Reason: "it is being deleted"}
+		return Decision{Reason: "it is terminating"}
 	case !in.HasRelease:
 		return Decision{Reason: "it belongs to no known release"}
 	case !in.Release.Judged():
 		return Decision{Reason: "its release is the baseline"}
 	case in.Finished:
-		return Decision{Reason: "it is finished already"}
+		return Decision{Reason: "it has the label"}
 	case !in.Ready:
 		return Decision{Reason: "it is not ready"}
 	default:

@@ -8,7 +8,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestDecide(t *testing.T) {
+func TestAReadyPodOfAJudgedReleaseIsLabelledOnce(t *testing.T) {
 	input := func(change func(*Input)) Input {
 		in := Input{OptedIn: true, Ready: true, HasRelease: true, Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
 		if change != nil {
@@ -20,33 +20,33 @@ func TestDecide(t *testing.T) {
 		in   Input
 		want Decision
 	}{
-		"a ready pod of a release is finished": {
+		"a Ready pod of a judged release is labelled": {
 			in:   input(nil),
 			want: Decision{Finish: true},
 		},
-		"a pod that is not ready, one in a crash loop for instance, is not": {
+		"a pod that is not Ready, as in a crash loop, is not labelled": {
 			in:   input(func(in *Input) { in.Ready = false }),
 			want: Decision{Reason: "it is not ready"},
 		},
-		"a pod that is being deleted is not, ready as it may be": {
+		"a terminating pod is not labelled, even if it is Ready": {
 			in:   input(func(in *Input) { in.Deleting = true }),
-			want: Decision{Reason: "it is being deleted"},
+			want: Decision{Reason: "it is terminating"},
 		},
-		"a finished pod is not finished twice": {
+		"a labelled pod is not labelled twice": {
 			in:   input(func(in *Input) { in.Finished = true }),
-			want: Decision{Reason: "it is finished already"},
+			want: Decision{Reason: "it has the label"},
 		},
-		"a pod of the baseline is not judged": {
+		"a pod of the baseline is not labelled": {
 			in:   input(func(in *Input) { in.Release.Attempt = 0 }),
 			want: Decision{Reason: "its release is the baseline"},
 		},
-		"a pod without a release is left alone": {
+		"a pod without a release is not labelled": {
 			in:   input(func(in *Input) { in.HasRelease, in.Release = false, v1alpha1.Release{} }),
 			want: Decision{Reason: "it belongs to no known release"},
 		},
-		"a pod outside guarded namespaces is left alone": {
+		"a pod outside opted-in namespaces is not labelled": {
 			in:   input(func(in *Input) { in.OptedIn = false }),
-			want: Decision{Reason: "its namespace is not guarded"},
+			want: Decision{Reason: "its namespace is not opted in"},
 		},
 	}
 	for name, tc := range tests {

@@ -7,25 +7,24 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// releases knows the releases of pods.
+// releases finds the releases of pods.
 type releases interface {
-	// ReleaseOfPod returns the release of a pod and the workload that it is of; false
-	// when nothing is known of them (yet).
+	// ReleaseOfPod returns the workload and the release of a pod; false if they are
+	// unknown or not in the cache yet.
 	ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
 }
 
-// facts gathers what Decide wants, from caches only. It is also the filter
-// before the queue: of all pods of a cluster, only those that are to be
-// labelled come into it.
+// facts reads the input of Decide from caches. It is also the filter of the work
+// queue, which contains only pods to label.
 type facts struct {
-	// guarded tells objects of guarded namespaces.
+	// optedIn says whether the namespace of an object is opted in.
 	optedIn  func(any) bool
 	releases releases
-	// rolling says whether the roll-out of a workload is under way.
+	// rollingOut says whether the rollout of a workload is in progress.
 	rollingOut func(namespace string, of v1alpha1.WorkloadRef) bool
 }
 
-// of returns the input about a pod, and its workload if the release is known.
+// of returns the input of a pod, and its workload if the release is known.
 func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 	_, ready := workload.ReadySince(p)
 	in := Input{
@@ -35,16 +34,16 @@ func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 		Finished: p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
 	}
 	if !in.OptedIn || !in.Ready || in.Finished {
-		return in, v1alpha1.WorkloadRef{} // decided, and most pods are finished
+		return in, v1alpha1.WorkloadRef{} // decided without the release, as for most pods
 	}
-	// What the caches have not seen yet brings its pods up again when it comes:
-	// see NewController.
+	// An owner that is not cached yet enqueues its pods when it is: see
+	// NewController.
 	var of v1alpha1.WorkloadRef
 	of, in.Release, in.HasRelease = f.releases.ReleaseOfPod(p)
 	return in, of
 }
 
-// due says whether an object is a pod that is to be labelled.
+// due says whether an object is a pod to label.
 func (f facts) due(obj any) bool {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// labelsAtOnce is how many pods of a release a controller labels as they become
-	// Ready.
+	// labelBurst is how many pods of a release a controller labels without delay.
 	labelBurst = 20
-	// labelsPerSecond is how many more it labels a second.
+	// labelsPerSecond is the rate after labelBurst.
 	labelsPerSecond = 5
-	// labelsWhileRolling is how many of them while the roll-out is under way.
+	// labelsWhileRolling is the rate per second while the rollout is in progress.
 	labelsWhileRolling = 1
-	// lookAgain is after how long a pod that is one too many is looked at again.
+	// retryLimited is the delay of a pod above the limit.
 	retryLimited = 5 * time.Second
-	// releasesPaced is how many releases are paced. Of more than that under way,
-	// the one that was quiet the longest begins anew.
+	// maxReleases bounds the releases with a limiter. With more, the least recently
+	// used one gets a new limiter.
 	maxReleases = 1000
 )
 
-// pace spreads the labels of a large release over time. Nobody waits for them:
-// a pod goes before the judge because it is Ready. A write for each pod, which
-// everybody who watches pods then reads, and the event that follows it are a fifth
-// of what a roll-out costs the control plane, and would be taken from it.
+// labelLimiter limits the rate of labels for each release. No check waits for a
+// label: a pod is claimed because it is Ready. The write of each label, the watch
+// events of it and the CloudEvent are a fifth of the load of a rollout on the
+// control plane, and unlimited they would slow the rollout down.
 type labelLimiter struct {
 	clock clock.PassiveClock
 

@@ -1,10 +1,9 @@
-// Package pod tells which pods have come through their release: a pod of a
-// judged release that is Ready gets the label operate-finished, once, and event
-// pod.finished says so.
+// Package pod labels finished pods: a pod of a judged release gets the label
+// operate-finished once it is Ready, and the event pod.finished is sent.
 //
-// They are told to people, tools and the server, and at a pace. The judge does not
-// wait for them: the ChangeWorkload reconciler claims a pod that is Ready. Of one
-// that is no longer, the label remembers that it was, if it got it by then.
+// Label and event are for people, tools and the server, and rate limited. No
+// check waits for them: the ChangeWorkload reconciler claims pods that are Ready.
+// The label only records that a pod was Ready before.
 package pod
 
 import (
@@ -42,11 +41,11 @@ type Reconciler struct {
 
 var _ reconcilerpod.Interface = (*Reconciler)(nil)
 
-// ReconcileKind decides about one pod and labels it if it is finished.
+// ReconcileKind labels a pod that is finished.
 func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconciler.Event {
 	in, of := r.facts.of(p)
 	if d := Decide(in); !d.Finish {
-		logging.FromContext(ctx).Debugw("the pod is left as it is", "why", d.Reason)
+		logging.FromContext(ctx).Debugw("the pod is not labelled", "reason", d.Reason)
 		return nil
 	}
 	if !r.labels.allows(ownerUID(p), r.facts.rollingOut(p.Namespace, of)) {
@@ -58,14 +57,14 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 	r.finished.Add(ctx, 1)
 	event, err := events.New(finished(p, of, in.Release))
 	if err != nil {
-		// The label is there, which is what counts.
+		// The label is written, so a retry would not send the event.
 		return controller.NewPermanentError(err)
 	}
 	r.sender.Send(ctx, event)
 	return nil
 }
 
-// ownerOf is the release of a pod, as far as pace tells them apart.
+// ownerUID is the key of a pod's release in labelLimiter.
 func ownerUID(p *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 		return owner.UID
@@ -73,8 +72,8 @@ func ownerUID(p *corev1.Pod) types.UID {
 	return ""
 }
 
-// label reports false when the pod is gone. The UID makes the API server
-// refuse the patch for a later pod of the name.
+// label labels the pod, and returns false if the pod was deleted. The UID makes the
+// patch of a later pod of the name a conflict.
 func (r *Reconciler) label(ctx context.Context, p *corev1.Pod) (bool, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":    p.UID,

@@ -10,12 +10,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// onRelease returns a handler that calls do for an object of a guarded
-// namespace that carries a judged release, when the release is news: what made
-// a pod not due may be told after the pod.
-func onRelease(guarded func(any) bool, do func(metav1.Object)) cache.ResourceEventHandler {
+// onRelease returns a handler that calls do for an object with a judged release in
+// an opted-in namespace, when it is new or its release changed. The pods of the
+// object may have been cached before.
+func onRelease(optedIn func(any) bool, do func(metav1.Object)) cache.ResourceEventHandler {
 	handle := func(obj any) {
-		if o, ok := judged(obj); ok && guarded(obj) && hasPods(obj) {
+		if o, ok := judged(obj); ok && optedIn(obj) && hasPods(obj) {
 			do(o)
 		}
 	}
@@ -29,7 +29,7 @@ func onRelease(guarded func(any) bool, do func(metav1.Object)) cache.ResourceEve
 	}
 }
 
-// judged tells objects that carry a release that is checked.
+// judged says whether an object has a judged release.
 func judged(obj any) (metav1.Object, bool) {
 	o, ok := obj.(metav1.Object)
 	return o, ok && releaseOf(obj).Judged()
@@ -44,8 +44,8 @@ func releaseOf(obj any) v1alpha1.Release {
 	return release
 }
 
-// hasPods leaves out what has no pods of its own, or none at all: there are ten
-// old ReplicaSets to each new one.
+// hasPods says whether an object can own pods of a release. Most ReplicaSets of a
+// Deployment are old and have none.
 func hasPods(obj any) bool {
 	switch o := obj.(type) {
 	case *appsv1.ReplicaSet:

@@ -17,9 +17,9 @@ var (
 	_ cache.TransformFunc = TrimReplicaSet
 )
 
-// Trim reduces a pod, before it is cached, to what the reconcilers read: a
-// cluster has tens of thousands of them, and a whole one is ten times the
-// size. What is not a pod passes unchanged.
+// Trim reduces a pod to the fields that the reconcilers read before it is cached. A
+// cluster has tens of thousands of pods, and a whole one is ten times the size.
+// Other objects stay unchanged.
 func Trim(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -65,7 +65,7 @@ func trimContainers(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 // readLabels are the labels of pods that the reconcilers read.
 var readLabels = []string{v1alpha1.FinishedLabel, appsv1.ControllerRevisionHashLabelKey}
 
-// only returns the entries of some keys; nil when there are none.
+// only returns the entries of some keys, or nil if there are none.
 func only(all map[string]string, keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range keys {
@@ -79,9 +79,9 @@ func only(all map[string]string, keys []string) map[string]string {
 	return out
 }
 
-// copied are the annotations of a ReplicaSet that say which release it is of:
-// those that the Deployment controller copies for us, and its own.
-var copied = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.NumberAnnotation}
+// releaseAnnotations are the annotations of a ReplicaSet from which its release is
+// read: copied from the Deployment by its controller, or written by that controller.
+var releaseAnnotations = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.NumberAnnotation}
 
 // TrimReplicaSet drops from a ReplicaSet its template, most annotations and
 // the managed fields.
@@ -90,7 +90,7 @@ func TrimReplicaSet(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	rs.Annotations, rs.ManagedFields = only(rs.Annotations, copied), nil
+	rs.Annotations, rs.ManagedFields = only(rs.Annotations, releaseAnnotations), nil
 	rs.Spec.Template = corev1.PodTemplateSpec{}
 	return rs, nil
 }
