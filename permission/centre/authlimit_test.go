@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-func TestWhoIsRefusedTooOftenIsNotHeardByTheCentre(t *testing.T) {
-	w := start(t, "sqlite:"+t.TempDir()+"/centre.db")
+func TestAnAddressWithTooManyRejectedRequestsIsAnswered429(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.stop()
-	config := setting(t, "sqlite:"+t.TempDir()+"/other.db")
+	config := testConfig(t, "sqlite:"+t.TempDir()+"/other.db")
 	config.RefusalsPerMinute = 5
-	w.replica(config)
+	w.startReplica(config)
 	for range 5 {
 		if status, _ := w.do("guessed-token-0123456789", "GET", "/v1/applications", nil, nil); status != http.StatusUnauthorized {
-			t.Fatalf("a token that nobody knows: %d", status)
+			t.Fatalf("unknown token: status %d", status)
 		}
 	}
 	if status, problem := w.do("guessed-token-0123456789", "GET", "/v1/applications", nil, nil); status != http.StatusTooManyRequests || problem.Reason != "TooManyRequests" {
-		t.Errorf("one more: %d %+v", status, problem)
+		t.Errorf("request above the limit: %d %+v", status, problem)
 	}
 }

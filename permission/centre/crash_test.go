@@ -26,11 +26,11 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
-// child tells this binary to be a permission centre.
-const child = "BREAKWATER_TEST_CENTRE"
+// childEnv makes the test binary run as a permission centre.
+const childEnv = "BREAKWATER_TEST_CENTRE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(child) == "" {
+	if os.Getenv(childEnv) == "" {
 		database.Run(m)
 	}
 	config, err := ReadConfig()
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// process is a centre that can be killed.
+// process is a centre in a process that can be killed.
 type process struct {
 	t       *testing.T
 	env     []string
@@ -54,16 +54,16 @@ type process struct {
 
 func newProcess(t *testing.T, c Config, port int) *process {
 	admin := freePort(t)
-	return &process{t: t, admin: fmt.Sprintf("http://127.0.0.1:%d", admin), env: append(os.Environ(), child+"=1", "STORE="+c.Store,
+	return &process{t: t, admin: fmt.Sprintf("http://127.0.0.1:%d", admin), env: append(os.Environ(), childEnv+"=1", "STORE="+c.Store,
 		fmt.Sprintf("LISTEN=127.0.0.1:%d", port), fmt.Sprintf("ADMIN_LISTEN=127.0.0.1:%d", admin), "CREDENTIALS_DIR="+c.CredentialsDir,
 		"ACCESS_FILE="+c.AccessFile, "TOKENS_FILE="+c.TokensFile, "PROVIDER_HOSTS=127.0.0.1", "PROVIDER_NETWORKS=127.0.0.0/8", "PATIENCE=3s")}
 }
 
-// start starts it and waits until it is ready.
+// start starts the process and waits until it is ready.
 func (p *process) start() {
 	p.t.Helper()
 	p.command = exec.Command(os.Args[0])
-	p.command.Env, p.command.Stderr = p.env, &prefixed{p.t}
+	p.command.Env, p.command.Stderr = p.env, &testLog{p.t}
 	if err := p.command.Start(); err != nil {
 		p.t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (p *process) start() {
 	})
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
@@ -93,8 +93,8 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// stubborn asks until it is answered, as the init-action-server does.
-func stubborn(t *testing.T, method, url string, body any) {
+// doUntilSuccess retries a request until it succeeds, as the init-action-server does.
+func doUntilSuccess(t *testing.T, method, url string, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		t.Error(err)
@@ -114,27 +114,27 @@ func stubborn(t *testing.T, method, url string, body any) {
 				return
 			}
 		}
-		time.Sleep(50 * time.Millisecond) // between two tries of a client, not a wait for a condition
+		time.Sleep(50 * time.Millisecond) // retry interval of the client, not a wait for a condition
 	}
-	t.Errorf("%s %s was never answered", method, url)
+	t.Errorf("%s %s never succeeded", method, url)
 }
 
-// Some answers of the provider are lost on the way, some pods go while they
-// are being granted, and the centre dies again and again.
-func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
-	const pods, kills = 200 / slower, 8
-	each(t, func(t *testing.T, address string) {
-		books := double.New(time.Now)
-		books.SetFaults(double.Faults{Lose: 0.05, Delay: 10})
-		provider := httptest.NewUnstartedServer(books)
+// Some responses of the provider are lost, some pods are deleted while they are
+// being granted, and the centre is killed repeatedly.
+func TestNoGrantIsDuplicatedLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
+	const pods, kills = 200 / raceSlowdown, 8
+	eachStore(t, func(t *testing.T, address string) {
+		stub := double.New(time.Now)
+		stub.SetFaults(double.Faults{Lose: 0.05, Delay: 10})
+		provider := httptest.NewUnstartedServer(stub)
 		provider.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		provider.Start()
 		t.Cleanup(provider.Close)
 		port := freePort(t)
-		p := newProcess(t, setting(t, address), port)
+		p := newProcess(t, testConfig(t, address), port)
 		p.start()
 		t.Cleanup(p.kill)
-		w := &world{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", port), double: books, provider: provider.URL}
+		w := &fixture{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", port), double: stub, providerURL: provider.URL}
 		w.register(func(p *api.Provider) {
 			p.RateLimit, p.TimeoutSeconds = api.RateLimit{PerSecond: 60, Burst: 1}, 1
 			p.Retry = api.Retry{MaxCalls: 20, BackoffSeconds: 0.1}
@@ -153,32 +153,32 @@ func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 			clients.Go(func() {
 				gate <- struct{}{}
 				defer func() { <-gate }()
-				stubborn(t, "POST", w.url+"/v1/applications", pod(n, "web"))
+				doUntilSuccess(t, "POST", w.url+"/v1/applications", podRequest(n, "web"))
 				asked.Add(1)
 				if n%6 == 0 || n%6 == 3 {
 					if n%6 == 3 {
-						// These are granted by then, some of them.
-						eventually(t, 3*time.Minute, "half are granted", func() bool { return books.Stats().Granted >= pods/3 })
+						// Some of these are granted by then.
+						eventually(t, 3*time.Minute, "half of the pods are granted", func() bool { return stub.Stats().Granted >= pods/3 })
 					}
-					stubborn(t, "POST", w.url+"/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: pod(n, "web").PodUID})
+					doUntilSuccess(t, "POST", w.url+"/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: podRequest(n, "web").PodUID})
 				}
 			})
 		}
 		for range kills {
-			// A random moment of the work, not of the start.
-			calls := books.Stats().Calls + rand.IntN(25) + 1
-			eventually(t, 3*time.Minute, "work goes on", func() bool { return books.Stats().Calls >= calls || asked.Load() == pods && idle(t, s, pods) })
+			// Kill at a random point of the work, not during start.
+			calls := stub.Stats().Calls + rand.IntN(25) + 1
+			eventually(t, 3*time.Minute, "calls continue", func() bool { return stub.Stats().Calls >= calls || asked.Load() == pods && settled(t, s, pods) })
 			p.kill()
 			p.start()
 		}
 		clients.Wait()
-		eventually(t, 3*time.Minute, "all is settled", func() bool { return idle(t, s, pods) })
+		eventually(t, 3*time.Minute, "all applications are settled", func() bool { return settled(t, s, pods) })
 		p.kill()
 
 		var want []double.Entry
 		states := map[api.State]int{}
 		for n := range pods {
-			a, err := s.View(t.Context()).Application(lifecycle.ID(pod(n, "web")))
+			a, err := s.View(t.Context()).Application(lifecycle.ID(podRequest(n, "web")))
 			if err != nil {
 				t.Fatalf("pod %d: %v", n, err)
 			}
@@ -187,26 +187,26 @@ func TestNothingIsDoubledLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 				want = append(want, double.Entry{IP: a.Request.PodIPs[0], Permission: "db", Pod: a.Request.PodUID})
 			}
 		}
-		b := books.Stats()
+		b := stub.Stats()
 		sortEntries(want)
 		if diff := cmp.Diff(want, b.Held); diff != "" {
-			t.Errorf("the books differ from what is Granted:\n%s", diff)
+			t.Errorf("grants of the provider (+) differ from Granted applications (-):\n%s", diff)
 		}
 		if states[api.Granted] != pods-(pods+2)/3 || states[api.Revoked] != (pods+2)/3 {
 			t.Errorf("states: %v", states)
 		}
 		if b.Duplicates != 0 {
-			t.Errorf("%d grants were doubled", b.Duplicates)
+			t.Errorf("%d grants were duplicated", b.Duplicates)
 		}
 		if b.Peak > 61 {
-			t.Errorf("%d calls in the busiest second; 60 and a burst of 1 are allowed", b.Peak)
+			t.Errorf("%d calls in the peak second, want at most 61 (limit 60, burst 1)", b.Peak)
 		}
-		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, busiest second %d", b.Calls, b.Repeats, b.Granted, b.Revoked, b.Peak)
+		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, peak second %d", b.Calls, b.Repeats, b.Granted, b.Revoked, b.Peak)
 	})
 }
 
-// idle says whether all applications have come to rest.
-func idle(t *testing.T, s *store.Store, all int) bool {
+// settled reports whether all applications are Granted or Revoked.
+func settled(t *testing.T, s *store.Store, all int) bool {
 	states, err := s.View(t.Context()).CountStates()
 	return err == nil && states[api.Granted]+states[api.Revoked] == all
 }

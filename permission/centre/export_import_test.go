@@ -14,7 +14,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
-func TestWhatMovesToAnotherStoreGoesOnThere(t *testing.T) {
+func TestAnImportedStoreContinues(t *testing.T) {
 	for name, stores := range map[string]func(*testing.T) (from, to string){
 		"sqlite to postgres": func(t *testing.T) (string, string) {
 			return "sqlite:" + filepath.Join(t.TempDir(), "a.db"), database.Postgres(t)
@@ -25,17 +25,17 @@ func TestWhatMovesToAnotherStoreGoesOnThere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := stores(t)
-			w := start(t, from)
+			w := newFixture(t, from)
 			w.register(func(p *api.Provider) { p.Retry = api.Retry{MaxCalls: 20, BackoffSeconds: 600} }, "web", "db")
-			granted := w.until(w.ask(pod(1, "web")).ID, api.Granted)
+			granted := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
 			w.double.SetFaults(double.Faults{Status: 503})
-			waiting := w.ask(pod(2, "web"))
-			eventually(t, 10*time.Second, "it waits for its next try", func() bool {
-				w.must(serverToken, "GET", "/v1/applications/"+waiting.ID, nil, &waiting)
+			waiting := w.request(podRequest(2, "web"))
+			eventually(t, 10*time.Second, "nextTry is set", func() bool {
+				w.mustDo(serverToken, "GET", "/v1/applications/"+waiting.ID, nil, &waiting)
 				return waiting.Permissions[0].NextTry != nil
 			})
 			var before api.History
-			w.must(serverToken, "GET", "/v1/applications/"+granted.ID+"/history", nil, &before)
+			w.mustDo(serverToken, "GET", "/v1/applications/"+granted.ID+"/history", nil, &before)
 			w.stop()
 
 			var moved bytes.Buffer
@@ -43,49 +43,49 @@ func TestWhatMovesToAnotherStoreGoesOnThere(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(moved.String(), "very-secret-bearer") {
-				t.Error("a credential is in the export")
+				t.Error("the export contains a credential")
 			}
 			text := moved.String()
 			if err := Import(t.Context(), Config{Store: to}, &moved); err != nil {
 				t.Fatal(err)
 			}
 			if err := Import(t.Context(), Config{Store: to}, strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "already") {
-				t.Errorf("imported twice: %v", err)
+				t.Errorf("second import: %v", err)
 			}
 
 			w.double.SetFaults(double.Faults{})
-			w.replica(setting(t, to))
+			w.startReplica(testConfig(t, to))
 			var after api.History
-			w.must(serverToken, "GET", "/v1/applications/"+granted.ID+"/history", nil, &after)
+			w.mustDo(serverToken, "GET", "/v1/applications/"+granted.ID+"/history", nil, &after)
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Error(diff)
 			}
-			// What waited is still waited for, and what was granted is taken back.
+			// The waiting application keeps its nextTry, and grants can be revoked.
 			var still api.Application
-			w.must(serverToken, "GET", "/v1/applications/"+waiting.ID, nil, &still)
+			w.mustDo(serverToken, "GET", "/v1/applications/"+waiting.ID, nil, &still)
 			if still.Permissions[0].NextTry == nil || !still.Permissions[0].NextTry.Equal(*waiting.Permissions[0].NextTry) {
-				t.Errorf("next try %v, was %v", still.Permissions[0].NextTry, waiting.Permissions[0].NextTry)
+				t.Errorf("nextTry %v, want %v", still.Permissions[0].NextTry, waiting.Permissions[0].NextTry)
 			}
 			for _, id := range []string{granted.ID, waiting.ID} {
-				w.must(serverToken, "POST", "/v1/applications/"+id+"/revoke", nil, nil)
-				w.until(id, api.Revoked)
+				w.mustDo(serverToken, "POST", "/v1/applications/"+id+"/revoke", nil, nil)
+				w.waitForState(id, api.Revoked)
 			}
-			w.until(w.ask(pod(3, "web")).ID, api.Granted)
-			w.must(ownerToken, "PUT", "/v1/permissions/db", api.Permission{Meta: api.Meta{Owner: "team-a"}, Provider: "double"}, nil, "If-Match", `"1"`)
+			w.waitForState(w.request(podRequest(3, "web")).ID, api.Granted)
+			w.mustDo(ownerToken, "PUT", "/v1/permissions/db", api.Permission{Meta: api.Meta{Owner: "team-a"}, Provider: "double"}, nil, "If-Match", `"1"`)
 			if held := len(w.double.Stats().Held); held != 1 {
-				t.Errorf("%d are held", held)
+				t.Errorf("the provider has %d grants, want 1", held)
 			}
 		})
 	}
 }
 
-func TestOnlyAnExportIsImported(t *testing.T) {
+func TestInvalidExportsAreNotImported(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "c.db")
 	for name, text := range map[string]string{
-		"nothing":                 "",
-		"something else":          `{"format":"other"}`,
-		"a table that is not":     `{"format":"permissioncentre/1"}` + "\n" + `{"table":"river_job","values":{"id":1}}`,
-		"a column that is a trap": `{"format":"permissioncentre/1"}` + "\n" + `{"table":"pace","values":{"next) VALUES (1); --":1}}`,
+		"empty input":          "",
+		"other format":         `{"format":"other"}`,
+		"unknown table":        `{"format":"permissioncentre/1"}` + "\n" + `{"table":"river_job","values":{"id":1}}`,
+		"SQL in a column name": `{"format":"permissioncentre/1"}` + "\n" + `{"table":"pace","values":{"next) VALUES (1); --":1}}`,
 	} {
 		if err := Import(t.Context(), Config{Store: address}, strings.NewReader(text)); err == nil {
 			t.Errorf("%s was imported", name)

@@ -2,4 +2,4 @@
 
 package centre
 
-const slower = 1
+const raceSlowdown = 1

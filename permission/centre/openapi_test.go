@@ -14,8 +14,8 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 )
 
-// specification is the document that is in docs.
-var specification = sync.OnceValues(func() (routers.Router, error) {
+// openAPIRouter finds operations in the document of the docs.
+var openAPIRouter = sync.OnceValues(func() (routers.Router, error) {
 	text, err := os.ReadFile("../../docs/permission/openapi.json")
 	if err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ var specification = sync.OnceValues(func() (routers.Router, error) {
 	return legacy.NewRouter(document)
 })
 
-// validate holds a request and its answer against the document: every test of
-// this package does.
+// validate validates a request and its response against the OpenAPI document. All
+// tests of this package use it.
 func validate(t testing.TB, r *http.Request, sent []byte, answer *http.Response, got []byte) {
 	t.Helper()
-	router, err := specification()
+	router, err := openAPIRouter()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,25 +42,25 @@ func validate(t testing.TB, r *http.Request, sent []byte, answer *http.Response,
 	}
 	route, parameters, err := router.FindRoute(request)
 	if err != nil {
-		t.Fatalf("%s %s is not in the document: %v", r.Method, r.URL.Path, err)
+		t.Fatalf("%s %s is not in the OpenAPI document: %v", r.Method, r.URL.Path, err)
 	}
 	input := &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters, Route: route,
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, ExcludeReadOnlyValidations: true, IncludeResponseStatus: true}}
 	if answer.StatusCode < 300 {
-		// What is refused may well be against the document.
+		// A rejected request may be invalid.
 		if err := openapi3filter.ValidateRequest(t.Context(), input); err != nil {
-			t.Errorf("the request is against the document: %v", err)
+			t.Errorf("the request is not valid against the OpenAPI document: %v", err)
 		}
 	}
 	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{RequestValidationInput: input,
 		Status: answer.StatusCode, Header: answer.Header, Body: io.NopCloser(bytes.NewReader(got)), Options: input.Options})
 	if err != nil {
-		t.Errorf("the answer is against the document: %v", err)
+		t.Errorf("the response is not valid against the OpenAPI document: %v", err)
 	}
 }
 
-func TestTheDocumentIsServedAndEveryRouteIsInIt(t *testing.T) {
-	w := start(t, "sqlite:"+t.TempDir()+"/centre.db")
+func TestTheOpenAPIDocumentIsServedAndHasEveryRoute(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	response, err := http.Get(w.url + "/v1/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestTheDocumentIsServedAndEveryRouteIsInIt(t *testing.T) {
 	}
 	kept, err := os.ReadFile("../../docs/permission/openapi.json")
 	if err != nil || !bytes.Equal(text, kept) {
-		t.Errorf("docs has another document than is served (%v): make generate", err)
+		t.Errorf("docs/permission/openapi.json differs from the served document (%v): run make generate", err)
 	}
 	documented := map[string]bool{}
 	for path, item := range served.Paths.Map() {
@@ -89,11 +89,11 @@ func TestTheDocumentIsServedAndEveryRouteIsInIt(t *testing.T) {
 	}
 	for _, route := range w.centre.server.Routes() {
 		if route != "GET /v1/openapi.json" && !documented[route] {
-			t.Errorf("%s is not in the document", route)
+			t.Errorf("route %s is not in the OpenAPI document", route)
 		}
 		delete(documented, route)
 	}
 	for route := range documented {
-		t.Errorf("%s is in the document only", route)
+		t.Errorf("route %s is documented but not served", route)
 	}
 }

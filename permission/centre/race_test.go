@@ -2,6 +2,6 @@
 
 package centre
 
-// slower: with the race detector SQLite, which is Go here, is that much slower.
-// make test-unit runs the tests of load without it, too.
-const slower = 5
+// raceSlowdown reduces the load: the race detector makes SQLite, which is Go code,
+// slower. make test-unit also runs the load tests without it.
+const raceSlowdown = 5

@@ -13,9 +13,9 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
-func TestRegisteredObjectsAreLockedByTheirVersion(t *testing.T) {
-	each(t, func(t *testing.T, address string) {
-		w := start(t, address)
+func TestChangesOfRegisteredObjectsNeedTheCurrentVersion(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
 		w.register(nil, "web", "db")
 		permission := func(value string) api.Permission {
 			return api.Permission{Meta: api.Meta{Owner: "team-a"}, Provider: "double", Parameters: map[string]string{"name": value}}
@@ -24,44 +24,44 @@ func TestRegisteredObjectsAreLockedByTheirVersion(t *testing.T) {
 			t.Errorf("without If-Match: %d %+v", status, problem)
 		}
 		var changed api.Permission
-		w.must(ownerToken, "PUT", "/v1/permissions/db", permission("x"), &changed, "If-Match", `"1"`)
+		w.mustDo(ownerToken, "PUT", "/v1/permissions/db", permission("x"), &changed, "If-Match", `"1"`)
 		if changed.Version != 2 || changed.Name != "db" || !changed.Updated.After(changed.Created) {
-			t.Errorf("changed: %+v", changed)
+			t.Errorf("changed permission: %+v", changed)
 		}
 		if status, _ := w.do(ownerToken, "PUT", "/v1/permissions/db", permission("y"), nil, "If-Match", `"1"`); status != 412 {
-			t.Errorf("an old version: %d", status)
+			t.Errorf("old version: status %d", status)
 		}
 		if status, problem := w.do(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: "db", Owner: "team-a"}, Provider: "double"}, nil); status != 409 {
-			t.Errorf("a name that is taken: %d %+v", status, problem)
+			t.Errorf("existing name: %d %+v", status, problem)
 		}
 		if status, problem := w.do(ownerToken, "DELETE", "/v1/permissions/db", nil, nil, "If-Match", `"2"`); status != 409 || !strings.Contains(problem.Message, "1 permissionsets") {
-			t.Errorf("delete what is used: %d %+v", status, problem)
+			t.Errorf("delete of a permission in use: %d %+v", status, problem)
 		}
-		w.must(ownerToken, "DELETE", "/v1/permissionsets/web", nil, nil, "If-Match", `"1"`)
-		w.must(ownerToken, "DELETE", "/v1/permissions/db", nil, nil, "If-Match", `"2"`)
-		w.must(adminToken, "DELETE", "/v1/providers/double", nil, nil, "If-Match", `"1"`)
+		w.mustDo(ownerToken, "DELETE", "/v1/permissionsets/web", nil, nil, "If-Match", `"1"`)
+		w.mustDo(ownerToken, "DELETE", "/v1/permissions/db", nil, nil, "If-Match", `"2"`)
+		w.mustDo(adminToken, "DELETE", "/v1/providers/double", nil, nil, "If-Match", `"1"`)
 		if status, _ := w.do(ownerToken, "GET", "/v1/permissions/db", nil, nil); status != 404 {
-			t.Errorf("read what is gone: %d", status)
+			t.Errorf("read of a deleted permission: status %d", status)
 		}
 
 		var audit api.List[api.AuditEntry]
-		w.must(adminToken, "GET", "/v1/audit?kind=permission&name=db", nil, &audit)
-		var said []string
+		w.mustDo(adminToken, "GET", "/v1/audit?kind=permission&name=db", nil, &audit)
+		var changes []string
 		for _, e := range audit.Items {
-			said = append(said, e.Who+" "+e.Verb)
+			changes = append(changes, e.Who+" "+e.Verb)
 		}
-		if diff := cmp.Diff([]string{"olga delete", "olga update", "olga create"}, said); diff != "" {
+		if diff := cmp.Diff([]string{"olga delete", "olga update", "olga create"}, changes); diff != "" {
 			t.Error(diff)
 		}
 		if !strings.Contains(audit.Items[1].Before, `"name":"db"`) || !strings.Contains(audit.Items[1].After, `"x"`) {
-			t.Errorf("what was changed: %+v", audit.Items[1])
+			t.Errorf("audit entry of the update: %+v", audit.Items[1])
 		}
 	})
 }
 
-func TestListsAreSearchedAndComeInPages(t *testing.T) {
-	each(t, func(t *testing.T, address string) {
-		w := start(t, address)
+func TestListsCanBeSearchedAndPaged(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
 		names := []string{"a-100%", "a-1", "a_1", "b-1", "b-2"}
 		for i := range names {
 			names[i] = strings.NewReplacer("%", "x", "_", ".").Replace(names[i])
@@ -70,7 +70,7 @@ func TestListsAreSearchedAndComeInPages(t *testing.T) {
 		var all []string
 		for next, pages := "", 0; ; pages++ {
 			var list api.List[api.Permission]
-			w.must(ownerToken, "GET", "/v1/permissions?limit=2&continue="+next, nil, &list)
+			w.mustDo(ownerToken, "GET", "/v1/permissions?limit=2&continue="+next, nil, &list)
 			for _, p := range list.Items {
 				all = append(all, p.Name)
 			}
@@ -83,21 +83,21 @@ func TestListsAreSearchedAndComeInPages(t *testing.T) {
 			t.Error(diff)
 		}
 		var found api.List[api.Permission]
-		w.must(ownerToken, "GET", "/v1/permissions?search=B-", nil, &found)
+		w.mustDo(ownerToken, "GET", "/v1/permissions?search=B-", nil, &found)
 		if len(found.Items) != 2 {
-			t.Errorf("found %d", len(found.Items))
+			t.Errorf("search B- found %d, want 2", len(found.Items))
 		}
-		w.must(ownerToken, "GET", "/v1/permissions?search=_", nil, &found)
+		w.mustDo(ownerToken, "GET", "/v1/permissions?search=_", nil, &found)
 		if len(found.Items) != 0 {
-			t.Errorf("an underscore is a wildcard: %d", len(found.Items))
+			t.Errorf("search _ found %d: the underscore is a wildcard", len(found.Items))
 		}
 		for _, n := range []int{1, 2, 3} {
-			w.until(w.ask(pod(n, "web")).ID, api.Granted)
+			w.waitForState(w.request(podRequest(n, "web")).ID, api.Granted)
 		}
 		var apps api.ApplicationList
 		for query, want := range map[string]int{"ip=10.0.0.2": 1, "podUID=uid-00002": 1, "state=Granted&limit=2": 2, "state=Denied,Failed": 0, "namespace=shop": 3, "cluster=c2": 0} {
 			apps = api.ApplicationList{}
-			w.must(adminToken, "GET", "/v1/applications?"+query, nil, &apps)
+			w.mustDo(adminToken, "GET", "/v1/applications?"+query, nil, &apps)
 			if len(apps.Items) != want {
 				t.Errorf("%s: %d, want %d", query, len(apps.Items), want)
 			}
@@ -105,11 +105,11 @@ func TestListsAreSearchedAndComeInPages(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrongIsNamedWithItsField(t *testing.T) {
-	w := start(t, "sqlite:"+t.TempDir()+"/centre.db")
+func TestAnInvalidRequestNamesTheField(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.register(nil, "web", "db")
 	provider := func(change func(*api.Provider)) api.Provider {
-		p := double.Registration("other", w.provider, "platform")
+		p := double.Registration("other", w.providerURL, "platform")
 		change(&p)
 		return p
 	}
@@ -118,29 +118,29 @@ func TestWhatIsWrongIsNamedWithItsField(t *testing.T) {
 		body  any
 		field string
 	}{
-		"a name in capitals":             {"/v1/providers", provider(func(p *api.Provider) { p.Name = "Other" }), "name"},
-		"no owner":                       {"/v1/providers", provider(func(p *api.Provider) { p.Owner = "" }), "owner"},
-		"no type":                        {"/v1/providers", provider(func(p *api.Provider) { p.Type = "ldap" }), "type"},
-		"a host that is not allowed":     {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "http://169.254.169.254/latest" }), "endpoint"},
-		"another scheme":                 {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "file:///etc/passwd" }), "endpoint"},
-		"a password in the endpoint":     {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "http://u:p@127.0.0.1/" }), "endpoint"},
-		"a path to a credential":         {"/v1/providers", provider(func(p *api.Provider) { p.CredentialsRef = "../tokens" }), "credentialsRef"},
-		"a rate of nothing":              {"/v1/providers", provider(func(p *api.Provider) { p.RateLimit.PerSecond = -1 }), "rateLimit.perSecond"},
-		"an expression that is none":     {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Granted = "status ==" }), "http.grant.granted"},
-		"an expression of another type":  {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Denied = "status" }), "http.grant.denied"},
-		"a template without an end":      {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Path = "/${ip" }), "http.grant.path"},
-		"an unknown variable":            {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Body = map[string]any{"x": "${secret}"} }), "http.grant.body"},
-		"revocation without a request":   {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Revoke = nil }), "http.revoke"},
-		"a header that is ours":          {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Headers = map[string]string{"authorization": "x"} }), "http.grant.headers.authorization"},
-		"a field that there is not":      {"/v1/providers", `{"name":"x","colour":"red"}`, "colour"},
-		"a field of another type":        {"/v1/providers", `{"name":7}`, "name"},
-		"no JSON":                        {"/v1/providers", `name: x`, "body"},
-		"a provider that there is not":   {"/v1/permissions", api.Permission{Meta: api.Meta{Name: "p", Owner: "team-a"}, Provider: "none"}, "provider"},
-		"a permission that there is not": {"/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "s", Owner: "team-a"}, Permissions: []string{"db", "none"}}, "permissions[1]"},
-		"a permission twice":             {"/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "s", Owner: "team-a"}, Permissions: []string{"db", "db"}}, "permissions[1]"},
-		"an empty set":                   {"/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "s", Owner: "team-a"}}, "permissions"},
-		"a pod without an address":       {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web"}, "podIPs"},
-		"a name as an address":           {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: []string{"localhost"}}, "podIPs[0]"},
+		"name in capitals":           {"/v1/providers", provider(func(p *api.Provider) { p.Name = "Other" }), "name"},
+		"no owner":                   {"/v1/providers", provider(func(p *api.Provider) { p.Owner = "" }), "owner"},
+		"unknown type":               {"/v1/providers", provider(func(p *api.Provider) { p.Type = "ldap" }), "type"},
+		"host that is not allowed":   {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "http://169.254.169.254/latest" }), "endpoint"},
+		"other scheme":               {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "file:///etc/passwd" }), "endpoint"},
+		"password in the endpoint":   {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "http://u:p@127.0.0.1/" }), "endpoint"},
+		"path as credential":         {"/v1/providers", provider(func(p *api.Provider) { p.CredentialsRef = "../tokens" }), "credentialsRef"},
+		"negative rate":              {"/v1/providers", provider(func(p *api.Provider) { p.RateLimit.PerSecond = -1 }), "rateLimit.perSecond"},
+		"invalid expression":         {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Granted = "status ==" }), "http.grant.granted"},
+		"expression of another type": {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Denied = "status" }), "http.grant.denied"},
+		"template without }":         {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Path = "/${ip" }), "http.grant.path"},
+		"unknown variable":           {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Body = map[string]any{"x": "${secret}"} }), "http.grant.body"},
+		"no revoke request":          {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Revoke = nil }), "http.revoke"},
+		"reserved header":            {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Headers = map[string]string{"authorization": "x"} }), "http.grant.headers.authorization"},
+		"unknown field":              {"/v1/providers", `{"name":"x","colour":"red"}`, "colour"},
+		"field of another type":      {"/v1/providers", `{"name":7}`, "name"},
+		"invalid JSON":               {"/v1/providers", `name: x`, "body"},
+		"unknown provider":           {"/v1/permissions", api.Permission{Meta: api.Meta{Name: "p", Owner: "team-a"}, Provider: "none"}, "provider"},
+		"unknown permission":         {"/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "s", Owner: "team-a"}, Permissions: []string{"db", "none"}}, "permissions[1]"},
+		"permission listed twice":    {"/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "s", Owner: "team-a"}, Permissions: []string{"db", "db"}}, "permissions[1]"},
+		"empty set":                  {"/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "s", Owner: "team-a"}}, "permissions"},
+		"pod without address":        {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web"}, "podIPs"},
+		"name as address":            {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: []string{"localhost"}}, "podIPs[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if status, problem := w.do(adminToken, "POST", tc.path, tc.body, nil); status != 400 || problem.Field != tc.field {
@@ -148,29 +148,29 @@ func TestWhatIsWrongIsNamedWithItsField(t *testing.T) {
 			}
 		})
 	}
-	if status, problem := w.do(serverToken, "POST", "/v1/applications", pod(1, "none"), nil); status != 404 || problem.Field != "set" {
-		t.Errorf("a set that there is not: %d %+v", status, problem)
+	if status, problem := w.do(serverToken, "POST", "/v1/applications", podRequest(1, "none"), nil); status != 404 || problem.Field != "set" {
+		t.Errorf("unknown set: %d %+v", status, problem)
 	}
 	if status, _ := w.do(adminToken, "POST", "/v1/providers", strings.Repeat("x", 3<<20), nil); status != http.StatusRequestEntityTooLarge {
-		t.Errorf("a body of 3 MiB: %d", status)
+		t.Errorf("body of 3 MiB: status %d", status)
 	}
 }
 
-func TestASetIsForThePodsThatItNames(t *testing.T) {
-	w := start(t, "sqlite:"+t.TempDir()+"/centre.db")
+func TestOnlyMatchingPodsMayRequestASet(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.register(nil, "web", "db")
 	var set api.PermissionSet
-	w.must(ownerToken, "GET", "/v1/permissionsets/web", nil, &set)
+	w.mustDo(ownerToken, "GET", "/v1/permissionsets/web", nil, &set)
 	set.Pods = []api.PodPattern{{Cluster: "c1", Namespace: "shop-*"}, {ServiceAccount: "robot"}}
-	w.must(ownerToken, "PUT", "/v1/permissionsets/web", set, nil, "If-Match", `"1"`)
+	w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", set, nil, "If-Match", `"1"`)
 	for name, tc := range map[string]struct {
 		namespace, account string
 		status             int
 	}{
-		"another namespace": {"store", "default", 403}, "a namespace that matches": {"shop-eu", "default", 201}, "a ServiceAccount that matches": {"store", "robot", 201},
+		"other namespace": {"store", "default", 403}, "matching namespace": {"shop-eu", "default", 201}, "matching ServiceAccount": {"store", "robot", 201},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := pod(1, "web")
+			r := podRequest(1, "web")
 			r.PodUID, r.Namespace, r.ServiceAccount = name, tc.namespace, tc.account
 			if status, problem := w.do(serverToken, "POST", "/v1/applications", r, nil); status != tc.status || status == 403 && problem.Field != "set" {
 				t.Errorf("%d %+v", status, problem)
@@ -179,59 +179,59 @@ func TestASetIsForThePodsThatItNames(t *testing.T) {
 	}
 }
 
-func TestEveryRefusalSaysWhoYouAreAndWhatIsMissing(t *testing.T) {
-	w := start(t, "sqlite:"+t.TempDir()+"/centre.db")
+func TestAnAuthorizationErrorNamesTheUserAndTheRequirement(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.register(nil, "web", "db")
-	a := w.until(w.ask(pod(1, "web")).ID, api.Granted)
-	tokens := map[string]string{"nobody": "", "a wrong token": "wrong-token-0123456789", "bob": bystandToken, "olga": ownerToken, "server": serverToken, "other": otherToken}
+	a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
+	tokens := map[string]string{"none": "", "unknown": "wrong-token-0123456789", "bob": bystandToken, "olga": ownerToken, "server": serverToken, "other": otherToken}
 	theirs := api.Permission{Meta: api.Meta{Name: "p", Owner: "team-b"}, Provider: "double", Parameters: map[string]string{"name": "p"}}
 	for name, tc := range map[string]struct {
-		who, method, path string
-		body              any
-		status            int
-		says              []string
+		user, method, path string
+		body               any
+		status             int
+		contains           []string
 	}{
-		"no token":                           {"nobody", "GET", "/v1/providers", nil, 401, []string{"unauthenticated", "Authorization"}},
-		"a wrong token":                      {"a wrong token", "GET", "/v1/providers", nil, 401, []string{"not valid"}},
-		"a provider needs an admin":          {"olga", "POST", "/v1/providers", double.Registration("x", w.provider, "team-a"), 403, []string{"olga", "team-a", "admin"}},
-		"the audit needs an admin":           {"olga", "GET", "/v1/audit", nil, 403, []string{"olga", "platform"}},
-		"another team's permission":          {"olga", "POST", "/v1/permissions", theirs, 403, []string{"olga", "team-b"}},
-		"one's own permission":               {"bob", "POST", "/v1/permissions", theirs, 201, nil},
-		"another team's permission in a set": {"bob", "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "mine", Owner: "team-b"}, Permissions: []string{"db"}}, 403, []string{"bob", "db", "team-a"}},
-		"a user asks for a pod":              {"olga", "POST", "/v1/applications", pod(9, "web"), 403, []string{"olga", "c1"}},
-		"another cluster asks for a pod":     {"other", "POST", "/v1/applications", pod(9, "web"), 403, []string{"other", "c2", "c1"}},
-		"another cluster looks":              {"other", "GET", "/v1/applications/" + a.ID, nil, 403, []string{"other"}},
-		"another team looks":                 {"bob", "GET", "/v1/applications/" + a.ID, nil, 403, []string{"bob", "team-a"}},
-		"the owner looks":                    {"olga", "GET", "/v1/applications/" + a.ID, nil, 200, nil},
-		"another team's history":             {"bob", "GET", "/v1/applications/" + a.ID + "/history", nil, 403, []string{"bob"}},
-		"another team revokes":               {"bob", "POST", "/v1/applications/" + a.ID + "/revoke", nil, 403, []string{"bob"}},
-		"another team resets":                {"bob", "POST", "/v1/applications/" + a.ID + "/reset", nil, 403, []string{"bob"}},
-		"another cluster revokes":            {"other", "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001"}, 403, []string{"c2"}},
+		"no token":                            {"none", "GET", "/v1/providers", nil, 401, []string{"unauthenticated", "Authorization"}},
+		"unknown token":                       {"unknown", "GET", "/v1/providers", nil, 401, []string{"not valid"}},
+		"changing a provider needs an admin":  {"olga", "POST", "/v1/providers", double.Registration("x", w.providerURL, "team-a"), 403, []string{"olga", "team-a", "admin"}},
+		"reading the audit needs an admin":    {"olga", "GET", "/v1/audit", nil, 403, []string{"olga", "platform"}},
+		"permission of another team":          {"olga", "POST", "/v1/permissions", theirs, 403, []string{"olga", "team-b"}},
+		"own permission":                      {"bob", "POST", "/v1/permissions", theirs, 201, nil},
+		"permission of another team in a set": {"bob", "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "mine", Owner: "team-b"}, Permissions: []string{"db"}}, 403, []string{"bob", "db", "team-a"}},
+		"a user requests for a pod":           {"olga", "POST", "/v1/applications", podRequest(9, "web"), 403, []string{"olga", "c1"}},
+		"another cluster requests for a pod":  {"other", "POST", "/v1/applications", podRequest(9, "web"), 403, []string{"other", "c2", "c1"}},
+		"another cluster views":               {"other", "GET", "/v1/applications/" + a.ID, nil, 403, []string{"other"}},
+		"another team views":                  {"bob", "GET", "/v1/applications/" + a.ID, nil, 403, []string{"bob", "team-a"}},
+		"the owner views":                     {"olga", "GET", "/v1/applications/" + a.ID, nil, 200, nil},
+		"another team views the history":      {"bob", "GET", "/v1/applications/" + a.ID + "/history", nil, 403, []string{"bob"}},
+		"another team revokes":                {"bob", "POST", "/v1/applications/" + a.ID + "/revoke", nil, 403, []string{"bob"}},
+		"another team resets":                 {"bob", "POST", "/v1/applications/" + a.ID + "/reset", nil, 403, []string{"bob"}},
+		"another cluster revokes":             {"other", "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001"}, 403, []string{"c2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, problem := w.do(tokens[tc.who], tc.method, tc.path, tc.body, nil)
+			status, problem := w.do(tokens[tc.user], tc.method, tc.path, tc.body, nil)
 			if status != tc.status {
 				t.Errorf("%d %+v", status, problem)
 			}
-			for _, word := range tc.says {
+			for _, word := range tc.contains {
 				if !strings.Contains(problem.Message, word) {
-					t.Errorf("%q does not say %q", problem.Message, word)
+					t.Errorf("message %q does not contain %q", problem.Message, word)
 				}
 			}
 		})
 	}
 	var mine api.ApplicationList
-	w.must(bystandToken, "GET", "/v1/applications", nil, &mine)
+	w.mustDo(bystandToken, "GET", "/v1/applications", nil, &mine)
 	if len(mine.Items) != 0 {
-		t.Errorf("another team's list: %+v", mine.Items)
+		t.Errorf("list of another team: %+v", mine.Items)
 	}
-	w.must(ownerToken, "GET", "/v1/applications", nil, &mine)
+	w.mustDo(ownerToken, "GET", "/v1/applications", nil, &mine)
 	if len(mine.Items) != 1 {
-		t.Errorf("the owner's list has %d", len(mine.Items))
+		t.Errorf("list of the owner has %d items, want 1", len(mine.Items))
 	}
 	var p api.Permission
-	w.must(bystandToken, "GET", "/v1/permissions/db", nil, &p)
+	w.mustDo(bystandToken, "GET", "/v1/permissions/db", nil, &p)
 	if diff := cmp.Diff([]string{"(hidden)"}, slices.Collect(maps.Values(p.Parameters))); diff != "" {
-		t.Errorf("another team reads parameters: %s", diff)
+		t.Errorf("parameters are not redacted for another team: %s", diff)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
-// Tokens of the suite's users.
+// Tokens of the test users.
 const (
 	adminToken   = "admin-token-0123456789"
 	serverToken  = "server-token-0123456789"
@@ -49,33 +49,33 @@ const tokensFile = `
 - {token: bystander-token-0123456789, user: bob, groups: [team-b]}
 `
 
-// each runs a test on every store.
-func each[T runs[T]](t T, test func(t T, address string)) {
+// eachStore runs a test on SQLite and on PostgreSQL.
+func eachStore[T subtester[T]](t T, test func(t T, address string)) {
 	t.Run("sqlite", func(t T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "centre.db")) })
 	t.Run("postgres", func(t T) { test(t, database.Postgres(t)) })
 }
 
-// runs is a test or a benchmark.
-type runs[T any] interface {
+// subtester is a test or a benchmark.
+type subtester[T any] interface {
 	testing.TB
 	Run(name string, f func(t T)) bool
 }
 
-// world is a replica, a provider and who speaks to them.
-type world struct {
+// fixture is a replica, a provider and clients with the tokens of test users.
+type fixture struct {
 	t      testing.TB
 	centre *Centre
 	url    string
 	double *double.Double
-	// provider is the double's URL.
-	provider string
-	stop     func()
-	// unchecked: requests are not held against the document.
-	unchecked bool
+	// providerURL is the URL of the double.
+	providerURL string
+	stop        func()
+	// skipValidation: requests are not validated against the OpenAPI document.
+	skipValidation bool
 }
 
-// setting is the configuration of a replica.
-func setting(t testing.TB, store string) Config {
+// testConfig is the configuration of a replica.
+func testConfig(t testing.TB, store string) Config {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"access.yaml": accessFile, "tokens.yaml": tokensFile, "secret": "very-secret-bearer"} {
@@ -88,23 +88,23 @@ func setting(t testing.TB, store string) Config {
 		Drain: 5 * time.Second, Keep: time.Hour}
 }
 
-// start starts a replica and a double.
-func start(t testing.TB, store string) *world {
+// newFixture starts a replica and a double.
+func newFixture(t testing.TB, store string) *fixture {
 	t.Helper()
-	w := &world{t: t, double: double.New(time.Now)}
+	w := &fixture{t: t, double: double.New(time.Now)}
 	server := httptest.NewServer(w.double)
-	// A test that ends does not wait for connections that hang.
+	// Aborted connections at the end of a test are not logged.
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	t.Cleanup(server.Close)
-	w.provider = server.URL
-	w.replica(setting(t, store))
+	w.providerURL = server.URL
+	w.startReplica(testConfig(t, store))
 	return w
 }
 
-// replica starts a replica of the world; the world speaks to the last one.
-func (w *world) replica(config Config) {
+// startReplica starts a replica; requests go to the last one.
+func (w *fixture) startReplica(config Config) {
 	w.t.Helper()
-	c, err := New(w.t.Context(), config, slog.New(slog.NewTextHandler(&prefixed{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	c, err := New(w.t.Context(), config, slog.New(slog.NewTextHandler(&testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -136,16 +136,17 @@ func (w *world) replica(config Config) {
 	w.centre, w.url, w.stop = c, server.URL, stop
 }
 
-// prefixed writes a replica's warnings to the test's log.
-type prefixed struct{ t testing.TB }
+// testLog writes the warnings of a replica to the log of the test.
+type testLog struct{ t testing.TB }
 
-func (p *prefixed) Write(line []byte) (int, error) {
+func (p *testLog) Write(line []byte) (int, error) {
 	p.t.Logf("%s", bytes.TrimSpace(line))
 	return len(line), nil
 }
 
-// do asks and returns the status; the answer goes to out, an api.Error to err.
-func (w *world) do(token, method, path string, body, out any, header ...string) (int, api.Error) {
+// do sends a request and returns the status and the api.Error; out receives the
+// body of a success.
+func (w *fixture) do(token, method, path string, body, out any, header ...string) (int, api.Error) {
 	w.t.Helper()
 	var sent []byte
 	switch b := body.(type) {
@@ -177,13 +178,13 @@ func (w *world) do(token, method, path string, body, out any, header ...string) 
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if !w.unchecked {
+	if !w.skipValidation {
 		validate(w.t, r, sent, response, text)
 	}
 	var problem api.Error
 	if response.StatusCode >= 400 {
 		if err := json.Unmarshal(text, &problem); err != nil || problem.Reason == "" || problem.Message == "" {
-			w.t.Fatalf("%s %s: %d is no api.Error: %s", method, path, response.StatusCode, text)
+			w.t.Fatalf("%s %s: status %d without an api.Error: %s", method, path, response.StatusCode, text)
 		}
 	} else if out != nil {
 		if err := json.Unmarshal(text, out); err != nil {
@@ -193,8 +194,8 @@ func (w *world) do(token, method, path string, body, out any, header ...string) 
 	return response.StatusCode, problem
 }
 
-// must is do that succeeds.
-func (w *world) must(token, method, path string, body, out any, header ...string) {
+// mustDo is do for requests that must succeed.
+func (w *fixture) mustDo(token, method, path string, body, out any, header ...string) {
 	w.t.Helper()
 	if status, problem := w.do(token, method, path, body, out, header...); status >= 300 {
 		w.t.Fatalf("%s %s: %d %+v", method, path, status, problem)
@@ -202,49 +203,49 @@ func (w *world) must(token, method, path string, body, out any, header ...string
 }
 
 // register registers the double as a provider, and a set of permissions.
-func (w *world) register(change func(*api.Provider), set string, permissions ...string) {
+func (w *fixture) register(change func(*api.Provider), set string, permissions ...string) {
 	w.t.Helper()
-	p := double.Registration("double", w.provider, "platform")
+	p := double.Registration("double", w.providerURL, "platform")
 	p.RateLimit = api.RateLimit{PerSecond: 1000, Burst: 10}
 	p.CredentialsRef, p.TimeoutSeconds = "secret", 2
 	p.Retry = api.Retry{MaxCalls: 3, BackoffSeconds: 0.05, PollSeconds: 0.1}
 	if change != nil {
 		change(&p)
 	}
-	w.must(adminToken, "POST", "/v1/providers", p, nil)
+	w.mustDo(adminToken, "POST", "/v1/providers", p, nil)
 	for _, name := range permissions {
-		w.must(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: name, Owner: "team-a"}, Provider: "double",
+		w.mustDo(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: name, Owner: "team-a"}, Provider: "double",
 			Parameters: map[string]string{"name": name}}, nil)
 	}
-	w.must(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: set, Owner: "team-a"}, Permissions: permissions}, nil)
+	w.mustDo(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: set, Owner: "team-a"}, Permissions: permissions}, nil)
 }
 
-// pod is the request of pod n.
-func pod(n int, set string) api.ApplicationRequest {
+// podRequest is the request of pod n.
+func podRequest(n int, set string) api.ApplicationRequest {
 	return api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: fmt.Sprintf("pod-%d", n), PodUID: fmt.Sprintf("uid-%05d", n),
 		PodIPs: []string{fmt.Sprintf("10.0.%d.%d", n/250, n%250+1)}, ServiceAccount: "default", Set: set}
 }
 
-// ask applies for a pod.
-func (w *world) ask(r api.ApplicationRequest) api.Application {
+// request requests a permission set for a pod.
+func (w *fixture) request(r api.ApplicationRequest) api.Application {
 	w.t.Helper()
 	var a api.Application
-	w.must(serverToken, "POST", "/v1/applications", r, &a)
+	w.mustDo(serverToken, "POST", "/v1/applications", r, &a)
 	return a
 }
 
-// until waits for an application to be in a state, by long polls.
-func (w *world) until(id string, state api.State) api.Application {
+// waitForState waits with long polls until an application is in a state.
+func (w *fixture) waitForState(id string, state api.State) api.Application {
 	w.t.Helper()
 	deadline := time.Now().Add(3 * time.Minute)
 	var a api.Application
 	for time.Now().Before(deadline) {
-		w.must(serverToken, "GET", fmt.Sprintf("/v1/applications/%s?wait=5s&version=%d", url.PathEscape(id), a.Version), nil, &a)
+		w.mustDo(serverToken, "GET", fmt.Sprintf("/v1/applications/%s?wait=5s&version=%d", url.PathEscape(id), a.Version), nil, &a)
 		if a.State == state {
 			return a
 		}
 	}
-	w.t.Fatalf("application %s is %s (%s: %s), not %s: %+v", id, a.State, a.Reason, a.Message, state, a.Permissions)
+	w.t.Fatalf("application %s is %s (%s: %s), want %s: %+v", id, a.State, a.Reason, a.Message, state, a.Permissions)
 	return a
 }
 
@@ -256,7 +257,7 @@ func eventually(t testing.TB, within time.Duration, what string, condition func(
 	defer tick.Stop()
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
+			t.Fatalf("timeout after %s: %s", within, what)
 		}
 		<-tick.C
 	}

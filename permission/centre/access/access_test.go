@@ -25,35 +25,35 @@ import (
 	clocktest "k8s.io/utils/clock/testing"
 )
 
-func TestRolesDecideByOwnersAdminsAndClusters(t *testing.T) {
+func TestRolesAuthorizeOwnersAdminsAndClusters(t *testing.T) {
 	roles := Roles{Admins: []string{"platform"}, Clusters: []Cluster{{Name: "c1", Users: []string{"server"}}, {Name: "c2", Groups: []string{"c2-components"}}}}
 	admin, owner, server := User{"alice", []string{"platform"}}, User{"olga", []string{"team-a"}}, User{Name: "server"}
-	second, nobody := User{"other", []string{"c2-components"}}, User{Name: "nobody"}
+	second, stranger := User{"other", []string{"c2-components"}}, User{Name: "stranger"}
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"an admin may all":                       {roles.MayAdmin(admin, "x"), true},
-		"an owner is no admin":                   {roles.MayAdmin(owner, "x"), false},
-		"an owner changes what is theirs":        {roles.MayActAsOwner(owner, "team-a", "x"), true},
-		"an owner may be a user":                 {roles.MayActAsOwner(owner, "olga", "x"), true},
-		"not what is others'":                    {roles.MayActAsOwner(owner, "team-b", "x"), false},
-		"a component is no owner":                {roles.MayActAsOwner(server, "team-a", "x"), false},
-		"a component speaks for its cluster":     {roles.MayActFor(server, "c1"), true},
-		"not for another":                        {roles.MayActFor(server, "c2"), false},
-		"a group may, too":                       {roles.MayActFor(second, "c2"), true},
-		"an owner does not speak for a cluster":  {roles.MayActFor(owner, "c1"), false},
-		"an owner sees what holds theirs":        {roles.MayView(owner, "c1", []string{"team-b", "team-a"}), true},
-		"a component sees its cluster's":         {roles.MayView(server, "c1", []string{"team-a"}), true},
-		"nobody sees nothing":                    {roles.MayView(nobody, "c1", []string{"team-a"}), false},
-		"an owner revokes what is all theirs":    {roles.MayRevoke(owner, "c1", []string{"team-a"}), true},
-		"not what is others', too":               {roles.MayRevoke(owner, "c1", []string{"team-a", "team-b"}), false},
-		"a component revokes its cluster's":      {roles.MayRevoke(server, "c1", []string{"team-a", "team-b"}), true},
-		"a component does not revoke another's":  {roles.MayRevoke(server, "c2", []string{"team-a"}), false},
-		"an empty name owns nothing":             {roles.MayActAsOwner(User{}, "team-a", "x"), false},
-		"an admin speaks for every cluster":      {roles.MayActFor(admin, "c9"), true},
-		"a user named like a group is not of it": {roles.MayActFor(User{Name: "c2-components"}, "c2"), false},
-		"a group named like a component is none": {roles.MayActFor(User{"x", []string{"server"}}, "c1"), false},
+		"an admin may act as admin":                     {roles.MayAdmin(admin, "x"), true},
+		"an owner is not an admin":                      {roles.MayAdmin(owner, "x"), false},
+		"an owner group may change its objects":         {roles.MayActAsOwner(owner, "team-a", "x"), true},
+		"an owner user may change its objects":          {roles.MayActAsOwner(owner, "olga", "x"), true},
+		"an owner may not change objects of others":     {roles.MayActAsOwner(owner, "team-b", "x"), false},
+		"a component is not an owner":                   {roles.MayActAsOwner(server, "team-a", "x"), false},
+		"a component may act for its cluster":           {roles.MayActFor(server, "c1"), true},
+		"a component may not act for another":           {roles.MayActFor(server, "c2"), false},
+		"a component group may act for its cluster":     {roles.MayActFor(second, "c2"), true},
+		"an owner may not act for a cluster":            {roles.MayActFor(owner, "c1"), false},
+		"an owner may view an application":              {roles.MayView(owner, "c1", []string{"team-b", "team-a"}), true},
+		"a component may view its cluster":              {roles.MayView(server, "c1", []string{"team-a"}), true},
+		"another user may not view":                     {roles.MayView(stranger, "c1", []string{"team-a"}), false},
+		"the only owner may revoke":                     {roles.MayRevoke(owner, "c1", []string{"team-a"}), true},
+		"one of two owners may not revoke":              {roles.MayRevoke(owner, "c1", []string{"team-a", "team-b"}), false},
+		"a component may revoke in its cluster":         {roles.MayRevoke(server, "c1", []string{"team-a", "team-b"}), true},
+		"a component may not revoke in another":         {roles.MayRevoke(server, "c2", []string{"team-a"}), false},
+		"an empty user owns nothing":                    {roles.MayActAsOwner(User{}, "team-a", "x"), false},
+		"an admin may act for every cluster":            {roles.MayActFor(admin, "c9"), true},
+		"a user named like a group is not in it":        {roles.MayActFor(User{Name: "c2-components"}, "c2"), false},
+		"a group named like a component user is not it": {roles.MayActFor(User{"x", []string{"server"}}, "c1"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if (tc.err == nil) != tc.want {
@@ -63,7 +63,7 @@ func TestRolesDecideByOwnersAdminsAndClusters(t *testing.T) {
 	}
 }
 
-func TestATokenOfTheClusterIsReviewedForOurAudience(t *testing.T) {
+func TestAClusterTokenIsReviewedForTheAudience(t *testing.T) {
 	reviews := 0
 	client := fake.NewClientset()
 	client.PrependReactor("create", "tokenreviews", func(a clienttest.Action) (bool, runtime.Object, error) {
@@ -77,10 +77,10 @@ func TestATokenOfTheClusterIsReviewedForOurAudience(t *testing.T) {
 		case "good":
 			r.Status.Authenticated, r.Status.Audiences = true, r.Spec.Audiences
 		case "other-audience":
-			// As an authenticator that knows no audiences answers.
+			// The response of an authenticator without support for audiences.
 			r.Status.Authenticated = true
 		case "error":
-			return true, nil, errors.New("the API server is away")
+			return true, nil, errors.New("the API server is unreachable")
 		}
 		return true, r, nil
 	})
@@ -93,12 +93,12 @@ func TestATokenOfTheClusterIsReviewedForOurAudience(t *testing.T) {
 		}
 	}
 	if reviews != 1 {
-		t.Errorf("%d reviews within a minute", reviews)
+		t.Errorf("%d reviews within a minute, want 1", reviews)
 	}
 	clock.SetTime(clock.Now().Add(2 * time.Minute))
 	_, _, _ = k.Authenticate(t.Context(), "good")
 	if reviews != 2 {
-		t.Errorf("%d reviews after two minutes", reviews)
+		t.Errorf("%d reviews after two minutes, want 2", reviews)
 	}
 	for _, token := range []string{"bad", "other-audience"} {
 		if user, ok, err := k.Authenticate(t.Context(), token); ok || err != nil {
@@ -106,11 +106,11 @@ func TestATokenOfTheClusterIsReviewedForOurAudience(t *testing.T) {
 		}
 	}
 	if _, ok, err := k.Authenticate(t.Context(), "error"); ok || err == nil {
-		t.Errorf("an API server that is away: %v %v", ok, err)
+		t.Errorf("unreachable API server: %v %v", ok, err)
 	}
 }
 
-func TestAStaticTokenIsWholeAndItsFileIsReadAgain(t *testing.T) {
+func TestAStaticTokenMustMatchAndItsFileIsReloaded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(text string, age time.Duration) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -122,7 +122,7 @@ func TestAStaticTokenIsWholeAndItsFileIsReadAgain(t *testing.T) {
 	}
 	write("- {token: short, user: x}", time.Hour)
 	if _, err := NewStatic(path); err == nil || strings.Contains(err.Error(), "short,") {
-		t.Errorf("a short token: %v", err)
+		t.Errorf("short token: %v", err)
 	}
 	write("- {token: 0123456789abcdef, user: alice, groups: [g]}", time.Minute)
 	s, err := NewStatic(path)
@@ -136,14 +136,14 @@ func TestAStaticTokenIsWholeAndItsFileIsReadAgain(t *testing.T) {
 	}
 	write("- {token: another-0123456789, user: bob}", 0)
 	if _, ok, _ := s.Authenticate(t.Context(), "0123456789abcdef"); ok {
-		t.Error("a token that was withdrawn still counts")
+		t.Error("a removed token is still accepted")
 	}
 	if user, ok, _ := s.Authenticate(t.Context(), "another-0123456789"); !ok || user.Name != "bob" {
-		t.Error("a new token does not count")
+		t.Error("an added token is not accepted")
 	}
 }
 
-// issuer is an OIDC issuer.
+// issuer is a fake OIDC issuer.
 type issuer struct {
 	*httptest.Server
 	key *rsa.PrivateKey
@@ -169,7 +169,7 @@ func newIssuer(t *testing.T) *issuer {
 	return i
 }
 
-// sign makes a token.
+// sign returns a signed token.
 func (i *issuer) sign(t *testing.T, claims map[string]any) string {
 	t.Helper()
 	encode := func(v any) string {
@@ -188,7 +188,7 @@ func (i *issuer) sign(t *testing.T, claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-func TestAnIssuersTokenIsBelievedWhenAllOfItIsRight(t *testing.T) {
+func TestAnOIDCTokenIsAcceptedOnlyIfAllClaimsAreValid(t *testing.T) {
 	ours, theirs := newIssuer(t), newIssuer(t)
 	o, err := NewOIDC(t.Context(), OIDCConfig{Issuer: ours.URL, ClientID: "permission-centre", UsernameClaim: "email", Prefix: "corp:"})
 	if err != nil {
@@ -206,12 +206,12 @@ func TestAnIssuersTokenIsBelievedWhenAllOfItIsRight(t *testing.T) {
 		t.Errorf("%v %v %s", ok, err, diff)
 	}
 	for name, token := range map[string]string{
-		"expired":          ours.sign(t, claims(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})),
-		"another audience": ours.sign(t, claims(map[string]any{"aud": "other"})),
-		"another issuer":   ours.sign(t, claims(map[string]any{"iss": theirs.URL})),
-		"another key":      theirs.sign(t, claims(nil)),
-		"no name":          ours.sign(t, claims(map[string]any{"email": ""})),
-		"no token":         "0123456789abcdef",
+		"expired":        ours.sign(t, claims(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})),
+		"other audience": ours.sign(t, claims(map[string]any{"aud": "other"})),
+		"other issuer":   ours.sign(t, claims(map[string]any{"iss": theirs.URL})),
+		"other key":      theirs.sign(t, claims(nil)),
+		"empty name":     ours.sign(t, claims(map[string]any{"email": ""})),
+		"not a JWT":      "0123456789abcdef",
 	} {
 		if user, ok, err := o.Authenticate(t.Context(), token); ok || err != nil {
 			t.Errorf("%s: %+v %v %v", name, user, ok, err)

@@ -6,10 +6,10 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-func TestWhatAskingForAnApplicationComesTo(t *testing.T) {
+func TestTheNextAttemptDependsOnTheState(t *testing.T) {
 	for _, tc := range []struct {
-		state                 api.State
-		asked, busyThen, dead Attempt
+		state                        api.State
+		podExists, callActive, reset Attempt
 	}{
 		{api.Requested, AttemptNone, AttemptNone, AttemptNone},
 		{api.Applying, AttemptNone, AttemptNone, AttemptNone},
@@ -21,14 +21,14 @@ func TestWhatAskingForAnApplicationComesTo(t *testing.T) {
 		{api.Leaked, AttemptAll, AttemptRejected, AttemptRejected},
 	} {
 		t.Run(string(tc.state), func(t *testing.T) {
-			if got := NextAttempt(tc.state, false, true); got != tc.asked {
-				t.Errorf("asked for: %s, want %s", got, tc.asked)
+			if got := NextAttempt(tc.state, false, true); got != tc.podExists {
+				t.Errorf("request: %s, want %s", got, tc.podExists)
 			}
-			if got := NextAttempt(tc.state, true, true); got != tc.busyThen {
-				t.Errorf("asked for while a provider is called: %s, want %s", got, tc.busyThen)
+			if got := NextAttempt(tc.state, true, true); got != tc.callActive {
+				t.Errorf("request during a provider call: %s, want %s", got, tc.callActive)
 			}
-			if got := NextAttempt(tc.state, false, false); got != tc.dead {
-				t.Errorf("reset: %s, want %s", got, tc.dead)
+			if got := NextAttempt(tc.state, false, false); got != tc.reset {
+				t.Errorf("reset: %s, want %s", got, tc.reset)
 			}
 		})
 	}

@@ -22,27 +22,27 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		in   Input
 		want want
 	}{
-		"what is asked for is granted":                        {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
-		"a call of unknown end is repeated":                   {Input{State: api.Applying, MaybeGranted: true}, want{Call: provider.Grant, State: api.Applying}},
-		"what the provider decides later is polled":           {Input{State: api.Applying, MaybeGranted: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
-		"what is granted needs nothing":                       {Input{State: api.Granted, MaybeGranted: true}, want{}},
-		"what is denied needs nothing":                        {Input{State: api.Denied}, want{}},
-		"what failed needs nothing":                           {Input{State: api.Failed, MaybeGranted: true}, want{}},
-		"a grant waits for another pod's revocation":          {Input{State: api.Requested, OtherRevoking: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
-		"a node's grant does not":                             {Input{State: api.Requested, OtherRevoking: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
-		"a leak of another pod does not hold a grant up":      {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
-		"what was never called is revoked at once":            {Input{State: api.Requested, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
-		"what was denied is revoked at once":                  {Input{State: api.Denied, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
-		"what was granted is taken back":                      {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"what failed half-way is taken back":                  {Input{State: api.Failed, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"what cannot be taken back is leaked":                 {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true}, want{State: api.Leaked, Reason: ReasonProviderCannotRevoke}},
-		"a leak is tried on":                                  {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke}},
-		"a leak that another pod's grant covers is left":      {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByAnotherPod}},
-		"a node's grant stays while another pod has it":       {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode}},
-		"a node's grant goes with its last pod":               {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"what is revoked stays so":                            {Input{State: api.Revoked, RevokeRequested: true, CanRevoke: true}, want{}},
-		"another's revocation does not hold a revocation up":  {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherRevoking: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"what is pending when its pod goes is taken back too": {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a requested permission is granted":                    {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a call without a known result is retried":             {Input{State: api.Applying, MaybeGranted: true}, want{Call: provider.Grant, State: api.Applying}},
+		"a pending grant is polled":                            {Input{State: api.Applying, MaybeGranted: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
+		"a granted permission needs no step":                   {Input{State: api.Granted, MaybeGranted: true}, want{}},
+		"a denied permission needs no step":                    {Input{State: api.Denied}, want{}},
+		"a failed permission needs no step":                    {Input{State: api.Failed, MaybeGranted: true}, want{}},
+		"a grant waits for the revocation of another pod":      {Input{State: api.Requested, OtherRevoking: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
+		"a node-scoped grant does not wait":                    {Input{State: api.Requested, OtherRevoking: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a leak of another pod does not delay a grant":         {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a grant without calls is revoked without a call":      {Input{State: api.Requested, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"a denied grant is revoked without a call":             {Input{State: api.Denied, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"a granted permission is revoked by a call":            {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a partly failed grant is revoked by a call":           {Input{State: api.Failed, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a provider that cannot revoke leaks":                  {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true}, want{State: api.Leaked, Reason: ReasonProviderCannotRevoke}},
+		"a leak is retried":                                    {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke}},
+		"a leak waits while another pod holds the grant":       {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByAnotherPod}},
+		"a node-scoped grant stays while another pod holds it": {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode}},
+		"a node-scoped grant is revoked with the last pod":     {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a revoked grant needs no step":                        {Input{State: api.Revoked, RevokeRequested: true, CanRevoke: true}, want{}},
+		"another revocation does not delay a revocation":       {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherRevoking: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a pending grant is revoked by a call":                 {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)
@@ -55,16 +55,16 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 
 var t0 = time.Unix(1_700_000_000, 0).UTC()
 
-func TestACallsResultSaysWhatAGrantBecomes(t *testing.T) {
+func TestTheStateOfAGrantFollowsFromTheResultOfACall(t *testing.T) {
 	retry := api.Retry{MaxCalls: 3, BackoffSeconds: 2, PollSeconds: 5, PollTimeoutSeconds: 60}
 	type want struct {
-		State    api.State
-		Due      time.Duration // since t0; 0: never
-		Touched  bool
-		Pending  bool
-		Failures int
-		Keys     int
-		NewKey   bool
+		State        api.State
+		Due          time.Duration // after the call; 0: never
+		MaybeGranted bool
+		Pending      bool
+		Failures     int
+		Keys         int
+		NewKey       bool
 	}
 	applying := store.Grant{State: api.Applying, MaybeGranted: true, CallKey: "k", Began: t0}
 	revoking := store.Grant{State: api.Revoking, MaybeGranted: true, CallKey: "k", Began: t0}
@@ -79,30 +79,30 @@ func TestACallsResultSaysWhatAGrantBecomes(t *testing.T) {
 		random float64
 		want   want
 	}{
-		"granted":                          {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Granted, Touched: true}},
-		"denied leaves nothing":            {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Keys: 1, NewKey: true}},
-		"denied after a call was lost may": {g: applying, op: provider.Grant, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Touched: true, Keys: 1, NewKey: true}},
-		"denied half-way leaves something": {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Denied, Sent: true, Partial: true}, want: want{State: api.Denied, Touched: true, Keys: 1, NewKey: true}},
-		"failed is tried again":            {g: applying, op: provider.Grant, r: failed, want: want{State: api.Applying, Due: 2 * time.Second, Touched: true, Failures: 1}},
-		"failed again waits for longer":    {g: with(applying, func(g *store.Grant) { g.Failures = 1 }), op: provider.Grant, r: failed, random: 1, want: want{State: api.Applying, Due: 8 * time.Second, Touched: true, Failures: 2}},
-		"the last failure is the end":      {g: with(applying, func(g *store.Grant) { g.Failures = 2 }), op: provider.Grant, r: failed, want: want{State: api.Failed, Touched: true, Failures: 3}},
-		"not sent leaves nothing":          {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Failed}, want: want{State: api.Applying, Due: 2 * time.Second, Failures: 1}},
-		"not sent, but one before was":     {g: applying, op: provider.Grant, before: true, r: provider.Result{Outcome: provider.Failed}, want: want{State: api.Applying, Due: 2 * time.Second, Touched: true, Failures: 1}},
-		"Retry-After is honoured":          {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Failed, Sent: true, RetryAfter: time.Minute}, want: want{State: api.Applying, Due: time.Minute, Touched: true, Failures: 1}},
-		"later":                            {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Pending, Sent: true}, want: want{State: api.Applying, Due: 5 * time.Second, Touched: true, Pending: true}},
-		"too late":                         {g: applying, op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Pending, Sent: true}, after: 61 * time.Second, want: want{State: api.Failed, Touched: true}},
-		"denied after it was taken":        {g: with(applying, func(g *store.Grant) { g.Pending = true }), op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Keys: 1, NewKey: true}},
-		"taken back":                       {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked}},
-		"not taken back yet":               {g: revoking, op: provider.Revoke, before: true, r: failed, want: want{State: api.Revoking, Due: 2 * time.Second, Touched: true, Failures: 1}},
-		"not taken back is leaked":         {g: with(revoking, func(g *store.Grant) { g.Failures = 2 }), op: provider.Revoke, before: true, r: failed, want: want{State: api.Leaked, Due: 8 * time.Second, Touched: true, Failures: 3}},
-		"a leak is tried once an hour":     {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: failed, random: 1, want: want{State: api.Leaked, Due: time.Hour, Touched: true, Failures: 51}},
-		"a leak that is healed":            {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked, Failures: 50}},
-		"a refusal to revoke is tried on":  {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Revoking, Due: 2 * time.Second, Touched: true, Failures: 1}},
+		"granted":                    {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Granted, MaybeGranted: true}},
+		"denied: nothing is granted": {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Keys: 1, NewKey: true}},
+		"denied after a lost call: may be granted":   {g: applying, op: provider.Grant, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, MaybeGranted: true, Keys: 1, NewKey: true}},
+		"denied partly: may be granted":              {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Denied, Sent: true, Partial: true}, want: want{State: api.Denied, MaybeGranted: true, Keys: 1, NewKey: true}},
+		"failed is retried":                          {g: applying, op: provider.Grant, r: failed, want: want{State: api.Applying, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
+		"the second failure doubles the delay":       {g: with(applying, func(g *store.Grant) { g.Failures = 1 }), op: provider.Grant, r: failed, random: 1, want: want{State: api.Applying, Due: 8 * time.Second, MaybeGranted: true, Failures: 2}},
+		"the last failure ends the attempt":          {g: with(applying, func(g *store.Grant) { g.Failures = 2 }), op: provider.Grant, r: failed, want: want{State: api.Failed, MaybeGranted: true, Failures: 3}},
+		"not sent: nothing is granted":               {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Failed}, want: want{State: api.Applying, Due: 2 * time.Second, Failures: 1}},
+		"not sent after a sent call: may be granted": {g: applying, op: provider.Grant, before: true, r: provider.Result{Outcome: provider.Failed}, want: want{State: api.Applying, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
+		"Retry-After is respected":                   {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Failed, Sent: true, RetryAfter: time.Minute}, want: want{State: api.Applying, Due: time.Minute, MaybeGranted: true, Failures: 1}},
+		"pending":                                    {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Pending, Sent: true}, want: want{State: api.Applying, Due: 5 * time.Second, MaybeGranted: true, Pending: true}},
+		"pending for too long":                       {g: applying, op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Pending, Sent: true}, after: 61 * time.Second, want: want{State: api.Failed, MaybeGranted: true}},
+		"denied after pending":                       {g: with(applying, func(g *store.Grant) { g.Pending = true }), op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Keys: 1, NewKey: true}},
+		"revoked":                                    {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked}},
+		"a failed revocation is retried":             {g: revoking, op: provider.Revoke, before: true, r: failed, want: want{State: api.Revoking, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
+		"the last failed revocation leaks":           {g: with(revoking, func(g *store.Grant) { g.Failures = 2 }), op: provider.Revoke, before: true, r: failed, want: want{State: api.Leaked, Due: 8 * time.Second, MaybeGranted: true, Failures: 3}},
+		"a leak is retried once an hour":             {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: failed, random: 1, want: want{State: api.Leaked, Due: time.Hour, MaybeGranted: true, Failures: 51}},
+		"a leak is revoked":                          {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked, Failures: 50}},
+		"a denied revocation is retried":             {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Revoking, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := t0.Add(tc.after)
 			g := ApplyResult(tc.g, CallResult{Now: now, Op: tc.op, MaybeGranted: tc.before, Result: tc.r, Retry: retry, Random: tc.random})
-			got := want{State: g.State, Touched: g.MaybeGranted, Pending: g.Pending, Failures: g.Failures, Keys: g.KeysUsed, NewKey: g.CallKey == ""}
+			got := want{State: g.State, MaybeGranted: g.MaybeGranted, Pending: g.Pending, Failures: g.Failures, Keys: g.KeysUsed, NewKey: g.CallKey == ""}
 			if !g.Due.IsZero() {
 				got.Due = g.Due.Sub(now)
 			}
@@ -110,13 +110,13 @@ func TestACallsResultSaysWhatAGrantBecomes(t *testing.T) {
 				t.Error(diff)
 			}
 			if g.Calls != 1 || !g.NextTry.Equal(g.Due) {
-				t.Errorf("%d calls, next try %s, due %s", g.Calls, g.NextTry, g.Due)
+				t.Errorf("%d calls, nextTry %s, due %s", g.Calls, g.NextTry, g.Due)
 			}
 		})
 	}
 }
 
-func TestTheBackoffDoublesIsJitteredAndBounded(t *testing.T) {
+func TestTheBackoffDoublesWithJitterUpToAnHour(t *testing.T) {
 	r := api.Retry{BackoffSeconds: 2}
 	for _, tc := range []struct {
 		failures int
@@ -132,55 +132,55 @@ func TestTheBackoffDoublesIsJitteredAndBounded(t *testing.T) {
 	}
 }
 
-func TestAnApplicationsStateFollowsFromItsGrants(t *testing.T) {
+func TestTheStateOfAnApplicationFollowsFromItsGrants(t *testing.T) {
 	for name, tc := range map[string]struct {
-		going  bool
+		revoke bool
 		states []api.State
 		want   api.State
 	}{
-		"nothing was called":            {false, []api.State{api.Requested, api.Requested}, api.Requested},
-		"one is called":                 {false, []api.State{api.Applying, api.Requested}, api.Applying},
-		"one is granted":                {false, []api.State{api.Granted, api.Requested}, api.Applying},
-		"all are granted":               {false, []api.State{api.Granted, api.Granted}, api.Granted},
-		"one is denied":                 {false, []api.State{api.Granted, api.Denied, api.Requested}, api.Denied},
-		"one failed":                    {false, []api.State{api.Granted, api.Failed}, api.Failed},
-		"denied is worse than failed":   {false, []api.State{api.Failed, api.Denied}, api.Denied},
-		"one is not taken back yet":     {true, []api.State{api.Revoked, api.Revoking}, api.Revoking},
-		"one is still being granted":    {true, []api.State{api.Applying, api.Revoked}, api.Revoking},
-		"all are taken back":            {true, []api.State{api.Revoked, api.Revoked}, api.Revoked},
-		"one is leaked":                 {true, []api.State{api.Revoked, api.Leaked}, api.Leaked},
-		"one is leaked, one on its way": {true, []api.State{api.Revoking, api.Leaked}, api.Revoking},
+		"no provider was called":              {false, []api.State{api.Requested, api.Requested}, api.Requested},
+		"one is called":                       {false, []api.State{api.Applying, api.Requested}, api.Applying},
+		"one is granted":                      {false, []api.State{api.Granted, api.Requested}, api.Applying},
+		"all are granted":                     {false, []api.State{api.Granted, api.Granted}, api.Granted},
+		"one is denied":                       {false, []api.State{api.Granted, api.Denied, api.Requested}, api.Denied},
+		"one failed":                          {false, []api.State{api.Granted, api.Failed}, api.Failed},
+		"denied overrides failed":             {false, []api.State{api.Failed, api.Denied}, api.Denied},
+		"one is being revoked":                {true, []api.State{api.Revoked, api.Revoking}, api.Revoking},
+		"one is still being granted":          {true, []api.State{api.Applying, api.Revoked}, api.Revoking},
+		"all are revoked":                     {true, []api.State{api.Revoked, api.Revoked}, api.Revoked},
+		"one is leaked":                       {true, []api.State{api.Revoked, api.Leaked}, api.Leaked},
+		"one is leaked, one is being revoked": {true, []api.State{api.Revoking, api.Leaked}, api.Revoking},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var grants []store.Grant
 			for _, s := range tc.states {
 				grants = append(grants, store.Grant{Permission: "p", Owner: "team-a", State: s})
 			}
-			if got := Derive(tc.going, grants); got.State != tc.want || got.Reason == "" && tc.want != api.Applying && len(got.Message) == 0 {
+			if got := Derive(tc.revoke, grants); got.State != tc.want || got.Reason == "" && tc.want != api.Applying && len(got.Message) == 0 {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestAPodIsGoneWhenNobodyNamesItOrItsAddresses(t *testing.T) {
-	living := map[string][]string{"here": {"10.0.0.1", "fd00::1"}, "starting": nil}
+func TestAnApplicationIsOrphanedWhenItsPodOrAddressesAreMissing(t *testing.T) {
+	existing := map[string][]string{"here": {"10.0.0.1", "fd00::1"}, "starting": nil}
 	for name, tc := range map[string]struct {
 		uid  string
 		ips  []string
 		age  time.Duration
 		want bool
 	}{
-		"a pod that is not named":             {"gone", []string{"10.0.0.9"}, time.Hour, true},
-		"one that was not listed yet":         {"gone", []string{"10.0.0.9"}, time.Minute, false},
-		"a pod with the same addresses":       {"here", []string{"10.0.0.1", "fd00::1"}, time.Hour, false},
-		"a pod that has other addresses now":  {"here", []string{"10.0.0.2"}, time.Hour, true},
-		"a pod that has one of them no more":  {"here", []string{"10.0.0.1"}, time.Hour, true},
-		"a pod that has no address right now": {"starting", []string{"10.0.0.3"}, time.Hour, false},
+		"a pod that is not listed":      {"deleted", []string{"10.0.0.9"}, time.Hour, true},
+		"a new pod that is not listed":  {"deleted", []string{"10.0.0.9"}, time.Minute, false},
+		"a pod with the same addresses": {"here", []string{"10.0.0.1", "fd00::1"}, time.Hour, false},
+		"a pod with another address":    {"here", []string{"10.0.0.2"}, time.Hour, true},
+		"a pod that lost one address":   {"here", []string{"10.0.0.1"}, time.Hour, true},
+		"a pod without addresses":       {"starting", []string{"10.0.0.3"}, time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := store.Application{Request: api.ApplicationRequest{PodUID: tc.uid, PodIPs: tc.ips}, Created: t0.Add(-tc.age)}
-			if got := Orphaned(a, living, t0); got != tc.want {
+			if got := Orphaned(a, existing, t0); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

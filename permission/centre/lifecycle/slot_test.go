@@ -16,28 +16,29 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// moments are given out at once, and go by.
-type moments struct {
+// fakeLimiter gives the current time as slot; the fake clock may advance before
+// the call.
+type fakeLimiter struct {
 	clock *clocktest.FakeClock
-	given []time.Time
+	slots []time.Time
 }
 
-func (m *moments) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
-	m.given = append(m.given, m.clock.Now())
+func (m *fakeLimiter) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
+	m.slots = append(m.slots, m.clock.Now())
 	return m.clock.Now(), nil
 }
-func (m *moments) Expired(at time.Time) bool { return m.clock.Since(at) > 50*time.Millisecond }
+func (m *fakeLimiter) Expired(at time.Time) bool { return m.clock.Since(at) > 50*time.Millisecond }
 
-// slow callers take a second to be made, so often; late are the calls that did
-// not come at their moment.
-type slow struct {
-	*moments
-	times, calls, late int
-	err                error
+// slowClients takes a second to build a client for the first slowBuilds builds.
+// late counts calls outside of their slot.
+type slowClients struct {
+	*fakeLimiter
+	slowBuilds, calls, late int
+	err                     error
 }
 
-func (s *slow) New(api.Provider) (provider.Client, error) {
-	if s.times--; s.times >= 0 {
+func (s *slowClients) New(api.Provider) (provider.Client, error) {
+	if s.slowBuilds--; s.slowBuilds >= 0 {
 		s.clock.Step(time.Second)
 	}
 	if s.err != nil {
@@ -46,26 +47,26 @@ func (s *slow) New(api.Provider) (provider.Client, error) {
 	return s, nil
 }
 
-func (s *slow) Call(context.Context, provider.Call) provider.Result {
+func (s *slowClients) Call(context.Context, provider.Call) provider.Result {
 	s.calls++
-	if s.Expired(s.given[len(s.given)-1]) {
+	if s.Expired(s.slots[len(s.slots)-1]) {
 		s.late++
 	}
 	return provider.Result{Outcome: provider.Done, Reason: provider.ReasonGranted, Sent: true}
 }
 
-func TestACallComesAtItsMomentHoweverLongItsCallerTakes(t *testing.T) {
+func TestACallIsMadeInItsSlotHoweverSlowTheClientIsBuilt(t *testing.T) {
 	for _, tc := range []struct {
-		name        string
-		slow        int
-		err         error
-		calls, asks int
-		state       api.State
+		name         string
+		slowBuilds   int
+		err          error
+		calls, slots int
+		state        api.State
 	}{
-		{"a caller that is there", 0, nil, 1, 1, api.Granted},
-		{"one that is made first", 1, nil, 1, 1, api.Granted},
-		{"one that is made again when the moment was given", 2, nil, 1, 2, api.Granted},
-		{"one that cannot be made", 0, errors.New("no such function"), 0, 1, api.Failed},
+		{"cached client", 0, nil, 1, 1, api.Granted},
+		{"client built before the reservation", 1, nil, 1, 1, api.Granted},
+		{"client built again after the reservation", 2, nil, 1, 2, api.Granted},
+		{"client that cannot be built", 0, errors.New("no such function"), 0, 1, api.Failed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "centre.db"))
@@ -74,27 +75,27 @@ func TestACallComesAtItsMomentHoweverLongItsCallerTakes(t *testing.T) {
 			}
 			defer s.Close()
 			clock := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0).UTC())
-			jobs, callers := &line{clock: clock}, &slow{moments: &moments{clock: clock}, times: tc.slow, err: tc.err}
+			jobs, clients := &fakeQueue{clock: clock}, &slowClients{fakeLimiter: &fakeLimiter{clock: clock}, slowBuilds: tc.slowBuilds, err: tc.err}
 			register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1,
 				Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2, PollTimeoutSeconds: 600}})
-			e := &lifecycle.Engine{Store: s, Queue: jobs, Limiter: callers, Breaker: open{clock}, Clients: callers, Clock: clock, Random: func() float64 { return 0.5 },
-				Notifier: open{clock}, Metrics: open{clock}, Log: slog.New(slog.DiscardHandler)}
+			e := &lifecycle.Engine{Store: s, Queue: jobs, Limiter: clients, Breaker: noLimits{clock}, Clients: clients, Clock: clock, Random: func() float64 { return 0.5 },
+				Notifier: noLimits{clock}, Metrics: noLimits{clock}, Log: slog.New(slog.DiscardHandler)}
 			a, _, _, err := e.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: "a", PodUID: "a", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server")
 			if err != nil {
 				t.Fatal(err)
 			}
 			job, ok := jobs.next(clock.Now())
 			if !ok {
-				t.Fatal("there is no job")
+				t.Fatal("no job is due")
 			}
 			if err := e.Handle(t.Context(), job); err != nil {
 				t.Fatal(err)
 			}
-			if callers.calls != tc.calls || callers.late > 0 || len(callers.given) != tc.asks {
-				t.Errorf("%d calls, %d of them late, %d moments", callers.calls, callers.late, len(callers.given))
+			if clients.calls != tc.calls || clients.late > 0 || len(clients.slots) != tc.slots {
+				t.Errorf("%d calls, %d of them late, %d slots", clients.calls, clients.late, len(clients.slots))
 			}
 			if now, err := s.View(t.Context()).Application(a.ID); err != nil || now.State != tc.state {
-				t.Errorf("it is %s, %v", now.State, err)
+				t.Errorf("state %s, want %s, error %v", now.State, tc.state, err)
 			}
 		})
 	}

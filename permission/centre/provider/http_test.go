@@ -18,10 +18,10 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-const secret = "bearer-that-nobody-sees"
+const secret = "secret-bearer-token"
 
-// caller makes a caller of a provider that is the given handler.
-func caller(t *testing.T, handler http.HandlerFunc, change func(*api.Provider)) Client {
+// newClient returns the client of a provider that the handler serves.
+func newClient(t *testing.T, handler http.HandlerFunc, change func(*api.Provider)) Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -30,10 +30,10 @@ func caller(t *testing.T, handler http.HandlerFunc, change func(*api.Provider)) 
 	if change != nil {
 		change(&p)
 	}
-	return build(t, p, []string{"127.0.0.0/8"})
+	return newClientOf(t, p, []string{"127.0.0.0/8"})
 }
 
-func build(t *testing.T, p api.Provider, networks []string) Client {
+func newClientOf(t *testing.T, p api.Provider, networks []string) Client {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(secret+"\n"), 0o600); err != nil {
@@ -50,7 +50,7 @@ func build(t *testing.T, p api.Provider, networks []string) Client {
 	return c
 }
 
-func TestAnAnswerTellsDeniedFromFailed(t *testing.T) {
+func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		call   api.HTTPCall
 		op     Op
@@ -63,20 +63,20 @@ func TestAnAnswerTellsDeniedFromFailed(t *testing.T) {
 		"4xx is denied":                          {status: 403, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 403)", Sent: true}},
 		"5xx failed":                             {status: 503, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 503, which is neither granted nor denied", Sent: true}},
 		"408 failed":                             {status: 408, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 408, which is neither granted nor denied", Sent: true}},
-		"401 is the centre's trouble":            {status: 401, want: Result{Outcome: Failed, Reason: ReasonCredentialsRejected, Message: "the provider rejects the centre's credentials (HTTP 401)", Sent: true}},
-		"429 asks to wait":                       {status: 429, header: "7", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: 7 * time.Second, Sent: true}},
-		"it cannot ask for more than an hour":    {status: 429, header: "999999999", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: time.Hour, Sent: true}},
-		"nor for less than nothing":              {status: 429, header: "-5", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", Sent: true}},
-		"a condition says what granted is":       {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":0}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
-		"what it does not hold for failed":       {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":5}`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
-		"a condition says what denied is":        {call: api.HTTPCall{Granted: "body.code == 0", Denied: "body.code == 5", Message: "body.why"}, status: 200, body: `{"code":5,"why":"no such module\nat all"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 200): no such module at all", Sent: true}},
-		"a condition over a body that is absent": {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
+		"401 failed: credentials":                {status: 401, want: Result{Outcome: Failed, Reason: ReasonCredentialsRejected, Message: "the provider rejects the centre's credentials (HTTP 401)", Sent: true}},
+		"429 failed: throttled":                  {status: 429, header: "7", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: 7 * time.Second, Sent: true}},
+		"Retry-After is at most an hour":         {status: 429, header: "999999999", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: time.Hour, Sent: true}},
+		"negative Retry-After is ignored":        {status: 429, header: "-5", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", Sent: true}},
+		"condition granted is true":              {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":0}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"condition granted is false":             {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":5}`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
+		"condition denied is true":               {call: api.HTTPCall{Granted: "body.code == 0", Denied: "body.code == 5", Message: "body.why"}, status: 200, body: `{"code":5,"why":"no such module\nat all"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 200): no such module at all", Sent: true}},
+		"condition on a body that is not JSON":   {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
 		"404 of a revocation is done":            {op: Revoke, status: 404, want: Result{Outcome: Done, Reason: ReasonRevoked, Sent: true}},
-		"a message is cut":                       {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"` + strings.Repeat("x", 500) + `"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): " + strings.Repeat("x", 200) + "…", Sent: true}},
-		"a credential is not told":               {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"token ` + secret + ` is old"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): token … is old", Sent: true}},
+		"a long message is cut":                  {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"` + strings.Repeat("x", 500) + `"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): " + strings.Repeat("x", 200) + "…", Sent: true}},
+		"a credential is removed from a message": {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"token ` + secret + ` is old"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): token … is old", Sent: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := caller(t, func(w http.ResponseWriter, r *http.Request) {
+			c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Authorization") != "Bearer "+secret || r.Header.Get("Idempotency-Key") != "key-1" {
 					t.Errorf("headers: %v", r.Header)
 				}
@@ -105,10 +105,10 @@ func TestAnAnswerTellsDeniedFromFailed(t *testing.T) {
 	}
 }
 
-func TestParametersStayWhereTheirTemplatePutsThem(t *testing.T) {
+func TestParametersAreEscapedInTemplates(t *testing.T) {
 	var path, query, header string
 	var body map[string]any
-	c := caller(t, func(w http.ResponseWriter, r *http.Request) {
+	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
 		path, query, header = r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("X-Pod")
 		_ = json.NewDecoder(r.Body).Decode(&body)
 		_, _ = io.WriteString(w, `{"ticket":{"id":17}}`)
@@ -138,10 +138,10 @@ func TestParametersStayWhereTheirTemplatePutsThem(t *testing.T) {
 	}
 }
 
-func TestAnExpressionCannotRunForLong(t *testing.T) {
+func TestTheCostOfAnExpressionIsLimited(t *testing.T) {
 	numbers := "[1,2,3,4,5,6,7,8,9,10]"
 	long := numbers + ".all(a, " + numbers + ".all(b, " + numbers + ".all(c, " + numbers + ".all(d, " + numbers + ".all(e, " + numbers + ".all(f, a+b+c+d+e+f > 0))))))"
-	c := caller(t, func(http.ResponseWriter, *http.Request) {}, func(p *api.Provider) { p.HTTP.Grant.Granted = long })
+	c := newClient(t, func(http.ResponseWriter, *http.Request) {}, func(p *api.Provider) { p.HTTP.Grant.Granted = long })
 	began := time.Now()
 	if r := c.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed {
 		t.Errorf("%+v", r)
@@ -151,26 +151,26 @@ func TestAnExpressionCannotRunForLong(t *testing.T) {
 	}
 }
 
-func TestAProviderThatHangsOrIsGoneFailed(t *testing.T) {
+func TestACallToAHangingOrUnreachableProviderFails(t *testing.T) {
 	hung := make(chan struct{})
 	t.Cleanup(func() { close(hung) })
-	c := caller(t, func(_ http.ResponseWriter, r *http.Request) {
+	c := newClient(t, func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case <-hung:
 		case <-r.Context().Done():
 		}
 	}, nil)
 	if r := c.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonProviderTimeout || !r.Sent {
-		t.Errorf("hangs: %+v", r)
+		t.Errorf("hanging provider: %+v", r)
 	}
-	gone := build(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://127.0.0.1:1", TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, []string{"127.0.0.0/8"})
-	if r := gone.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonProviderUnreachable || r.Sent {
-		t.Errorf("gone: %+v", r)
+	unreachable := newClientOf(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://127.0.0.1:1", TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, []string{"127.0.0.0/8"})
+	if r := unreachable.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonProviderUnreachable || r.Sent {
+		t.Errorf("unreachable provider: %+v", r)
 	}
 }
 
-// The name is allowed; where it leads, or what it answers, is not.
-func TestAProvidersURLReachesOnlyWhatIsAllowed(t *testing.T) {
+// The name is allowed; the address it resolves to, or the redirect, is not.
+func TestAProviderURLReachesOnlyAllowedAddresses(t *testing.T) {
 	reached := false
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	t.Cleanup(inner.Close)
@@ -178,19 +178,19 @@ func TestAProvidersURLReachesOnlyWhatIsAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName := build(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://localhost:" + at.Port(), TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, nil)
+	byName := newClientOf(t, api.Provider{Type: api.ProviderHTTP, Endpoint: "http://localhost:" + at.Port(), TimeoutSeconds: 1, HTTP: &api.HTTPCalls{}}, nil)
 	if r := byName.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonHostNotAllowed || reached {
-		t.Errorf("a name that leads to loopback: %+v, reached %v", r, reached)
+		t.Errorf("name that resolves to loopback: %+v, reached %v", r, reached)
 	}
-	redirecting := caller(t, func(w http.ResponseWriter, r *http.Request) {
+	redirecting := newClient(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, inner.URL, http.StatusTemporaryRedirect)
 	}, nil)
 	if r := redirecting.Call(t.Context(), Call{Op: Grant}); r.Outcome != Failed || r.Reason != ReasonHostNotAllowed || reached {
-		t.Errorf("a redirect: %+v, reached %v", r, reached)
+		t.Errorf("redirect: %+v, reached %v", r, reached)
 	}
 }
 
-func TestHostsAndAddressesAreAllowedByList(t *testing.T) {
+func TestOnlyListedHostsAndAddressesAreAllowed(t *testing.T) {
 	e, err := NewEgress([]string{"db.corp", "*.example.com", "api.corp:8443", "10.1.2.3"}, nil, []string{"10.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestHostsAndAddressesAreAllowedByList(t *testing.T) {
 	} {
 		name, port, _ := strings.Cut(host, ":")
 		if got := e.CheckHost(name, port) == nil; got != want {
-			t.Errorf("%s: %v", host, got)
+			t.Errorf("host %s: allowed %v", host, got)
 		}
 	}
 	some, err := NewEgress(nil, []string{"10.9.0.0/16", "127.0.0.0/8"}, []string{"10.9.0.1"})
@@ -218,7 +218,7 @@ func TestHostsAndAddressesAreAllowedByList(t *testing.T) {
 		{some, "10.9.3.4", true}, {some, "10.8.3.4", false}, {some, "127.0.0.1", true}, {some, "10.9.0.1", false},
 	} {
 		if got := tc.egress.CheckAddress(netip.MustParseAddr(tc.address)) == nil; got != tc.want {
-			t.Errorf("%s: %v", tc.address, got)
+			t.Errorf("address %s: allowed %v", tc.address, got)
 		}
 	}
 }

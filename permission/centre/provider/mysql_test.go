@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { database.Run(m) }
 
-// hash of "app-password", as SELECT PASSWORD('app-password') gives it.
+// hash returns the hash of "app-password".
 func hash(t *testing.T, address string) string {
 	t.Helper()
 	var h string
@@ -38,8 +38,8 @@ func admin(t *testing.T, address string) *sql.DB {
 	return db
 }
 
-// as opens app's database as a pod with the given address does.
-func as(t *testing.T, address, source string) *sql.DB {
+// connectAs opens the database as user app from a source address.
+func connectAs(t *testing.T, address, source string) *sql.DB {
 	t.Helper()
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.Net, config.Addr, config.DBName = "app", "app-password", "tcp", address, "shop_orders"
@@ -71,7 +71,7 @@ func mariaDB(t *testing.T) (Client, string, api.Provider) {
 	}
 	p := api.Provider{Meta: api.Meta{Name: "orders"}, Type: api.ProviderMySQL, Endpoint: address, CredentialsRef: "db", TimeoutSeconds: 10, CanRevoke: true,
 		MySQL: &api.MySQLCall{Privileges: []string{"SELECT", "INSERT"}, Databases: []string{"shop_*"}, Users: []string{"app*"}}}
-	caller, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
+	client, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,31 +81,31 @@ func mariaDB(t *testing.T) (Client, string, api.Provider) {
 			t.Fatal(err)
 		}
 	}
-	return caller, address, p
+	return client, address, p
 }
 
-func TestAClientFromTheGrantedAddressConnectsAndOneFromAnotherDoesNot(t *testing.T) {
-	caller, address, _ := mariaDB(t)
+func TestOnlyTheGrantedAddressCanConnect(t *testing.T) {
+	client, address, _ := mariaDB(t)
 	call := Call{Op: Grant, IPs: []string{"127.0.0.2"}, Parameters: map[string]string{
 		"user": "app", "passwordHash": hash(t, address), "privileges": "select, INSERT", "database": "shop_orders"}}
 
-	for range 2 { // A grant may be repeated.
-		if r := caller.Call(t.Context(), call); r.Outcome != Done {
+	for range 2 { // Grants are idempotent.
+		if r := client.Call(t.Context(), call); r.Outcome != Done {
 			t.Fatalf("grant: %+v", r)
 		}
 	}
-	inside := as(t, address, "127.0.0.2")
+	inside := connectAs(t, address, "127.0.0.2")
 	if _, err := inside.Exec("INSERT INTO t VALUES (1)"); err != nil {
-		t.Fatalf("the granted address: %v", err)
+		t.Fatalf("connection from the granted address: %v", err)
 	}
 	if _, err := inside.Exec("DROP TABLE t"); err == nil {
-		t.Error("a privilege that was not granted works")
+		t.Error("a privilege that was not granted is allowed")
 	}
 	if _, err := inside.Exec("SELECT * FROM shopXorders.t"); err == nil {
-		t.Error("the underscore of a database's name is a wildcard")
+		t.Error("the underscore in the database name is a wildcard")
 	}
-	if err := as(t, address, "127.0.0.3").Ping(); err == nil {
-		t.Error("another address connects")
+	if err := connectAs(t, address, "127.0.0.3").Ping(); err == nil {
+		t.Error("another address can connect")
 	}
 
 	session, err := inside.Conn(t.Context())
@@ -115,41 +115,41 @@ func TestAClientFromTheGrantedAddressConnectsAndOneFromAnotherDoesNot(t *testing
 	defer func() { _ = session.Close() }()
 	call.Op = Revoke
 	for range 2 {
-		if r := caller.Call(t.Context(), call); r.Outcome != Done {
+		if r := client.Call(t.Context(), call); r.Outcome != Done {
 			t.Fatalf("revoke: %+v", r)
 		}
 	}
 	if err := session.PingContext(t.Context()); err == nil {
-		t.Error("a session outlives its permission")
+		t.Error("a session outlives the revocation")
 	}
-	if err := as(t, address, "127.0.0.2").Ping(); err == nil {
-		t.Error("the address connects after its permission was taken back")
+	if err := connectAs(t, address, "127.0.0.2").Ping(); err == nil {
+		t.Error("the address can connect after the revocation")
 	}
 }
 
-func TestRevokingOneAddressLeavesTheSessionsOfAnother(t *testing.T) {
-	caller, address, _ := mariaDB(t)
+func TestRevokingOneAddressKeepsSessionsOfAnother(t *testing.T) {
+	client, address, _ := mariaDB(t)
 	call := Call{Op: Grant, IPs: []string{"127.0.0.4", "127.0.0.5"}, Parameters: map[string]string{
 		"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}}
-	if r := caller.Call(t.Context(), call); r.Outcome != Done {
+	if r := client.Call(t.Context(), call); r.Outcome != Done {
 		t.Fatalf("grant: %+v", r)
 	}
-	other, err := as(t, address, "127.0.0.5").Conn(t.Context())
+	other, err := connectAs(t, address, "127.0.0.5").Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = other.Close() }()
 	call.Op, call.IPs = Revoke, []string{"127.0.0.4"}
-	if r := caller.Call(t.Context(), call); r.Outcome != Done {
+	if r := client.Call(t.Context(), call); r.Outcome != Done {
 		t.Fatalf("revoke: %+v", r)
 	}
 	if err := other.PingContext(t.Context()); err != nil {
-		t.Errorf("the other address's session: %v", err)
+		t.Errorf("session of the other address: %v", err)
 	}
 }
 
-func TestADatabaseTellsWrongParametersFromTrouble(t *testing.T) {
-	caller, address, p := mariaDB(t)
+func TestADatabaseErrorIsClassifiedAsDeniedOrFailed(t *testing.T) {
+	client, address, p := mariaDB(t)
 	right := map[string]string{"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}
 	with := func(name, value string) map[string]string {
 		changed := map[string]string{}
@@ -164,24 +164,24 @@ func TestADatabaseTellsWrongParametersFromTrouble(t *testing.T) {
 		outcome    Outcome
 		reason     string
 	}{
-		"a table that there is not":               {with("table", "nothing"), Denied, ReasonDenied},
-		"a user outside the patterns":             {with("user", "other"), Denied, ReasonInvalidParameters},
-		"root":                                    {with("user", "root"), Denied, ReasonInvalidParameters},
-		"a database outside the patterns":         {with("database", "mysql"), Denied, ReasonInvalidParameters},
-		"a privilege that is not allowed":         {with("privileges", "SELECT, DROP"), Denied, ReasonInvalidParameters},
-		"a password instead of a hash":            {with("passwordHash", "app-password"), Denied, ReasonInvalidParameters},
-		"a name that would end the statement":     {with("database", "shop_`; DROP TABLE t; --"), Denied, ReasonInvalidParameters},
-		"a user's name that would end the quotes": {with("user", "app'@'%"), Denied, ReasonInvalidParameters},
+		"unknown table":                 {with("table", "nothing"), Denied, ReasonDenied},
+		"user outside the patterns":     {with("user", "other"), Denied, ReasonInvalidParameters},
+		"root":                          {with("user", "root"), Denied, ReasonInvalidParameters},
+		"database outside the patterns": {with("database", "mysql"), Denied, ReasonInvalidParameters},
+		"privilege that is not allowed": {with("privileges", "SELECT, DROP"), Denied, ReasonInvalidParameters},
+		"password instead of a hash":    {with("passwordHash", "app-password"), Denied, ReasonInvalidParameters},
+		"SQL in the database name":      {with("database", "shop_`; DROP TABLE t; --"), Denied, ReasonInvalidParameters},
+		"quotes in the user name":       {with("user", "app'@'%"), Denied, ReasonInvalidParameters},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := caller.Call(t.Context(), Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: tc.parameters})
+			r := client.Call(t.Context(), Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: tc.parameters})
 			if r.Outcome != tc.outcome || r.Reason != tc.reason {
 				t.Errorf("got %+v, want %s %s", r, tc.outcome, tc.reason)
 			}
 		})
 	}
 
-	// Trouble is not the pod's fault, and no credential is in its message.
+	// Other errors are failed, and the message contains no credential.
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "db"), []byte(database.MariaDBAdmin+":not-the-password"), 0o600); err != nil {
 		t.Fatal(err)
@@ -196,13 +196,13 @@ func TestADatabaseTellsWrongParametersFromTrouble(t *testing.T) {
 		t.Errorf("wrong credentials: %+v", r)
 	}
 	p.Endpoint = "127.0.0.1:1"
-	gone, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
+	unreachable, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if r := gone.Call(ctx, Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: right}); r.Outcome != Failed || r.Sent {
-		t.Errorf("no server: %+v", r)
+	if r := unreachable.Call(ctx, Call{Op: Grant, IPs: []string{"127.0.0.6"}, Parameters: right}); r.Outcome != Failed || r.Sent {
+		t.Errorf("unreachable server: %+v", r)
 	}
 }

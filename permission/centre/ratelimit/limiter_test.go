@@ -19,12 +19,12 @@ import (
 
 func TestMain(m *testing.M) { database.Run(m) }
 
-// busiest says how many moments fall into the busiest second.
-func busiest(moments []time.Time) int {
-	slices.SortFunc(moments, time.Time.Compare)
+// peak returns the maximum number of slots within one second.
+func peak(slots []time.Time) int {
+	slices.SortFunc(slots, time.Time.Compare)
 	most, from := 0, 0
-	for i, m := range moments {
-		for m.Sub(moments[from]) >= time.Second {
+	for i, m := range slots {
+		for m.Sub(slots[from]) >= time.Second {
 			from++
 		}
 		most = max(most, i-from+1)
@@ -32,7 +32,7 @@ func busiest(moments []time.Time) int {
 	return most
 }
 
-// Two pacers are two replicas.
+// Two limiters stand for two replicas.
 func TestReplicasTogetherStayBelowTheLimit(t *testing.T) {
 	limit := api.RateLimit{PerSecond: 100, Burst: 5}
 	for name, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "a.db"), "postgres": database.Postgres(t)} {
@@ -43,7 +43,7 @@ func TestReplicasTogetherStayBelowTheLimit(t *testing.T) {
 			}
 			defer s.Close()
 			var mu sync.Mutex
-			var moments []time.Time
+			var slots []time.Time
 			var all sync.WaitGroup
 			for _, p := range []*Limiter{New(s, clock.RealClock{}), New(s, clock.RealClock{})} {
 				for range 100 {
@@ -55,22 +55,22 @@ func TestReplicasTogetherStayBelowTheLimit(t *testing.T) {
 						}
 						mu.Lock()
 						defer mu.Unlock()
-						moments = append(moments, at)
+						slots = append(slots, at)
 					})
 				}
 			}
 			all.Wait()
-			if n := busiest(moments); n > 105 || n < 50 {
-				t.Errorf("%d calls in the busiest second", n)
+			if n := peak(slots); n > 105 || n < 50 {
+				t.Errorf("%d slots in the peak second, want 50 to 105", n)
 			}
-			if took := moments[len(moments)-1].Sub(moments[0]); took < 1900*time.Millisecond || took > 10*time.Second {
-				t.Errorf("200 calls within %s", took)
+			if took := slots[len(slots)-1].Sub(slots[0]); took < 1900*time.Millisecond || took > 10*time.Second {
+				t.Errorf("200 slots within %s, want 1.9 s to 10 s", took)
 			}
 		})
 	}
 }
 
-func TestAMomentThatWentByIsNotUsed(t *testing.T) {
+func TestAnExpiredSlotIsNotUsed(t *testing.T) {
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "a.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestAMomentThatWentByIsNotUsed(t *testing.T) {
 		}
 		return at
 	}
-	// A burst of three at once, then one each interval.
+	// A burst of three, then one for each interval.
 	var offsets []time.Duration
 	for range 5 {
 		offsets = append(offsets, next(time.Minute).Sub(now.Now()))
@@ -94,23 +94,23 @@ func TestAMomentThatWentByIsNotUsed(t *testing.T) {
 	interval := Interval(limit)
 	for i, want := range []time.Duration{0, 0, 0, interval, 2 * interval} {
 		if diff := (offsets[i] - want).Abs(); diff > time.Millisecond {
-			t.Errorf("call %d comes after %s, not %s", i, offsets[i], want)
+			t.Errorf("slot %d is after %s, want %s", i, offsets[i], want)
 		}
 	}
-	var full NoSlot
-	if _, err := p.Reserve(context.Background(), "double", limit, interval); !errors.As(err, &full) || !full.Until.After(now.Now()) {
-		t.Errorf("beyond the horizon: %v", err)
+	var noSlot NoSlot
+	if _, err := p.Reserve(context.Background(), "double", limit, interval); !errors.As(err, &noSlot) || !noSlot.Until.After(now.Now()) {
+		t.Errorf("slot beyond the horizon: %v", err)
 	}
-	// Other providers have moments of their own.
+	// Each provider has its own slots.
 	if at, err := p.Reserve(context.Background(), "other", limit, 0); err != nil || !at.Equal(now.Now()) {
-		t.Errorf("another provider: %s %v", at, err)
+		t.Errorf("slot of another provider: %s %v", at, err)
 	}
 	at := next(time.Minute)
 	now.Step(at.Sub(now.Now()) + maxLateness + time.Millisecond)
 	if !p.Expired(at) {
-		t.Error("it is not late")
+		t.Error("the slot is not expired")
 	}
 	if again := next(time.Minute); !again.After(at) {
-		t.Errorf("the same moment again: %s", again)
+		t.Errorf("the expired slot was returned again: %s", again)
 	}
 }

@@ -28,11 +28,11 @@ func (s *Server) createApplication(c echo.Context) error {
 	if err := s.Roles.MayActFor(user(c), r.Cluster); err != nil {
 		return err
 	}
-	app, grants, asked, err := s.Engine.Request(c.Request().Context(), r, userName(c))
+	app, grants, outcome, err := s.Engine.Request(c.Request().Context(), r, userName(c))
 	if err != nil {
 		return err
 	}
-	return s.writeApplication(c, map[lifecycle.RequestOutcome]int{lifecycle.RequestCreated: http.StatusCreated, lifecycle.RequestNewAttempt: http.StatusAccepted, lifecycle.RequestUnchanged: http.StatusOK}[asked], app, grants)
+	return s.writeApplication(c, map[lifecycle.RequestOutcome]int{lifecycle.RequestCreated: http.StatusCreated, lifecycle.RequestNewAttempt: http.StatusAccepted, lifecycle.RequestUnchanged: http.StatusOK}[outcome], app, grants)
 }
 
 func validateRequest(r api.ApplicationRequest) error {
@@ -161,12 +161,12 @@ func (s *Server) resetApplication(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	app, grants, asked, err := s.Engine.Reset(c.Request().Context(), app.ID, userName(c))
+	app, grants, outcome, err := s.Engine.Reset(c.Request().Context(), app.ID, userName(c))
 	if err != nil {
 		return err
 	}
 	status := http.StatusOK
-	if asked == lifecycle.RequestNewAttempt {
+	if outcome == lifecycle.RequestNewAttempt {
 		status = http.StatusAccepted
 	}
 	return s.writeApplication(c, status, app, grants)

@@ -56,7 +56,7 @@ func (n *namespace) typed(t *testing.T, lines []string, names ...string) string 
 // What the documents say to type works to the letter.
 func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 	n := newNamespace(t, enabled)
-	all := commands(t, "permission-centre.md", "By hand")
+	all := commands(t, "permission/centre.md", "Operate")
 	begin, rest := all[:3], all[3:]
 	typed := func(id, what string) string {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 		}
 		return err
 	})
-	said := n.typed(t, commands(t, "permission-application-team.md", "Try again"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
+	said := n.typed(t, commands(t, "permission/application-team.md", "Try again"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
 	if !strings.Contains(said, `"pod":"wrong"`) {
 		t.Errorf("%s", said)
 	}
