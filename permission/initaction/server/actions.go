@@ -13,15 +13,15 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// applyTimeout bounds how long an attempt takes to begin: well below how long
-// the breaker holds the place for who was let through.
+// applyTimeout bounds the call that begins an attempt. It is well below the time
+// for which the breaker is held.
 const applyTimeout = 10 * time.Second
 
-// read reads what the centre knows of the pod.
+// readApplications reads the applications of the pod from the centre.
 func (c *call) readApplications(ctx context.Context) error {
 	all, err := c.Centre.ListByPod(ctx, c.Settings().Cluster, string(c.pod.UID))
-	if later := centreclient.RetryAfter(err); later > 0 {
-		return c.wait(ctx, c.Clock.Now().Add(later))
+	if delay := centreclient.RetryAfter(err); delay > 0 {
+		return c.wait(ctx, c.Clock.Now().Add(delay))
 	} else if err != nil {
 		return err
 	}
@@ -37,15 +37,15 @@ func (c *call) readApplications(ctx context.Context) error {
 	return nil
 }
 
-// register takes the steps before permissions.
+// register runs the steps that precede permissions.
 func (c *call) register(ctx context.Context) error {
 	request, err := c.applicationRequest(ctx, "")
 	if err != nil {
 		return err
 	}
 	for _, step := range c.Steps {
-		stepping, cancel := context.WithTimeout(ctx, applyTimeout)
-		err := step.Run(stepping, request)
+		stepCtx, cancel := context.WithTimeout(ctx, applyTimeout)
+		err := step.Run(stepCtx, request)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.Name(), err)
@@ -55,31 +55,32 @@ func (c *call) register(ctx context.Context) error {
 	return nil
 }
 
-// request is the pod as the API server has it.
+// applicationRequest returns the request for a set, with the pod's fields in the
+// API server.
 func (c *call) applicationRequest(ctx context.Context, set string) (api.ApplicationRequest, error) {
-	on, err := c.nodes.get(ctx, c.pod.Spec.NodeName)
+	node, err := c.nodes.get(ctx, c.pod.Spec.NodeName)
 	if err != nil {
 		return api.ApplicationRequest{}, err
 	}
 	return api.ApplicationRequest{
 		Cluster: c.Settings().Cluster, Namespace: c.pod.Namespace, Pod: c.pod.Name, PodUID: string(c.pod.UID),
-		PodIPs: c.facts.IPs, Node: c.pod.Spec.NodeName, NodeIPs: on.addresses, HostNetwork: c.pod.Spec.HostNetwork,
+		PodIPs: c.facts.IPs, Node: c.pod.Spec.NodeName, NodeIPs: node.addresses, HostNetwork: c.pod.Spec.HostNetwork,
 		ServiceAccount: c.pod.Spec.ServiceAccountName, Set: set,
 	}, nil
 }
 
-// revokeOthers takes back what the pod's former sandbox had: its address may be
-// another pod's by now.
+// revokeOtherIPs revokes the grants of the pod's previous sandbox, because another
+// pod may have its address now.
 func (c *call) revokeOtherIPs(ctx context.Context) error {
 	_, err := c.Centre.Revoke(ctx, api.RevokeRequest{Cluster: c.Settings().Cluster, PodUID: string(c.pod.UID), KeepIPs: c.facts.IPs})
 	if err != nil {
-		return fmt.Errorf("take back what the former sandbox had: %w", err)
+		return fmt.Errorf("revoke the grants of the pod's previous IP addresses: %w", err)
 	}
 	c.facts.OtherIPs = false
 	return nil
 }
 
-// begin asks the breaker for leave.
+// acquireBreaker asks the breaker whether an attempt may begin.
 func (c *call) acquireBreaker(ctx context.Context) error {
 	d, err := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.Acquire, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Holder: c.id})
 	if err != nil {
@@ -87,23 +88,23 @@ func (c *call) acquireBreaker(ctx context.Context) error {
 	}
 	c.facts.BreakerAcquired = d.Outcome == podbreaker.Closed
 	if !c.facts.BreakerAcquired {
-		c.facts.ApplicationsKnown = false // whoever is let through changes what there is
+		c.facts.ApplicationsKnown = false // the holder of the breaker changes them
 	}
 	c.lastDecision = &d
 	return nil
 }
 
-// ask begins an attempt.
+// apply requests a set from the centre, which begins an attempt.
 func (c *call) apply(ctx context.Context, set string) error {
 	request, err := c.applicationRequest(ctx, set)
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, applyTimeout)
+	applyCtx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	app, err := c.Centre.Apply(asking, request)
-	if later := centreclient.RetryAfter(err); later > 0 {
-		return c.wait(ctx, c.Clock.Now().Add(later))
+	app, err := c.Centre.Apply(applyCtx, request)
+	if delay := centreclient.RetryAfter(err); delay > 0 {
+		return c.wait(ctx, c.Clock.Now().Add(delay))
 	} else if err != nil {
 		return fmt.Errorf("permission set %s: %w", set, err)
 	}
@@ -119,22 +120,22 @@ func (c *call) poll(ctx context.Context, set string) error {
 	if c.reporter.pending {
 		wait = shortPollTimeout
 	}
-	polling, cancel := context.WithCancel(ctx)
+	pollCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// A pod that changes is looked at before the centre answers.
+	// A change of the pod interrupts the poll.
 	type polled struct {
 		app api.Application
 		err error
 	}
 	answers := make(chan polled, 1)
 	go func() {
-		app, err := c.Centre.Wait(polling, app.ID, app.Version, wait)
+		app, err := c.Centre.Wait(pollCtx, app.ID, app.Version, wait)
 		answers <- polled{app, err}
 	}()
 	select {
 	case a := <-answers:
-		if later := centreclient.RetryAfter(a.err); later > 0 {
-			return c.wait(ctx, c.Clock.Now().Add(later))
+		if delay := centreclient.RetryAfter(a.err); delay > 0 {
+			return c.wait(ctx, c.Clock.Now().Add(delay))
 		} else if a.err != nil {
 			return a.err
 		}
@@ -148,8 +149,8 @@ func (c *call) poll(ctx context.Context, set string) error {
 	return errCallEnded
 }
 
-// settle counts an attempt that was not granted. Where it was counted before,
-// by this or another replica, the call goes on.
+// recordFailure counts an attempt that was denied or failed and ends the call. If
+// the attempt was counted before, by this or another replica, the call continues.
 func (c *call) recordFailure(ctx context.Context, set string) (*protocol.Answer, error) {
 	app := c.facts.Applications[set]
 	message := applicationMessage(app)
@@ -172,7 +173,7 @@ func (c *call) recordFailure(ctx context.Context, set string) (*protocol.Answer,
 	return &protocol.Answer{State: state, Reason: reasonForState(app.State), Message: message}, nil
 }
 
-// granted ends the call well.
+// complete closes the breaker, reports success and ends the call.
 func (c *call) complete(ctx context.Context) (*protocol.Answer, error) {
 	if c.facts.Breaker.Exists {
 		before := c.facts.Breaker.Entry
@@ -185,5 +186,5 @@ func (c *call) complete(ctx context.Context) (*protocol.Answer, error) {
 	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonPermissionGranted, Message: message}, nil
 }
 
-// isDenied says that asking again as it is changes nothing.
+// isDenied reports whether the same request would fail again.
 func isDenied(err error) bool { return centreclient.IsPermanent(err) }

@@ -17,54 +17,54 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
-// What a review says of a token that is bound to a pod.
+// The extra fields of a TokenReview for a token that is bound to a pod.
 const (
 	extraPodName         = "authentication.kubernetes.io/pod-name"
 	extraPodUID          = "authentication.kubernetes.io/pod-uid"
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-var errInvalidToken = problemf(http.StatusUnauthorized, "Unauthorized", "the token is not known to this cluster, is not for this server, or has expired")
+var errInvalidToken = problemf(http.StatusUnauthorized, "Unauthorized", "the token is invalid, has another audience, or has expired")
 
-// caller is the pod that asks, as its token says.
-type caller struct {
+// podIdentity is the pod to which the token is bound.
+type podIdentity struct {
 	types.NamespacedName
 	uid types.UID
 }
 
-// identify returns the pod that the request's token is bound to. The API server
-// knows no token of a pod that is gone.
-func (s *server) authenticatePod(c echo.Context) (caller, error) {
+// authenticatePod returns the pod to which the request's token is bound. The API
+// server rejects tokens of deleted pods.
+func (s *server) authenticatePod(c echo.Context) (podIdentity, error) {
 	user, err := s.reviewToken(c, protocol.TokenAudience)
 	if err != nil {
-		return caller{}, err
+		return podIdentity{}, err
 	}
 	name, uid := user.Extra[extraPodName], user.Extra[extraPodUID]
 	namespace, _, ok := strings.Cut(strings.TrimPrefix(user.Username, serviceAccountPrefix), ":")
 	if !strings.HasPrefix(user.Username, serviceAccountPrefix) || !ok || len(name) != 1 || len(uid) != 1 || name[0] == "" || uid[0] == "" {
-		return caller{}, problemf(http.StatusForbidden, "NotAPod", "the token is not bound to a pod")
+		return podIdentity{}, problemf(http.StatusForbidden, "TokenNotBoundToPod", "the token is not bound to a pod")
 	}
-	return caller{types.NamespacedName{Namespace: namespace, Name: name[0]}, types.UID(uid[0])}, nil
+	return podIdentity{types.NamespacedName{Namespace: namespace, Name: name[0]}, types.UID(uid[0])}, nil
 }
 
-// A token that was refused is refused for so long without another review, and so
-// many are remembered. What is known is never remembered: its pod may be gone.
+// Rejected tokens are cached for rejectedTokenTTL. Accepted tokens are not cached,
+// because their pod may be deleted.
 const (
 	rejectedTokenTTL  = 5 * time.Second
 	maxRejectedTokens = 10_000
 )
 
-// review asks the API server whose token it is. Without an audience it has to be
-// one for the API server.
+// reviewToken authenticates the request's token at the API server. An empty audience
+// means the audience of the API server.
 func (s *server) reviewToken(c echo.Context, audience string) (authenticationv1.UserInfo, error) {
-	var nobody authenticationv1.UserInfo
+	var none authenticationv1.UserInfo
 	token := auth.Bearer(c.Request())
 	if token == "" {
-		return nobody, problemf(http.StatusUnauthorized, "Unauthorized", "send a token: header Authorization: Bearer ...")
+		return none, problemf(http.StatusUnauthorized, "Unauthorized", "the request has no header Authorization: Bearer <token>")
 	}
-	seen := sha256.Sum256([]byte(audience + " " + token))
-	if _, found := s.rejectedTokens.Get(seen); found {
-		return nobody, errInvalidToken
+	hash := sha256.Sum256([]byte(audience + " " + token))
+	if _, found := s.rejectedTokens.Get(hash); found {
+		return none, errInvalidToken
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if audience != "" {
@@ -74,15 +74,15 @@ func (s *server) reviewToken(c echo.Context, audience string) (authenticationv1.
 	defer cancel()
 	review, err := s.Kube.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return nobody, fmt.Errorf("review a token: %w", err)
+		return none, fmt.Errorf("create a TokenReview: %w", err)
 	}
 	if !review.Status.Authenticated || review.Status.User.Username == "" {
-		s.rejectedTokens.Add(seen, true, rejectedTokenTTL)
-		return nobody, errInvalidToken
+		s.rejectedTokens.Add(hash, true, rejectedTokenTTL)
+		return none, errInvalidToken
 	}
 	if audience != "" && len(review.Status.Audiences) == 0 {
-		// An authenticator that knows nothing of audiences did not check it.
-		return nobody, problemf(http.StatusUnauthorized, "Unauthorized", "the token is not for this server")
+		// An authenticator without support for audiences did not check the audience.
+		return none, problemf(http.StatusUnauthorized, "Unauthorized", "the token has another audience")
 	}
 	return review.Status.User, nil
 }

@@ -21,91 +21,91 @@ import (
 )
 
 const (
-	// longest is how long a call may take; the client asks again.
+	// maxCallDuration is how long a call may take. The client calls again.
 	maxCallDuration = 10 * time.Minute
-	// beat is how often a call that lasts shows that it lives.
+	// heartbeatInterval is the time between two line feeds in a response.
 	heartbeatInterval = 10 * time.Second
-	// addressTimeout is how long the kubelet may take to tell the API server the
-	// address of a pod whose init container runs already.
+	// addressTimeout is how long the kubelet may take to report the IP address of a
+	// pod whose init container already runs.
 	addressTimeout = 30 * time.Second
 )
 
-// authorize is the one call of an init container.
+// authorize handles the call of an init container.
 func (s *server) authorize(c echo.Context) error {
 	var body protocol.Request
 	if err := c.Bind(&body); err != nil {
-		return problemf(http.StatusBadRequest, "BadRequest", "the body is not what an init-action-client sends")
+		return problemf(http.StatusBadRequest, "BadRequest", "the body is not a valid request of an init-action-client")
 	}
-	who, err := s.authenticatePod(c)
+	id, err := s.authenticatePod(c)
 	if err != nil {
 		return err
 	}
-	woken, leave := s.Notifier.Subscribe(string(who.uid))
-	defer leave()
+	changed, unsubscribe := s.Notifier.Subscribe(string(id.uid))
+	defer unsubscribe()
 	ctx, cancel := context.WithTimeout(c.Request().Context(), maxCallDuration)
 	defer cancel()
-	pod, err := s.verifyPod(ctx, c.Request().RemoteAddr, who, body.Sets, woken)
+	pod, err := s.verifyPod(ctx, c.Request().RemoteAddr, id, body.Sets, changed)
 	if err != nil {
 		return err
 	}
-	began := s.Clock.Now()
+	start := s.Clock.Now()
 	stream := openStream(c, s)
-	answer := s.newCall(pod, woken).run(ctx)
+	answer := s.newCall(pod, changed).run(ctx)
 	stream.end(answer)
-	s.metrics.ended(context.WithoutCancel(ctx), string(answer.State), answer.Reason, s.Clock.Since(began))
+	s.metrics.ended(context.WithoutCancel(ctx), string(answer.State), answer.Reason, s.Clock.Since(start))
 	return nil
 }
 
-// admit says whether the pod of the token may be authorized for the sets, from
-// where the connection comes.
-func (s *server) verifyPod(ctx context.Context, remote string, who caller, sets []string, woken <-chan struct{}) (*corev1.Pod, error) {
-	pod, err := s.waitForIP(ctx, who, woken)
+// verifyPod checks that the pod of the token requests these sets and that the
+// connection comes from one of its addresses.
+func (s *server) verifyPod(ctx context.Context, remote string, id podIdentity, sets []string, changed <-chan struct{}) (*corev1.Pod, error) {
+	pod, err := s.waitForIP(ctx, id, changed)
 	if err != nil {
 		return nil, err
 	}
-	if asked := podmeta.Sets(pod); len(asked) == 0 || pod.Labels[podmeta.Label] != podmeta.LabelRequired || !slices.Equal(asked, sets) {
-		return nil, problemf(http.StatusForbidden, "OtherSets", "pod %s does not carry the init container for these permission sets", who)
+	if required := podmeta.Sets(pod); len(required) == 0 || pod.Labels[podmeta.Label] != podmeta.LabelRequired || !slices.Equal(required, sets) {
+		return nil, problemf(http.StatusForbidden, "PermissionSetMismatch", "the init container of pod %s does not request these permission sets", id)
 	}
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		return nil, fmt.Errorf("read the source address: %w", err)
 	}
 	if !containsIP(podmeta.IPs(pod), host) {
-		// What is cached may be that of a former sandbox.
-		if pod, err = s.getPod(ctx, who); err != nil {
+		// The cached address may be that of the previous sandbox.
+		if pod, err = s.getPod(ctx, id); err != nil {
 			return nil, err
 		}
-		if from, err := s.sourceIPs(ctx, pod); err != nil {
+		if sources, err := s.sourceIPs(ctx, pod); err != nil {
 			return nil, err
-		} else if !containsIP(from, host) {
-			return nil, problemf(http.StatusForbidden, "ForeignAddress", "the request does not come from an address of pod %s", who)
+		} else if !containsIP(sources, host) {
+			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request does not come from an address of pod %s", id)
 		}
 	}
 	if isTerminating(pod) {
-		return nil, problemf(http.StatusConflict, podmeta.ReasonPodTerminating, "pod %s is going", who)
+		return nil, problemf(http.StatusConflict, podmeta.ReasonPodTerminating, "pod %s is terminating", id)
 	}
 	return pod, nil
 }
 
-// from are the addresses that a pod's requests come from: its own, and for one
-// with its node's network those of the node among its pods.
+// sourceIPs returns the possible source addresses of a pod's requests: its own, and
+// with hostNetwork also those of its node.
 func (s *server) sourceIPs(ctx context.Context, pod *corev1.Pod) ([]string, error) {
 	ips := podmeta.IPs(pod)
 	if !pod.Spec.HostNetwork {
 		return ips, nil
 	}
-	on, err := s.nodes.get(ctx, pod.Spec.NodeName)
-	return slices.Concat(ips, on.addresses, on.gateways), err
+	node, err := s.nodes.get(ctx, pod.Spec.NodeName)
+	return slices.Concat(ips, node.addresses, node.gateways), err
 }
 
-// withAddress waits until the API server knows an address of the pod.
-func (s *server) waitForIP(ctx context.Context, who caller, woken <-chan struct{}) (*corev1.Pod, error) {
-	patience := s.Clock.NewTimer(addressTimeout)
-	defer patience.Stop()
+// waitForIP waits until the pod's status has an IP address, and returns the pod.
+func (s *server) waitForIP(ctx context.Context, id podIdentity, changed <-chan struct{}) (*corev1.Pod, error) {
+	timer := s.Clock.NewTimer(addressTimeout)
+	defer timer.Stop()
 	for {
-		pod, err := s.Pods.Pods(who.Namespace).Get(who.Name)
-		if err != nil || pod.UID != who.uid {
-			if pod, err = s.getPod(ctx, who); err != nil {
+		pod, err := s.Pods.Pods(id.Namespace).Get(id.Name)
+		if err != nil || pod.UID != id.uid {
+			if pod, err = s.getPod(ctx, id); err != nil {
 				return nil, err
 			}
 		}
@@ -113,35 +113,36 @@ func (s *server) waitForIP(ctx context.Context, who caller, woken <-chan struct{
 			return pod, nil
 		}
 		select {
-		case <-woken:
-		case <-patience.C():
-			return nil, problemf(http.StatusServiceUnavailable, podmeta.ReasonWaitingForPodIP, "pod %s has no address yet", who)
+		case <-changed:
+		case <-timer.C():
+			return nil, problemf(http.StatusServiceUnavailable, podmeta.ReasonWaitingForPodIP, "pod %s has no IP address yet", id)
 		case <-s.Draining:
-			return nil, problemf(http.StatusServiceUnavailable, "Draining", "this replica is about to end")
+			return nil, problemf(http.StatusServiceUnavailable, "Draining", "this replica is shutting down; retry")
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-func (s *server) getPod(ctx context.Context, who caller) (*corev1.Pod, error) {
+// getPod reads the pod of the token from the API server.
+func (s *server) getPod(ctx context.Context, id podIdentity) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	pod, err := s.Kube.CoreV1().Pods(who.Namespace).Get(ctx, who.Name, metav1.GetOptions{})
-	if apierrs.IsNotFound(err) || (err == nil && pod.UID != who.uid) {
-		return nil, problemf(http.StatusForbidden, "PodGone", "pod %s with UID %s is gone", who, who.uid)
+	pod, err := s.Kube.CoreV1().Pods(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	if apierrs.IsNotFound(err) || (err == nil && pod.UID != id.uid) {
+		return nil, problemf(http.StatusForbidden, "PodNotFound", "pod %s with UID %s does not exist", id, id.uid)
 	} else if err != nil {
-		return nil, fmt.Errorf("read pod %s: %w", who, err)
+		return nil, fmt.Errorf("read pod %s: %w", id, err)
 	}
 	return pod, nil
 }
 
-// going says that the pod gets nothing any more.
+// isTerminating reports whether the pod is being deleted or has finished.
 func isTerminating(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// has compares addresses, not their spelling.
+// containsIP reports whether ips contains host. It compares parsed addresses.
 func containsIP(ips []string, host string) bool {
 	want, err := netip.ParseAddr(host)
 	return err == nil && slices.ContainsFunc(ips, func(ip string) bool {
@@ -150,8 +151,8 @@ func containsIP(ips []string, host string) bool {
 	})
 }
 
-// stream is an answer that takes its time: a line feed every few seconds, then
-// JSON, to which line feeds before it mean nothing.
+// stream is a response that sends a line feed at each heartbeat and then JSON.
+// JSON parsers ignore the leading line feeds.
 type stream struct {
 	c         echo.Context
 	done      chan struct{}
@@ -160,7 +161,7 @@ type stream struct {
 
 func openStream(c echo.Context, s *server) *stream {
 	control := http.NewResponseController(c.Response())
-	// The server's limits are for requests that are short.
+	// The server's timeouts are for short requests.
 	_ = control.SetReadDeadline(time.Time{})
 	_ = control.SetWriteDeadline(time.Time{})
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
@@ -174,7 +175,7 @@ func openStream(c echo.Context, s *server) *stream {
 			select {
 			case <-ticker.C():
 				if _, err := c.Response().Write([]byte("\n")); err != nil {
-					return // the client has gone; its context ends the call
+					return // the client disconnected; its context ends the call
 				}
 				c.Response().Flush()
 			case <-t.done:
@@ -188,6 +189,6 @@ func openStream(c echo.Context, s *server) *stream {
 func (t *stream) end(a protocol.Answer) {
 	close(t.done)
 	t.heartbeat.Wait()
-	_ = json.NewEncoder(t.c.Response()).Encode(a) // who does not read it has gone
+	_ = json.NewEncoder(t.c.Response()).Encode(a) // fails only if the client disconnected
 	t.c.Response().Flush()
 }

@@ -20,49 +20,50 @@ import (
 )
 
 const (
-	// pollFor is how long the centre may hold a poll.
+	// pollTimeout bounds a long poll of the centre.
 	pollTimeout = 20 * time.Second
-	// pollSoon is the same while there is something to tell that was held back.
+	// shortPollTimeout is used instead while a change of the condition is pending.
 	shortPollTimeout = 2 * time.Second
-	// tolerated is how many calls to the centre may fail in a row before it counts
-	// as a failure of the pod's; the pauses between them double from missPause.
+	// maxCentreFailures is how many calls to the centre may fail in a row before the
+	// pod's attempt counts as failed.
 	maxCentreFailures = 4
-	centreRetryDelay  = 500 * time.Millisecond
-	// look is how often a pod is looked at that nothing is heard of.
+	// centreRetryDelay is the base of the delay between these calls, which doubles.
+	centreRetryDelay = 500 * time.Millisecond
+	// recheckInterval is how often a waiting pod is checked without a notification.
 	recheckInterval = 30 * time.Second
 )
 
-// call is what one init container waits for.
+// call is one call of an init container.
 type call struct {
 	*server
-	// id tells the call from others, for the breaker.
+	// id identifies the call to the breaker.
 	id  string
 	pod *corev1.Pod
-	// key is that of the pod in the record.
-	key     string
+	// key is the key of the pod's breaker entry.
+	key string
+	// changed receives a value when the pod or the breaker changed.
 	changed <-chan struct{}
 	facts   Facts
-	// proven is what the breaker said last; until it is looked at again.
+	// lastDecision is the last answer of the breaker. refresh uses it once instead of
+	// the cache, which may be stale.
 	lastDecision *podbreaker.Decision
 	reporter     *podReporter
-	// began is when the call began.
-	start time.Time
-	// misses counts calls to the centre that failed, since the last that did not.
+	start        time.Time
+	// centreFailures is the number of consecutive failed calls to the centre.
 	centreFailures int
 }
 
-func (s *server) newCall(pod *corev1.Pod, woken <-chan struct{}) *call {
-	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: woken, start: s.Clock.Now()}
+func (s *server) newCall(pod *corev1.Pod, changed <-chan struct{}) *call {
+	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
 	c.facts = Facts{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
 	c.reporter = newPodReporter(s, pod)
 	return c
 }
 
-// errOver says that nobody waits for the answer any more, or that somebody else
-// has to give it.
+// errCallEnded means that the client disconnected or this replica is shutting down.
 var errCallEnded = errors.New("the call is over")
 
-// run takes one step after the other until the call is decided.
+// run runs one action after the other until the call is decided.
 func (c *call) run(ctx context.Context) protocol.Answer {
 	for {
 		if answer, ok := c.endedAnswer(ctx); ok {
@@ -84,9 +85,10 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 	}
 }
 
-// tolerate waits after a call to the centre that got no answer: a centre that is
-// restarted is no failure. While the breaker is open nothing counts anyway, and
-// what is on its way is looked for now and then.
+// retryCentreCall waits before a retry of a failed call to the centre, and returns
+// false if the failure counts. A restart of the centre does not count as a failure.
+// While the breaker is open, failures do not count and the call is retried at
+// recheckInterval.
 func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool {
 	if !callsCentre(d.Action) || isDenied(err) {
 		return false
@@ -99,10 +101,10 @@ func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool 
 		}
 		pause = time.Duration(float64(centreRetryDelay<<c.centreFailures) * (0.5 + c.Random()))
 	}
-	if !centreclient.IsConflict(err) { // it is still taken back; the next look tells so
+	if !centreclient.IsConflict(err) { // a conflict means Revoking, which is reported later
 		c.reporter.unreachable(ctx, errorMessage(err))
 	}
-	_ = c.wait(ctx, c.Clock.Now().Add(pause)) // run looks whether it is over
+	_ = c.wait(ctx, c.Clock.Now().Add(pause)) // run checks whether the call ended
 	return true
 }
 
@@ -110,11 +112,11 @@ func callsCentre(a Action) bool {
 	return a == ReadApplications || a == Apply || a == Poll || a == RevokeOtherIPs
 }
 
-// over ends a call that cannot be decided here and now.
+// endedAnswer returns the answer of a call that ends undecided, and whether it ends.
 func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 	select {
 	case <-c.Draining:
-		return protocol.Answer{State: protocol.Waiting, Reason: "Draining", Message: "this replica is about to end; ask again"}, true
+		return protocol.Answer{State: protocol.Waiting, Reason: "Draining", Message: "this replica is shutting down; retry"}, true
 	default:
 	}
 	if ctx.Err() != nil {
@@ -123,14 +125,14 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 	return protocol.Answer{}, false
 }
 
-// look reads what is cached: the pod and the record of the breaker.
+// refresh reads the pod and its breaker entry from the caches.
 func (c *call) refresh() {
 	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID {
 		c.pod = p
 	}
 	ips := podmeta.IPs(c.pod)
 	if !slices.Equal(ips, c.facts.IPs) {
-		// Another sandbox: what is known is about the former one.
+		// The pod has a new sandbox; the facts are about the previous one.
 		c.facts.ApplicationsKnown, c.facts.Registered, c.facts.BreakerAcquired = false, false, false
 	}
 	c.facts.IPs, c.facts.Terminating, c.facts.HasFinalizer = ips, isTerminating(c.pod), podmeta.HasFinalizer(c.pod)
@@ -141,12 +143,12 @@ func (c *call) refresh() {
 	c.facts.Breaker = c.Breaker.Peek(c.key, c.pod.UID, c.Clock.Now(), c.id)
 }
 
-// step takes one step. An answer ends the call; so does an error that is not
-// errOver, as a failure.
+// step runs one action. An answer ends the call. An error other than errCallEnded
+// ends it as a failure.
 func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 	switch d.Action {
 	case Stop:
-		return &protocol.Answer{State: protocol.Failed, Reason: d.Reason, Message: "the pod is going"}, nil
+		return &protocol.Answer{State: protocol.Failed, Reason: d.Reason, Message: "the pod is terminating"}, nil
 	case WaitForPod:
 		return nil, c.wait(ctx, c.Clock.Now().Add(recheckInterval))
 	case ReadApplications:
@@ -170,15 +172,15 @@ func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 		if until.IsZero() || until.Sub(c.Clock.Now()) > recheckInterval {
 			until = c.Clock.Now().Add(recheckInterval)
 		}
-		// Whoever owns a permission may have mended it and reset the application at
-		// the centre, of which the record knows nothing.
+		// The owner of a permission may have corrected it and reset the application at
+		// the centre. That does not change the breaker, so the applications are read again.
 		c.facts.ApplicationsKnown = c.facts.ApplicationsKnown && d.Reason != podmeta.ReasonBreakerOpenDenied
 		return nil, c.wait(ctx, until)
 	}
-	return nil, fmt.Errorf("no such step: %q", d.Action)
+	return nil, fmt.Errorf("unknown action %q", d.Action)
 }
 
-// wait returns when the pod or the record changed, at the time at the latest.
+// wait returns when the pod or the breaker changed, at the latest at until.
 func (c *call) wait(ctx context.Context, until time.Time) error {
 	timer := c.Clock.NewTimer(max(until.Sub(c.Clock.Now()), 10*time.Millisecond))
 	defer timer.Stop()
@@ -193,17 +195,17 @@ func (c *call) wait(ctx context.Context, until time.Time) error {
 	return errCallEnded
 }
 
-// failed counts a failure that no application knows of, and ends the call.
+// fail counts a failure that has no application, and ends the call.
 func (c *call) fail(ctx context.Context, err error) protocol.Answer {
 	if answer, ok := c.endedAnswer(ctx); ok {
-		return answer // it failed because nobody waits any more
+		return answer // the error is a consequence of the end of the call
 	}
 	denied := isDenied(err)
-	logging.FromContext(ctx).Warnw("permissions could not be asked for", "pod", c.key, "error", err)
-	d, recorded := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
+	logging.FromContext(ctx).Warnw("request permissions", "pod", c.key, "error", err)
+	d, recordErr := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Call: c.id, Denied: denied, Message: err.Error()})
-	if recorded != nil {
-		logging.FromContext(ctx).Errorw("a failure could not be recorded", "pod", c.key, "error", recorded)
+	if recordErr != nil {
+		logging.FromContext(ctx).Errorw("record a failure in the breaker", "pod", c.key, "error", recordErr)
 	}
 	state, reason := protocol.Failed, podmeta.ReasonPermissionFailed
 	if denied {
@@ -213,5 +215,5 @@ func (c *call) fail(ctx context.Context, err error) protocol.Answer {
 	return protocol.Answer{State: state, Reason: reason, Message: errorMessage(err)}
 }
 
-// sentence is an error for a person.
+// errorMessage returns the message of an error for people.
 func errorMessage(err error) string { return strings.TrimSpace(err.Error()) }

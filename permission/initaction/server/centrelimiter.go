@@ -8,31 +8,31 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// Share is this replica's share of the calls a second that all replicas together
-// may make to the centre. Each knows of the others by the endpoints of the
-// Service; while one comes or goes the sum may be off for a moment.
+// CentreLimiter limits this replica's calls to the centre. All replicas together
+// obey the configured rate: each takes an equal share, by the number of ready
+// endpoints of the Service. While that number changes, the sum may differ briefly.
 type CentreLimiter struct {
 	*rate.Limiter
 	settings func() settings.Settings
 	replicas atomic.Int64
 }
 
-// NewShare returns the share of a replica that is alone.
+// NewCentreLimiter returns the limiter of a single replica.
 func NewCentreLimiter(s func() settings.Settings) *CentreLimiter {
-	share := &CentreLimiter{Limiter: rate.NewLimiter(1, 1), settings: s}
-	share.SetReplicas(1)
-	return share
+	l := &CentreLimiter{Limiter: rate.NewLimiter(1, 1), settings: s}
+	l.SetReplicas(1)
+	return l
 }
 
-// Replicas tells how many replicas there are.
-func (s *CentreLimiter) SetReplicas(n int) {
-	s.replicas.Store(int64(max(n, 1)))
-	s.Refresh()
+// SetReplicas sets the number of replicas.
+func (l *CentreLimiter) SetReplicas(n int) {
+	l.replicas.Store(int64(max(n, 1)))
+	l.Refresh()
 }
 
-// Refresh follows the settings.
-func (s *CentreLimiter) Refresh() {
-	mine := s.settings().CentreCallsPerSecond / float64(s.replicas.Load())
-	s.SetLimit(rate.Limit(mine))
-	s.SetBurst(max(int(mine), 1))
+// Refresh applies the current settings.
+func (l *CentreLimiter) Refresh() {
+	share := l.settings().CentreCallsPerSecond / float64(l.replicas.Load())
+	l.SetLimit(rate.Limit(share))
+	l.SetBurst(max(int(share), 1))
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -8,70 +9,69 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// Action is the next step for a pod.
+// Action is the next action of a call.
 type Action string
 
 // The actions.
 const (
-	// Stop: the pod is going; it gets nothing.
+	// Stop: the pod is terminating; the call ends.
 	Stop Action = "Stop"
-	// AwaitPod: wait until the pod changes.
+	// WaitForPod: wait until the pod changes.
 	WaitForPod Action = "WaitForPod"
-	// Read the pod's applications.
+	// ReadApplications: read the pod's applications from the centre.
 	ReadApplications Action = "ReadApplications"
-	// Grant: everything was granted; the call ends.
+	// Complete: all permissions are granted; the call ends.
 	Complete Action = "Complete"
-	// Settle counts an attempt of Set that was denied or failed; the call ends.
+	// RecordFailure: count an attempt of Set that was denied or failed; the call ends.
 	RecordFailure Action = "RecordFailure"
-	// Register takes the steps before permissions.
+	// Register: run the steps that precede permissions.
 	Register Action = "Register"
-	// RevokeOthers takes back what was granted to the addresses of the pod's
-	// former sandbox.
+	// RevokeOtherIPs: revoke the grants to addresses of the pod's previous sandbox.
 	RevokeOtherIPs Action = "RevokeOtherIPs"
-	// Begin asks the breaker whether an attempt may begin.
+	// AcquireBreaker: ask the breaker whether an attempt may begin.
 	AcquireBreaker Action = "AcquireBreaker"
-	// Ask the centre for Set.
+	// Apply: request Set from the centre.
 	Apply Action = "Apply"
-	// Poll the application of Set.
+	// Poll: wait until the application of Set changes.
 	Poll Action = "Poll"
-	// Hold: the breaker is open; wait until Until, or until it changes.
+	// WaitForBreaker: the breaker is open; wait until Until or until it changes.
 	WaitForBreaker Action = "WaitForBreaker"
 )
 
-// Facts are what Decide decides by.
+// Facts are the input of Decide.
 type Facts struct {
-	// Going: the pod is being deleted, or has ended.
+	// Terminating: the pod is being deleted or has finished.
 	Terminating bool
 	// IPs are the pod's addresses.
 	IPs []string
-	// Finalizer: the pod cannot go without its permissions being revoked.
+	// HasFinalizer: the pod cannot be deleted before its permissions are revoked.
 	HasFinalizer bool
-	// Sets are what it asks for.
+	// Sets are the permission sets that the pod requests.
 	Sets []string
-	// Known: Applications and Others were read.
+	// ApplicationsKnown: Applications and OtherIPs were read.
 	ApplicationsKnown bool
-	// Applications are those for exactly IPs, by set.
+	// Applications are the applications for exactly IPs, by set.
 	Applications map[string]api.Application
-	// Others: something is granted, or on its way, to other addresses of the pod.
+	// OtherIPs: the pod has unrevoked applications for other addresses.
 	OtherIPs bool
-	// Breaker is what is known of the pod's failures.
+	// Breaker is the state of the pod's breaker.
 	Breaker podbreaker.Decision
-	// Registered: the steps before permissions were taken in this call.
+	// Registered: this call ran the steps that precede permissions.
 	Registered bool
-	// Admitted: the breaker let this call begin an attempt.
+	// BreakerAcquired: the breaker allowed this call to begin an attempt.
 	BreakerAcquired bool
 }
 
-// Decision is the next step and why.
+// Decision is the next action and its reason.
 type Decision struct {
 	Action Action
 	Set    string
 	Until  time.Time
-	// Reason is for people: one of the constants of permission/podmeta.
+	// Reason is a reason constant of package podmeta, for the condition.
 	Reason string
 }
 
-// Decide returns the next step.
+// Decide returns the next action.
 func Decide(f Facts) Decision {
 	switch {
 	case f.Terminating:
@@ -79,13 +79,13 @@ func Decide(f Facts) Decision {
 	case len(f.IPs) == 0:
 		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForPodIP}
 	case !f.HasFinalizer:
-		// What is granted to a pod that can vanish might never be revoked, and a
-		// finalizer cannot be added to one that is going.
+		// Without the finalizer the pod could disappear before its grants are revoked,
+		// and a finalizer cannot be added to a terminating pod.
 		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForFinalizer}
 	case !f.ApplicationsKnown:
 		return Decision{Action: ReadApplications, Reason: podmeta.ReasonRegistering}
 	}
-	var ask, poll string
+	var apply, poll string
 	granted := 0
 	for _, set := range f.Sets {
 		app, ok := f.Applications[set]
@@ -95,38 +95,40 @@ func Decide(f Facts) Decision {
 		case ok && isDeniedOrFailed(app.State) && f.Breaker.Entry.Settled[app.ID] < app.Attempt:
 			return Decision{Action: RecordFailure, Set: set, Reason: reasonForState(app.State)}
 		case ok && (app.State == api.Requested || app.State == api.Applying || app.State == api.Revoking):
-			// What a former sandbox had at this address is taken back first.
-			poll = first(poll, set)
+			// Grants of a previous sandbox at this address are revoked first.
+			poll = cmp.Or(poll, set)
 		default:
-			ask = first(ask, set)
+			apply = cmp.Or(apply, set)
 		}
 	}
 	switch {
 	case granted == len(f.Sets):
 		return Decision{Action: Complete, Reason: podmeta.ReasonPermissionGranted}
-	case ask != "" && f.Breaker.Outcome == podbreaker.Closed:
-		return prepareApply(f, ask)
+	case apply != "" && f.Breaker.Outcome == podbreaker.Closed:
+		return prepareApply(f, apply)
 	case poll != "":
 		return Decision{Action: Poll, Set: poll, Reason: reasonForState(f.Applications[poll].State)}
 	}
 	return waitForBreaker(f)
 }
 
-// begin says what comes before a set is asked for.
+// prepareApply returns the action that must precede the request of a set, or Apply.
 func prepareApply(f Facts, set string) Decision {
-	_, again := f.Applications[set]
+	_, retried := f.Applications[set]
 	switch {
 	case !f.Registered:
 		return Decision{Action: Register, Reason: podmeta.ReasonRegistering}
 	case f.OtherIPs:
 		return Decision{Action: RevokeOtherIPs, Reason: podmeta.ReasonPermissionRevoking}
-	case (again || f.Breaker.Exists) && !f.BreakerAcquired:
-		// The first attempt needs no leave: asking twice for it is asking once.
+	case (retried || f.Breaker.Exists) && !f.BreakerAcquired:
+		// The first attempt does not need the breaker, because a repeated request returns
+		// the same application.
 		return Decision{Action: AcquireBreaker, Reason: podmeta.ReasonPermissionRequested}
 	}
 	return Decision{Action: Apply, Set: set, Reason: podmeta.ReasonPermissionRequested}
 }
 
+// waitForBreaker returns WaitForBreaker with the reason of the breaker's state.
 func waitForBreaker(f Facts) Decision {
 	switch f.Breaker.Outcome {
 	case podbreaker.OpenDenied:
@@ -157,11 +159,4 @@ func reasonForState(s api.State) string {
 		return podmeta.ReasonPermissionLeaked
 	}
 	return podmeta.ReasonPermissionApplying
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -1,16 +1,14 @@
-// Package server is the init-action-server: it gets pods their permissions
-// before their app containers start. It keeps nothing: what it knows it reads
-// from pods, from the record of the breaker and from the permission centre, so
-// any number of replicas may run and any of them may be killed.
+// Package server is the init-action-server: it requests the permissions of pods
+// before their app containers start. It has no state of its own: it reads pods,
+// the breaker's ConfigMaps and the permission centre, so any number of replicas
+// may run and may be killed.
 //
-//	POST /v1/authorize                      from init containers; blocks until it is decided
-//	GET  /v1/pods/{namespace}/{name}        why a pod waits
+//	POST /v1/authorize                      called by init containers; blocks until the decision
+//	GET  /v1/pods/{namespace}/{name}        says why a pod waits
 //	POST /v1/pods/{namespace}/{name}/reset  closes the breaker of a pod
 //
-// Who asks is known by a token (TokenReview), which for pods names the pod and
-// its UID. What a pod gets follows from the pod as the API server has it, never
-// from the request.
-//
-// One call does what one pod needs, step after step: Decide says which step from
-// the facts, and is pure.
+// TokenReview authenticates the caller; the token of a pod is bound to its name
+// and UID. The pod in the API server, not the request, determines what it gets.
+// A call runs one action after the other; Decide is a pure function that selects
+// the next action.
 package server

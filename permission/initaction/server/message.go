@@ -7,89 +7,105 @@ import (
 
 	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// maxMessage is how long the message of a condition may be: it is shown whole by
-// kubectl describe.
+// maxMessage is the maximum length of a condition's message in bytes, because
+// kubectl describe shows the whole message.
 const maxMessage = 1000
 
-// describe says of an application which permission is how far, since when, when
-// it is tried again and whom to ask.
+// applicationMessage describes the permissions of an application that are not
+// granted: the state of each, since when, the next call and whom to ask.
 func applicationMessage(app api.Application) string {
 	granted := 0
-	var open []string
+	var pending []string
 	for _, p := range app.Permissions {
 		if p.State == api.Granted {
 			granted++
 			continue
 		}
-		open = append(open, permissionMessage(p))
+		pending = append(pending, permissionMessage(p))
 	}
-	words := fmt.Sprintf("set %s, attempt %d", app.Set, app.Attempt)
+	message := fmt.Sprintf("permission set %s, attempt %d", app.Set, app.Attempt)
 	if n := len(app.Permissions); n > 1 {
-		words += fmt.Sprintf(", %d of %d permissions granted", granted, n)
+		message += fmt.Sprintf(", %d of %d permissions granted", granted, n)
 	}
-	if len(open) == 0 && app.Message != "" && app.State != api.Granted {
-		open = []string{app.Message}
+	if len(pending) == 0 && app.Message != "" && app.State != api.Granted {
+		pending = []string{app.Message}
 	}
-	if len(open) > 0 {
-		words += ": " + strings.Join(open, "; ")
+	if len(pending) > 0 {
+		message += ": " + strings.Join(pending, "; ")
 	}
-	return words
+	return message
 }
 
 func permissionMessage(p api.ApplicationPermission) string {
-	words := fmt.Sprintf("permission %s is %s", p.Permission, p.State)
+	message := fmt.Sprintf("permission %s is %s", p.Permission, p.State)
 	if !p.Since.IsZero() {
-		words += " since " + formatTime(p.Since)
+		message += " since " + formatTime(p.Since)
 	}
 	if p.Message != "" {
-		words += " (" + p.Message + ")"
+		message += " (" + p.Message + ")"
 	}
 	if p.NextTry != nil {
-		words += ", next try " + formatTime(*p.NextTry)
+		message += ", the next call is at " + formatTime(*p.NextTry)
 	}
 	if p.Owner != "" {
-		words += ", ask " + p.Owner
+		message += ", ask " + p.Owner
 	}
-	return words
+	return message
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// explain is the message of the condition while the pod waits.
+// leakedGrantMessage describes a leaked grant to the pod's address.
+func leakedGrantMessage(leak api.LeakedGrant) string {
+	return fmt.Sprintf("address %s still has permission %s of the deleted pod %s/%s, ask %s to revoke it",
+		leak.IP, leak.Permission, leak.Namespace, leak.Pod, leak.Owner)
+}
+
+// breakerMessage says when the next attempt begins while the breaker is open;
+// otherwise it returns an empty string.
+func breakerMessage(o podbreaker.Outcome, e podbreaker.Entry, next time.Time) string {
+	switch o {
+	case podbreaker.OpenDenied:
+		return fmt.Sprintf("permissions were denied %d times; no new attempt begins until the breaker is reset", e.Denied)
+	case podbreaker.OpenFailed:
+		return fmt.Sprintf("%d attempts failed; the next attempt begins at %s", e.Failed, formatTime(next))
+	}
+	return ""
+}
+
+// waitingMessage is the message of the condition while the pod waits.
 func waitingMessage(f Facts, d Decision) string {
-	var words []string
+	var parts []string
 	switch d.Reason {
 	case podmeta.ReasonWaitingForPodIP:
-		words = append(words, "the pod has no address yet")
+		parts = append(parts, "the pod has no IP address yet; if this lasts, ask the platform team")
 	case podmeta.ReasonWaitingForFinalizer:
-		words = append(words, "the permission-controller has not put its finalizer on the pod yet")
+		parts = append(parts, "the permission-controller has not added its finalizer to the pod yet; if this lasts, ask the platform team")
 	case podmeta.ReasonPodTerminating:
-		words = append(words, "the pod is going; nothing is granted to it any more")
+		parts = append(parts, "the pod is terminating; no permission is granted to it")
 	case podmeta.ReasonBreakerOpenDenied:
-		words = append(words, fmt.Sprintf("denied %d times: not asked for again until somebody resets it; last: %s",
-			f.Breaker.Entry.Denied, f.Breaker.Entry.Message))
+		parts = append(parts, breakerMessage(podbreaker.OpenDenied, f.Breaker.Entry, d.Until)+"; last denial: "+f.Breaker.Entry.Message)
 	case podmeta.ReasonBreakerOpenFailed:
-		words = append(words, fmt.Sprintf("failed %d times: next try %s; last: %s",
-			f.Breaker.Entry.Failed, formatTime(d.Until), f.Breaker.Entry.Message))
+		parts = append(parts, breakerMessage(podbreaker.OpenFailed, f.Breaker.Entry, d.Until)+"; last failure: "+f.Breaker.Entry.Message)
 	}
 	for _, set := range f.Sets {
 		app, ok := f.Applications[set]
 		switch {
 		case ok && app.State != api.Granted && d.Action != WaitForBreaker:
-			words = append(words, applicationMessage(app))
-		case !ok && f.ApplicationsKnown && len(words) == 0:
-			words = append(words, fmt.Sprintf("set %s was not asked for yet", set))
+			parts = append(parts, applicationMessage(app))
+		case !ok && f.ApplicationsKnown && len(parts) == 0:
+			parts = append(parts, fmt.Sprintf("permission set %s was not requested yet", set))
 		}
 		for _, leak := range app.Leaked {
-			words = append(words, fmt.Sprintf("address %s still has permission %s of pod %s/%s, which is gone, ask %s",
-				leak.IP, leak.Permission, leak.Namespace, leak.Pod, leak.Owner))
+			parts = append(parts, leakedGrantMessage(leak))
 		}
 	}
-	if len(words) == 0 {
-		words = append(words, "sets "+strings.Join(f.Sets, ", ")+" are looked up")
+	if len(parts) == 0 {
+		parts = append(parts, "the init-action-server reads the state of "+joinSets(f.Sets)+" from the permission centre")
 	}
-	return text.Cut(strings.Join(words, "; "), maxMessage)
+	return text.Cut(strings.Join(parts, "; "), maxMessage)
 }

@@ -13,22 +13,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// remembered is how long a node's addresses count as read.
+// nodeTTL is how long a node's addresses are cached.
 const nodeTTL = 5 * time.Minute
 
-// nodes knows the addresses of nodes: for providers that grant to nodes, and for
-// pods that have their node's network.
+// nodeCache reads the addresses of nodes, for node-scoped providers and for pods
+// with hostNetwork.
 type nodeCache struct {
 	kube  kubernetes.Interface
 	cache *utilcache.Expiring
 }
 
-// node is what is known of one.
+// node has the addresses of a node.
 type node struct {
-	// addresses are its own.
+	// addresses are the internal IP addresses.
 	addresses []string
-	// gateways are the first addresses of the networks of its pods: its own in
-	// these, by which its processes reach its pods where a bridge joins them.
+	// gateways are the first addresses of the node's pod CIDRs: the addresses of its
+	// bridge, from which its processes reach its pods.
 	gateways []string
 }
 
@@ -37,8 +37,8 @@ func newNodes(kube kubernetes.Interface, c clock.Clock) *nodeCache {
 }
 
 func (n *nodeCache) get(ctx context.Context, name string) (node, error) {
-	if one, ok := n.cache.Get(name); ok {
-		return one.(node), nil
+	if cached, ok := n.cache.Get(name); ok {
+		return cached.(node), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -46,17 +46,17 @@ func (n *nodeCache) get(ctx context.Context, name string) (node, error) {
 	if err != nil {
 		return node{}, fmt.Errorf("read node %s: %w", name, err)
 	}
-	var one node
+	var result node
 	for _, a := range object.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
-			one.addresses = append(one.addresses, a.Address)
+			result.addresses = append(result.addresses, a.Address)
 		}
 	}
 	for _, cidr := range object.Spec.PodCIDRs {
 		if network, err := netip.ParsePrefix(cidr); err == nil {
-			one.gateways = append(one.gateways, network.Masked().Addr().Next().String())
+			result.gateways = append(result.gateways, network.Masked().Addr().Next().String())
 		}
 	}
-	n.cache.Set(name, one, nodeTTL)
-	return one, nil
+	n.cache.Set(name, result, nodeTTL)
+	return result, nil
 }

@@ -2,18 +2,18 @@ package server
 
 import "sync"
 
-// Hub wakes the calls that wait for a pod, or for anything.
+// Notifier notifies waiting calls of changes.
 type Notifier struct {
 	mu          sync.Mutex
 	subscribers map[string]map[chan struct{}]bool
 }
 
-// NewHub returns a Hub.
+// NewNotifier returns a Notifier.
 func NewNotifier() *Notifier { return &Notifier{subscribers: map[string]map[chan struct{}]bool{}} }
 
-// Join returns a channel that has a token whenever the key was woken since the
-// last one was taken. leave must be called.
-func (h *Notifier) Subscribe(key string) (woken <-chan struct{}, leave func()) {
+// Subscribe returns a channel that receives a value after notifications of the key;
+// several notifications may be merged into one. The caller must call unsubscribe.
+func (h *Notifier) Subscribe(key string) (changed <-chan struct{}, unsubscribe func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,7 +30,7 @@ func (h *Notifier) Subscribe(key string) (woken <-chan struct{}, leave func()) {
 	}
 }
 
-// Wake wakes who waits for the key.
+// Notify notifies the subscribers of the key.
 func (h *Notifier) Notify(key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,7 @@ func (h *Notifier) Notify(key string) {
 	}
 }
 
-// WakeAll wakes everybody.
+// NotifyAll notifies all subscribers.
 func (h *Notifier) NotifyAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,7 +50,7 @@ func (h *Notifier) NotifyAll() {
 	}
 }
 
-// Waiting is how many calls there are.
+// Count returns the number of subscribers.
 func (h *Notifier) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

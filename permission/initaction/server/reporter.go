@@ -20,119 +20,115 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// pace is the least time between two writes of a pod's condition.
+// minWriteInterval is the minimum time between two writes of a pod's condition.
 const minWriteInterval = time.Second
 
-// teller shows on the pod how far its permissions are: condition, Events and
-// CloudEvents. Nothing depends on what it writes, so an error is only logged.
+// podReporter reports the progress of a pod's permissions as a condition, Events
+// and CloudEvents. No decision depends on them, so errors are only logged.
 type podReporter struct {
 	*server
 	pod *corev1.Pod
-	// last is what the condition says, and wrote is when it was written.
+	// lastCondition is the condition of the pod, lastWrite when it was written.
 	lastCondition corev1.PodCondition
 	lastWrite     time.Time
-	// held: there is something that was not written yet.
+	// pending: a change of the condition was skipped because of minWriteInterval.
 	pending      bool
 	leakReported bool
 }
 
 func newPodReporter(s *server, pod *corev1.Pod) *podReporter {
-	t := &podReporter{server: s, pod: pod}
+	r := &podReporter{server: s, pod: pod}
 	if c := podmeta.Condition(pod, podmeta.ConditionAuthorized); c != nil {
-		t.lastCondition = *c
+		r.lastCondition = *c
 	}
-	return t
+	return r
 }
 
-// progress tells of a step that may last.
-func (t *podReporter) progress(ctx context.Context, f Facts, d Decision) {
+// progress reports a step that may take long.
+func (r *podReporter) progress(ctx context.Context, f Facts, d Decision) {
 	switch d.Action {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
-		t.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
+		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
 	case AcquireBreaker, Apply, ReadApplications, Register, RevokeOtherIPs, RecordFailure, Complete:
-		// It takes milliseconds, and has an end that is told.
+		// These take milliseconds, and their results are reported.
 	}
 }
 
-// unreachable tells that the centre gives no answer.
-func (t *podReporter) unreachable(ctx context.Context, message string) {
-	t.setCondition(ctx, corev1.ConditionFalse, podmeta.ReasonPermissionCentreUnreachable, message+"; it is asked again")
+// unreachable reports that the permission centre does not answer.
+func (r *podReporter) unreachable(ctx context.Context, message string) {
+	r.setCondition(ctx, corev1.ConditionFalse, podmeta.ReasonPermissionCentreUnreachable, message+"; the init-action-server retries")
 }
 
-func (t *podReporter) setCondition(ctx context.Context, status corev1.ConditionStatus, reason, message string) {
-	now := t.Clock.Now()
-	if t.lastCondition.Status == status && t.lastCondition.Reason == reason && t.lastCondition.Message == message {
-		t.pending = false
+func (r *podReporter) setCondition(ctx context.Context, status corev1.ConditionStatus, reason, message string) {
+	now := r.Clock.Now()
+	if r.lastCondition.Status == status && r.lastCondition.Reason == reason && r.lastCondition.Message == message {
+		r.pending = false
 		return
 	}
-	if status == corev1.ConditionFalse && t.lastCondition.Status == status && now.Sub(t.lastWrite) < minWriteInterval {
-		t.pending = true
+	if status == corev1.ConditionFalse && r.lastCondition.Status == status && now.Sub(r.lastWrite) < minWriteInterval {
+		r.pending = true
 		return
 	}
-	next := corev1.PodCondition{Type: podmeta.ConditionAuthorized, Status: status, Reason: reason, Message: message, LastTransitionTime: t.lastCondition.LastTransitionTime}
-	if t.lastCondition.Status != status {
+	next := corev1.PodCondition{Type: podmeta.ConditionAuthorized, Status: status, Reason: reason, Message: message, LastTransitionTime: r.lastCondition.LastTransitionTime}
+	if r.lastCondition.Status != status {
 		next.LastTransitionTime = metav1.NewTime(now)
 	}
-	if err := t.patchCondition(ctx, next); err != nil {
-		logging.FromContext(ctx).Warnw("the condition could not be written", "pod", t.pod.Namespace+"/"+t.pod.Name, "error", err)
+	if err := r.patchCondition(ctx, next); err != nil {
+		logging.FromContext(ctx).Warnw("write the pod's condition", "pod", r.pod.Namespace+"/"+r.pod.Name, "error", err)
 		return
 	}
-	t.lastCondition, t.lastWrite, t.pending = next, now, false
+	r.lastCondition, r.lastWrite, r.pending = next, now, false
 }
 
-// write patches one condition; others and those of the kubelet stay.
-func (t *podReporter) patchCondition(ctx context.Context, next corev1.PodCondition) error {
-	// Whoever hung up is told all the same: it will come again.
+// patchCondition writes one condition and leaves the others unchanged.
+func (r *podReporter) patchCondition(ctx context.Context, next corev1.PodCondition) error {
+	// The condition is written even if the client disconnected, because it retries.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": t.pod.UID},
+		"metadata": map[string]any{"uid": r.pod.UID},
 		"status":   map[string]any{"conditions": []corev1.PodCondition{next}},
 	})
 	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+		return fmt.Errorf("encode the condition: %w", err)
 	}
-	_, err = t.Kube.CoreV1().Pods(t.pod.Namespace).Patch(ctx, t.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = r.Kube.CoreV1().Pods(r.pod.Namespace).Patch(ctx, r.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
-		return nil // it is gone
+		return nil // the pod no longer exists
 	}
 	return err
 }
 
-func (t *podReporter) requested(ctx context.Context, app api.Application) {
+func (r *podReporter) requested(ctx context.Context, app api.Application) {
 	if app.State == api.Requested || app.State == api.Applying {
-		t.Recorder.Eventf(t.pod, corev1.EventTypeNormal, podmeta.ReasonPermissionRequested, "asked for permission set %s for %s, attempt %d",
+		r.Recorder.Eventf(r.pod, corev1.EventTypeNormal, podmeta.ReasonPermissionRequested, "requested permission set %s for %s, attempt %d",
 			app.Set, strings.Join(app.PodIPs, ", "), app.Attempt)
-		delivery.SendBestEffort(ctx, t.Events, podmeta.PermissionEvent(events.PermissionRequested, t.pod, app))
+		delivery.SendBestEffort(ctx, r.Events, podmeta.PermissionEvent(events.PermissionRequested, r.pod, app))
 	}
-	if len(app.Leaked) > 0 && !t.leakReported {
-		t.leakReported = true
-		t.metrics.leakedIPs.Add(ctx, 1)
-		leak := app.Leaked[0]
-		t.Recorder.Eventf(t.pod, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP,
-			"address %s still has permission %s of pod %s/%s, which is gone; ask %s", leak.IP, leak.Permission, leak.Namespace, leak.Pod, leak.Owner)
+	if len(app.Leaked) > 0 && !r.leakReported {
+		r.leakReported = true
+		r.metrics.leakedIPs.Add(ctx, 1)
+		r.Recorder.Event(r.pod, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP, leakedGrantMessage(app.Leaked[0]))
 	}
 }
 
-func (t *podReporter) denied(ctx context.Context, app api.Application) {
-	d := podmeta.PermissionEvent(events.PermissionDenied, t.pod, app)
+func (r *podReporter) denied(ctx context.Context, app api.Application) {
+	d := podmeta.PermissionEvent(events.PermissionDenied, r.pod, app)
 	d.Reason, d.Message = podmeta.ReasonPermissionDenied, applicationMessage(app)
-	delivery.SendBestEffort(ctx, t.Events, d)
+	delivery.SendBestEffort(ctx, r.Events, d)
 }
 
-// failed tells of an attempt that was not granted, and of the breaker if it
-// opened by that.
-func (t *podReporter) failed(ctx context.Context, reason, message string, d podbreaker.Decision) {
-	t.lastWrite = time.Time{} // an end is told at once
-	outlook := ""
-	switch d.Outcome {
-	case podbreaker.OpenDenied:
-		outlook = fmt.Sprintf("; denied %d times: not asked for again until somebody resets it", d.Entry.Denied)
-	case podbreaker.OpenFailed:
-		outlook = fmt.Sprintf("; failed %d times: next try %s", d.Entry.Failed, formatTime(d.Next))
+// failed reports an attempt that was denied or failed, and the breaker if the
+// attempt opened it.
+func (r *podReporter) failed(ctx context.Context, reason, message string, d podbreaker.Decision) {
+	r.lastWrite = time.Time{} // results are written without delay
+	outlook := breakerMessage(d.Outcome, d.Entry, d.Next)
+	condition := message
+	if outlook != "" {
+		condition += "; " + outlook
 	}
-	t.setCondition(ctx, corev1.ConditionFalse, reason, message+outlook)
-	t.Recorder.Event(t.pod, corev1.EventTypeWarning, reason, message)
+	r.setCondition(ctx, corev1.ConditionFalse, reason, condition)
+	r.Recorder.Event(r.pod, corev1.EventTypeWarning, reason, message)
 	if !d.Opened {
 		return
 	}
@@ -140,36 +136,36 @@ func (t *podReporter) failed(ctx context.Context, reason, message string, d podb
 	if d.Outcome == podbreaker.OpenDenied {
 		why = podmeta.ReasonBreakerOpenDenied
 	}
-	t.Recorder.Event(t.pod, corev1.EventTypeWarning, why, strings.TrimPrefix(outlook, "; "))
-	t.metrics.breaker(ctx, why)
-	delivery.SendBestEffort(ctx, t.Events, t.breakerEvent(events.BreakerOpened, d.Entry, why, message))
+	r.Recorder.Event(r.pod, corev1.EventTypeWarning, why, outlook)
+	r.metrics.breaker(ctx, why)
+	delivery.SendBestEffort(ctx, r.Events, r.breakerEvent(events.BreakerOpened, d.Entry, why, message))
 }
 
-// closed tells that a breaker which had been open is not any more.
-func (t *podReporter) closed(ctx context.Context, before podbreaker.Entry, user string) {
-	p := t.Settings().Breaker
+// closed reports that a breaker that had been open is closed.
+func (r *podReporter) closed(ctx context.Context, before podbreaker.Entry, user string) {
+	p := r.Settings().Breaker
 	if before.Denied < p.Threshold && before.Failed < p.Threshold {
 		return
 	}
-	message := "permissions are asked for again"
+	message := "the breaker is closed because the permissions were granted"
 	if user != "" {
-		message = user + " reset the breaker: " + message
+		message = user + " reset the breaker; permissions are requested again"
 	}
-	t.Recorder.Event(t.pod, corev1.EventTypeNormal, podmeta.ReasonBreakerClosed, message)
-	t.metrics.breaker(ctx, podmeta.ReasonBreakerClosed)
-	d := t.breakerEvent(events.BreakerClosed, before, podmeta.ReasonBreakerClosed, message)
+	r.Recorder.Event(r.pod, corev1.EventTypeNormal, podmeta.ReasonBreakerClosed, message)
+	r.metrics.breaker(ctx, podmeta.ReasonBreakerClosed)
+	d := r.breakerEvent(events.BreakerClosed, before, podmeta.ReasonBreakerClosed, message)
 	d.User = user
-	delivery.SendBestEffort(ctx, t.Events, d)
+	delivery.SendBestEffort(ctx, r.Events, d)
 }
 
-func (t *podReporter) granted(ctx context.Context, f Facts, took time.Duration) string {
-	message := fmt.Sprintf("%s granted to %s in %s", joinSets(f.Sets), strings.Join(f.IPs, ", "), took.Round(time.Millisecond))
-	t.lastWrite = time.Time{}
-	if t.lastCondition.Status != corev1.ConditionTrue {
-		t.setCondition(ctx, corev1.ConditionTrue, podmeta.ReasonPermissionGranted, message)
-		t.Recorder.Event(t.pod, corev1.EventTypeNormal, podmeta.ReasonPermissionGranted, message)
+func (r *podReporter) granted(ctx context.Context, f Facts, took time.Duration) string {
+	message := fmt.Sprintf("granted %s to %s in %s", joinSets(f.Sets), strings.Join(f.IPs, ", "), took.Round(time.Millisecond))
+	r.lastWrite = time.Time{}
+	if r.lastCondition.Status != corev1.ConditionTrue {
+		r.setCondition(ctx, corev1.ConditionTrue, podmeta.ReasonPermissionGranted, message)
+		r.Recorder.Event(r.pod, corev1.EventTypeNormal, podmeta.ReasonPermissionGranted, message)
 		for _, set := range f.Sets {
-			delivery.SendBestEffort(ctx, t.Events, podmeta.PermissionEvent(events.PermissionGranted, t.pod, f.Applications[set]))
+			delivery.SendBestEffort(ctx, r.Events, podmeta.PermissionEvent(events.PermissionGranted, r.pod, f.Applications[set]))
 		}
 	}
 	return message
@@ -182,7 +178,7 @@ func joinSets(sets []string) string {
 	return "permission sets " + strings.Join(sets, ", ")
 }
 
-func (t *podReporter) breakerEvent(verb events.BreakerVerb, e podbreaker.Entry, reason, message string) events.Breaker {
-	return events.Breaker{Verb: verb, Namespace: t.pod.Namespace, Pod: t.pod.Name, PodUID: t.pod.UID, AtUnix: e.LastRequestFailTime.Unix(),
+func (r *podReporter) breakerEvent(verb events.BreakerVerb, e podbreaker.Entry, reason, message string) events.Breaker {
+	return events.Breaker{Verb: verb, Namespace: r.pod.Namespace, Pod: r.pod.Name, PodUID: r.pod.UID, AtUnix: e.LastRequestFailTime.Unix(),
 		Denied: int64(e.Denied), Failed: int64(e.Failed), Reason: reason, Message: message}
 }

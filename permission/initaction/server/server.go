@@ -27,15 +27,15 @@ import (
 )
 
 const (
-	// maxBody is how many bytes a request may have: a few names.
+	// maxBody is the size limit of a request body, which contains a few names.
 	maxBody = "16K"
 	// callTimeout bounds one call to the API server.
 	callTimeout = 5 * time.Second
-	// shortTimeout bounds a request that is no authorization.
+	// requestTimeout bounds a request other than authorize.
 	requestTimeout = 20 * time.Second
 )
 
-// Centre is the permission centre.
+// Centre is the client of the permission centre.
 type Centre interface {
 	ListByPod(ctx context.Context, cluster, uid string) ([]api.Application, error)
 	Apply(ctx context.Context, r api.ApplicationRequest) (api.Application, error)
@@ -44,16 +44,16 @@ type Centre interface {
 	Reset(ctx context.Context, id string) error
 }
 
-// Breaker is the record of what failed.
+// Breaker is the circuit breaker of pods.
 type Breaker interface {
 	Do(ctx context.Context, r podbreaker.Request) (podbreaker.Decision, error)
 	Peek(key string, uid types.UID, now time.Time, holder string) podbreaker.Decision
 }
 
-// Options are what the server works with.
+// Options configure the server.
 type Options struct {
 	Kube kubernetes.Interface
-	// Pods has the pods that carry the label; it may be behind.
+	// Pods lists the pods with the label; it may be stale.
 	Pods     corelisters.PodLister
 	Notifier *Notifier
 	Centre   Centre
@@ -66,7 +66,7 @@ type Options struct {
 	Recorder record.EventRecorder
 	Events   events.Sender
 	Meter    metric.Meter
-	// Draining is closed when the process is to end: calls are sent away then.
+	// Draining is closed when the process shuts down; clients of open calls then retry.
 	Draining <-chan struct{}
 }
 
@@ -74,11 +74,11 @@ type server struct {
 	Options
 	nodes   *nodeCache
 	metrics *metrics
-	// refused are tokens that the API server refused a moment ago.
+	// rejectedTokens are hashes of tokens that the API server rejected recently.
 	rejectedTokens *utilcache.LRUExpireCache
 }
 
-// New returns the handler of the routes.
+// New returns the HTTP handler of the server.
 func New(o Options) (http.Handler, error) {
 	m, err := newMetrics(o.Meter, o.Notifier)
 	if err != nil {
@@ -96,7 +96,7 @@ func New(o Options) (http.Handler, error) {
 	return e, nil
 }
 
-// problem is an error that the sender is told.
+// problem is an error that is sent to the client.
 type problem struct {
 	status          int
 	reason, message string
@@ -108,12 +108,12 @@ func problemf(status int, reason, format string, args ...any) *problem {
 	return &problem{status, reason, fmt.Sprintf(format, args...)}
 }
 
-// answerError answers an error. What went wrong inside is logged and not told.
+// writeError writes an error response. Internal errors are logged and not sent.
 func (s *server) writeError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	p := &problem{http.StatusInternalServerError, "Internal", "this went wrong inside: see the log of the init-action-server"}
+	p := &problem{http.StatusInternalServerError, "Internal", "internal error; see the log of the init-action-server"}
 	var known *problem
 	var echoed *echo.HTTPError
 	switch {
@@ -123,11 +123,11 @@ func (s *server) writeError(err error, c echo.Context) {
 		p = problemf(echoed.Code, http.StatusText(echoed.Code), "%v", echoed.Message)
 	}
 	if p.status >= http.StatusInternalServerError {
-		logging.FromContext(c.Request().Context()).Errorw("a request went wrong", "path", c.Path(), "error", err)
+		logging.FromContext(c.Request().Context()).Errorw("handle a request", "path", c.Path(), "error", err)
 	}
 	if p.status == http.StatusUnauthorized {
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
 	s.metrics.refused(c.Request().Context(), c.Path(), p.status, p.reason)
-	_ = c.JSON(p.status, protocol.Answer{State: protocol.Failed, Reason: p.reason, Message: p.message}) // who does not read it has gone
+	_ = c.JSON(p.status, protocol.Answer{State: protocol.Failed, Reason: p.reason, Message: p.message}) // fails only if the client disconnected
 }

@@ -29,17 +29,17 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 	}{
 		"no token":                         {"", orders, nil, http.StatusUnauthorized, "Unauthorized"},
 		"a token that nobody knows":        {"made-up", orders, nil, http.StatusUnauthorized, "Unauthorized"},
-		"a token of no pod":                {"account", orders, nil, http.StatusForbidden, "NotAPod"},
-		"the token of another pod":         {"another-pod", orders, nil, http.StatusForbidden, "PodGone"},
-		"the token of a pod that is gone":  {"former-pod", orders, nil, http.StatusForbidden, "PodGone"},
-		"sets that the pod does not have":  {"pod", `{"sets":["payroll"]}`, nil, http.StatusForbidden, "OtherSets"},
-		"sets and more":                    {"pod", `{"sets":["orders","payroll"]}`, nil, http.StatusForbidden, "OtherSets"},
-		"no sets":                          {"pod", `{}`, nil, http.StatusForbidden, "OtherSets"},
+		"a token of no pod":                {"account", orders, nil, http.StatusForbidden, "TokenNotBoundToPod"},
+		"the token of another pod":         {"another-pod", orders, nil, http.StatusForbidden, "PodNotFound"},
+		"the token of a pod that is gone":  {"former-pod", orders, nil, http.StatusForbidden, "PodNotFound"},
+		"sets that the pod does not have":  {"pod", `{"sets":["payroll"]}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
+		"sets and more":                    {"pod", `{"sets":["orders","payroll"]}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
+		"no sets":                          {"pod", `{}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
 		"a body that is none":              {"pod", `{`, nil, http.StatusBadRequest, "BadRequest"},
 		"a body that is too long":          {"pod", `{"sets":["` + strings.Repeat("a", 17<<10) + `"]}`, nil, http.StatusRequestEntityTooLarge, ""},
-		"another address than the pod's":   {"pod", orders, func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.9" }, http.StatusForbidden, "ForeignAddress"},
-		"a pod without the init container": {"pod", orders, func(p *corev1.Pod) { p.Spec.InitContainers = nil }, http.StatusForbidden, "OtherSets"},
-		"a pod without the label":          {"pod", orders, func(p *corev1.Pod) { p.Labels = nil }, http.StatusForbidden, "OtherSets"},
+		"another address than the pod's":   {"pod", orders, func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.9" }, http.StatusForbidden, "SourceAddressMismatch"},
+		"a pod without the init container": {"pod", orders, func(p *corev1.Pod) { p.Spec.InitContainers = nil }, http.StatusForbidden, "PermissionSetMismatch"},
+		"a pod without the label":          {"pod", orders, func(p *corev1.Pod) { p.Labels = nil }, http.StatusForbidden, "PermissionSetMismatch"},
 		"a pod that is being deleted":      {"pod", orders, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, http.StatusConflict, podmeta.ReasonPodTerminating},
 		"a pod that has ended":             {"pod", orders, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, http.StatusConflict, podmeta.ReasonPodTerminating},
 	} {
@@ -68,7 +68,7 @@ func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T)
 		t.Errorf("asked %s, want %s", b, a)
 	}
 	c := w.until(podmeta.ReasonPermissionGranted)
-	if c.Status != corev1.ConditionTrue || !strings.Contains(c.Message, "permission set orders granted to 127.0.0.1") {
+	if c.Status != corev1.ConditionTrue || !strings.Contains(c.Message, "granted permission set orders to 127.0.0.1") {
 		t.Errorf("%+v", c)
 	}
 	if w.sent.count("permission.granted") != 1 {
@@ -120,7 +120,7 @@ func TestAPodWithItsNodesNetworkAsksFromItsNode(t *testing.T) {
 		t.Errorf("with the node's network: %d %+v", status, a)
 	}
 	w = newWorld(t, podOf(elsewhere))
-	if status, a := w.ask("pod", orders); status != http.StatusForbidden || a.Reason != "ForeignAddress" {
+	if status, a := w.ask("pod", orders); status != http.StatusForbidden || a.Reason != "SourceAddressMismatch" {
 		t.Errorf("without: %d %+v", status, a)
 	}
 }
@@ -176,7 +176,7 @@ func TestDeniedThreeTimesIsAskedForThreeTimesUntilItIsReset(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := w.started(ctx)
 	c := w.until(podmeta.ReasonBreakerOpenDenied)
-	if !strings.Contains(c.Message, "denied 3 times: not asked for again until somebody resets it") {
+	if !strings.Contains(c.Message, "permissions were denied 3 times; no new attempt begins until the breaker is reset") {
 		t.Error(c.Message)
 	}
 	cancel()

@@ -18,8 +18,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// What the API server is asked whether a user may do it. There is no such
-// subresource; the verb and the name are for RBAC only.
+// The attributes of the SubjectAccessReview. The subresource does not exist; it is
+// used for RBAC only.
 const (
 	resource    = "pods"
 	subresource = "permission"
@@ -34,7 +34,7 @@ type Status struct {
 	UID       string   `json:"uid"`
 	IPs       []string `json:"ips"`
 	Sets      []string `json:"sets"`
-	// Authorized, Reason and Message are those of the pod's condition.
+	// Authorized, Reason and Message are the fields of the pod's condition.
 	Authorized bool   `json:"authorized"`
 	Reason     string `json:"reason,omitempty"`
 	Message    string `json:"message,omitempty"`
@@ -43,13 +43,13 @@ type Status struct {
 	Denied  int                `json:"denied"`
 	Failed  int                `json:"failed"`
 	NextTry *time.Time         `json:"nextTry,omitempty"`
-	// Applications are what the permission centre has; Unreachable says why
-	// there are none if it could not be asked.
+	// Applications are the pod's applications at the permission centre.
 	Applications []api.Application `json:"applications"`
-	Unreachable  string            `json:"unreachable,omitempty"`
+	// Unreachable is the error if the permission centre could not be called.
+	Unreachable string `json:"unreachable,omitempty"`
 }
 
-// status says why a pod waits.
+// status returns why a pod waits.
 func (s *server) status(c echo.Context) error {
 	pod, _, err := s.authorizedPod(c, verbGet)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *server) status(c echo.Context) error {
 	return c.JSON(http.StatusOK, s.podStatus(c, pod))
 }
 
-// reset closes the breaker of a pod: it is asked for anew at once.
+// reset closes the breaker of a pod, so that a new attempt begins at once.
 func (s *server) reset(c echo.Context) error {
 	pod, user, err := s.authorizedPod(c, verbReset)
 	if err != nil {
@@ -70,7 +70,8 @@ func (s *server) reset(c echo.Context) error {
 		return err
 	}
 	newPodReporter(s, pod).closed(ctx, before.Entry, user.Username)
-	// The centre begins anew too; where it cannot be asked, the pod's next round does.
+	// Reset the applications too. If the centre is unreachable, the next call of the
+	// pod begins the attempt.
 	if all, err := s.Centre.ListByPod(ctx, s.Settings().Cluster, string(pod.UID)); err == nil {
 		for _, app := range all {
 			if isDeniedOrFailed(app.State) && before.Entry.Settled[app.ID] >= app.Attempt {
@@ -82,7 +83,7 @@ func (s *server) reset(c echo.Context) error {
 	return c.JSON(http.StatusOK, s.podStatus(c, pod))
 }
 
-// may returns the pod if the API server lets the user do it.
+// authorizedPod returns the pod if RBAC allows the user the verb.
 func (s *server) authorizedPod(c echo.Context, verb string) (*corev1.Pod, authenticationv1.UserInfo, error) {
 	user, err := s.reviewToken(c, "")
 	if err != nil {
@@ -96,17 +97,17 @@ func (s *server) authorizedPod(c echo.Context, verb string) (*corev1.Pod, authen
 		return nil, user, err
 	}
 	if !review.Allowed {
-		return nil, user, problemf(http.StatusForbidden, "Forbidden", "%s may not %s %s/%s in namespace %s: ask for a role with that verb",
+		return nil, user, problemf(http.StatusForbidden, "Forbidden", "user %s is not allowed to %s %s/%s in namespace %s; ask its owner for a role with this verb",
 			user.Username, verb, resource, subresource, namespace)
 	}
 	pod, err := s.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
-		return nil, user, problemf(http.StatusNotFound, "NotFound", "there is no pod %s/%s", namespace, name)
+		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s does not exist", namespace, name)
 	} else if err != nil {
 		return nil, user, err
 	}
 	if podmeta.InitContainer(pod) == nil {
-		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s asks for no permission: it has no init container %s", namespace, name, protocol.ContainerName)
+		return nil, user, problemf(http.StatusNotFound, "NotFound", "pod %s/%s requests no permissions: it has no init container %s", namespace, name, protocol.ContainerName)
 	}
 	return pod, user, nil
 }

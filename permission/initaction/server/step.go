@@ -14,21 +14,21 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// Step is taken before the permissions of a pod are asked for. It may be taken
-// many times for one pod, so doing it twice has to be doing it once.
+// Step runs before the permissions of a pod are requested. It may run several times
+// for one pod, so it must be idempotent.
 type Step interface {
-	// Name is for people.
+	// Name returns the name of the step for messages.
 	Name() string
-	// Take takes the step; an error is a failure, which is tried again.
+	// Run runs the step. An error counts as a failure and the step is retried.
 	Run(ctx context.Context, pod api.ApplicationRequest) error
 }
 
-// CMDB registers the pod's addresses in a configuration database:
+// CMDB registers each of the pod's addresses in a configuration database, with the
+// pod as JSON:
 //
 //	PUT <cmdb-url>/v1/records/{ip}
 //
-// with the pod as JSON, for each address. Where no cmdb-url is configured it
-// does nothing.
+// It does nothing if no cmdb-url is configured.
 type CMDB struct {
 	Settings func() settings.Settings
 	HTTP     *http.Client
@@ -39,7 +39,7 @@ var _ Step = CMDB{}
 // Name implements Step.
 func (CMDB) Name() string { return "CMDB" }
 
-// Take implements Step.
+// Run implements Step.
 func (s CMDB) Run(ctx context.Context, pod api.ApplicationRequest) error {
 	base := s.Settings().CMDBURL
 	if base == "" {
@@ -47,7 +47,7 @@ func (s CMDB) Run(ctx context.Context, pod api.ApplicationRequest) error {
 	}
 	raw, err := json.Marshal(pod)
 	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+		return fmt.Errorf("encode the pod: %w", err)
 	}
 	for _, ip := range pod.PodIPs {
 		if err := s.put(ctx, base+"/v1/records/"+url.PathEscape(ip), pod.PodUID+"/"+ip, raw); err != nil {
@@ -68,12 +68,12 @@ func (s CMDB) put(ctx context.Context, address, key string, raw []byte) error {
 	if err != nil {
 		var outer *url.Error
 		if errors.As(err, &outer) {
-			err = outer.Err // without the address
+			err = outer.Err // removes the URL, because users read the message
 		}
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection is reused
 	if res.StatusCode >= http.StatusMultipleChoices {
 		return fmt.Errorf("the CMDB answered %d", res.StatusCode)
 	}

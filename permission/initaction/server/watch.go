@@ -18,36 +18,37 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// ServiceName is the Service that init containers find the server by.
+// ServiceName is the name of the server's Service.
 const ServiceName = "init-action-server"
 
-// Watch is what the server follows.
+// Watch holds the informers of the server.
 type Watch struct {
-	// Pods has those that carry the label, trimmed.
+	// Pods lists the pods with the label, trimmed.
 	Pods corelisters.PodLister
-	// ConfigMaps has those of the breaker.
+	// ConfigMaps lists the ConfigMaps of the breaker.
 	ConfigMaps corelisters.ConfigMapLister
-	Notifier   *Notifier
-	Settings   *settings.Store
-	factories  []informers.SharedInformerFactory
+	// Notifier receives changes of pods and ConfigMaps.
+	Notifier  *Notifier
+	Settings  *settings.Store
+	factories []informers.SharedInformerFactory
 }
 
-// NewWatch returns a Watch of the cluster; namespace is that of the system, and
-// replicas is told how many servers there are.
+// NewWatch returns a Watch of the cluster. namespace is the system namespace;
+// replicas is called with the number of ready servers when it changes.
 func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, replicas func(int)) (*Watch, error) {
-	selecting := func(selector string) informers.SharedInformerOption {
+	selectedBy := func(selector string) informers.SharedInformerOption {
 		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector })
 	}
-	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selecting(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trimPod))
-	records := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selecting(podbreaker.Label+"=true"))
+	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selectedBy(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trimPod))
+	records := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(podbreaker.Label+"=true"))
 	config := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + podmeta.ConfigName }))
-	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selecting(discoveryv1.LabelServiceName+"="+ServiceName))
+	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(discoveryv1.LabelServiceName+"="+ServiceName))
 	w := &Watch{
 		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: NewNotifier(), Settings: settings.NewStore(),
 		factories: []informers.SharedInformerFactory{pods, records, config, slices},
 	}
-	counts := func(any) {
+	updateReplicas := func(any) {
 		all, err := slices.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
 		if err == nil {
 			replicas(countReady(all))
@@ -61,33 +62,33 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 		},
 		records.Core().V1().ConfigMaps().Informer(): func(any) { w.Notifier.NotifyAll() },
 		config.Core().V1().ConfigMaps().Informer(): func(obj any) {
-			cm, _ := obj.(*corev1.ConfigMap) // nil when it was deleted: the defaults
+			cm, _ := obj.(*corev1.ConfigMap) // nil after its deletion: the defaults apply
 			w.Settings.Update(ctx, cm)
 			w.Notifier.NotifyAll()
 		},
-		slices.Discovery().V1().EndpointSlices().Informer(): counts,
+		slices.Discovery().V1().EndpointSlices().Informer(): updateReplicas,
 	})
 }
 
 func (w *Watch) addHandlers(all map[cache.SharedIndexInformer]func(any)) error {
-	for informer, tell := range all {
+	for informer, handler := range all {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) },
+			AddFunc: handler, UpdateFunc: func(_, obj any) { handler(obj) },
 			DeleteFunc: func(obj any) {
 				if p, ok := obj.(*corev1.Pod); ok {
-					tell(p) // whoever waits for it reads it live, and finds it gone
+					handler(p) // its calls read it from the API server and end
 					return
 				}
-				tell(nil)
+				handler(nil)
 			},
 		}); err != nil {
-			return fmt.Errorf("watch: %w", err)
+			return fmt.Errorf("add an event handler: %w", err)
 		}
 	}
 	return nil
 }
 
-// Start returns when all is read.
+// Start starts the informers and returns when their caches are synced.
 func (w *Watch) Start(ctx context.Context) error {
 	for _, f := range w.factories {
 		f.Start(ctx.Done())
@@ -95,7 +96,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	for _, f := range w.factories {
 		for kind, ok := range f.WaitForCacheSync(ctx.Done()) {
 			if !ok {
-				return fmt.Errorf("read %s: %w", kind, context.Cause(ctx))
+				return fmt.Errorf("sync the cache of %s: %w", kind, context.Cause(ctx))
 			}
 		}
 	}
@@ -114,7 +115,8 @@ func countReady(all []*discoveryv1.EndpointSlice) int {
 	return max(n, 1)
 }
 
-// trim reduces a pod, before it is cached, to what is decided by.
+// trimPod keeps only the fields of a pod that the server uses. It runs before the
+// pod is cached.
 func trimPod(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {

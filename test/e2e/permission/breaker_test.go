@@ -36,7 +36,7 @@ func TestDeniedIsAskedForThreeTimesThenNotUntilItIsReset(t *testing.T) {
 	n.applied(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	p := n.get(t, "wrong")
 	message := n.untilReason(t, "wrong", names.ReasonBreakerOpenDenied)
-	for _, words := range []string{"denied 3 times: not asked for again until somebody resets it", "there is no such module", "ask " + setup.Owner} {
+	for _, words := range []string{"permissions were denied 3 times; no new attempt begins until the breaker is reset", "there is no such module", "ask " + setup.Owner} {
 		if !strings.Contains(message, words) {
 			t.Errorf("%q is not in %q", words, message)
 		}
@@ -103,7 +103,7 @@ func TestAPodRecoversAloneWhenItsProviderIsBack(t *testing.T) {
 	faults(t, provider.Faults{Status: http.StatusServiceUnavailable})
 	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
 	p := n.get(t, "web")
-	if message := n.untilReason(t, "web", names.ReasonBreakerOpenFailed); !strings.Contains(message, "next try") {
+	if message := n.untilReason(t, "web", names.ReasonBreakerOpenFailed); !strings.Contains(message, "the next attempt begins at") {
 		t.Error(message)
 	}
 	faults(t, provider.Faults{})

@@ -64,9 +64,9 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		"no token":                                {"", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 		"no token of this cluster":                {"made-up", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 		"a token for the API server":              {token(boundTo(p), ""), []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
-		"a token of no pod":                       {token(nil, protocol.TokenAudience), []string{"web"}, http.StatusForbidden, "NotAPod"},
-		"the pod's token, used elsewhere":         {stolen, []string{"web"}, http.StatusForbidden, "ForeignAddress"},
-		"the pod's token, for another set":        {stolen, []string{"wrong"}, http.StatusForbidden, "OtherSets"},
+		"a token of no pod":                       {token(nil, protocol.TokenAudience), []string{"web"}, http.StatusForbidden, "TokenNotBoundToPod"},
+		"the pod's token, used elsewhere":         {stolen, []string{"web"}, http.StatusForbidden, "SourceAddressMismatch"},
+		"the pod's token, for another set":        {stolen, []string{"wrong"}, http.StatusForbidden, "PermissionSetMismatch"},
 		"the token of a pod that is gone already": {dead, []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
