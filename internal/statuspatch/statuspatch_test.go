@@ -52,7 +52,7 @@ func TestAChangedFieldOfAnotherWriterIsAnError(t *testing.T) {
 	}
 }
 
-func TestAPatchDerivesAnewWhatAPersonWroteThere(t *testing.T) {
+func TestAPatchReplacesADerivedFieldThatAPersonWrote(t *testing.T) {
 	before, after := changePod(), changePod()
 	before.Status.Message = "PostFinish"
 	got, err := mergePatch(before, after, ChangePodDerived)

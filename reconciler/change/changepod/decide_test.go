@@ -71,66 +71,66 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		Wake           v1alpha1.Stage
 	}
 	for name, tc := range map[string]struct {
-		batch       *v1alpha1.ChangePod
-		after       time.Duration
-		noServer    bool
-		orderFailed bool
-		orderHeld   bool
-		superseded  bool
-		orderSince  time.Duration
-		policy      settings.Settings // its no-verdict policies count
-		want        want
+		batch            *v1alpha1.ChangePod
+		after            time.Duration
+		noServer         bool
+		orderNotAccepted bool
+		orderCheckFailed bool
+		superseded       bool
+		orderJudgedSince time.Duration
+		policy           settings.Settings // only its no-verdict policies are used
+		want             want
 	}{
-		"a new batch waits for its start":                      {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
-		"a start that was answered waits for PRE":              {batch: batch(submission(pre, true)), want: want{v1alpha1.PodPreSubmitted, "", ""}},
-		"a start that was refused is tried again":              {batch: batch(submission(pre, false)), want: want{v1alpha1.PodPreWait, "", pre}},
-		"without a server it ends at once":                     {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"without an order it ends":                             {batch: batch(), orderFailed: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"no answer to the start in time ends it":               {batch: batch(submission(pre, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a late PRE verdict is asked for":                      {batch: batch(submission(pre, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
-		"no PRE verdict after asking ends it":                  {batch: batch(submission(pre, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
-		"a PRE pass waits for the finish":                      {batch: batch(submission(pre, true), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
-		"a PRE word that says nothing goes on to POST":         {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.PodPostWait, "", post}},
-		"a PRE fail ends it":                                   {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a finish that was answered waits for POST":            {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.PodPostSubmitted, "", ""}},
-		"a finish that was sent waits, and its answer":         {batch: batch(verdict(pre, "pass"), sent), want: want{v1alpha1.PodPostSubmitted, "", post}},
-		"a finish whose answer is not written times out":       {batch: batch(verdict(pre, "pass"), sent), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"no answer to the finish in time ends it":              {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"no POST verdict after asking ends it":                 {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"a POST pass ends it":                                  {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a POST fail ends it":                                  {batch: batch(verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a POST verdict that overtook PRE ends it":             {batch: batch(verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a person ends it at any time":                         {batch: batch(submission(pre, true), person("pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a person judges what nobody judged":                   {batch: batch(ended(v1alpha1.PodPreFailed), person("unpass")), noServer: true, want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a word of a person that says nothing is nothing":      {batch: batch(person("none")), want: want{v1alpha1.PodPreWait, "", pre}},
-		"what ended stays ended when a server comes":           {batch: batch(ended(v1alpha1.PodPreFailed)), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"what a person ended goes on when that is taken back":  {batch: batch(ended(v1alpha1.PodPostFinish)), want: want{v1alpha1.PodPreWait, "", pre}},
-		"a late PRE verdict takes an ended batch on":           {batch: batch(ended(v1alpha1.PodPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
-		"a late POST verdict ends it anew":                     {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"what timed out after PRE stays so without a server":   {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass")), noServer: true, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"PRE says nothing, policy Hold":                        {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"PRE says nothing, policy Fail for PRE":                {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPre: fail}, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"PRE says nothing, policy Fail for POST":               {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPost: fail}, want: want{v1alpha1.PodPostWait, "", post}},
-		"a late PRE pass takes what PRE held on":               {batch: batch(ended(v1alpha1.PodPreFailed), verdict(pre, "pass")), policy: all(hold), want: want{v1alpha1.PodPostWait, "", post}},
-		"no answer to the start, policy Hold":                  {batch: batch(submission(pre, false)), after: time.Hour, policy: all(hold), want: want{v1alpha1.PodPreWait, "", pre}},
-		"no answer to the finish, policy Hold for POST":        {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPost: hold}, want: want{v1alpha1.PodPostWait, "", post}},
-		"no answer to the finish, policy Hold for PRE":         {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPre: hold}, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"no POST verdict, policy Hold":                         {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Hour, policy: all(hold), want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"the order failed: nothing is started":                 {batch: batch(), orderHeld: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
-		"the order failed: what was about to start, too":       {batch: batch(submission(pre, false)), orderHeld: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
-		"the order failed: what is started goes on":            {batch: batch(submission(pre, true), verdict(pre, "pass")), orderHeld: true, want: want{v1alpha1.PodPostWait, "", post}},
-		"a newer template: what was not started ends":          {batch: batch(), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a newer template: what was not finished ends":         {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"a newer template: what the server took is waited for": {batch: batch(submission(pre, true)), superseded: true, want: want{v1alpha1.PodPreSubmitted, "", ""}},
-		"the fail of the order was overruled":                  {batch: batch(), orderSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
+		"a new batch waits for its start":                                  {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
+		"a start that was answered waits for PRE":                          {batch: batch(submission(pre, true)), want: want{v1alpha1.PodPreSubmitted, "", ""}},
+		"a rejected start is repeated":                                     {batch: batch(submission(pre, false)), want: want{v1alpha1.PodPreWait, "", pre}},
+		"without a server it ends at once":                                 {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"without an accepted order it ends":                                {batch: batch(), orderNotAccepted: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"no answer to the start in time ends it":                           {batch: batch(submission(pre, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"the server is asked for a late PRE verdict":                       {batch: batch(submission(pre, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
+		"no PRE verdict after asking ends it":                              {batch: batch(submission(pre, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
+		"a PRE pass waits for the finish":                                  {batch: batch(submission(pre, true), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
+		"an inconclusive PRE verdict continues with POST":                  {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a PRE fail ends it":                                               {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a finish that was answered waits for POST":                        {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.PodPostSubmitted, "", ""}},
+		"a finish that was sent waits until its answer is written":         {batch: batch(verdict(pre, "pass"), sent), want: want{v1alpha1.PodPostSubmitted, "", post}},
+		"a finish whose answer is not written times out":                   {batch: batch(verdict(pre, "pass"), sent), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"no answer to the finish in time ends it":                          {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"no POST verdict after asking ends it":                             {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"a POST pass ends it":                                              {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a POST fail ends it":                                              {batch: batch(verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a POST verdict that overtook PRE ends it":                         {batch: batch(verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a person ends it at any time":                                     {batch: batch(submission(pre, true), person("pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a person judges an unjudged batch":                                {batch: batch(ended(v1alpha1.PodPreFailed), person("unpass")), noServer: true, want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a result that is neither pass nor fail has no effect":             {batch: batch(person("none")), want: want{v1alpha1.PodPreWait, "", pre}},
+		"an unjudged batch stays ended when a server is configured":        {batch: batch(ended(v1alpha1.PodPreFailed)), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a batch that a person ended continues when the result is removed": {batch: batch(ended(v1alpha1.PodPostFinish)), want: want{v1alpha1.PodPreWait, "", pre}},
+		"a late PRE verdict continues an unjudged batch":                   {batch: batch(ended(v1alpha1.PodPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
+		"a late POST verdict changes the end":                              {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
+		"a batch that timed out in POST stays so without a server":         {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass")), noServer: true, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"an inconclusive PRE verdict, policy Hold":                         {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"an inconclusive PRE verdict, policy Fail for PRE":                 {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPre: fail}, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"an inconclusive PRE verdict, policy Fail for POST":                {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPost: fail}, want: want{v1alpha1.PodPostWait, "", post}},
+		"a late PRE pass continues a held batch":                           {batch: batch(ended(v1alpha1.PodPreFailed), verdict(pre, "pass")), policy: all(hold), want: want{v1alpha1.PodPostWait, "", post}},
+		"no answer to the start, policy Hold":                              {batch: batch(submission(pre, false)), after: time.Hour, policy: all(hold), want: want{v1alpha1.PodPreWait, "", pre}},
+		"no answer to the finish, policy Hold for POST":                    {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPost: hold}, want: want{v1alpha1.PodPostWait, "", post}},
+		"no answer to the finish, policy Hold for PRE":                     {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPre: hold}, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"no POST verdict, policy Hold":                                     {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Hour, policy: all(hold), want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
+		"the order check failed: no batch is started":                      {batch: batch(), orderCheckFailed: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
+		"the order check failed: an intent without an answer is given up":  {batch: batch(submission(pre, false)), orderCheckFailed: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
+		"the order check failed: a started batch continues":                {batch: batch(submission(pre, true), verdict(pre, "pass")), orderCheckFailed: true, want: want{v1alpha1.PodPostWait, "", post}},
+		"superseded: a batch that was not started ends":                    {batch: batch(), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"superseded: a batch that was not finished ends":                   {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"superseded: an accepted batch waits for its verdict":              {batch: batch(submission(pre, true)), superseded: true, want: want{v1alpha1.PodPreSubmitted, "", ""}},
+		"the fail of the order check was overruled":                        {batch: batch(), orderJudgedSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings.Default()
 			s.NoVerdict = cmp.Or(tc.policy.NoVerdict, s.NoVerdict)
 			s.NoVerdictPre, s.NoVerdictPost = tc.policy.NoVerdictPre, tc.policy.NoVerdictPost
 			got := Decide(Input{
-				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderNotAccepted: tc.orderFailed,
-				OrderCheckFailed: tc.orderHeld, Superseded: tc.superseded, OrderJudgedSince: t0.Add(tc.orderSince), ChangePod: tc.batch,
+				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderNotAccepted: tc.orderNotAccepted,
+				OrderCheckFailed: tc.orderCheckFailed, Superseded: tc.superseded, OrderJudgedSince: t0.Add(tc.orderJudgedSince), ChangePod: tc.batch,
 			})
 			next, _ := derive(tc.batch, got, s, t0.Add(tc.after))
 			for _, c := range next.Status.Conditions {
@@ -141,30 +141,30 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 			if diff := gocmp.Diff(tc.want, want{got.Phase, got.Message, got.WakeStage}); diff != "" {
 				t.Error(diff)
 			}
-			if got.Phase != doneIt && !got.HeldUnjudged && !tc.orderHeld && !got.Deadline.After(t0.Add(tc.after)) {
-				t.Errorf("a batch that waits has no deadline to come: %s", got.Deadline)
+			if got.Phase != doneIt && !got.HeldUnjudged && !tc.orderCheckFailed && !got.Deadline.After(t0.Add(tc.after)) {
+				t.Errorf("a batch that waits has deadline %s, which has passed", got.Deadline)
 			}
 		})
 	}
 }
 
-func TestWhatEndedWhileNobodyDecidedIsAskedForFirst(t *testing.T) {
+func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 	late := 10 * time.Minute
 	for name, tc := range map[string]struct {
 		batch *v1alpha1.ChangePod
-		// up is how long ago the process began to decide.
+		// up is the time since the first decision of the process.
 		up   time.Duration
 		want v1alpha1.PodPhase
 		wake v1alpha1.Stage
 	}{
-		"nobody has called the server yet":                 {batch(), 0, v1alpha1.PodPreWait, pre},
-		"the call for PRE was not taken":                   {batch(submission(pre, false)), time.Second, v1alpha1.PodPreWait, pre},
-		"the callback of PRE may have met nobody":          {batch(submission(pre, true)), time.Second, v1alpha1.PodPreSubmitted, pre},
-		"the callback of POST may have met nobody":         {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.PodPostSubmitted, post},
-		"nobody has called, and there was time to":         {batch(), retrieveGrace, v1alpha1.PodExecuteDone, ""},
-		"no PRE verdict, and there was time to ask for it": {batch(submission(pre, true)), retrieveGrace, v1alpha1.PodExecuteDone, ""},
-		"the clock was set back":                           {batch(), -time.Hour, v1alpha1.PodExecuteDone, ""},
+		"no call was made":                  {batch(), 0, v1alpha1.PodPreWait, pre},
+		"the start was rejected":            {batch(submission(pre, false)), time.Second, v1alpha1.PodPreWait, pre},
+		"the PRE callback may be lost":      {batch(submission(pre, true)), time.Second, v1alpha1.PodPreSubmitted, pre},
+		"the POST callback may be lost":     {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.PodPostSubmitted, post},
+		"no call was made within the grace": {batch(), retrieveGrace, v1alpha1.PodExecuteDone, ""},
+		"no PRE verdict within the grace":   {batch(submission(pre, true)), retrieveGrace, v1alpha1.PodExecuteDone, ""},
+		"the clock was set back":            {batch(), -time.Hour, v1alpha1.PodExecuteDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := t0.Add(late)
@@ -173,13 +173,13 @@ func TestWhatEndedWhileNobodyDecidedIsAskedForFirst(t *testing.T) {
 				t.Errorf("got %s and wake %q, want %s and %q", got.Phase, got.WakeStage, tc.want, tc.wake)
 			}
 			if got.Phase != v1alpha1.PodExecuteDone && !got.Deadline.After(now) {
-				t.Errorf("it waits without a deadline to come: %s", got.Deadline)
+				t.Errorf("a batch that waits has deadline %s, which has passed", got.Deadline)
 			}
 		})
 	}
 }
 
-func TestWhatWasSaidOfAPod(t *testing.T) {
+func TestTheOutcomeOfAPodFollowsFromTheVerdicts(t *testing.T) {
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 	server := func(word string) func(*v1alpha1.ChangePodStatus) {
 		return func(s *v1alpha1.ChangePodStatus) {
@@ -190,21 +190,21 @@ func TestWhatWasSaidOfAPod(t *testing.T) {
 		batch *v1alpha1.ChangePod
 		want  v1alpha1.Outcome
 	}{
-		"nothing yet":                                {batch(), v1alpha1.OutcomePending},
-		"PRE alone is no pass":                       {batch(verdict(pre, "pass")), v1alpha1.OutcomePending},
-		"PRE fails":                                  {batch(verdict(pre, "fail")), v1alpha1.OutcomeFail},
-		"POST passes":                                {batch(verdict(post, "pass")), v1alpha1.OutcomePass},
-		"POST fails, in the words of people":         {batch(verdict(post, "UnPass ")), v1alpha1.OutcomeFail},
-		"PRE failed, POST passes":                    {batch(verdict(pre, "fail"), verdict(post, "pass")), v1alpha1.OutcomeFail},
-		"POST is inconclusive":                       {batch(ended("PostFinish"), verdict(post, "inconc")), v1alpha1.OutcomeNone},
-		"POST says nothing that is known":            {batch(ended("PostFinish"), verdict(post, "maybe")), v1alpha1.OutcomeNone},
-		"ended by a person, who took it back":        {batch(ended("PostFinish")), v1alpha1.OutcomePending},
-		"ended and nobody judged":                    {batch(ended("PreFailed")), v1alpha1.OutcomeNone},
-		"a person passes what failed":                {batch(verdict(post, "fail"), person("pass")), v1alpha1.OutcomePass},
-		"a person fails what passed":                 {batch(verdict(post, "pass"), person("unpass")), v1alpha1.OutcomeFail},
-		"a person says nothing of what failed":       {batch(verdict(post, "fail"), person("")), v1alpha1.OutcomeFail},
-		"the server tells one pod from its batch":    {batch(verdict(post, "fail"), server("pass")), v1alpha1.OutcomePass},
-		"the server says nothing of one of the pods": {batch(verdict(post, "pass"), server("none")), v1alpha1.OutcomePass},
+		"no verdict":                                  {batch(), v1alpha1.OutcomePending},
+		"PRE passes":                                  {batch(verdict(pre, "pass")), v1alpha1.OutcomePending},
+		"PRE fails":                                   {batch(verdict(pre, "fail")), v1alpha1.OutcomeFail},
+		"POST passes":                                 {batch(verdict(post, "pass")), v1alpha1.OutcomePass},
+		"POST fails, in other letters":                {batch(verdict(post, "UnPass ")), v1alpha1.OutcomeFail},
+		"PRE failed, POST passes":                     {batch(verdict(pre, "fail"), verdict(post, "pass")), v1alpha1.OutcomeFail},
+		"POST is inconclusive":                        {batch(ended("PostFinish"), verdict(post, "inconc")), v1alpha1.OutcomeNone},
+		"POST is an unknown word":                     {batch(ended("PostFinish"), verdict(post, "maybe")), v1alpha1.OutcomeNone},
+		"ended by a person who removed the result":    {batch(ended("PostFinish")), v1alpha1.OutcomePending},
+		"ended unjudged":                              {batch(ended("PreFailed")), v1alpha1.OutcomeNone},
+		"a person passes what failed":                 {batch(verdict(post, "fail"), person("pass")), v1alpha1.OutcomePass},
+		"a person fails what passed":                  {batch(verdict(post, "pass"), person("unpass")), v1alpha1.OutcomeFail},
+		"a person gives no verdict after a fail":      {batch(verdict(post, "fail"), person("")), v1alpha1.OutcomeFail},
+		"the server passes one pod of a failed batch": {batch(verdict(post, "fail"), server("pass")), v1alpha1.OutcomePass},
+		"the server gives no verdict for one pod of a batch that passed": {batch(verdict(post, "pass"), server("none")), v1alpha1.OutcomePass},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := tc.batch.OutcomeOf("p1"); got != tc.want {

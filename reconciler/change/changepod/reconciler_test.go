@@ -17,19 +17,19 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-func TestABatchWhoseReleaseIsNotInTheCacheIsLookedAtAgain(t *testing.T) {
+func TestABatchWhoseReleaseIsNotCachedIsReconciledAgain(t *testing.T) {
 	r := &Reconciler{changeWorkloads: listers.NewChangeWorkloadLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))}
 	c := batch()
 	if err := r.ReconcileKind(context.Background(), c); err != nil {
-		t.Errorf("a batch that nobody owns: %v", err)
+		t.Errorf("a batch without an owner: %v", err)
 	}
 	c.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: ptr.To(true)}}
 	if again, _ := controller.IsRequeueKey(r.ReconcileKind(context.Background(), c)); !again {
-		t.Error("a batch that somebody owns is forgotten")
+		t.Error("a batch with an owner is not reconciled again")
 	}
 }
 
-func TestTheTimeOfAConditionMovesOnlyWithIt(t *testing.T) {
+func TestTheTransitionTimeOfAConditionChangesOnlyWithIt(t *testing.T) {
 	c := batch(verdict(v1alpha1.StagePost, "pass"))
 	d := Decide(Input{Now: t0, Settings: settings.Default(), ServerConfigured: true, ChangePod: c})
 	c, _ = derive(c, d, settings.Default(), t0)
@@ -38,27 +38,27 @@ func TestTheTimeOfAConditionMovesOnlyWithIt(t *testing.T) {
 	}
 	next, changed := derive(c, d, settings.Default(), t0.Add(time.Hour))
 	if changed {
-		t.Error("nothing has changed")
+		t.Error("the status changed")
 	}
 	for _, cond := range next.Status.Conditions {
 		if !cond.LastTransitionTime.Inner.Time.Equal(t0) {
-			t.Errorf("%s moved to %s", cond.Type, cond.LastTransitionTime.Inner)
+			t.Errorf("the transition time of %s is %s", cond.Type, cond.LastTransitionTime.Inner)
 		}
 	}
 }
 
-func TestABatchThatNobodyJudgedNeverLooksJudged(t *testing.T) {
+func TestAnUnjudgedBatchNeverLooksJudged(t *testing.T) {
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 	unjudged := func(s *v1alpha1.ChangePodStatus) {
 		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{Stage: post, Verdict: "pass", Unjudged: true, Time: metav1.NewMicroTime(t0)})
 	}
 	for name, c := range map[string]*v1alpha1.ChangePod{
-		"POST says nothing":             batch(verdict(pre, "pass"), verdict(post, "inconc")),
-		"a pass that nobody stands for": batch(verdict(pre, "pass"), unjudged),
-		"no PRE verdict came":           batch(submission(pre, true)),
-		"no POST verdict came":          batch(verdict(pre, "pass"), submission(post, true)),
-		"the server did not take it":    batch(submission(pre, false)),
-		"a person says nothing":         batch(verdict(pre, "pass"), verdict(post, "none"), person("maybe")),
+		"POST is inconclusive":          batch(verdict(pre, "pass"), verdict(post, "inconc")),
+		"an unjudged pass":              batch(verdict(pre, "pass"), unjudged),
+		"no PRE verdict":                batch(submission(pre, true)),
+		"no POST verdict":               batch(verdict(pre, "pass"), submission(post, true)),
+		"the server rejected the start": batch(submission(pre, false)),
+		"a person gives no verdict":     batch(verdict(pre, "pass"), verdict(post, "none"), person("maybe")),
 	} {
 		for policy, succeeded := range map[v1alpha1.NoVerdictPolicy]string{"Pass": "True", "Hold": "Unknown", "Fail": "False"} {
 			t.Run(name+", policy "+string(policy), func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestABatchThatNobodyJudgedNeverLooksJudged(t *testing.T) {
 	}
 }
 
-func TestAStateOnTheWayIsWrittenWhereThereIsRoom(t *testing.T) {
+func TestWritesOfInterimPhasesAreLimited(t *testing.T) {
 	r := &Reconciler{interimWrites: rate.NewLimiter(rate.Every(interimWritePeriod), 1)}
 	waits := Decision{Phase: v1alpha1.PodPreWait, Since: t0}
 	for _, tc := range []struct {
@@ -87,15 +87,15 @@ func TestAStateOnTheWayIsWrittenWhereThereIsRoom(t *testing.T) {
 		at   time.Duration
 		want time.Duration
 	}{
-		{"one that may be over in a moment waits", waits, 0, minPhaseAge},
+		{"a new interim phase waits", waits, 0, minPhaseAge},
 		{"one that lasts is written", waits, minPhaseAge, 0},
-		{"the next has no room", waits, minPhaseAge, interimWriteRetry},
-		{"the end needs none", Decision{Phase: v1alpha1.PodExecuteDone, Since: t0}, 0, 0},
-		{"nor has a hold to wait", Decision{Phase: v1alpha1.PodPreWait, HeldUnjudged: true, Since: t0}, 0, 0},
-		{"later there is room again", waits, minPhaseAge + interimWritePeriod, 0},
+		{"the next one is above the limit", waits, minPhaseAge, interimWriteRetry},
+		{"the end is not limited", Decision{Phase: v1alpha1.PodExecuteDone, Since: t0}, 0, 0},
+		{"an unjudged batch that is held is not limited", Decision{Phase: v1alpha1.PodPreWait, HeldUnjudged: true, Since: t0}, 0, 0},
+		{"later one more is written", waits, minPhaseAge + interimWritePeriod, 0},
 	} {
 		if got := r.writeDelay(tc.d, t0.Add(tc.at)); got != tc.want {
-			t.Errorf("%s: it waits %s, want %s", tc.says, got, tc.want)
+			t.Errorf("%s: the delay is %s, want %s", tc.says, got, tc.want)
 		}
 	}
 }

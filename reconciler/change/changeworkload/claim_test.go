@@ -30,9 +30,9 @@ func TestABatchTakesTheNextNumberAfterOrphans(t *testing.T) {
 	}
 }
 
-func TestABatchWaitsForOneThatHasAnOwner(t *testing.T) {
+func TestABatchIsNotCreatedWhileItsNameHasAnOwner(t *testing.T) {
 	r := &Reconciler{client: fake.NewSimpleClientset(batchOf("", 1), batchOf("web", 2))}
 	if err := r.createChangePod(t.Context(), batchOf("web", 1)); !isStale(err) {
-		t.Errorf("got %v, want to be told that the cache is behind", err)
+		t.Errorf("got %v, want an error of a stale cache", err)
 	}
 }

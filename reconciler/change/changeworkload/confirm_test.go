@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// failed is a batch of attempt 2 whose one pod failed its check.
+// failed returns a batch with one pod that failed its check.
 func failed(owner types.UID) *v1alpha1.ChangePod {
 	yes := true
 	p := &v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{
@@ -28,7 +28,7 @@ func failed(owner types.UID) *v1alpha1.ChangePod {
 	return p
 }
 
-func TestWhatTheCachesDoNotShowYetIsNotDoneAgain(t *testing.T) {
+func TestAStaleCacheChangesNoHold(t *testing.T) {
 	release := attempt(2)
 	release.Name, release.Namespace, release.UID = "a--x--v", corev1.NamespaceDefault, "c"
 	release.Labels = map[string]string{v1alpha1.VersionKey: "v"}
@@ -48,23 +48,23 @@ func TestWhatTheCachesDoNotShowYetIsNotDoneAgain(t *testing.T) {
 		client:  fake.NewSimpleClientset(release, failed(release.UID)),
 	}
 
-	t.Run("a hold that is there is no person's pause", func(t *testing.T) {
+	t.Run("an existing hold is not taken for a pause by a person", func(t *testing.T) {
 		in := Input{Now: now, Settings: s, ChangeWorkload: release, Workload: workloadOf(of(t, cached)), ChangePods: []*v1alpha1.ChangePod{failed("c")}}
 		if got := Decide(in).Action; got != ActionHold {
-			t.Fatalf("on the caches it decides %q", got)
+			t.Fatalf("the decision on the cached objects is %q", got)
 		}
 		if err := r.act(t.Context(), in, of(t, cached), ActionHold); !errors.Is(err, errStaleCache) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want errStaleCache", err)
 		}
 	})
-	t.Run("a hold does not end before its fail is seen", func(t *testing.T) {
+	t.Run("a hold does not end while its fail is not cached", func(t *testing.T) {
 		in := Input{Now: now, Settings: s, ChangeWorkload: release.DeepCopy(), Workload: workloadOf(of(t, held))}
 		in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadRunning
 		if got := Decide(in).Action; got != ActionResume {
-			t.Fatalf("on the caches it decides %q", got)
+			t.Fatalf("the decision on the cached objects is %q", got)
 		}
 		if err := r.act(t.Context(), in, of(t, held), ActionResume); !errors.Is(err, errStaleCache) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want errStaleCache", err)
 		}
 	})
 }

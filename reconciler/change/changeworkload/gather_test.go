@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestWhenAPodIsFinished(t *testing.T) {
+func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1700000000, 0))
 	labelled := map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue}
 	tests := map[string]struct {
@@ -19,12 +19,12 @@ func TestWhenAPodIsFinished(t *testing.T) {
 		labels map[string]string
 		want   bool
 	}{
-		"not Ready":                          {ready: corev1.ConditionFalse, since: since},
-		"Ready, and not labelled yet":        {ready: corev1.ConditionTrue, since: since, want: true},
-		"Ready, and nobody says since when":  {ready: corev1.ConditionTrue, want: true},
-		"Ready and labelled":                 {ready: corev1.ConditionTrue, since: since, labels: labelled, want: true},
-		"Ready once, as the label remembers": {ready: corev1.ConditionFalse, since: since, labels: labelled, want: true},
-		"without a word of its kubelet":      {},
+		"not Ready":                       {ready: corev1.ConditionFalse, since: since},
+		"Ready and not labelled yet":      {ready: corev1.ConditionTrue, since: since, want: true},
+		"Ready without a transition time": {ready: corev1.ConditionTrue, want: true},
+		"Ready and labelled":              {ready: corev1.ConditionTrue, since: since, labels: labelled, want: true},
+		"not Ready, but labelled":         {ready: corev1.ConditionFalse, since: since, labels: labelled, want: true},
+		"without the condition":           {},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestWhenAPodIsFinished(t *testing.T) {
 	}
 }
 
-func TestWhichUpdatesOfAPodMatter(t *testing.T) {
+func TestUpdatesOfReadinessPhaseAndDeletionOfAPodMatter(t *testing.T) {
 	pod := func(change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(1700000000, 0)},
@@ -55,13 +55,13 @@ func TestWhichUpdatesOfAPodMatter(t *testing.T) {
 		after *corev1.Pod
 		want  bool
 	}{
-		"a container":      {after: pod(func(p *corev1.Pod) { p.Status.ContainerStatuses = make([]corev1.ContainerStatus, 1) })},
-		"the label":        {after: pod(func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue} })},
-		"no longer Ready":  {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), want: true},
-		"Ready anew":       {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Unix(1700000009, 0) }), want: true},
-		"the phase":        {after: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: true},
-		"the deletion":     {after: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), want: true},
-		"something unread": {after: pod(func(p *corev1.Pod) { p.Status.Message = "m" })},
+		"a container status":                        {after: pod(func(p *corev1.Pod) { p.Status.ContainerStatuses = make([]corev1.ContainerStatus, 1) })},
+		"the label operate-finished":                {after: pod(func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue} })},
+		"condition Ready becomes False":             {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), want: true},
+		"condition Ready has a new transition time": {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Unix(1700000009, 0) }), want: true},
+		"the phase":                        {after: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: true},
+		"the deletion timestamp":           {after: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), want: true},
+		"a field that no reconciler reads": {after: pod(func(p *corev1.Pod) { p.Status.Message = "m" })},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,14 +83,14 @@ func TestABatchThatMayHaveFailedIsUrgent(t *testing.T) {
 		status v1alpha1.ChangePodStatus
 		want   bool
 	}{
-		"nothing is known":           {},
-		"it passed":                  {status: said(v1alpha1.StagePost, "pass")},
-		"nobody judged it":           {status: said(v1alpha1.StagePost, "none")},
-		"it failed before":           {status: said(v1alpha1.StagePre, "fail"), want: true},
-		"it failed after":            {status: said(v1alpha1.StagePost, "unpass"), want: true},
-		"a person speaks of its pod": {status: named("", "pass"), want: true},
-		"the server passes its pod":  {status: named(v1alpha1.SourceServer, "pass")},
-		"the server fails its pod":   {status: named(v1alpha1.SourceServer, "fail"), want: true},
+		"it has no verdict":         {},
+		"it passed":                 {status: said(v1alpha1.StagePost, "pass")},
+		"it is unjudged":            {status: said(v1alpha1.StagePost, "none")},
+		"the PRE verdict is fail":   {status: said(v1alpha1.StagePre, "fail"), want: true},
+		"the POST verdict is fail":  {status: said(v1alpha1.StagePost, "unpass"), want: true},
+		"a person passes its pod":   {status: named("", "pass"), want: true},
+		"the server passes its pod": {status: named(v1alpha1.SourceServer, "pass")},
+		"the server fails its pod":  {status: named(v1alpha1.SourceServer, "fail"), want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

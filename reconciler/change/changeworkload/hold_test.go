@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
 )
 
-// rolling is a Deployment of attempt 2 in the middle of its roll-out.
+// rolling is a Deployment of attempt 2 during its rollout.
 func rolling() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -33,7 +33,7 @@ func attempt(n int64) *v1alpha1.ChangeWorkload {
 	return &v1alpha1.ChangeWorkload{Spec: v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: n}}
 }
 
-// of is the Deployment as the reconciler has it.
+// of returns the Deployment as the reconciler reads it.
 func of(t *testing.T, d *appsv1.Deployment) *workload.Workload {
 	return workloadinformertest.Workload(t, workload.Deployment, d)
 }
@@ -71,10 +71,10 @@ func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, erro
 	return patchIfUnchanged(w, ActionResume, Input{ChangeWorkload: c})
 }
 
-func TestAHoldIsUndoneToTheLetter(t *testing.T) {
+func TestResumeRestoresEveryValueThatAHoldReplaced(t *testing.T) {
 	for name, change := range map[string]func(*appsv1.Deployment){
-		"of a roll-out":                      func(*appsv1.Deployment) {},
-		"of a workload that rolled out":      func(d *appsv1.Deployment) { d.Status.Replicas, d.Status.UpdatedReplicas = 3, 3 },
+		"during a rollout":                   func(*appsv1.Deployment) {},
+		"after a rollout":                    func(d *appsv1.Deployment) { d.Status.Replicas, d.Status.UpdatedReplicas = 3, 3 },
 		"of a workload that a person paused": func(d *appsv1.Deployment) { d.Spec.Paused = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,14 +89,14 @@ func TestAHoldIsUndoneToTheLetter(t *testing.T) {
 				t.Errorf("suspend is %q", got)
 			}
 			if of(t, before).InProgress && !held.Spec.Paused {
-				t.Error("the roll-out goes on")
+				t.Error("the rollout is not stopped")
 			}
 			patch, err = resumePatch(of(t, held), attempt(2))
 			resumed, err := applied(t, held, patch, err)
 			if err != nil {
 				t.Fatal(err)
 			}
-			delete(resumed.Labels, v1alpha1.DefenseStatusLabel) // stays by intent
+			delete(resumed.Labels, v1alpha1.DefenseStatusLabel) // a resume keeps it
 			if diff := cmp.Diff(before, resumed); diff != "" {
 				t.Error(diff)
 			}
@@ -104,7 +104,7 @@ func TestAHoldIsUndoneToTheLetter(t *testing.T) {
 	}
 }
 
-func TestAHoldNeverMeetsANewerTemplate(t *testing.T) {
+func TestAHoldIsNotAppliedToANewerTemplate(t *testing.T) {
 	patch, err := holdPatch(of(t, rolling()), attempt(2), time.Unix(1700000000, 0))
 	newer := rolling()
 	newer.Annotations[v1alpha1.AttemptAnnotation] = "3"
@@ -113,15 +113,15 @@ func TestAHoldNeverMeetsANewerTemplate(t *testing.T) {
 	}
 }
 
-func TestAnOlderHoldIsNotTakenForAPersonsPause(t *testing.T) {
+func TestAnEarlierHoldIsNotRecordedAsAPauseByAPerson(t *testing.T) {
 	for name, tc := range map[string]struct {
 		older  string
 		paused bool
 		want   any
 	}{
-		"paused by the older hold":                {`{"attempt":1}`, true, nil},
-		"paused by a person before it":            {`{"attempt":1,"former":true}`, true, true},
-		"paused by a person, who let it go since": {`{"attempt":1,"former":true}`, false, nil},
+		"paused by the earlier hold":                     {`{"attempt":1}`, true, nil},
+		"paused by a person before the earlier hold":     {`{"attempt":1,"former":true}`, true, true},
+		"paused by a person before it and resumed since": {`{"attempt":1,"former":true}`, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := rolling()
@@ -140,19 +140,18 @@ func TestAnOlderHoldIsNotTakenForAPersonsPause(t *testing.T) {
 	}
 }
 
-// A hold of every kind is undone to the letter, a person's own values included.
-func TestAHoldOfEveryKind(t *testing.T) {
+func TestAHoldOfEveryKindIsUndone(t *testing.T) {
 	const partition = `{"type":"RollingUpdate","rollingUpdate":{"partition":2}}`
 	for name, tc := range map[string]struct {
 		kind                   workload.Kind
 		strategy, held, status string
 	}{
-		"a StatefulSet with a person's partition": {workload.StatefulSet, partition,
+		"a StatefulSet with a partition set by a person": {workload.StatefulSet, partition,
 			`{"type":"RollingUpdate","rollingUpdate":{"partition":2147483647}}`, `{"replicas":3,"updatedReplicas":1}`},
-		"a StatefulSet whose roll-out is over": {workload.StatefulSet, partition, partition, `{"replicas":3,"updatedReplicas":3}`},
+		"a StatefulSet after its rollout": {workload.StatefulSet, partition, partition, `{"replicas":3,"updatedReplicas":3}`},
 		"a DaemonSet": {workload.DaemonSet, `{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1}}`,
 			`{"type":"OnDelete","rollingUpdate":{"maxUnavailable":1}}`, `{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
-		"a DaemonSet that replaces no pod by itself": {workload.DaemonSet, `{"type":"OnDelete"}`, `{"type":"OnDelete"}`,
+		"a DaemonSet with OnDelete": {workload.DaemonSet, `{"type":"OnDelete"}`, `{"type":"OnDelete"}`,
 			`{"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +164,7 @@ func TestAHoldOfEveryKind(t *testing.T) {
 			}
 			patch, err = resumePatch(readWorkload(t, tc.kind, held), attempt(2))
 			after := decode(t, patchJSON(t, held, patch, err))
-			delete(after["metadata"].(map[string]any)["labels"].(map[string]any), v1alpha1.DefenseStatusLabel) // stays by intent
+			delete(after["metadata"].(map[string]any)["labels"].(map[string]any), v1alpha1.DefenseStatusLabel) // a resume keeps it
 			if diff := cmp.Diff(decode(t, before), after); diff != "" {
 				t.Error(diff)
 			}
@@ -173,18 +172,17 @@ func TestAHoldOfEveryKind(t *testing.T) {
 	}
 }
 
-// What a person has suspended stays so when the suspension by a check is over.
-func TestAPersonsFreezeOutlivesTheHold(t *testing.T) {
+func TestASuspensionByAPersonOutlivesAHold(t *testing.T) {
 	repaired := `{"kind":"repair","suspend":"1700000000","attempt":2,"freeze":"holidays"}`
 	for name, tc := range map[string]struct {
 		suspend, hold, bypass, recorded, after string
 	}{
-		"nobody had frozen it":                      {"", "", "", "", ""},
-		"it comes back":                             {"holidays", "", "", "holidays", "holidays"},
-		"it comes back after a second hold":         {"1700000000", `{"attempt":1,"freeze":"holidays"}`, "", "holidays", "holidays"},
-		"it comes back when the repair failed, too": {"1700000000", "", repaired, "holidays", "holidays"},
-		"a suspension that was ours is no freeze":   {"1700000000", `{"attempt":1}`, "", "", ""},
-		"nor is one that a repair was to end":       {"1700000000", "", `{"kind":"repair","suspend":"1700000000","attempt":2}`, "", ""},
+		"it was not suspended": {"", "", "", "", ""},
+		"it was suspended":     {"holidays", "", "", "holidays", "holidays"},
+		"it was suspended, and an earlier attempt was held": {"1700000000", `{"attempt":1,"freeze":"holidays"}`, "", "holidays", "holidays"},
+		"it was suspended, and a repair failed, too":        {"1700000000", "", repaired, "holidays", "holidays"},
+		"the suspension was of an earlier hold":             {"1700000000", `{"attempt":1}`, "", "", ""},
+		"the suspension was to be ended by a repair":        {"1700000000", "", `{"kind":"repair","suspend":"1700000000","attempt":2}`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := rolling()
@@ -213,13 +211,13 @@ func TestAPersonsFreezeOutlivesTheHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := resumed.Labels[v1alpha1.SuspendLabel]; got != tc.after {
-				t.Errorf("afterwards suspended with %q", got)
+				t.Errorf("suspended with %q after the resume", got)
 			}
 		})
 	}
 }
 
-func TestAFreezeComesBackAfterARepair(t *testing.T) {
+func TestASuspensionByAPersonIsRestoredAfterARepair(t *testing.T) {
 	d := rolling()
 	d.Labels[v1alpha1.SuspendLabel] = "1700000000"
 	d.Annotations[v1alpha1.BypassAnnotation] = `{"kind":"repair","suspend":"1700000000","attempt":2,"freeze":"holidays"}`
@@ -233,7 +231,7 @@ func TestAFreezeComesBackAfterARepair(t *testing.T) {
 	}
 }
 
-func TestAHoldSaysWhatBecomesOfDeletedPods(t *testing.T) {
+func TestAHoldSaysWhichVersionDeletedPodsGet(t *testing.T) {
 	for kind, want := range map[string]string{
 		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile come back in the former version",
 		"DaemonSet": "; pods that are deleted meanwhile come back in the new version",

@@ -20,8 +20,7 @@ func order(f func(*v1alpha1.Order)) func(*Input) {
 	}
 }
 
-// called says that a call for the order was made at t0; answered, unless an
-// error says why not.
+// called adds a call of the order at t0, with an answer or with an error message.
 func called(stage v1alpha1.Stage, why string) func(*Input) {
 	return order(func(o *v1alpha1.Order) {
 		at := metav1.NewMicroTime(t0)
@@ -35,7 +34,7 @@ func called(stage v1alpha1.Stage, why string) func(*Input) {
 	})
 }
 
-// orderSaid adds a verdict of the order; "unjudged" is a pass that nobody stands behind.
+// orderSaid adds a verdict of the order; "unjudged" is an unjudged pass.
 func orderSaid(stage v1alpha1.Stage, word string) func(*Input) {
 	return func(in *Input) {
 		v := v1alpha1.StageVerdict{Stage: stage, Verdict: word, NodeID: "order-node", Message: "because"}
@@ -72,15 +71,15 @@ func closedAs(state v1alpha1.OrderState, attempts int32, answered bool, reason s
 func skipped(in *Input)    { order(func(o *v1alpha1.Order) { o.Skipped = true })(in) }
 func isRollback(in *Input) { in.Workload.IsRollback = true }
 
-// recorded derives the status of what was decided before into the input, as
-// the next look finds it.
+// recorded puts the derived status of the decision on the input into the input, as
+// the next reconciliation reads it.
 func recorded(in *Input) { in.ChangeWorkload = derive(*in, Decide(*in)) }
 
 func orderPolicy(p v1alpha1.NoVerdictPolicy) func(*Input) {
 	return func(in *Input) { in.Settings.NoVerdictOrder = p }
 }
 
-func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
+func TestTheOrderCheckDecidesARelease(t *testing.T) {
 	const (
 		pre, post              = v1alpha1.StagePre, v1alpha1.StagePost
 		running, init          = v1alpha1.WorkloadRunning, v1alpha1.WorkloadInit
@@ -91,7 +90,7 @@ func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
 		tooLate                = late + retrieveGrace
 		hold, fail             = v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	)
-	// goes is a release whose only pod is before the judge, passed one that all passed.
+	// goes is a release whose only pod is being checked; in passed it has passed.
 	goes := func(options ...func(*Input)) Input {
 		return release(1, append([]func(*Input){withServer, finished(1, 1), judged(1, "")}, options...)...)
 	}
@@ -113,70 +112,70 @@ func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
 	const (
 		judging, rolling = v1alpha1.ReasonJudging, v1alpha1.ReasonAllPassed
 		checking         = v1alpha1.ReasonOrderChecking
-		orderFail        = v1alpha1.ReasonOrderCheckFailed
-		heldOrder        = v1alpha1.ReasonUnjudgedHold
+		checkFailed      = v1alpha1.ReasonOrderCheckFailed
+		heldUnjudged     = v1alpha1.ReasonUnjudgedHold
 		failedUnjudged   = v1alpha1.ReasonUnjudgedFail
 	)
 	for name, tc := range map[string]struct {
 		in   Input
 		want want
 	}{
-		"it is opened first": {goes(), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
-		"then started":       {goes(orderOpen), want{running, judging, "", start, true, "", "Unknown"}},
-		"a start that was not answered is tried again":     {goes(called(pre, "away")), want{running, judging, "", start, true, "", "Unknown"}},
-		"and again, as long as the release runs":           {goes(called(pre, "away"), after(time.Hour)), want{running, judging, "", start, true, "", "Unknown"}},
-		"a start that was answered waits for PRE":          {goes(called(pre, "")), want{running, judging, "", start, false, "", "Unknown"}},
-		"a late PRE verdict is asked for":                  {goes(called(pre, ""), after(late)), want{running, judging, "", start, true, "", "Unknown"}},
-		"but not for ever, and nothing waits for it":       {goes(called(pre, ""), after(tooLate)), want{running, judging, "", start, false, "", "Unknown"}},
-		"a PRE fail holds the release":                     {goes(called(pre, ""), orderSaid(pre, "fail")), want{suspend, orderFail, ActionHold, "", false, "", "False/" + orderFail}},
-		"a PRE fail holds nothing where blocking is off":   {goes(called(pre, ""), orderSaid(pre, "fail"), notBlocking), want{suspend, orderFail, "", "", false, "", "False/" + orderFail}},
-		"a fail stays when the word is taken away":         {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, func(in *Input) { in.ChangeWorkload.Status.OrderVerdicts = nil }), want{suspend, orderFail, "", "", false, "", "False/" + orderFail}},
-		"a person overrules it":                            {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("pass")), want{running, judging, ActionResume, "", false, "", "True"}},
-		"a person's word that says nothing is nothing":     {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("ok")), want{suspend, orderFail, "", "", false, "", "False/" + orderFail}},
-		"a person fails it":                                {goes(started, personSaysOfOrder("unpass")), want{suspend, orderFail, ActionHold, "", false, "", "False/" + orderFail}},
-		"when all pods passed it is finished":              {passed(started), want{running, checking, "", finish, true, "", "Unknown"}},
-		"not before PRE is over: the server would refuse":  {passed(called(pre, "")), want{running, checking, "", start, false, "", "Unknown"}},
-		"a PRE that never comes is passed over":            {passed(called(pre, ""), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
-		"a finish that was answered waits for POST":        {passed(finishing), want{running, checking, "", finish, false, "", "Unknown"}},
-		"a late POST verdict is asked for":                 {passed(finishing, after(late)), want{running, checking, "", finish, true, "", "Unknown"}},
-		"a scale-up before the POST verdict":               {passed(finishing, starting(2)), want{running, v1alpha1.ReasonRollingOut, "", start, false, "", "Unknown"}},
-		"a POST pass is the end, and closes it":            {passed(finishing, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
-		"a POST fail holds":                                {passed(finishing, orderSaid(post, "fail")), want{suspend, orderFail, ActionHold, finish, false, "", "False/" + orderFail}},
-		"a POST fail after Success holds":                  {passed(finishing, orderSaid(post, "fail"), was(success)), want{suspend, orderFail, ActionHold, finish, false, "", "False/" + orderFail}},
-		"a person's pass needs no POST verdict":            {passed(started, personSaysOfOrder("pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
-		"nobody judged, policy Pass":                       {passed(finishing, after(tooLate)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
-		"nobody judged, policy Hold":                       {passed(finishing, after(tooLate), orderPolicy(hold)), want{running, heldOrder, "", finish, false, "", "False/" + heldOrder}},
-		"nobody judged, policy Hold for batches alone":     {passed(finishing, after(tooLate), func(in *Input) { in.Settings.NoVerdictPost = hold }), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
-		"nobody judged, policy Fail":                       {passed(finishing, after(tooLate), orderPolicy(fail)), want{suspend, failedUnjudged, ActionHold, finish, false, "", "False/" + failedUnjudged}},
-		"that fail stays while a pod is replaced":          {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, starting(2)), want{suspend, failedUnjudged, "", finish, false, "", "False/" + failedUnjudged}},
-		"a late pass ends it":                              {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, orderSaid(post, "pass")), want{success, rolling, ActionResume, closeIt, true, "SUCCESS", "True"}},
-		"a late pass ends a hold":                          {passed(finishing, after(tooLate), orderPolicy(hold), recorded, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
-		"a word that is none, policy Hold":                 {passed(finishing, orderSaid(post, "inconc"), orderPolicy(hold)), want{running, heldOrder, "", finish, false, "", "False/" + heldOrder}},
-		"a pass that nobody stands behind, policy Hold":    {passed(finishing, orderSaid(post, "unjudged"), orderPolicy(hold)), want{running, heldOrder, "", finish, false, "", "False/" + heldOrder}},
-		"a finish that nobody takes, policy Pass":          {passed(started, atStep(finish, ""), called(post, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
-		"a finish that nobody takes, policy Hold":          {passed(started, atStep(finish, ""), called(post, "away"), after(late), orderPolicy(hold)), want{running, heldOrder, "", finish, true, "", "False/" + heldOrder}},
-		"a start that nobody took, policy Pass":            {passed(called(pre, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
-		"a start that nobody took, policy Hold":            {passed(called(pre, "away"), after(late), orderPolicy(hold)), want{running, heldOrder, "", start, true, "", "False/" + heldOrder}},
-		"the server skips it: the policy is not asked":     {passed(called(pre, ""), skipped, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonOrderSkipped}},
-		"without a server it does not count":               {passed(func(in *Input) { in.ServerConfigured = false }, orderPolicy(fail)), want{success, rolling, "", "", false, "", "False/" + v1alpha1.ReasonNoServer}},
-		"what ended stays ended under a stricter policy":   {passed(finishing, after(tooLate), recorded, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
-		"a pod's fail goes before the order's":             {goes(started, judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, start, false, "", "Unknown"}},
-		"a success that is closed is left alone":           {passed(finishing, orderSaid(post, "pass"), was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, true, "")), want{success, "", "", closeIt, false, "SUCCESS", "True"}},
-		"closing is tried again":                           {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 2, false, "ServerUnreachable")), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
-		"not for ever":                                     {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 5, false, "ServerUnreachable")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
-		"nor when it was refused":                          {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, false, "ServerRefused")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
-		"a newer template cancels it":                      {goes(started, was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
-		"a way back rolls it back":                         {goes(started, was(running), newer, isRollback), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "ROLLBACK", "False/" + v1alpha1.ReasonNoVerdict}},
-		"also one that failed":                             {goes(started, was(suspend), newer, isRollback), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
-		"a success stays one when it is replaced":          {goes(started, was(success), newer, isRollback), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
-		"one that was never opened needs no end":           {goes(was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
-		"nor by a release after the one that replaced it":  {goes(started, was(suspend), newer, atStep(closeIt, "ROLLBACK")), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
-		"an end that the server may know is not changed":   {goes(started, was(suspend), newer, isRollback, atStep(closeIt, "CANCEL"), closedAs("CANCEL", 1, false, "ServerUnreachable")), want{suspend, "", "", closeIt, true, "CANCEL", "Unknown"}},
-		"a view that is behind ends nothing":               {goes(started, was(running), behind), want{running, "", "", "", false, "", "Unknown"}},
-		"an order that was not taken, and its end":         {goes(was(failed)), want{failed, "", "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
-		"one that was taken after all is cancelled":        {goes(was(failed), orderOpen), want{failed, "", "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
-		"an order that is not taken, policy Hold for it":   {goes(asked, after(late), orderPolicy(hold)), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
-		"an order that is not taken, policy Fail for POST": {goes(asked, after(late), func(in *Input) { in.Settings.NoVerdictPost = fail }), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionHold, start, false, "", "Unknown"}},
+		"the order is opened first":                                                 {goes(), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
+		"an open order is started":                                                  {goes(orderOpen), want{running, judging, "", start, true, "", "Unknown"}},
+		"a start without an answer is repeated":                                     {goes(called(pre, "away")), want{running, judging, "", start, true, "", "Unknown"}},
+		"a start without an answer is repeated for ever":                            {goes(called(pre, "away"), after(time.Hour)), want{running, judging, "", start, true, "", "Unknown"}},
+		"a start with an answer waits for PRE":                                      {goes(called(pre, "")), want{running, judging, "", start, false, "", "Unknown"}},
+		"the server is asked for a late PRE verdict":                                {goes(called(pre, ""), after(late)), want{running, judging, "", start, true, "", "Unknown"}},
+		"the server is not asked for a PRE verdict for ever":                        {goes(called(pre, ""), after(tooLate)), want{running, judging, "", start, false, "", "Unknown"}},
+		"a PRE fail holds the workload":                                             {goes(called(pre, ""), orderSaid(pre, "fail")), want{suspend, checkFailed, ActionHold, "", false, "", "False/" + checkFailed}},
+		"a PRE fail holds nothing if blocking is off":                               {goes(called(pre, ""), orderSaid(pre, "fail"), notBlocking), want{suspend, checkFailed, "", "", false, "", "False/" + checkFailed}},
+		"a fail stays when the verdict is removed":                                  {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, func(in *Input) { in.ChangeWorkload.Status.OrderVerdicts = nil }), want{suspend, checkFailed, "", "", false, "", "False/" + checkFailed}},
+		"a person overrules a fail":                                                 {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("pass")), want{running, judging, ActionResume, "", false, "", "True"}},
+		"a result that is neither pass nor fail has no effect":                      {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("ok")), want{suspend, checkFailed, "", "", false, "", "False/" + checkFailed}},
+		"a person fails the order":                                                  {goes(started, personSaysOfOrder("unpass")), want{suspend, checkFailed, ActionHold, "", false, "", "False/" + checkFailed}},
+		"the order is finished when all pods passed":                                {passed(started), want{running, checking, "", finish, true, "", "Unknown"}},
+		"the order is not finished before PRE ended, as the server would reject it": {passed(called(pre, "")), want{running, checking, "", start, false, "", "Unknown"}},
+		"the order is finished without a PRE verdict in the end":                    {passed(called(pre, ""), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"a finish with an answer waits for POST":                                    {passed(finishing), want{running, checking, "", finish, false, "", "Unknown"}},
+		"the server is asked for a late POST verdict":                               {passed(finishing, after(late)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"scaling up before the POST verdict":                                        {passed(finishing, starting(2)), want{running, v1alpha1.ReasonRollingOut, "", start, false, "", "Unknown"}},
+		"a POST pass ends the release and closes the order":                         {passed(finishing, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
+		"a POST fail holds the workload":                                            {passed(finishing, orderSaid(post, "fail")), want{suspend, checkFailed, ActionHold, finish, false, "", "False/" + checkFailed}},
+		"a POST fail after Success holds the workload":                              {passed(finishing, orderSaid(post, "fail"), was(success)), want{suspend, checkFailed, ActionHold, finish, false, "", "False/" + checkFailed}},
+		"a pass by a person needs no POST verdict":                                  {passed(started, personSaysOfOrder("pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
+		"unjudged, policy Pass":                                                     {passed(finishing, after(tooLate)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"unjudged, policy Hold":                                                     {passed(finishing, after(tooLate), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"unjudged, policy Hold for batches only":                                    {passed(finishing, after(tooLate), func(in *Input) { in.Settings.NoVerdictPost = hold }), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"unjudged, policy Fail":                                                     {passed(finishing, after(tooLate), orderPolicy(fail)), want{suspend, failedUnjudged, ActionHold, finish, false, "", "False/" + failedUnjudged}},
+		"an unjudged fail stays while a pod is replaced":                            {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, starting(2)), want{suspend, failedUnjudged, "", finish, false, "", "False/" + failedUnjudged}},
+		"a late pass ends an unjudged fail":                                         {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, orderSaid(post, "pass")), want{success, rolling, ActionResume, closeIt, true, "SUCCESS", "True"}},
+		"a late pass ends an unjudged wait":                                         {passed(finishing, after(tooLate), orderPolicy(hold), recorded, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
+		"an inconclusive verdict, policy Hold":                                      {passed(finishing, orderSaid(post, "inconc"), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"an unjudged pass, policy Hold":                                             {passed(finishing, orderSaid(post, "unjudged"), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"a finish that is not accepted, policy Pass":                                {passed(started, atStep(finish, ""), called(post, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"a finish that is not accepted, policy Hold":                                {passed(started, atStep(finish, ""), called(post, "away"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", finish, true, "", "False/" + heldUnjudged}},
+		"a start that is not accepted, policy Pass":                                 {passed(called(pre, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"a start that is not accepted, policy Hold":                                 {passed(called(pre, "away"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", start, true, "", "False/" + heldUnjudged}},
+		"the server skips the order check: no policy applies":                       {passed(called(pre, ""), skipped, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonOrderSkipped}},
+		"without a server the order check is not required":                          {passed(func(in *Input) { in.ServerConfigured = false }, orderPolicy(fail)), want{success, rolling, "", "", false, "", "False/" + v1alpha1.ReasonNoServer}},
+		"a stricter policy does not change a release that ended":                    {passed(finishing, after(tooLate), recorded, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"the fail of a pod comes before the order check":                            {goes(started, judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, start, false, "", "Unknown"}},
+		"a closed order of a Success stays unchanged":                               {passed(finishing, orderSaid(post, "pass"), was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, true, "")), want{success, "", "", closeIt, false, "SUCCESS", "True"}},
+		"closing is repeated after an error":                                        {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 2, false, "ServerUnreachable")), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"closing is not repeated for ever":                                          {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 5, false, "ServerUnreachable")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"closing is not repeated after a rejection":                                 {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, false, "ServerRefused")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"a newer template cancels the order":                                        {goes(started, was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
+		"a rollback closes the order as ROLLBACK":                                   {goes(started, was(running), newer, isRollback), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "ROLLBACK", "False/" + v1alpha1.ReasonNoVerdict}},
+		"a rollback closes the order of a failed release as ROLLBACK":               {goes(started, was(suspend), newer, isRollback), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
+		"a replaced Success closes the order as SUCCESS":                            {goes(started, was(success), newer, isRollback), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"an order that was not opened is not closed":                                {goes(was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
+		"a later release does not change the closing state":                         {goes(started, was(suspend), newer, atStep(closeIt, "ROLLBACK")), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},
+		"a closing state that was sent is not changed":                              {goes(started, was(suspend), newer, isRollback, atStep(closeIt, "CANCEL"), closedAs("CANCEL", 1, false, "ServerUnreachable")), want{suspend, "", "", closeIt, true, "CANCEL", "Unknown"}},
+		"a stale workload does not close the order":                                 {goes(started, was(running), behind), want{running, "", "", "", false, "", "Unknown"}},
+		"an order that was not accepted is not closed":                              {goes(was(failed)), want{failed, "", "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
+		"an order that was accepted too late is cancelled":                          {goes(was(failed), orderOpen), want{failed, "", "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
+		"an order that is not accepted, policy Hold for the order":                  {goes(asked, after(late), orderPolicy(hold)), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
+		"an order that is not accepted, policy Fail for POST":                       {goes(asked, after(late), func(in *Input) { in.Settings.NoVerdictPost = fail }), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionHold, start, false, "", "Unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)
@@ -196,21 +195,21 @@ func TestTheOrderAsAWholeHasTheLastWord(t *testing.T) {
 			}
 			everyConditionHasAReason(t, tc.in, d)
 			if !d.Deadline.IsZero() && !d.Deadline.After(tc.in.Now) {
-				t.Errorf("the deadline %s is over: it would be looked at without end", d.Deadline.Sub(t0))
+				t.Errorf("the deadline %s has passed: it would be reconciled without end", d.Deadline.Sub(t0))
 			}
 			if d.Order.WakeSubmit && d.Order.Step == nil {
-				t.Error("there is nothing to wake for")
+				t.Error("submit is woken without a step")
 			}
 		})
 	}
 }
 
-func TestNoBatchIsMadeAfterTheOrderFailed(t *testing.T) {
+func TestNoBatchIsCreatedAfterTheOrderCheckFailed(t *testing.T) {
 	in := release(3, withServer, orderOpen, called(v1alpha1.StagePre, ""), finished(1, 2), judged(1, "pass"))
 	if got := len(Decide(in).Batches); got != 1 {
 		t.Fatalf("%d batches before the fail, want 1", got)
 	}
-	for name, more := range map[string]func(*Input){"the order alone": func(*Input) {}, "and a pod": judged(3, "fail")} {
+	for name, more := range map[string]func(*Input){"only the order failed": func(*Input) {}, "a pod failed, too": judged(3, "fail")} {
 		in := in
 		c := in.ChangeWorkload.DeepCopy()
 		in.ChangeWorkload = c

@@ -14,22 +14,22 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// written returns the ChangeWorkload as it is after a decision was recorded.
+// written returns the ChangeWorkload with the derived status of the decision.
 func written(in Input) *v1alpha1.ChangeWorkload { return derive(in, Decide(in)) }
 
-func TestWhatChangesDecidesWhenItIsWritten(t *testing.T) {
+func TestAChangeIsProgressOrATransition(t *testing.T) {
 	first := release(3, finished(1, 1), judged(1, "pass"))
 	base := written(first)
 	for name, tc := range map[string]struct {
 		in   Input
 		want change
 	}{
-		"nothing":        {first, same},
-		"a pod more":     {release(3, finished(1, 2), judged(1, "pass"), judged(2, "pass")), progress},
-		"a pod fails":    {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), transition},
-		"the end":        {release(1, finished(1, 1), judged(1, "pass"), complete1), transition},
-		"nobody judged":  {release(3, finished(1, 1), judged(1, "done")), transition},
-		"only the clock": {release(3, finished(1, 1), judged(1, "pass"), after(time.Second)), same},
+		"nothing":               {first, same},
+		"one more pod passed":   {release(3, finished(1, 2), judged(1, "pass"), judged(2, "pass")), progress},
+		"a pod failed":          {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), transition},
+		"the release ended":     {release(1, finished(1, 1), judged(1, "pass"), complete1), transition},
+		"a pod passed unjudged": {release(3, finished(1, 1), judged(1, "done")), transition},
+		"only the time":         {release(3, finished(1, 1), judged(1, "pass"), after(time.Second)), same},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.ChangeWorkload = base
@@ -40,7 +40,7 @@ func TestWhatChangesDecidesWhenItIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhenAChangeIsWritten(t *testing.T) {
+func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 	over := func(in *Input) {
 		in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess
 		in.Workload.Attempt++
@@ -52,21 +52,21 @@ func TestWhenAChangeIsWritten(t *testing.T) {
 		wait  time.Duration
 		write bool
 	}{
-		"nothing":                            {kind: same},
-		"progress, once a second":            {kind: progress, wait: time.Second, write: true},
-		"progress of 500 pods":               {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
-		"progress of 5000 pods":              {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
-		"progress that was written long ago": {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
-		"progress of a release that is over": {kind: progress, in: over},
-		"progress of one that was replaced before its end": {kind: progress, in: func(in *Input) {
+		"nothing":                           {kind: same},
+		"progress is written once a second": {kind: progress, wait: time.Second, write: true},
+		"progress of 500 pods is written every 5 seconds":   {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
+		"progress of 5000 pods is written every 10 seconds": {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
+		"progress after a long time is written at once":     {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
+		"progress of a superseded Success is not written":   {kind: progress, in: over},
+		"progress of a superseded release is written": {kind: progress, in: func(in *Input) {
 			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadFailed
 			in.Workload.Attempt++
 		}, wait: time.Second, write: true},
-		"progress of one that was a Success and runs on": {kind: progress, in: func(in *Input) {
+		"progress of a current Success is written": {kind: progress, in: func(in *Input) {
 			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess
 		}, wait: time.Second, write: true},
-		"a transition":                           {kind: transition, write: true},
-		"a transition of a release that is over": {kind: transition, in: over, write: true},
+		"a transition is written at once":                         {kind: transition, write: true},
+		"a transition of a superseded Success is written at once": {kind: transition, in: over, write: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -77,13 +77,13 @@ func TestWhenAChangeIsWritten(t *testing.T) {
 				tc.in(&in)
 			}
 			if wait, write := writeDelay(tc.kind, in); wait != tc.wait || write != tc.write {
-				t.Errorf("waits %s, is written: %t; want %s, %t", wait, write, tc.wait, tc.write)
+				t.Errorf("delay %s, written: %t; want %s, %t", wait, write, tc.wait, tc.write)
 			}
 		})
 	}
 }
 
-func TestListsAreCutAndCountsAreNot(t *testing.T) {
+func TestListsAreLimitedAndCountsAreComplete(t *testing.T) {
 	in := release(150, finished(1, 150))
 	for n := 1; n <= 150; n++ {
 		judged(n, map[bool]string{true: "fail", false: "pass"}[n > 30])(&in)
@@ -98,7 +98,7 @@ func TestListsAreCutAndCountsAreNot(t *testing.T) {
 	}
 }
 
-func TestAThousandLongReasonsFitIntoOneObject(t *testing.T) {
+func TestTheMessagesOfAThousandFailedPodsFitIntoOneObject(t *testing.T) {
 	in := release(1000, finished(1, 1000))
 	for n := 1; n <= 1000; n++ {
 		judged(n, "fail")(&in)
@@ -108,7 +108,7 @@ func TestAThousandLongReasonsFitIntoOneObject(t *testing.T) {
 	for _, p := range written(in).Status.DefenseCheckFailPods {
 		size += len(p.Message)
 		if !utf8.ValidString(p.Message) {
-			t.Fatalf("%q is cut through a character", p.Message)
+			t.Fatalf("%q is cut within a character", p.Message)
 		}
 	}
 	if size == 0 || size > messageBudget {
@@ -116,7 +116,7 @@ func TestAThousandLongReasonsFitIntoOneObject(t *testing.T) {
 	}
 }
 
-func TestAPassThatNobodyGaveIsNeverSilent(t *testing.T) {
+func TestAnUnjudgedPassIsAlwaysReported(t *testing.T) {
 	c := written(release(1, finished(1, 1), judged(1, "done"), complete1))
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !cond.IsTrue() {
 		t.Errorf("Succeeded is %+v", cond)
@@ -130,7 +130,7 @@ func TestAPassThatNobodyGaveIsNeverSilent(t *testing.T) {
 	}
 }
 
-func TestInShadowAFailIsToldAndNothingIsHeld(t *testing.T) {
+func TestInShadowModeAFailIsReportedAndNothingIsHeld(t *testing.T) {
 	in := release(1, finished(1, 1), judged(1, "fail"))
 	in.Settings = settings.From([]*v1alpha1.OpsConfigInfo{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace},
@@ -145,7 +145,7 @@ func TestInShadowAFailIsToldAndNothingIsHeld(t *testing.T) {
 	}
 }
 
-func TestAVerdictOfTheOrderInTheInboxIsSentUntilItHasArrived(t *testing.T) {
+func TestAVerdictOfTheOrderInTheInboxIsSentUntilItIsRecorded(t *testing.T) {
 	fail := v1alpha1.InboxVerdict{NodeID: "order-node", Stage: v1alpha1.StagePost, Verdict: "fail"}
 	fail.Time.Time = t0
 	open := release(1, orderOpen).ChangeWorkload
@@ -155,12 +155,12 @@ func TestAVerdictOfTheOrderInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 		after   time.Duration
 		want    inboxAction
 	}{
-		"its node is not known yet":        {open, time.Minute, inboxWait},
-		"its node is not known for long":   {open, time.Hour, inboxRemove},
-		"its node is known":                {started, time.Hour, inboxSend},
-		"a lighter word arrived":           {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "pass")).ChangeWorkload, 0, inboxSend},
-		"the word of another stage is one": {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePre, "fail")).ChangeWorkload, 0, inboxSend},
-		"it arrived":                       {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "fail")).ChangeWorkload, 0, inboxRemove},
+		"its node is not known yet":                {open, time.Minute, inboxWait},
+		"its node stayed unknown":                  {open, time.Hour, inboxRemove},
+		"its node is known":                        {started, time.Hour, inboxSend},
+		"a verdict of lower rank is recorded":      {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "pass")).ChangeWorkload, 0, inboxSend},
+		"the verdict of another stage is recorded": {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePre, "fail")).ChangeWorkload, 0, inboxSend},
+		"it is recorded":                           {release(1, called(v1alpha1.StagePre, ""), orderSaid(v1alpha1.StagePost, "fail")).ChangeWorkload, 0, inboxRemove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, batch := decideInbox(fail, tc.release, nil, t0.Add(tc.after)); got != tc.want || batch != nil {
@@ -170,7 +170,7 @@ func TestAVerdictOfTheOrderInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 	}
 }
 
-func TestAVerdictInTheInboxIsSentUntilItHasArrived(t *testing.T) {
+func TestAVerdictOfABatchInTheInboxIsSentUntilItIsRecorded(t *testing.T) {
 	batch := func(node, word string) []*v1alpha1.ChangePod {
 		c := &v1alpha1.ChangePod{}
 		c.UID, c.Status.ChangePodID = types.UID("u"), node
@@ -201,18 +201,18 @@ func TestAVerdictInTheInboxIsSentUntilItHasArrived(t *testing.T) {
 		after time.Duration
 		want  inboxAction
 	}{
-		"the batch has no verdict":                  {fail, batch("n", ""), time.Hour, inboxSend},
-		"a pass arrived, and this is a fail":        {fail, batch("n", "pass"), 0, inboxSend},
-		"it arrived":                                {fail, batch("n", "fail"), 0, inboxRemove},
-		"a fail arrived, and this is a pass":        {pass, batch("n", "fail"), 0, inboxRemove},
-		"nobody stood behind the pass that arrived": {pass, gotUnjudged, 0, inboxSend},
-		"and nobody stands behind this one":         {unjudged, gotUnjudged, 0, inboxRemove},
-		"a pass that names a pod that failed":       {names, of(), 0, inboxSend},
-		"the pod's fail arrived":                    {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "fail", Source: v1alpha1.SourceServer}), 0, inboxRemove},
-		"a person has spoken of the pod":            {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "pass"}), 0, inboxRemove},
-		"the pod is of no batch":                    {names, batch("n", "pass"), 0, inboxRemove},
-		"its node is not known yet":                 {fail, batch("", ""), time.Minute, inboxWait},
-		"its node is not known after a long while":  {fail, batch("m", ""), time.Hour, inboxRemove},
+		"the batch has no verdict":                         {fail, batch("n", ""), time.Hour, inboxSend},
+		"a pass is recorded, and this is a fail":           {fail, batch("n", "pass"), 0, inboxSend},
+		"it is recorded":                                   {fail, batch("n", "fail"), 0, inboxRemove},
+		"a fail is recorded, and this is a pass":           {pass, batch("n", "fail"), 0, inboxRemove},
+		"an unjudged pass is recorded, and this is a pass": {pass, gotUnjudged, 0, inboxSend},
+		"an unjudged pass is recorded, and this is one":    {unjudged, gotUnjudged, 0, inboxRemove},
+		"a pass that fails a pod":                          {names, of(), 0, inboxSend},
+		"a pass that fails a pod, whose fail is recorded":  {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "fail", Source: v1alpha1.SourceServer}), 0, inboxRemove},
+		"a pass that fails a pod that a person judged":     {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "pass"}), 0, inboxRemove},
+		"a pass that fails an unknown pod":                 {names, batch("n", "pass"), 0, inboxRemove},
+		"its node is not known yet":                        {fail, batch("", ""), time.Minute, inboxWait},
+		"its node stayed unknown for an hour":              {fail, batch("m", ""), time.Hour, inboxRemove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := decideInbox(tc.entry, &v1alpha1.ChangeWorkload{}, tc.pods, t0.Add(tc.after)); got != tc.want {

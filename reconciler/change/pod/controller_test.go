@@ -78,7 +78,7 @@ func waiting(name string) *corev1.Pod {
 	return p
 }
 
-// running is a controller over an API server that has the objects.
+// running is a controller with a fake API server.
 type running struct {
 	kube kubernetes.Interface
 	sent *outbox
@@ -123,7 +123,7 @@ func (r running) wait(t *testing.T, pod string) {
 	}
 }
 
-func TestAPodThatIsReadyIsLabelledAndTold(t *testing.T) {
+func TestAReadyPodIsLabelledAndReported(t *testing.T) {
 	r := start(t, namespace(true), replicaSet("2"), waiting("sleep-1-a"))
 	if _, err := r.kube.CoreV1().Pods("default").UpdateStatus(t.Context(), readyPod("sleep-1-a"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestAPodThatIsReadyIsLabelledAndTold(t *testing.T) {
 	}
 }
 
-func TestAPodIsLabelledWhateverIsKnownLast(t *testing.T) {
+func TestAPodIsLabelledWhateverIsCachedLast(t *testing.T) {
 	tests := map[string]struct {
 		before []runtime.Object
 		last   func(context.Context, kubernetes.Interface) error
@@ -168,7 +168,7 @@ func TestAPodIsLabelledWhateverIsKnownLast(t *testing.T) {
 				return err
 			},
 		},
-		"the opting in of the namespace": {
+		"the label of the namespace": {
 			before: []runtime.Object{namespace(false), replicaSet("1"), readyPod("p")},
 			last: func(ctx context.Context, kube kubernetes.Interface) error {
 				_, err := kube.CoreV1().Namespaces().Update(ctx, namespace(true), metav1.UpdateOptions{})
@@ -194,7 +194,7 @@ func TestAPodIsLabelledWhateverIsKnownLast(t *testing.T) {
 	}
 }
 
-func TestOnlyThePodThatIsDueIsWrittenTo(t *testing.T) {
+func TestOnlyADuePodIsPatched(t *testing.T) {
 	stranger := readyPod("stranger")
 	stranger.OwnerReferences[0].UID = "another ReplicaSet of the name"
 	standalone := readyPod("standalone")

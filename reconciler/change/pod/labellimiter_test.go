@@ -7,7 +7,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestThePaceOfLabels(t *testing.T) {
+func TestLabelsOfAReleaseAreRateLimited(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
 	p := newLabelLimiter(clock)
 	allowed := func(rolling bool) (n int) {
@@ -25,17 +25,17 @@ func TestThePaceOfLabels(t *testing.T) {
 		want    int
 	}{
 		{"at once", 0, true, labelBurst},
-		{"in 3 s of the roll-out", 3 * time.Second, true, 3 * labelsWhileRolling},
-		{"when it is over, at once", 0, false, 0},
-		{"in 3 s after that", 3 * time.Second, false, 3 * labelsPerSecond},
+		{"in 3 s of the rollout", 3 * time.Second, true, 3 * labelsWhileRolling},
+		{"when it is complete, at once", 0, false, 0},
+		{"in 3 s after the rollout", 3 * time.Second, false, 3 * labelsPerSecond},
 		{"after an hour", time.Hour, false, labelBurst},
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		if got := allowed(step.rolling); got != step.want {
-			t.Errorf("%s %d are labelled, want %d", step.what, got, step.want)
+			t.Errorf("%s: %d are labelled, want %d", step.what, got, step.want)
 		}
 	}
 	if !p.allows("small", true) {
-		t.Error("a pod of another release waits")
+		t.Error("a pod of another release is delayed")
 	}
 }

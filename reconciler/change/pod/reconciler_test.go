@@ -17,31 +17,31 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// known knows all pods, of one release.
+// known returns the same release for every pod.
 type known struct{}
 
 func (known) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 	return v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}, v1alpha1.Release{Version: "v1", Attempt: 1}, true
 }
 
-func TestTheAnswerToTheLabel(t *testing.T) {
+func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 	tests := map[string]struct {
 		answer  error
 		rolling bool
-		before  int // labels of the release
+		before  int // labels of the release before
 		told    int
 		wantErr bool
 	}{
-		"an event follows a label":   {told: 1},
-		"one too many at once waits": {before: labelBurst, wantErr: true},
-		"the last of those at once does not, while the roll-out is under way": {rolling: true, before: labelBurst - 1, told: 1},
-		"a pod that is gone is no error and no event": {
+		"an event follows a label":                                   {told: 1},
+		"a pod above the burst waits":                                {before: labelBurst, wantErr: true},
+		"the last pod of the burst does not wait during the rollout": {rolling: true, before: labelBurst - 1, told: 1},
+		"a deleted pod is no error and has no event": {
 			answer: apierrs.NewNotFound(corev1.Resource("pods"), "p"),
 		},
-		"a later pod of the name is no error and no event": {
+		"a later pod of the name is no error and has no event": {
 			answer: apierrs.NewConflict(corev1.Resource("pods"), "p", errors.New("uid differs")),
 		},
-		"another error is tried again, and nothing is told before": {
+		"another error is retried without an event": {
 			answer: apierrs.NewInternalError(errors.New("etcd")), wantErr: true,
 		},
 	}
@@ -64,10 +64,10 @@ func TestTheAnswerToTheLabel(t *testing.T) {
 			}}
 			err := r.ReconcileKind(t.Context(), p)
 			if again, _ := controller.IsRequeueKey(err); tc.before == labelBurst && !again {
-				t.Errorf("%v, want that it is tried again", err)
+				t.Errorf("got %v, want a requeue", err)
 			}
 			if (err != nil) != tc.wantErr {
-				t.Errorf("error %v, want one: %v", err, tc.wantErr)
+				t.Errorf("got error %v, want one: %v", err, tc.wantErr)
 			}
 			if got := len(sent.all()); got != tc.told {
 				t.Errorf("%d events, want %d", got, tc.told)

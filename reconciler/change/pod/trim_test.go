@@ -72,7 +72,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(once, twice); diff != "" {
-		t.Error("trimming twice is not trimming once (-once +twice):", diff)
+		t.Error("a second trim changes the pod (-once +twice):", diff)
 	}
 }
 
