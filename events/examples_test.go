@@ -121,7 +121,7 @@ func breaker(open bool) DeletionFlow {
 		Deleted: 12, Reason: policyv1alpha1.ReasonWithinLimit}
 	if open {
 		d.Deleted, d.RatioTenths, d.Suspected, d.RoomUnix = 100, 250, "mass-delete", 1_767_323_345
-		d.Reason, d.Message = policyv1alpha1.ReasonLimitHit, "100 deletions in 10m, of which the limit is 100"
+		d.Reason, d.Message = policyv1alpha1.ReasonLimitHit, "100 deletions in 10m (limit 100)"
 	}
 	return d
 }

@@ -19,11 +19,10 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// forward is the environment variable that says whether requests are handed on
-// to the home of their namespace; "false" for no.
+// forward is the environment variable that enables affinity, unless it is "false".
 const forward = "FORWARD_TO_HOME"
 
-// atHome has the budgets of a namespace charged by one replica.
+// withAffinity routes requests that may charge a budget to one replica per namespace.
 func withAffinity(ctx context.Context, guard budget.Guard) admission.Handler {
 	if os.Getenv(forward) == "false" {
 		return guard

@@ -1,6 +1,6 @@
-// Package protection puts the webhooks of runtime protection together. They are
-// a process of their own: config/protection is installed where there is no
-// Knative and no change defence, and a restart of one must not open the other.
+// Package protection wires the webhooks of runtime protection. They run in a
+// process of their own, because config/protection can be installed without Knative
+// and change defense, and a restart of one must not affect the other.
 package protection
 
 import (
@@ -30,20 +30,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
-// The names of what the manifests make, in SystemNamespace.
+// Names of objects in the manifests, in SystemNamespace.
 const (
 	// ServiceName is the Service that the configuration points to.
 	ServiceName = "protection-webhook"
 	// SecretName is the Secret with the certificate.
 	SecretName = "protection-webhook-certs"
-	// Configuration is the ValidatingWebhookConfiguration. RBAC names it too.
+	// Configuration is the ValidatingWebhookConfiguration, which RBAC names too.
 	Configuration = "breakwater-protection"
 )
 
 const meterName = "github.com/breakwater-dev/breakwater/admission/protection"
 
 // NewController returns the constructor for sharedmain. The context must have
-// webhook.Options. It panics on what no retry can mend.
+// webhook.Options. It panics on permanent errors.
 func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		mux, err := newMux(ctx, cmw)
@@ -73,7 +73,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 	})
 }
 
-// key is the one thing that the bookkeeper looks after.
+// key is the only key of the controller.
 var key = cabundle.ValidatingKey(Configuration)
 
 func newBookkeeper(ctx context.Context) *cabundle.Reconciler {
@@ -94,7 +94,7 @@ func follow(ctx context.Context, impl *controller.Impl) error {
 	)
 }
 
-// newRecorder returns one for Events on our own objects.
+// newRecorder returns a recorder for Events on Breakwater's own kinds.
 func newRecorder(ctx context.Context, kube kubernetes.Interface) record.EventRecorder {
 	return eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
 }

@@ -55,15 +55,15 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 	config := injection.GetConfig(ctx)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("create a client for the time: %w", err)
+		return nil, fmt.Errorf("create HTTP client of the clock: %w", err)
 	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("find the API server: %w", err)
+		return nil, fmt.Errorf("find URL of the API server: %w", err)
 	}
 	c := &deletionflow.Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: deletionwindow.DefaultSkew}
 	_, err = otel.Meter(meterName).Int64ObservableGauge("breakwater.deletionflow.clock.off",
-		metric.WithDescription("1 while the clock of this replica is too far from the API server's, and it lets no deletion through"),
+		metric.WithDescription("1 while the clock of this replica differs too much from the API server's and every deletion is denied"),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			if c.Off() != nil {
 				o.Observe(1)
@@ -77,23 +77,23 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 	}
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.Check(ctx); err != nil {
-			logging.FromContext(ctx).Warnw("the clock could not be compared, or is wrong", "error", err)
+			logging.FromContext(ctx).Warnw("compare the clock with the API server's", "error", err)
 		}
 	}, deletionflow.CheckEvery, 0, true)
 	return c, nil
 }
 
-// NewEntry returns the controller that adds the webhooks of deletion flow
-// control while there is one.
+// NewDeletionFlowRegistration returns the controller that registers the webhooks of
+// deletion flow control while a flow control exists.
 func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *controller.Impl {
-	entry := &deletionflow.Registration{
+	registration := &deletionflow.Registration{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(deletionflow.Key)},
 
 		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
 		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
 		FlowControls: flowinformer.Get(ctx).Lister(), Secret: SecretName,
 	}
-	impl := controller.NewContext(ctx, entry, controller.ControllerOptions{
+	impl := controller.NewContext(ctx, registration, controller.ControllerOptions{
 		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue),
 	})
 	if err := errors.Join(
@@ -102,7 +102,7 @@ func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *cont
 		cabundle.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
 		cabundle.Follow(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
 	); err != nil {
-		logging.FromContext(ctx).Panicw("watch what the webhooks of deletion flow control follow from", "error", err)
+		logging.FromContext(ctx).Panicw("watch for the registration of deletion flow control", "error", err)
 	}
 	return impl
 }

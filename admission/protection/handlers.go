@@ -33,11 +33,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
-// newHandlers returns what answers each webhook, by its name.
+// newHandlers returns the handler of each webhook, by its name.
 func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Publisher) (map[string]admission.Handler, error) {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("create a client of metadata: %w", err)
+		return nil, fmt.Errorf("create metadata client: %w", err)
 	}
 	guard, err := newBudgetGuard(ctx, recorder, objects)
 	if err != nil {
@@ -53,8 +53,8 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 
 		deletionflow.Webhook: flows,
-		// A recorder of its own: who closed a breaker must not be lost among
-		// refusals, of which a recorder drops what comes too often.
+		// A separate recorder, so that the rate limit of denials does not drop the
+		// Event that names who closed a breaker.
 		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},
 
 		budget.PodWebhook:     budgets,
@@ -71,7 +71,7 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 		return budget.Guard{}, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
-	recent, reliance := budget.NewRecentDeletions(), budget.NewChargeReferences()
+	recent, references := budget.NewRecentDeletions(), budget.NewChargeReferences()
 	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { observeBudget(recent, nil, obj) },
 		UpdateFunc: func(before, after any) { observeBudget(recent, before, after) },
@@ -83,21 +83,21 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
 		Owners:   ownerchain.New(objects, mapper).WithSelectors(dynamicclient.Get(ctx)),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
-		Commit:   budget.NewCommitter(lister, policies, reliance, groupcommit.Options{Observe: observe}),
-		Recorder: recorder, Recent: recent, References: reliance, Replica: os.Getenv("POD_NAME"),
+		Commit:   budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: observe}),
+		Recorder: recorder, Recent: recent, References: references, Replica: os.Getenv("POD_NAME"),
 		FailsClosed: failsClosed(validatinginformer.Get(ctx).Lister()),
 	}, nil
 }
 
 func observeBudget(recent *budget.RecentDeletions, before, after any) {
 	if b, ok := after.(*v1alpha1.PodUnavailableBudget); ok {
-		old, _ := before.(*v1alpha1.PodUnavailableBudget) // nil for a new one
+		old, _ := before.(*v1alpha1.PodUnavailableBudget) // nil for a new budget
 		recent.Observe(old, b)
 	}
 }
 
-// refuses says whether the API server refuses a request about a pod that it gets
-// no answer for. What is not known is taken for the manifest's.
+// failsClosed says whether the API server denies a request about a pod when the
+// webhook does not answer. Unknown is treated like the manifest, which says Fail.
 func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {
 		config, err := configurations.Get(Configuration)
@@ -113,20 +113,20 @@ func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationL
 	}
 }
 
-// groups measures how many requests share a write of what.
+// groupMetrics returns a function that records the commits of groups.
 func groupMetrics(what string) (func(groupcommit.Outcome), error) {
 	meter := otel.Meter(meterName)
 	size, err := meter.Int64Histogram("breakwater."+what+".group.size",
-		metric.WithDescription("Requests that were decided together"),
+		metric.WithDescription("Requests that shared one decision"),
 		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 20, 50, 100, 200, 500))
 	if err != nil {
 		return nil, fmt.Errorf("create histogram: %w", err)
 	}
-	writes, err := meter.Int64Counter("breakwater."+what+".writes", metric.WithDescription("Writes of a status by the webhook that succeeded"))
+	writes, err := meter.Int64Counter("breakwater."+what+".writes", metric.WithDescription("Status writes of the webhook that succeeded"))
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)
 	}
-	conflicts, err := meter.Int64Counter("breakwater."+what+".conflicts", metric.WithDescription("Writes of a status by the webhook that came too late and were decided again"))
+	conflicts, err := meter.Int64Counter("breakwater."+what+".conflicts", metric.WithDescription("Status writes of the webhook that failed with a conflict and were retried"))
 	if err != nil {
 		return nil, fmt.Errorf("create counter: %w", err)
 	}

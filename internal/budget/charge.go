@@ -8,51 +8,51 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// Pod is one that a request is about, as it was when the request came.
+// Pod is a pod that a request affects, as it was at the time of the request.
 type Pod struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// Generation is that of its spec.
+	// Generation is metadata.generation of the pod.
 	Generation int64
-	// Counts: the pod is available, so the request costs one.
+	// Available says whether the request makes an available pod unavailable.
 	Available bool
 }
 
-// Charge asks for what a request costs, or gives it back.
+// Charge is the request to charge a budget for pods, or to refund them.
 type Charge struct {
 	Operation v1alpha1.PodOperation
 	Pods      []Pod
-	// Generation is that of the budget by which the pods were chosen.
+	// Generation is the generation of the budget by which Pods were chosen.
 	Generation int64
-	// Asker is the admission that asks, in this process; see admission/protection/budget.
+	// AdmissionID identifies the admission request within this process.
 	AdmissionID uint64
-	// Return gives back what the same charge without it took.
+	// Refund removes the charges that the same Charge without Refund added.
 	Refund bool
-	// Try decides and takes nothing: a dry run.
+	// DryRun decides without charging.
 	DryRun bool
 }
 
 // Verdict is the answer to a Charge.
 type Verdict struct {
-	// Passes: it was charged, or cost nothing, or was given back.
+	// Passes says whether the request was charged, cost nothing, or was refunded.
 	Passes bool
-	// Outdated: the budget is another than that by which the pods were chosen.
+	// Outdated says whether the budget has another generation than the Charge.
 	Outdated bool
-	// Unsynced: the budget was not yet computed as it stands.
+	// Unsynced says whether the numbers do not follow from the present spec yet.
 	Unsynced bool
-	// Took are the pods that were charged by it, and not by another before.
+	// Charged are the pods that this Charge charged, without those that were
+	// charged before.
 	Charged []Pod
-	// Needed is how many available pods the request would have taken.
+	// Needed is how many available pods the request would make unavailable.
 	Needed int32
-	// Numbers are those that were decided on.
+	// Numbers are the numbers that the decision was based on.
 	Numbers
 }
 
-// Settle decides about charges that arrived together, in their order, and
-// returns the budget after them, or nil where nothing changes. It is
-// idempotent: a pod that is charged for an operation is not charged for it
-// again.
+// Decide decides which of the charges fit into the budget, in their order. It
+// returns the budget with their charges, or nil if it does not change. It is
+// idempotent: a pod is charged once for an operation.
 func Decide(b *v1alpha1.PodUnavailableBudget, group []Charge) (next *v1alpha1.PodUnavailableBudget, verdicts []Verdict) {
 	l := newLedger(b)
 	for _, charge := range group {
@@ -67,7 +67,7 @@ func Decide(b *v1alpha1.PodUnavailableBudget, group []Charge) (next *v1alpha1.Po
 	return next, verdicts
 }
 
-// ledger is the state of a budget while a group is decided.
+// ledger is the state of a budget while a group of charges is decided.
 type ledger struct {
 	budget      *v1alpha1.PodUnavailableBudget
 	deleted     map[types.UID]string
@@ -103,29 +103,29 @@ func (l *ledger) decide(c Charge) Verdict {
 		v.Unsynced = true
 		return v
 	}
-	var fresh, held []Pod
+	var uncharged, charged []Pod
 	for _, p := range c.Pods {
 		if l.isChargedFor(c.Operation, p) {
-			held = append(held, p)
+			charged = append(charged, p)
 			continue
 		}
-		fresh = append(fresh, p)
-		// A pod that is charged for another operation is paid for.
+		uncharged = append(uncharged, p)
+		// A pod that is charged for another operation costs nothing more.
 		if p.Available && !l.isCharged(p) {
 			v.Needed++
 		}
 	}
 	enough := v.Needed <= l.allowed
-	if l.budget.Spec.ProtectNotReady && v.Needed == 0 && !l.areCharged(fresh) {
+	if l.budget.Spec.ProtectNotReady && v.Needed == 0 && !l.areCharged(uncharged) {
 		enough = l.allowed > 0
 	}
 	if v.Passes = enough; !enough || c.DryRun {
 		return v
 	}
-	for _, p := range held {
+	for _, p := range charged {
 		l.extendResize(c.Operation, p)
 	}
-	for _, p := range fresh {
+	for _, p := range uncharged {
 		if p.Available {
 			l.charge(c.Operation, p)
 			v.Charged = append(v.Charged, p)
@@ -144,8 +144,8 @@ func (l *ledger) areCharged(pods []Pod) bool {
 	return true
 }
 
-// giveBack takes the charge off the books. What may be unavailable grows only
-// by pods that are charged for nothing else.
+// refund removes charges. UnavailableAllowed grows only by pods that have no
+// other charge.
 func (l *ledger) refund(c Charge) {
 	for _, p := range c.Pods {
 		if !l.isChargedFor(c.Operation, p) {
@@ -180,8 +180,8 @@ func entryOf(op v1alpha1.PodOperation, p Pod) Entry {
 	return e
 }
 
-// prolong has the charge of a resize last for as long as what goes on by it too:
-// a later resize, or a change whose end is seen otherwise.
+// extendResize keeps the charge of a resize until a later resize, or another
+// in-place change, has ended too.
 func (l *ledger) extendResize(op v1alpha1.PodOperation, p Pod) {
 	if deletesPod(op) {
 		return
@@ -192,7 +192,7 @@ func (l *ledger) extendResize(op v1alpha1.PodOperation, p Pod) {
 	}
 }
 
-// holds says whether the pod is charged for this operation.
+// isChargedFor says whether the pod is charged for this operation.
 func (l *ledger) isChargedFor(op v1alpha1.PodOperation, p Pod) bool {
 	if deletesPod(op) {
 		_, ok := l.deleted[p.UID]
@@ -202,12 +202,12 @@ func (l *ledger) isChargedFor(op v1alpha1.PodOperation, p Pod) bool {
 	return ok && ParseEntry(entry).UID == p.UID
 }
 
-// charged says whether the pod is charged for any operation.
+// isCharged says whether the pod is charged for any operation.
 func (l *ledger) isCharged(p Pod) bool {
 	return l.isChargedFor(v1alpha1.OperationDelete, p) || l.isChargedFor(v1alpha1.OperationUpdate, p)
 }
 
-// removes says whether the pod is gone after the operation.
+// deletesPod says whether the operation deletes the pod.
 func deletesPod(op v1alpha1.PodOperation) bool {
 	return op == v1alpha1.OperationDelete || op == v1alpha1.OperationEvict
 }

@@ -1,33 +1,33 @@
 package budget
 
-// Tie is how a pod hangs on the controller by which a budget's target covers it,
-// before and after an update.
+// ControllerChange describes how an update of a pod changes its relation to the
+// controller through which the budget's target covers it.
 type ControllerChange struct {
-	// Kept: the controller is the same after the update.
+	// SameController says whether the pod has the same controller afterwards.
 	SameController bool
-	// Covered: the owners that the pod has after the update are the target's too.
+	// StillCovered says whether the target owns the pod afterwards.
 	StillCovered bool
-	// Gone: the controller is being deleted, or is not there any more.
+	// ControllerDeleted says whether the controller is terminating or not found.
 	ControllerDeleted bool
-	// Unknown: which pods the controller selects cannot be read.
+	// SelectorUnknown says whether the controller's selector cannot be read.
 	SelectorUnknown bool
-	// Before and After: the controller selects the pod, by its labels.
+	// SelectedBefore and SelectedAfter say whether the selector matches the pod.
 	SelectedBefore, SelectedAfter bool
 }
 
-// Breaks says whether the update takes the pod out of the target's hands. A
-// controller lets go of a pod that it does not select any more, and makes another:
-// so it is the change of labels that breaks the tie, and what the controller then
-// does has been judged. So has the deletion of a controller that leaves its pods.
-func (t ControllerChange) LeavesTarget() bool {
+// LeavesTarget decides whether the update takes the pod out of the target. A
+// controller releases and replaces a pod that it does not select anymore, so the
+// change of labels is what is judged, and not the release that follows. The same
+// holds for the deletion of a controller that orphans its pods.
+func (c ControllerChange) LeavesTarget() bool {
 	switch {
-	case t.ControllerDeleted, !t.SameController && t.StillCovered:
+	case c.ControllerDeleted, !c.SameController && c.StillCovered:
 		return false
-	case t.SelectorUnknown:
+	case c.SelectorUnknown:
 		return true
-	case t.SameController:
-		return t.SelectedBefore && !t.SelectedAfter
+	case c.SameController:
+		return c.SelectedBefore && !c.SelectedAfter
 	default:
-		return t.SelectedBefore
+		return c.SelectedBefore
 	}
 }

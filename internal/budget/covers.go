@@ -17,12 +17,12 @@ import (
 type Owner struct {
 	Group, Kind, Name string
 	UID               types.UID
-	// Gone: it does not exist any more, or is being deleted.
+	// Deleted says whether the owner is terminating or not found.
 	Deleted bool
 }
 
-// Chain is a pod's controller, that one's controller, and so on; empty for an
-// orphan.
+// Chain has a pod's controller, the controller of that one, and so on. It is
+// empty for an orphan.
 type Chain []Owner
 
 // Topmost returns the last owner; false for an orphan.
@@ -33,14 +33,14 @@ func (c Chain) Topmost() (Owner, bool) {
 	return c[len(c)-1], true
 }
 
-// Ending says whether the topmost controller is deleted: then its pods go
-// because somebody wants the application to end, which is no disruption.
+// Terminating says whether the topmost controller is deleted. Then somebody wants
+// the application to end, and the deletion of its pods is no disruption.
 func (c Chain) Terminating() bool {
 	top, ok := c.Topmost()
 	return ok && top.Deleted
 }
 
-// Scope is which pods a budget covers.
+// Scope says which pods a budget covers.
 type Scope struct {
 	namespace string
 	selector  labels.Selector
@@ -48,7 +48,7 @@ type Scope struct {
 	target    *v1alpha1.TargetRef
 }
 
-// ScopeOf returns that of a budget; an error when its selector is none.
+// ScopeOf returns the scope of a budget, or an error if its selector is invalid.
 func ScopeOf(b *v1alpha1.PodUnavailableBudget) (Scope, error) {
 	s := Scope{namespace: b.Namespace, selector: labels.Nothing(), target: b.Spec.TargetRef}
 	if s.target != nil {
@@ -60,17 +60,17 @@ func ScopeOf(b *v1alpha1.PodUnavailableBudget) (Scope, error) {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector.LabelSelector())
 	if err != nil {
-		return s, fmt.Errorf("selector of PodUnavailableBudget %s/%s: %w", b.Namespace, b.Name, err)
+		return s, fmt.Errorf("parse the selector of PodUnavailableBudget %s/%s: %w", b.Namespace, b.Name, err)
 	}
 	s.selector = selector
 	return s, nil
 }
 
-// NeedsChain says whether the pod's owners decide.
+// NeedsChain says whether Covers needs the owners of a pod.
 func (s Scope) NeedsChain() bool { return s.target != nil }
 
-// Covers says whether a pod with these owners is meant. Chain may be nil unless
-// NeedsChain.
+// Covers decides whether the budget covers a pod with these owners. Chain may be
+// nil unless NeedsChain.
 func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
 	if p.Namespace != s.namespace {
 		return false
@@ -86,11 +86,11 @@ func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
 	return false
 }
 
-// version is what an apiVersion of the core group consists of.
+// versionPattern matches an apiVersion of the core group.
 var versionPattern = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-// GroupOf returns the group of an apiVersion, which people write with and
-// without a version: apps/v1, apps, v1.
+// GroupOf returns the group of an apiVersion with or without a version: apps/v1,
+// apps, v1.
 func GroupOf(apiVersion string) string {
 	if group, _, versioned := strings.Cut(apiVersion, "/"); versioned {
 		return group

@@ -10,56 +10,55 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// Seen is what the watch showed.
+// Observed is what the watches show about a budget.
 type Observed struct {
-	// Pods are those that the budget covers.
+	// Pods are the covered pods.
 	Pods []*corev1.Pod
-	// Exists says whether a pod of the namespace is there that is not covered
-	// (any more), by UID.
+	// Exists says, by UID, whether the namespace has a pod that the budget does not
+	// cover (anymore).
 	Exists func(types.UID) bool
-	// ResourceVersion is how far the watch of pods is.
+	// ResourceVersion is the resourceVersion of the pod watch.
 	ResourceVersion string
-	// Total is the sum of the replicas of the topmost owners; an orphan is one.
+	// Total is the sum of the replicas of the topmost owners; an orphan counts as 1.
 	Total int32
-	// Excess is how many pods that count are more than their own controllers want.
+	// Excess is how many available pods exceed the replicas of their controllers.
 	Excess int32
-	// Expired says whether a charge was kept for as long as the API server may
-	// take to carry it out.
+	// Expired says whether a charge is older than the time in which the API server
+	// completes a request.
 	Expired func(key string) bool
-	// Lingers says whether the charge of a deletion that is seen to be carried
-	// out is kept for a moment longer. It costs nothing then. The API server may
-	// ask twice about one deletion, the second time with the pod as it was; that
-	// must not be charged again.
+	// KeepSettled says whether the charge of a completed deletion is kept for a
+	// short time. It costs nothing then. The API server may send one deletion
+	// twice, the second time with the old pod, which must not be charged again.
 	KeepSettled func(key string) bool
 }
 
-// Derivation is what follows for the status.
+// Derivation is the result of Derive.
 type Derivation struct {
 	Numbers
 	Deleted     map[types.UID]string
 	Unavailable map[string]string
-	// Returned is how many charges were given back because nothing became of
-	// them.
+	// Refunded is how many charges were refunded because their request did not take
+	// effect.
 	Refunded int
-	// Lingering is how many are kept though they cost nothing any more.
+	// KeptSettled is how many settled charges are kept; see Observed.KeepSettled.
 	KeptSettled int
 }
 
-// Derive computes a budget's status from what the watch showed and from what
-// the webhook charged.
-func Derive(b *v1alpha1.PodUnavailableBudget, seen Observed) Derivation {
+// Derive computes the numbers of a budget and decides which charges remain, from
+// the observed pods and the charges of the webhook.
+func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 	pods := map[types.UID]*corev1.Pod{}
-	for _, p := range seen.Pods {
+	for _, p := range observed.Pods {
 		pods[p.UID] = p
 	}
 	d := Derivation{Deleted: maps.Clone(b.Status.DeletedPods), Unavailable: maps.Clone(b.Status.UnavailablePods)}
 	for uid, rv := range d.Deleted {
-		switch deletionOutcome(pods[uid], uid, rv, seen) {
+		switch deletionOutcome(pods[uid], uid, rv, observed) {
 		case outcomeRefunded:
 			d.Refunded++
 			delete(d.Deleted, uid)
 		case outcomeSettled:
-			if seen.KeepSettled(DeletedKey(uid, rv)) {
+			if observed.KeepSettled(DeletedKey(uid, rv)) {
 				d.KeptSettled++
 			} else {
 				delete(d.Deleted, uid)
@@ -67,7 +66,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, seen Observed) Derivation {
 		}
 	}
 	for name, value := range d.Unavailable {
-		switch e := ParseEntry(value); changeOutcome(pods[e.UID], name, e, seen) {
+		switch e := ParseEntry(value); changeOutcome(pods[e.UID], name, e, observed) {
 		case outcomeRefunded:
 			d.Refunded++
 			fallthrough
@@ -75,7 +74,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, seen Observed) Derivation {
 			delete(d.Unavailable, name)
 		}
 	}
-	t := PodCounts{Total: seen.Total, Excess: seen.Excess}
+	t := PodCounts{Total: observed.Total, Excess: observed.Excess}
 	for uid, p := range pods {
 		if !CountsAsAvailable(p) {
 			continue
@@ -91,40 +90,40 @@ func Derive(b *v1alpha1.PodUnavailableBudget, seen Observed) Derivation {
 	return d
 }
 
-// fate is what became of a charge.
+// outcome is what became of a charge.
 type outcome int
 
 const (
-	outcomePending  outcome = iota // nothing is known yet
-	outcomeSettled                 // the pod is seen to be unavailable or gone
-	outcomeRefunded                // nothing became of it
+	outcomePending  outcome = iota // not known yet
+	outcomeSettled                 // the pod is unavailable or deleted
+	outcomeRefunded                // the request did not take effect
 )
 
-// fateOfDeleted judges the charge of a deletion. That a pod is not in the cache
-// means that it is gone only when the cache is as new as the charge.
-func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, seen Observed) outcome {
+// deletionOutcome decides what became of the charge of a deletion. A pod that is
+// missing in the cache is deleted only if the cache is as new as the charge.
+func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Observed) outcome {
 	switch {
-	case p == nil && seen.Exists(uid):
-		return outcomeSettled // it is not covered any more
-	case p == nil && (NotOlder(seen.ResourceVersion, charged) || seen.Expired(DeletedKey(uid, charged))):
+	case p == nil && observed.Exists(uid):
+		return outcomeSettled // not covered anymore
+	case p == nil && (NotOlder(observed.ResourceVersion, charged) || observed.Expired(DeletedKey(uid, charged))):
 		return outcomeSettled
 	case p == nil:
 		return outcomePending
 	case p.DeletionTimestamp != nil, Finished(p):
 		return outcomeSettled
-	// One that is merely not Ready may be so again before its deletion lands.
-	case seen.Expired(DeletedKey(uid, charged)):
+	// A pod that is only not Ready may become Ready again before its deletion.
+	case observed.Expired(DeletedKey(uid, charged)):
 		return outcomeRefunded
 	}
 	return outcomePending
 }
 
-// fateOfChanged judges the charge of a change in place: the pod becomes
-// unavailable some time after it was written, or not at all.
-func changeOutcome(p *corev1.Pod, name string, e Entry, seen Observed) outcome {
-	expired := seen.Expired(ChangedKey(name, e))
+// changeOutcome decides what became of the charge of an in-place change. The pod
+// becomes unavailable some time after the update, or not at all.
+func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outcome {
+	expired := observed.Expired(ChangedKey(name, e))
 	switch {
-	case p == nil && (expired || seen.Exists(e.UID) || NotOlder(seen.ResourceVersion, e.ResourceVersion)):
+	case p == nil && (expired || observed.Exists(e.UID) || NotOlder(observed.ResourceVersion, e.ResourceVersion)):
 		return outcomeSettled
 	case p == nil:
 		return outcomePending
@@ -138,9 +137,9 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, seen Observed) outcome {
 	return outcomePending
 }
 
-// resized says whether the pod is seen to be resized, and serves: its kubelet has
-// seen a spec that is newer than that which was to be resized, and has nothing
-// left to do. (A kubelet that does not say what it has seen leaves it open.)
+// resizeDone says whether the resize is complete: the kubelet has observed a newer
+// spec than the one before the resize, and no resize is pending or in progress. A
+// kubelet that does not report observedGeneration leaves it open.
 func resizeDone(p *corev1.Pod, e Entry) bool {
 	if e.ResizeGeneration == 0 || p.Generation <= e.ResizeGeneration || p.Status.ObservedGeneration < p.Generation {
 		return false
@@ -153,13 +152,14 @@ func resizeDone(p *corev1.Pod, e Entry) bool {
 	return true
 }
 
-// DeletedKey and ChangedKey name a charge, so that its time can be remembered.
+// DeletedKey identifies the charge of a deletion.
 func DeletedKey(uid types.UID, rv string) string { return string(uid) + "@" + rv }
 
-// ChangedKey names a charge of a change in place, see DeletedKey.
+// ChangedKey identifies the charge of an in-place change.
 func ChangedKey(name string, e Entry) string { return name + "/" + e.String() }
 
-// Since says whether a is b or after it. What cannot be compared is not.
+// NotOlder says whether resourceVersion a is b or newer. It is false if they
+// cannot be compared.
 func NotOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0

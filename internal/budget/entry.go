@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Entry is a value of status.unavailablePods, written `<resourceVersion>/<uid>`:
-// the next pod of a StatefulSet has the name of the last. That of a resize has
-// `/<generation>` behind it.
+// Entry is a value of status.unavailablePods, written `<resourceVersion>/<uid>`,
+// because a StatefulSet reuses the names of its pods. The entry of a resize ends
+// with `/<generation>`.
 type Entry struct {
 	ResourceVersion string
 	UID             types.UID
-	// Resizes is the generation that the pod had before it was resized; 0 for
+	// ResizeGeneration is the generation of the pod before it was resized; 0 for
 	// another change.
 	ResizeGeneration int64
 }
@@ -26,13 +26,13 @@ func (e Entry) String() string {
 	return text
 }
 
-// ParseEntry reads one; a bare resourceVersion is nobody's.
+// ParseEntry parses an entry. A bare resourceVersion has no UID.
 func ParseEntry(s string) Entry {
 	rv, rest, _ := strings.Cut(s, "/")
 	uid, generation, _ := strings.Cut(rest, "/")
 	resizes, err := strconv.ParseInt(generation, 10, 64)
 	if err != nil {
-		resizes = 0 // a change whose end is seen otherwise
+		resizes = 0 // not a resize
 	}
 	return Entry{rv, types.UID(uid), resizes}
 }

@@ -6,38 +6,39 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// Numbers are what a budget comes to.
+// Numbers are the numeric status fields of a budget.
 type Numbers struct {
-	// Total is how many pods the owners want.
+	// Total is the sum of the replicas of the owners.
 	Total int32
-	// Desired is how many have to be available.
+	// Desired is how many pods must be available.
 	Desired int32
-	// Current is how many are, without those that are charged.
+	// Current is how many pods are available and not charged.
 	Current int32
 	// Allowed is how many more may become unavailable.
 	Allowed int32
 }
 
-// Tally is what the numbers follow from.
+// PodCounts are the counts that Numbers are computed from.
 type PodCounts struct {
-	// Total is the sum of the replicas of the topmost owners; an orphan is one.
+	// Total is the sum of the replicas of the topmost owners; an orphan counts as 1.
 	Total int32
-	// Available are pods that serve and are not charged.
+	// Available is the number of available pods without a charge.
 	Available int32
-	// Charged are pods that would count as available if they were not charged.
+	// Charged is the number of pods that would be available without their charge.
 	Charged int32
-	// Excess is how many of these two there are beyond what the pods' own
-	// controllers still want: the rest of a scale-down.
+	// Excess is how many of both exceed the replicas of the pods' own controllers:
+	// the rest of a scale-down.
 	Excess int32
 }
 
-// NumbersOf computes the numbers of a budget.
+// ComputeNumbers decides how many pods must be available and how many more may
+// become unavailable.
 //
-// More pods than the owners want (a surge) do not raise what may be unavailable
-// above maxUnavailable. But what the pods' own controllers are about to remove
-// may go, and while there are more available pods than wanted there is room for
-// one at a time: or a scale-down of a kind whose numbers we do not know would
-// hang on maxUnavailable 0.
+// More pods than the owners want (a surge) do not raise Allowed above
+// maxUnavailable. But pods in excess, which their controllers are about to
+// delete, may be deleted. While more pods are available than wanted, one at a
+// time may be: a scale-down of a kind with unknown replicas would otherwise be
+// blocked by maxUnavailable 0.
 func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers {
 	n := Numbers{Total: t.Total, Desired: desired(spec, t.Total), Current: t.Available}
 	n.Allowed = t.Available - n.Desired
@@ -59,15 +60,15 @@ func desired(spec v1alpha1.PodUnavailableBudgetSpec, total int32) int32 {
 		return min(scaled(*spec.MinAvailable, total), total)
 	case spec.MaxUnavailable != nil:
 		return max(total-scaled(*spec.MaxUnavailable, total), 0)
-	default: // the API server admits no such budget
+	default: // rejected by the schema
 		return total
 	}
 }
 
-// scaled returns a number, or a per cent of the total, rounded up.
+// scaled returns a number, or a percentage of the total, rounded up.
 func scaled(value intstr.IntOrString, total int32) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&value, int(total), true)
-	if err != nil || n < 0 { // the API server admits no such value
+	if err != nil || n < 0 { // rejected by the schema
 		return 0
 	}
 	return int32(min(n, 1<<30))

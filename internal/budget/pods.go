@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// Available says whether the pod serves: Running, Ready, not about to end, and
-// nobody says that it is made unavailable.
+// Available decides whether a pod is available: Running, Ready, not terminating,
+// and not marked unavailable.
 func Available(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && ready(p) && !MarkedUnavailable(p.Labels)
 }
@@ -23,8 +23,8 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
-// MarkedUnavailable says whether a program says by a label that it makes the
-// pod unavailable.
+// MarkedUnavailable says whether a label marks the pod as made unavailable by a
+// program.
 func MarkedUnavailable(labels map[string]string) bool {
 	for key := range labels {
 		if strings.HasPrefix(key, v1alpha1.UnavailableLabelPrefix) {
@@ -34,14 +34,14 @@ func MarkedUnavailable(labels map[string]string) bool {
 	return false
 }
 
-// Finished says whether the pod has ended by itself.
+// Finished says whether all containers of the pod have terminated for good.
 func Finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// Exempt says whether a person took the pod out of all budgets.
+// Exempt says whether the pod has the annotation that exempts it from budgets.
 func Exempt(p *corev1.Pod) bool { return p.Annotations[v1alpha1.NoProtectAnnotation] == "true" }
 
-// Counts says whether the pod is one of those that a budget can rely on. One
-// that is exempt may go at any time, and nobody is asked.
+// CountsAsAvailable decides whether a pod counts towards a budget's minimum. An
+// exempt pod does not: it may be deleted at any time without a decision.
 func CountsAsAvailable(p *corev1.Pod) bool { return Available(p) && !Exempt(p) }

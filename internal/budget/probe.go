@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Heard is what a replica answers that knows the budget.
+// ProbeAnswer is the answer of a replica that knows the budget.
 type ProbeAnswer struct {
-	// Probe is the value of the annotation.
+	// Probe is the value of ProbeAnnotation.
 	Probe string
-	// Replica is the name of the pod.
+	// Replica is the name of the replica's pod.
 	Replica string
 }
 
 const probeAnswerPrefix = "breakwater: probe "
 
-func (h ProbeAnswer) String() string {
-	return fmt.Sprintf("%s%s seen by %s", probeAnswerPrefix, h.Probe, h.Replica)
+func (a ProbeAnswer) String() string {
+	return fmt.Sprintf("%s%s seen by %s", probeAnswerPrefix, a.Probe, a.Replica)
 }
 
-// ParseHeard reads a warning; false if it is another.
+// ParseProbeAnswer parses a warning; false if it is another warning.
 func ParseProbeAnswer(warning string) (ProbeAnswer, bool) {
 	rest, ok := strings.CutPrefix(warning, probeAnswerPrefix)
 	if !ok {

@@ -1,10 +1,9 @@
-// Package deletioncallers says whose deletions fill a window, and what they look like:
-// it helps a person to tell accident from intent.
+// Package deletioncallers attributes the deletions of a window to users, owners
+// and namespaces, and suspects a cause, to distinguish an accident from intent.
 //
-// It is a sketch of bounded size, not an account. Of users, owners and
-// namespaces the most frequent are kept; a name that comes new takes the place
-// and the count of the least frequent, so that a count is rather too high than
-// too low (the algorithm is called space-saving). What is old weighs less.
+// It is a sketch of bounded size. The most frequent names are kept; a new name
+// replaces the least frequent one and inherits its count, so that a count may be
+// too high but never too low (the space-saving algorithm). Old counts decay.
 package deletioncallers
 
 import (
@@ -19,21 +18,21 @@ import (
 )
 
 const (
-	// maxShares and maxName are those of the schema.
+	// maxShares and maxName equal maxItems and maxLength of the schema.
 	maxShares = 8
 	maxName   = 512
 )
 
-// Deletion is what was let through at once.
+// Deletion is a deletion that was allowed.
 type Deletion struct {
 	User, Owner, Namespace string
-	// Count is how many pods; more than one where a namespace goes.
+	// Count is the number of pods: more than one for a namespace.
 	Count    int64
 	Eviction bool
 }
 
-// Add returns the shares with one more deletion. All are halved once in a half
-// life, which is the shortest interval.
+// Add returns the shares with one more deletion. All counts are halved once per
+// halfLife, which is the shortest interval.
 func Add(s *v1alpha1.DeletionShares, d Deletion, now time.Time, halfLife time.Duration) *v1alpha1.DeletionShares {
 	next := &v1alpha1.DeletionShares{Since: metav1.NewTime(now.Truncate(time.Second))}
 	if s != nil {
@@ -66,7 +65,7 @@ func halve(s *v1alpha1.DeletionShares) {
 	}
 }
 
-// more counts for a name; the most frequent come first.
+// addShare adds n to the count of a name and sorts by count, highest first.
 func addShare(all []v1alpha1.DeletionShare, name string, n int64) []v1alpha1.DeletionShare {
 	if name == "" || n == 0 {
 		return all

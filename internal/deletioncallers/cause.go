@@ -6,21 +6,21 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// Suspicion is what deletions look like.
+// Cause is the suspected cause of deletions.
 type Cause string
 
-// What deletions look like.
+// Suspected causes.
 const (
-	// Rollout: controllers replace the pods of workloads.
+	// CauseRollout: controllers replace the pods of workloads.
 	CauseRollout Cause = "rollout"
-	// Drain: pods are evicted, to empty nodes.
+	// CauseDrain: pods are evicted from nodes.
 	CauseDrain Cause = "drain"
-	// MassDelete: somebody deletes pods, or what they belong to.
+	// CauseMassDelete: somebody deletes pods or their owners.
 	CauseMassDelete Cause = "mass-delete"
 )
 
-// replacers are the controllers that delete pods to replace them or to have
-// fewer: those of Kubernetes and of OpenKruise.
+// replacingControllers are the controllers of Kubernetes and OpenKruise that
+// delete pods for rollouts and scale-downs.
 var replacingControllers = []string{
 	"system:serviceaccount:kube-system:replicaset-controller",
 	"system:serviceaccount:kube-system:replication-controller",
@@ -31,8 +31,8 @@ var replacingControllers = []string{
 	"system:kube-controller-manager",
 }
 
-// Suspect says what the deletions look like: what most of them are. Evictions
-// are a drain whoever makes them; else it is who deletes that tells.
+// SuspectedCause decides what most of the deletions look like. Evictions are a
+// drain, whoever requests them; otherwise the users decide.
 func SuspectedCause(s *v1alpha1.DeletionShares) Cause {
 	if s == nil || s.Total == 0 {
 		return CauseMassDelete

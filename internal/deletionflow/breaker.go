@@ -9,68 +9,68 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
-// State is what follows from a history at a time.
+// Breaker is the state of a flow control at a time.
 type Breaker struct {
-	// Open: a rule is full. By and Room say which, and when it has room again;
-	// a zero Room is never, because the limit is 0.
+	// Open says whether a limit is reached. Exceeded is the rule, RoomTime the time
+	// when a deletion is within it again; zero is never, because the limit is 0.
 	Open     bool
 	Exceeded deletionwindow.Usage
 	RoomTime time.Time
-	// Deleted is how many deletions the longest window holds.
+	// Deleted is the number of deletions in the longest window.
 	Deleted int64
-	// Usual is the median of the seven windows before that of By.
+	// Median is the median of the seven windows before that of Exceeded.
 	Median int64
-	// Suspected is what the deletions look like.
+	// Suspected is the suspected cause of the deletions.
 	Suspected deletioncallers.Cause
-	// Err says what does not read.
+	// Err says which rule is invalid.
 	Err error
 }
 
-// StateOf looks at a flow control.
-func BreakerOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) (s Breaker) {
-	terms, err := deletionwindow.ParsePolicy(f, skew)
+// BreakerOf decides whether the breaker of a flow control is open, and why.
+func BreakerOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) (b Breaker) {
+	policy, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {
 		return Breaker{Open: true, Err: err}
 	}
-	history := deletionwindow.StateOf(&f.Status)
-	for _, u := range terms.Usages(history, local) {
-		s.Deleted = u.Used
+	state := deletionwindow.StateOf(&f.Status)
+	for _, u := range policy.Usages(state, local) {
+		b.Deleted = u.Used
 	}
-	s.Exceeded, s.RoomTime, s.Open = terms.Exceeded(history, local, 1)
-	if s.Open {
-		s.Median = deletionwindow.Median(history, s.Exceeded.Rule, local)
-		s.Suspected = deletioncallers.SuspectedCause(f.Status.Shares)
+	b.Exceeded, b.RoomTime, b.Open = policy.Exceeded(state, local, 1)
+	if b.Open {
+		b.Median = deletionwindow.Median(state, b.Exceeded.Rule, local)
+		b.Suspected = deletioncallers.SuspectedCause(f.Status.Shares)
 	}
-	return s
+	return b
 }
 
-// Ratio is how many times the usual the full window holds; 0: there is no
-// usual, because nothing was deleted in the windows before.
-func (s Breaker) Ratio() float64 {
-	if s.Median == 0 {
+// Ratio is the number of deletions in the full window divided by Median; 0 if
+// Median is 0.
+func (b Breaker) Ratio() float64 {
+	if b.Median == 0 {
 		return 0
 	}
-	return float64(s.Exceeded.Used) / float64(s.Median)
+	return float64(b.Exceeded.Used) / float64(b.Median)
 }
 
-// Message says to a person why the breaker is open.
-func (s Breaker) Message(of *v1alpha1.DeletionShares) string {
-	if s.Err != nil {
-		return "nothing is let through: " + s.Err.Error()
+// Message explains why the breaker is open.
+func (b Breaker) Message(of *v1alpha1.DeletionShares) string {
+	if b.Err != nil {
+		return "every deletion is denied: " + b.Err.Error()
 	}
-	text := fmt.Sprintf("%d deletions in %s, of which the limit is %d", s.Exceeded.Used, s.Exceeded.Rule.Text, s.Exceeded.Rule.Limit)
-	if s.Median > 0 {
-		text += fmt.Sprintf(", %.1f times the usual", s.Ratio())
+	text := fmt.Sprintf("%d deletions in %s (limit %d)", b.Exceeded.Used, b.Exceeded.Rule.Text, b.Exceeded.Rule.Limit)
+	if b.Median > 0 {
+		text += fmt.Sprintf(", %.1f times the median", b.Ratio())
 	}
-	if s.RoomTime.IsZero() {
+	if b.RoomTime.IsZero() {
 		text += "; there is no room until the limit is raised"
 	} else {
-		text += "; there is room again at " + s.RoomTime.UTC().Format(time.RFC3339)
+		text += "; there is room again at " + b.RoomTime.UTC().Format(time.RFC3339)
 	}
-	return text + Attribution(s.Suspected, of)
+	return text + Attribution(b.Suspected, of)
 }
 
-// Attribution says what the deletions look like and who has most of them.
+// Attribution names the suspected cause and the largest shares.
 func Attribution(suspected deletioncallers.Cause, of *v1alpha1.DeletionShares) string {
 	if of == nil || of.Total == 0 {
 		return ""
@@ -88,17 +88,17 @@ func Attribution(suspected deletioncallers.Cause, of *v1alpha1.DeletionShares) s
 }
 
 // Reset returns the status with a committed time that was too far ahead set to
-// now; nil when it is not.
+// local; nil if it was not.
 func Reset(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) *v1alpha1.PodDeletionFlowControlStatus {
-	terms, err := deletionwindow.ParsePolicy(f, skew)
+	policy, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {
 		return nil
 	}
-	history, ahead := terms.Reset(deletionwindow.StateOf(&f.Status), local)
+	state, ahead := policy.Reset(deletionwindow.StateOf(&f.Status), local)
 	if !ahead {
 		return nil
 	}
 	next := f.Status.DeepCopy()
-	history.Store(next)
+	state.Store(next)
 	return next
 }

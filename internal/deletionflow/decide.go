@@ -8,29 +8,30 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
-// Verdict is the answer to a request.
+// Verdict is the decision on a Request.
 type Verdict struct {
-	// Allowed: the request may go on, as far as this flow control is concerned.
+	// Allowed says whether this flow control allows the request.
 	Allowed bool
-	// Counted is how many deletions it counts as; Exempt why it counts as none.
+	// Counted is how many deletions it counts as; Exempt is why it counts as none.
 	Counted int64
 	Exempt  string
-	// Full is the rule that has no room, if Refuses; Room is when it has, zero
-	// where it never has because Counted is more than its limit.
+	// OverLimit says whether it exceeds a limit. Exceeded is the rule, RoomTime the
+	// time when the request is within it; zero if Counted is above the limit.
 	OverLimit bool
 	Exceeded  deletionwindow.Usage
 	RoomTime  time.Time
-	// Shadow: it would have been refused.
+	// Shadow says whether it is allowed because of shadow mode only.
 	Shadow bool
-	// Err says what of the flow control does not read: nothing is let through.
+	// Err says which rule is invalid; then the request is denied.
 	Err error
 }
 
-// Decide decides about requests in their order, at the time of the clock. Next
-// is the status after them; nil if it stays as it is.
+// Decide decides which requests are within all limits, in their order. Local is
+// the time of the replica's clock. Next is the status after them; nil if it does
+// not change.
 func Decide(f *v1alpha1.PodDeletionFlowControl, group []Request, local time.Time, skew time.Duration) (verdicts []Verdict, next *v1alpha1.PodDeletionFlowControlStatus) {
-	terms, err := deletionwindow.ParsePolicy(f, skew)
-	d := &decider{spec: &f.Spec, policy: terms, err: err, local: local, state: deletionwindow.StateOf(&f.Status), shares: f.Status.Shares}
+	policy, err := deletionwindow.ParsePolicy(f, skew)
+	d := &decider{spec: &f.Spec, policy: policy, err: err, local: local, state: deletionwindow.StateOf(&f.Status), shares: f.Status.Shares}
 	for _, r := range group {
 		verdicts = append(verdicts, d.decide(r))
 	}
@@ -63,28 +64,28 @@ func (d *decider) decide(r Request) Verdict {
 	}
 	now := deletionwindow.CountTime(d.state, d.local)
 	deletion := deletionwindow.Deletion{UID: r.UID, Count: n, IsNamespace: r.OfNamespace}
-	again := d.policy.IsCounted(d.state, now, deletion)
-	if !again {
+	repeated := d.policy.IsCounted(d.state, now, deletion)
+	if !repeated {
 		v.Exceeded, v.RoomTime, v.OverLimit = d.policy.Exceeded(d.state, d.local, n)
 	}
 	if v.OverLimit {
 		v.Allowed, v.Shadow = d.spec.Shadow, d.spec.Shadow
 	}
 	if v.Allowed && !r.DryRun {
-		d.record(r, deletion, now, again)
+		d.record(r, deletion, now, repeated)
 	}
 	return v
 }
 
-// let counts what is let through. In shadow mode that is everything: it is
-// what would have been counted if nothing had been refused.
-func (d *decider) record(r Request, deletion deletionwindow.Deletion, now time.Time, again bool) {
+// record counts an allowed deletion. Shadow mode counts all of them: what would
+// have been deleted without any denial.
+func (d *decider) record(r Request, deletion deletionwindow.Deletion, now time.Time, repeated bool) {
 	next := d.policy.Add(d.state, now, deletion)
-	if again && lastBucket(next) == lastBucket(d.state) {
-		return // it was let through in this very second
+	if repeated && lastBucket(next) == lastBucket(d.state) {
+		return // allowed before in the same second
 	}
 	d.state, d.changed = next, true
-	if !again {
+	if !repeated {
 		d.shares = deletioncallers.Add(d.shares, deletioncallers.Deletion{
 			User: r.User, Owner: r.Owner, Namespace: r.Namespace.Name, Count: deletion.Count, Eviction: r.Eviction,
 		}, now, shortestRule(d.policy).Interval)

@@ -1,9 +1,9 @@
-// Package deletionflow decides what a PodDeletionFlowControl says about a deletion:
-// whether it is counted, whether there is room for it, and whether the breaker
-// is open. How windows are counted is in internal/deletionwindow.
+// Package deletionflow decides what a PodDeletionFlowControl does with a deletion:
+// whether it is counted, whether it is within the limits, and whether the breaker
+// is open. Package internal/deletionwindow counts the windows.
 //
-// Its functions are pure: they may be asked many times about one request, by
-// several replicas, and on an object that may hold the answer already.
+// It is pure and idempotent: one request may be decided many times, by several
+// replicas, on an object that may contain the decision already.
 package deletionflow
 
 import (
@@ -15,39 +15,39 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
-// Pod is one that would go.
+// Pod is a pod that a request deletes.
 type Pod struct {
 	Labels map[string]string
-	// Finished: its containers have ended. Terminating: it goes already.
+	// Finished says whether its containers have terminated for good.
 	Finished, Terminating bool
 }
 
-// Namespace is the one that a request is in, or about.
+// Namespace is the namespace of a request, or its object.
 type Namespace struct {
 	Name   string
 	Labels map[string]string
-	// Terminating: it was deleted, and its pods were charged then.
+	// Terminating says whether it was deleted before; then its pods were counted.
 	Terminating bool
 }
 
 // Request is a deletion of a pod or of a namespace, or an eviction.
 type Request struct {
-	// UID is that of the object: what is asked again counts once.
+	// UID is the UID of the object. A repeated request counts once.
 	UID       types.UID
 	Namespace Namespace
-	// Pods are those that would go: all of the namespace that is deleted, or one.
+	// Pods are the deleted pod, or all pods of the deleted namespace.
 	Pods []Pod
-	// Eviction: the API server was asked to evict the pod, as kubectl drain does.
+	// Eviction says whether it uses the eviction API, as kubectl drain does.
 	Eviction bool
-	// OfNamespace: the namespace is deleted.
+	// OfNamespace says whether a namespace is deleted.
 	OfNamespace bool
-	// DryRun: nothing goes, so nothing is counted.
+	// DryRun is decided but not counted.
 	DryRun bool
-	// User is the author; Owner the topmost known controller of the pod.
+	// User is who requests it; Owner is the topmost known controller of the pod.
 	User, Owner string
 }
 
-// Why something is not counted. They are labels of a metric.
+// Reasons why a request is not counted. They are decisions in a metric.
 const (
 	NamespaceTerminating = "NamespaceTerminating"
 	OutOfScope           = "OutOfScope"
@@ -58,7 +58,7 @@ const (
 	NothingActive        = "NothingActive"
 )
 
-// Count returns how many deletions a request is, and why it is none.
+// Count decides how many deletions a request counts as, and why it counts as none.
 func Count(spec *v1alpha1.PodDeletionFlowControlSpec, r Request) (n int64, why string) {
 	switch {
 	case r.Namespace.Terminating:
@@ -95,8 +95,8 @@ func exempt(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
 	}
 }
 
-// selects says whether a selector selects labels. For one that does not read,
-// which admission refuses, unread is the answer by which more is counted.
+// selects says whether a selector matches labels. For an invalid selector, which
+// admission rejects, it returns the value by which more is counted.
 func selects(s *metav1.LabelSelector, of map[string]string, unread bool) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -105,10 +105,10 @@ func selects(s *metav1.LabelSelector, of map[string]string, unread bool) bool {
 	return selector.Matches(labels.Set(of))
 }
 
-// shortest is the interval after which what was let through weighs less.
-func shortestRule(t deletionwindow.Policy) (r deletionwindow.Rule) {
-	if len(t.Rules) > 0 {
-		r = t.Rules[0]
+// shortestRule returns the rule whose interval is the half-life of the shares.
+func shortestRule(p deletionwindow.Policy) (r deletionwindow.Rule) {
+	if len(p.Rules) > 0 {
+		r = p.Rules[0]
 	}
 	return r
 }

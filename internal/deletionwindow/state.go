@@ -11,105 +11,103 @@ import (
 )
 
 const (
-	// maxBuckets, maxNewest and maxEarlier are those of the schema.
+	// maxBuckets, maxNewest and maxEarlier equal maxItems of the schema.
 	maxBuckets = 512
 	maxNewest  = 1024
 	maxEarlier = 256
-	// repeats is for how many seconds after the end of a bucket what was let
-	// through in it may be asked about again: the API server asks when it marks
-	// a pod and when it removes it, and again after a conflict.
+	// retrySeconds is how long after the end of a bucket a request may be repeated:
+	// the API server calls webhooks when it marks a pod as terminating, when it
+	// removes it, and after a conflict.
 	retrySeconds = 10
 )
 
-// History is what was let through.
+// State is the record of the deletions that were allowed.
 type State struct {
-	// Buckets do not overlap but for a second, the oldest first.
+	// Buckets are sorted, oldest first, and overlap by at most a second.
 	Buckets []v1alpha1.DeletionBucket
-	// Newest are the UIDs that were let through in the last bucket, Earlier the
-	// last of those in the bucket before it.
+	// Newest are the UIDs in the last bucket, Earlier the last UIDs in the bucket
+	// before it.
 	Newest, Earlier []types.UID
-	// Committed is the time of the last decision.
+	// Committed is the time of the last committed decision.
 	Committed time.Time
 }
 
-// HistoryOf reads the history of a status, with which it shares its lists.
-func StateOf(s *v1alpha1.PodDeletionFlowControlStatus) State {
-	h := State{Buckets: s.Buckets, Newest: s.Newest, Earlier: s.Earlier}
-	if s.CommittedTime != nil {
-		h.Committed = s.CommittedTime.Time
+// StateOf returns the state in a status, with which it shares its slices.
+func StateOf(status *v1alpha1.PodDeletionFlowControlStatus) State {
+	s := State{Buckets: status.Buckets, Newest: status.Newest, Earlier: status.Earlier}
+	if status.CommittedTime != nil {
+		s.Committed = status.CommittedTime.Time
 	}
-	return h
+	return s
 }
 
-// Store writes the history into a status.
-func (h State) Store(s *v1alpha1.PodDeletionFlowControlStatus) {
-	s.Buckets, s.Newest, s.Earlier = h.Buckets, h.Newest, h.Earlier
-	s.CommittedTime = nil
-	if !h.Committed.IsZero() {
-		t := metav1.NewMicroTime(h.Committed)
-		s.CommittedTime = &t
+// Store writes the state into a status.
+func (s State) Store(status *v1alpha1.PodDeletionFlowControlStatus) {
+	status.Buckets, status.Newest, status.Earlier = s.Buckets, s.Newest, s.Earlier
+	status.CommittedTime = nil
+	if !s.Committed.IsZero() {
+		t := metav1.NewMicroTime(s.Committed)
+		status.CommittedTime = &t
 	}
 }
 
-// Deletion is what is let through: a pod, or a namespace with all in it.
+// Deletion is the deletion of a pod, or of a namespace with all its pods.
 type Deletion struct {
 	UID types.UID
-	// Count is how many pods it counts as.
+	// Count is the number of pods.
 	Count int64
-	// Namespace: it is a namespace's, which may have grown when it is asked about
-	// again. It is known for as long as its bucket lasts only.
+	// IsNamespace says whether it deletes a namespace. A repeated request counts
+	// once only within its bucket, because the namespace may have grown.
 	IsNamespace bool
 }
 
-// Has says whether a deletion was let through just now, so that it counts already.
-func (t Policy) IsCounted(h State, now time.Time, d Deletion) bool {
-	_, ok := t.bucketOf(h, now, d)
+// IsCounted decides whether a deletion is counted already, as a repeated request.
+func (p Policy) IsCounted(s State, now time.Time, d Deletion) bool {
+	_, ok := p.bucketOf(s, now, d)
 	return ok
 }
 
-// bucketOf returns the bucket in which a deletion counts that was let through just
-// now.
-func (t Policy) bucketOf(h State, now time.Time, d Deletion) (i int, ok bool) {
-	last := len(h.Buckets) - 1
+// bucketOf returns the index of the bucket in which a recent deletion is counted.
+func (p Policy) bucketOf(s State, now time.Time, d Deletion) (i int, ok bool) {
+	last := len(s.Buckets) - 1
 	switch {
-	case slices.Contains(h.Newest, d.UID):
-		return last, t.isCurrent(h, now) || (!d.IsNamespace && t.endedRecently(h, last, now))
-	case slices.Contains(h.Earlier, d.UID):
-		return last - 1, !d.IsNamespace && t.endedRecently(h, last-1, now)
+	case slices.Contains(s.Newest, d.UID):
+		return last, p.isCurrent(s, now) || (!d.IsNamespace && p.endedRecently(s, last, now))
+	case slices.Contains(s.Earlier, d.UID):
+		return last - 1, !d.IsNamespace && p.endedRecently(s, last-1, now)
 	}
 	return 0, false
 }
 
-// lately says whether a bucket ended so short a time ago that what was let
-// through in it may be asked about again.
-func (t Policy) endedRecently(h State, i int, now time.Time) bool {
-	return i >= 0 && now.Unix() < h.Buckets[i].End+retrySeconds && !t.closedAfter(h.Buckets[i], now)
+// endedRecently says whether requests counted in a bucket may still be repeated.
+func (p Policy) endedRecently(s State, i int, now time.Time) bool {
+	return i >= 0 && now.Unix() < s.Buckets[i].End+retrySeconds && !p.closedAfter(s.Buckets[i], now)
 }
 
-// current says whether what is let through now goes into the last bucket.
-func (t Policy) isCurrent(h State, now time.Time) bool {
-	if len(h.Buckets) == 0 {
+// isCurrent says whether a deletion at this time belongs to the last bucket.
+func (p Policy) isCurrent(s State, now time.Time) bool {
+	if len(s.Buckets) == 0 {
 		return false
 	}
-	last := h.Buckets[len(h.Buckets)-1]
-	width := t.bucketSecondsAt(0)
-	return width > 0 && last.Start/width == now.Unix()/width && !t.closedAfter(last, now)
+	last := s.Buckets[len(s.Buckets)-1]
+	width := p.bucketSecondsAt(0)
+	return width > 0 && last.Start/width == now.Unix()/width && !p.closedAfter(last, now)
 }
 
-// Add counts a deletion that is let through now. One that counts already counts
-// from now: it leaves the bucket that it was in.
-func (t Policy) Add(h State, now time.Time, d Deletion) State {
+// Add counts a deletion at this time. A deletion that is counted already moves to
+// the last bucket.
+func (p Policy) Add(s State, now time.Time, d Deletion) State {
 	now = now.Truncate(time.Microsecond)
-	next := State{Buckets: slices.Clone(h.Buckets), Newest: h.Newest, Earlier: h.Earlier, Committed: now}
-	if i, known := t.bucketOf(h, now, d); known {
+	next := State{Buckets: slices.Clone(s.Buckets), Newest: s.Newest, Earlier: s.Earlier, Committed: now}
+	if i, known := p.bucketOf(s, now, d); known {
 		next.Buckets[i].Count -= min(d.Count, next.Buckets[i].Count)
-		next.Newest, next.Earlier = without(h.Newest, d.UID), without(h.Earlier, d.UID)
+		next.Newest, next.Earlier = without(s.Newest, d.UID), without(s.Earlier, d.UID)
 	}
-	if !t.isCurrent(h, now) {
-		next.Buckets = t.compact(append(next.Buckets, v1alpha1.DeletionBucket{Start: now.Unix(), End: now.Unix() + 1}), now)
+	if !p.isCurrent(s, now) {
+		next.Buckets = p.compact(append(next.Buckets, v1alpha1.DeletionBucket{Start: now.Unix(), End: now.Unix() + 1}), now)
 		next.Newest, next.Earlier = nil, lastUIDs(next.Newest, maxEarlier)
 	}
-	if !t.endedRecently(next, len(next.Buckets)-2, now) {
+	if !p.endedRecently(next, len(next.Buckets)-2, now) {
 		next.Earlier = nil
 	}
 	last := &next.Buckets[len(next.Buckets)-1]
@@ -119,38 +117,38 @@ func (t Policy) Add(h State, now time.Time, d Deletion) State {
 	return next
 }
 
-// without returns the UIDs but for one.
+// without returns the UIDs except for one.
 func without(all []types.UID, uid types.UID) []types.UID {
 	return slices.DeleteFunc(slices.Clone(all), func(u types.UID) bool { return u == uid })
 }
 
-// newest are the last of the UIDs. Who is dropped counts twice if asked again,
-// which is the safe direction.
+// lastUIDs returns the last UIDs. A repeated request of a dropped UID counts twice,
+// which errs on the safe side.
 func lastUIDs(all []types.UID, most int) []types.UID { return all[max(0, len(all)-most):] }
 
-// compact merges buckets that need not be told apart any more, and drops those
-// that are of no use. The last one stays as it is.
-func (t Policy) compact(all []v1alpha1.DeletionBucket, now time.Time) []v1alpha1.DeletionBucket {
+// compact merges buckets to the length that their age allows and drops those that
+// are not needed. The last bucket stays as it is.
+func (p Policy) compact(all []v1alpha1.DeletionBucket, now time.Time) []v1alpha1.DeletionBucket {
 	var kept []v1alpha1.DeletionBucket
 	for i, b := range all {
-		width := t.bucketSecondsAt(now.Sub(time.Unix(b.End, 0)))
+		width := p.bucketSecondsAt(now.Sub(time.Unix(b.End, 0)))
 		switch before := len(kept) - 1; {
 		case width == 0 && i < len(all)-1:
-			// It counts for nothing.
-		case before >= 0 && i < len(all)-1 && kept[before].Start/width == b.Start/width && t.sameSideOfClose(kept[before], b):
+			// not needed anymore
+		case before >= 0 && i < len(all)-1 && kept[before].Start/width == b.Start/width && p.sameSideOfClose(kept[before], b):
 			kept[before] = merge(kept[before], b)
 		default:
 			kept = append(kept, b)
 		}
 	}
-	return t.bound(kept)
+	return p.bound(kept)
 }
 
-// bound merges the oldest until the schema takes them. Rules that make more
-// buckets than these are hard to think of.
-func (t Policy) bound(kept []v1alpha1.DeletionBucket) []v1alpha1.DeletionBucket {
+// bound merges the oldest buckets until the schema accepts them. No realistic
+// rules need this.
+func (p Policy) bound(kept []v1alpha1.DeletionBucket) []v1alpha1.DeletionBucket {
 	for i := 0; len(kept) > maxBuckets && i < len(kept)-2; {
-		if !t.sameSideOfClose(kept[i], kept[i+1]) {
+		if !p.sameSideOfClose(kept[i], kept[i+1]) {
 			i++
 			continue
 		}
@@ -164,13 +162,14 @@ func merge(a, b v1alpha1.DeletionBucket) v1alpha1.DeletionBucket {
 	return v1alpha1.DeletionBucket{Start: min(a.Start, b.Start), End: max(a.End, b.End), Count: a.Count + b.Count}
 }
 
-// alike says whether a person closed the breaker before both, or after both.
-func (t Policy) sameSideOfClose(a, b v1alpha1.DeletionBucket) bool {
-	return t.Closed.IsZero() || (a.Start <= t.Closed.Unix()) == (b.Start <= t.Closed.Unix())
+// sameSideOfClose says whether both buckets are before, or both after, the time at
+// which a person closed the breaker.
+func (p Policy) sameSideOfClose(a, b v1alpha1.DeletionBucket) bool {
+	return p.Closed.IsZero() || (a.Start <= p.Closed.Unix()) == (b.Start <= p.Closed.Unix())
 }
 
-// forgiven says whether a person closed the breaker after the bucket. The
-// second in which it was closed is over before that counts: no second is both.
-func (t Policy) closedAfter(b v1alpha1.DeletionBucket, now time.Time) bool {
-	return !t.Closed.IsZero() && now.Unix() > t.Closed.Unix() && b.Start <= t.Closed.Unix()
+// closedAfter says whether a person closed the breaker after the bucket. It counts
+// from the second after the closing, so that no second is on both sides.
+func (p Policy) closedAfter(b v1alpha1.DeletionBucket, now time.Time) bool {
+	return !p.Closed.IsZero() && now.Unix() > p.Closed.Unix() && b.Start <= p.Closed.Unix()
 }

@@ -7,22 +7,22 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// Use is how much of a rule's window is used.
+// Usage is how much of a rule's limit is used.
 type Usage struct {
 	Rule Rule
-	// Used is how many deletions the window holds, as they count.
+	// Used is the number of deletions that count in the window.
 	Used int64
-	// Room is how many more fit; 0 when the limit was lowered below Used.
+	// Remaining is how many more are within the limit; 0 if Used is above it.
 	Remaining int64
 }
 
-// Uses returns the use of every rule, the shortest first.
-func (t Policy) Usages(h State, now time.Time) []Usage {
+// Usages returns the usage of every rule, shortest first.
+func (p Policy) Usages(s State, now time.Time) []Usage {
 	var all []Usage
-	for _, r := range t.Rules {
+	for _, r := range p.Rules {
 		u := Usage{Rule: r}
-		for _, b := range h.Buckets {
-			if t.inWindow(r, b, now) {
+		for _, b := range s.Buckets {
+			if p.inWindow(r, b, now) {
 				u.Used += b.Count
 			}
 		}
@@ -32,20 +32,20 @@ func (t Policy) Usages(h State, now time.Time) []Usage {
 	return all
 }
 
-// counts says whether a bucket counts for a window that ends now.
-func (t Policy) inWindow(r Rule, b v1alpha1.DeletionBucket, now time.Time) bool {
-	return !t.closedAfter(b, now) && time.Unix(b.End, 0).After(now.Add(-t.effectiveInterval(r)))
+// inWindow says whether a bucket counts in the window that ends now.
+func (p Policy) inWindow(r Rule, b v1alpha1.DeletionBucket, now time.Time) bool {
+	return !p.closedAfter(b, now) && time.Unix(b.End, 0).After(now.Add(-p.effectiveInterval(r)))
 }
 
-// Full returns the rule that has no room for n more, of several the one that
-// has room the latest. At is when it has; zero: never, because the limit is
-// lower than n.
-func (t Policy) Exceeded(h State, now time.Time, n int64) (full Usage, at time.Time, ok bool) {
-	for _, u := range t.Usages(h, now) {
+// Exceeded decides whether n more deletions exceed a rule. Of several rules it
+// returns the one that has room last. At is when it has room; zero is never,
+// because n is above the limit.
+func (p Policy) Exceeded(s State, now time.Time, n int64) (full Usage, at time.Time, ok bool) {
+	for _, u := range p.Usages(s, now) {
 		if n <= u.Remaining {
 			continue
 		}
-		when := t.roomTime(h, u.Rule, now, n)
+		when := p.roomTime(s, u.Rule, now, n)
 		if !ok || !at.IsZero() && (when.IsZero() || when.After(at)) {
 			full, at, ok = u, when, true
 		}
@@ -53,19 +53,19 @@ func (t Policy) Exceeded(h State, now time.Time, n int64) (full Usage, at time.T
 	return full, at, ok
 }
 
-// roomAt is when the rule has room for n more, if nothing is let through until then.
-func (t Policy) roomTime(h State, r Rule, now time.Time, n int64) time.Time {
+// roomTime is when the rule has room for n more, if nothing is counted until then.
+func (p Policy) roomTime(s State, r Rule, now time.Time, n int64) time.Time {
 	if n > r.Limit {
 		return time.Time{}
 	}
-	counting := slices.DeleteFunc(slices.Clone(h.Buckets), func(b v1alpha1.DeletionBucket) bool { return !t.inWindow(r, b, now) })
-	// Buckets are in the order of their starts; by their ends they leave.
+	counting := slices.DeleteFunc(slices.Clone(s.Buckets), func(b v1alpha1.DeletionBucket) bool { return !p.inWindow(r, b, now) })
+	// Buckets are sorted by start, but leave the window by end.
 	slices.SortFunc(counting, func(a, b v1alpha1.DeletionBucket) int { return int(a.End - b.End) })
 	left := totalCount(counting)
 	for _, b := range counting {
 		left -= b.Count
 		if left <= r.Limit-n {
-			return time.Unix(b.End, 0).Add(t.effectiveInterval(r))
+			return time.Unix(b.End, 0).Add(p.effectiveInterval(r))
 		}
 	}
 	return now

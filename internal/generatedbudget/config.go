@@ -8,23 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ConfigName is the ConfigMap of the system namespace that says what counts
-// where neither annotations nor a strategy say a value.
+// ConfigName is the ConfigMap of the system namespace with the default limits of
+// generated budgets.
 const ConfigName = "config-protection-generate"
 
-// Its keys: at most one of them. A policy of the API server (config/protection)
-// refuses what does not read.
+// Keys of the ConfigMap, of which at most one limit may be set. A
+// ValidatingAdmissionPolicy (config/protection) denies invalid values.
 const (
 	maxUnavailableKey = "max-unavailable"
 	minAvailableKey   = "min-available"
 	exampleKey        = "_example"
 )
 
-// DefaultOf reads the ConfigMap.
+// ParseDefault parses the ConfigMap; without a value the default is 25 %.
 func ParseDefault(data map[string]string) (Limits, error) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if key != maxUnavailableKey && key != minAvailableKey && key != exampleKey {
-			return Limits{}, fmt.Errorf("ConfigMap %s: there is no key %s; write %s or %s", ConfigName, key, maxUnavailableKey, minAvailableKey)
+			return Limits{}, fmt.Errorf("ConfigMap %s: unknown key %s; write %s or %s", ConfigName, key, maxUnavailableKey, minAvailableKey)
 		}
 	}
 	limits, err := parseLimits(data, "ConfigMap "+ConfigName+": ", maxUnavailableKey, minAvailableKey)

@@ -12,27 +12,28 @@ import (
 
 // Annotations of a workload, or of a namespace for all its workloads.
 const (
-	// PUB and PDB, with the value "true", ask for a PodUnavailableBudget and for
-	// a PodDisruptionBudget. On a workload "false" overrules its namespace.
+	// PUBAnnotation and PDBAnnotation, with the value "true", ask for a
+	// PodUnavailableBudget and a PodDisruptionBudget. "false" on a workload
+	// overrides its namespace.
 	PUBAnnotation = "policy.kruise.io/generate-pub"
 	PDBAnnotation = "policy.kruise.io/generate-pdb"
-	// These, after one of the two, say how many.
+	// Suffixes of both annotations for the limit.
 	maxUnavailableSuffix = "-maxUnavailable"
 	minAvailableSuffix   = "-minAvailable"
 )
 
-// Limits is what a generated budget says; one of the two is set.
+// Limits are the limits of a generated budget; exactly one is set.
 type Limits struct {
 	MaxUnavailable, MinAvailable *intstr.IntOrString
 }
 
-// value is what an annotation has to look like.
+// valuePattern matches a valid limit.
 var valuePattern = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 
-// Decide returns the limits of the budget of a kind (PUB or PDB), nil where none
-// is asked for. What the workload says goes before what its namespace says; then
-// comes the strategy's maxUnavailable, then what the cluster says. A value that is
-// none is an error: what there is stays.
+// Decide decides the limits of the budget of a kind (PUBAnnotation or
+// PDBAnnotation); nil if none is asked for. The workload's annotation takes
+// precedence over the namespace's, then the strategy's maxUnavailable, then the
+// cluster's default. An invalid value is an error, and the existing budget stays.
 func Decide(kind string, workload, namespace map[string]string, strategy *intstr.IntOrString, cluster Limits) (*Limits, error) {
 	asked, ok := workload[kind]
 	if !ok {
@@ -53,32 +54,32 @@ func Decide(kind string, workload, namespace map[string]string, strategy *intstr
 	return &cluster, nil
 }
 
-// read reads the two values, of which there may be one; nil for none.
-func parseLimits(from map[string]string, what, mostKey, leastKey string) (*Limits, error) {
-	most, hasMost := from[mostKey]
-	least, hasLeast := from[leastKey]
-	if hasMost && hasLeast {
-		return nil, fmt.Errorf("%s%s and %s exclude each other", what, mostKey, leastKey)
+// parseLimits parses the two values, of which at most one may be set; nil for none.
+func parseLimits(from map[string]string, prefix, maxKey, minKey string) (*Limits, error) {
+	maximum, hasMaximum := from[maxKey]
+	minimum, hasMinimum := from[minKey]
+	if hasMaximum && hasMinimum {
+		return nil, fmt.Errorf("%s%s and %s exclude each other", prefix, maxKey, minKey)
 	}
-	if !hasMost && !hasLeast {
+	if !hasMaximum && !hasMinimum {
 		return nil, nil
 	}
-	key, text := mostKey, most
-	if hasLeast {
-		key, text = leastKey, least
+	key, text := maxKey, maximum
+	if hasMinimum {
+		key, text = minKey, minimum
 	}
 	if !valuePattern.MatchString(text) {
-		return nil, fmt.Errorf("%s%s is %q: write a number from 0, or a per cent from 0%% to 100%%", what, key, text)
+		return nil, fmt.Errorf("%s%s is %q: write a number from 0, or a percentage from 0%% to 100%%", prefix, key, text)
 	}
 	parsed := intstr.Parse(text)
-	if hasLeast {
+	if hasMinimum {
 		return &Limits{MinAvailable: &parsed}, nil
 	}
 	return &Limits{MaxUnavailable: &parsed}, nil
 }
 
-// Annotations returns those that mean something here; all others, of which some
-// hold a copy of the whole object, need not be cached.
+// FilterAnnotations returns the annotations that Decide reads. The others, of which
+// some contain the whole object, need not be cached.
 func FilterAnnotations(all map[string]string) map[string]string {
 	var kept map[string]string
 	for key, value := range all {

@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// commit is one group on its way.
+// commit is the commit of one group.
 type commit[O metav1.Object, R, A any] struct {
 	*Committer[O, R, A]
 	key   types.NamespacedName
 	queue *queue[O, R, A]
-	// group are those whose answer is still open, all those who were ever in it.
+	// group are the calls without an answer; all are also those with one.
 	group, all []*call[R, A]
 	outcome    Outcome
 
-	// state is what the group is decided on; known says that there is one, and
-	// live that it was read for this group.
+	// state is what the group is decided on, if hasState. fromLiveRead says whether
+	// it was read for this group.
 	state                  O
 	hasState, fromLiveRead bool
 }
@@ -34,7 +34,7 @@ func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.Names
 	return m
 }
 
-// run answers the whole group.
+// run answers all calls of the group.
 func (m *commit[O, R, A]) run() {
 	defer func() { m.options.Observe(m.outcome) }()
 	for {
@@ -46,8 +46,8 @@ func (m *commit[O, R, A]) run() {
 	}
 }
 
-// join takes in who came during an attempt that has to be repeated: they would
-// only wait for the next group.
+// addWaiting adds the calls that arrived during a failed attempt, which would
+// otherwise wait for the next group.
 func (m *commit[O, R, A]) addWaiting() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *commit[O, R, A]) addWaiting() {
 	m.queue.waiting = nil
 }
 
-// attempt says whether the group was answered.
+// attempt tries to decide and write once. It returns whether the group is answered.
 func (m *commit[O, R, A]) attempt() bool {
 	ctx, cancel := m.context()
 	defer cancel()
@@ -74,7 +74,7 @@ func (m *commit[O, R, A]) attempt() bool {
 			m.answer(decision.Answers)
 			return true
 		}
-		m.hasState = false // to be proven by a live read
+		m.hasState = false // confirm with a live read
 		return false
 	}
 	written, err := m.store.Swap(ctx, decision.Next)
@@ -91,8 +91,8 @@ func (m *commit[O, R, A]) attempt() bool {
 	}
 	m.outcome.Conflicts++
 	if m.outcome.Conflicts == 1 {
-		// Mostly the watch has told by now what the write came too late for; if
-		// it is not the newest either, the next one is read live.
+		// The watch mostly has the conflicting write by now. A second conflict
+		// leads to a live read.
 		if cached, ok := m.store.Cached(m.key); ok && older(tried, cached) {
 			m.state, m.hasState = cached, true
 		}
@@ -100,7 +100,7 @@ func (m *commit[O, R, A]) attempt() bool {
 	return false
 }
 
-// read reads the object live; it answers the group only when that cannot be.
+// read reads the object live. It answers the group only on a permanent error.
 func (m *commit[O, R, A]) read(ctx context.Context) bool {
 	m.outcome.Reads++
 	state, err := m.store.Live(ctx, m.key)
@@ -111,8 +111,8 @@ func (m *commit[O, R, A]) read(ctx context.Context) bool {
 	return false
 }
 
-// failed answers the group with an error that no retry can mend. Any other
-// leaves open whether something was written: the next live read tells.
+// failed answers the group with a permanent error. After a transient error it is
+// unknown whether the write succeeded; the next live read shows it.
 func (m *commit[O, R, A]) failed(ctx context.Context, err error) bool {
 	if permanent(err) {
 		m.queue.written = false
@@ -141,7 +141,7 @@ func (m *commit[O, R, A]) answer(answers []A) {
 	}
 }
 
-// dropLate answers those whose time does not suffice any more, or who have gone.
+// dropExpired answers calls that are canceled or have too little time left.
 func (m *commit[O, R, A]) dropExpired() {
 	var rest []*call[R, A]
 	for _, waits := range m.group {
@@ -156,9 +156,9 @@ func (m *commit[O, R, A]) dropExpired() {
 	m.group = rest
 }
 
-// context is that of one attempt. It is nobody's of the group: who goes away
-// does not take the others' write along. It ends when the first of them has to
-// be answered, so that a slow write is not waited for by all.
+// context returns the context of one attempt. It is not canceled with a single
+// call, whose client may disconnect. It ends at the earliest deadline of the group,
+// so that a slow write does not delay every answer.
 func (m *commit[O, R, A]) context() (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(m.group[0].ctx)
 	var first time.Time
@@ -173,8 +173,8 @@ func (m *commit[O, R, A]) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, first)
 }
 
-// older says whether a is a state before b. What cannot be compared is taken
-// for the newer: a write on an old state is refused anyway.
+// older says whether a is older than b. It is false if they cannot be compared: a
+// write based on an old state fails anyway.
 func older[O metav1.Object](a, b O) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0

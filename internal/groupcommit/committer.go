@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Committer decides requests R about objects O, and answers A.
+// Committer answers requests R about objects O with answers A.
 type Committer[O metav1.Object, R, A any] struct {
 	store   Store[O]
 	decide  Decide[O, R, A]
@@ -27,7 +27,7 @@ func New[O metav1.Object, R, A any](store Store[O], decide Decide[O, R, A], opti
 	}
 }
 
-// call is a request that waits. Its answer is set before done is closed.
+// call is one waiting request. Its answer is set before done is closed.
 type call[R, A any] struct {
 	ctx     context.Context
 	request R
@@ -36,26 +36,26 @@ type call[R, A any] struct {
 	done    chan struct{}
 }
 
-// lane is the requests for one object: one group is committed at a time, and
-// the next one gathers meanwhile.
+// queue has the requests for one object. One group is committed at a time, while
+// the next one is collected.
 type queue[O metav1.Object, R, A any] struct {
 	waiting []*call[R, A]
 	running bool
-	// arrived is told of each request; it holds one token.
+	// arrived signals new requests; its capacity is 1.
 	arrived chan struct{}
-	// last is what was written last: the cache learns of it later.
+	// last is the object as last written, until the cache has it.
 	last    O
 	written bool
-	// size is that of the last group.
+	// size is the size of the last group.
 	size int
 }
 
-// Do decides a request. The context should have a deadline: the asker's. Do
-// returns before it, or not much later; a caller who then finds it over knows
-// that the answer will not be heard, and can take back what it was.
+// Do decides a request. The context should have the deadline of the caller. Do
+// returns at about that time at the latest; a caller who finds it exceeded knows
+// that its own answer will be ignored, and can undo the request.
 //
-// An error other than ErrLate and ErrFull is the API server's, such as that
-// there is no such object.
+// Errors other than ErrDeadline and ErrQueueFull are those of the API server, such
+// as NotFound.
 func (c *Committer[O, R, A]) Do(ctx context.Context, key types.NamespacedName, request R) (A, error) {
 	waits := &call[R, A]{ctx: ctx, request: request, done: make(chan struct{})}
 	if !c.enqueue(key, waits) {
@@ -88,7 +88,7 @@ func (c *Committer[O, R, A]) enqueue(key types.NamespacedName, waits *call[R, A]
 	return true
 }
 
-// run commits groups until nobody waits.
+// run commits groups until no request waits.
 func (c *Committer[O, R, A]) run(key types.NamespacedName, l *queue[O, R, A]) {
 	for {
 		c.linger(l)
@@ -104,7 +104,7 @@ func (c *Committer[O, R, A]) run(key types.NamespacedName, l *queue[O, R, A]) {
 	}
 }
 
-// take returns those who wait, or ends the lane.
+// takeGroup returns the waiting requests, or ends the queue.
 func (c *Committer[O, R, A]) takeGroup(key types.NamespacedName, l *queue[O, R, A]) []*call[R, A] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,15 +114,15 @@ func (c *Committer[O, R, A]) takeGroup(key types.NamespacedName, l *queue[O, R, 
 		return group
 	}
 	l.running = false
-	// What was written last is kept only until the cache has it.
+	// The last written object is needed only until the cache has it.
 	if cached, ok := c.store.Cached(key); !ok || !l.written || !older(cached, l.last) {
 		delete(c.queues, key)
 	}
 	return nil
 }
 
-// linger waits for those who come together: not where the last group and this
-// one are a lone request, and no longer than they keep coming.
+// linger waits briefly for concurrent requests to join the group. It does not wait
+// for a single request after a group of one, nor when no more requests arrive.
 func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	c.mu.Lock()
 	waiting, before := len(l.waiting), l.size
@@ -132,7 +132,7 @@ func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	}
 	end := time.NewTimer(c.options.Linger)
 	defer end.Stop()
-	select { // what is told of is here already
+	select { // drop the signal of a request that waits already
 	case <-l.arrived:
 	default:
 	}

@@ -1,13 +1,11 @@
-// Package groupcommit lets requests that arrive together share one write of the
-// object that they are decided by, as a database groups commits.
+// Package groupcommit lets concurrent requests about one object share one write of
+// it, like the group commit of a database.
 //
-// Every answer is proven: by the success of the compare-and-swap that it was
-// decided with, or, where there was nothing to write, by a live read. So no
-// request is let through, and none refused, on what only a cache says; and a
-// conflict refuses nothing: the same group is decided again on what is there
-// now.
+// Every answer is confirmed by a successful compare-and-swap or, if there is
+// nothing to write, by a live read. So no request is allowed or denied because of
+// a stale cache. After a conflict, the group is decided again on the new state.
 //
-// A decision has to be idempotent: when the outcome of a write is unknown (a
-// timeout, a crash between the write and the answer), the same request is
-// decided again on an object that may hold it already.
+// A decision must be idempotent: after a write with unknown outcome (a timeout, a
+// crash before the answer) the request is decided again on an object that may
+// contain it already.
 package groupcommit

@@ -5,41 +5,40 @@ import (
 	"time"
 )
 
-// What a request is told that was not decided.
+// Errors of requests that were not decided.
 var (
-	// ErrLate: so little of the request's time was left that its answer would
-	// have come after the asker had gone. After a write of unknown outcome
-	// something of it may be written: take it back.
+	// ErrDeadline: too little of the request's time was left for an answer. After a
+	// write with unknown outcome the request may have been written: undo it.
 	ErrDeadline = errors.New("there was not enough time left to decide")
-	// ErrFull: too many requests wait for the same object. Nothing was written.
+	// ErrQueueFull: too many requests wait for the same object. Nothing was written.
 	ErrQueueFull = errors.New("too many requests wait for a decision")
 )
 
-// Options tune a Committer; the zero value is what Breakwater uses.
+// Options of a Committer; zero values select the defaults.
 type Options struct {
-	// Linger is how long a group waits at most for more requests.
+	// Linger is how long a group waits for more requests. Default: 20 ms.
 	Linger time.Duration
-	// Gap is how long it waits for the next one.
+	// Gap is how long it waits for the next request. Default: 4 ms.
 	Gap time.Duration
-	// Margin is what has to be left of a request's time when a commit begins.
+	// Margin is how much time a request needs when a commit begins. Default: 500 ms.
 	Margin time.Duration
-	// Waiting is how many requests may wait for one object.
+	// MaxWaiting is how many requests may wait for one object. Default: 5000.
 	MaxWaiting int
-	// Pause is how long to wait after an error that may pass.
+	// RetryPause is how long to wait after a transient error. Default: 25 ms.
 	RetryPause time.Duration
-	// Observe, if set, is told of each group when it ends.
+	// Observe, if set, is called when a group ends.
 	Observe func(Outcome)
 }
 
-// Outcome is what became of a group.
+// Outcome describes the commit of a group.
 type Outcome struct {
-	// Size is how many requests it had.
+	// Size is the number of requests.
 	Size int
-	// Written says whether something was written.
+	// Written says whether the object was written.
 	Written bool
-	// Conflicts is how many writes came too late.
+	// Conflicts is the number of writes that failed with a conflict.
 	Conflicts int
-	// Reads is how many live reads it took.
+	// Reads is the number of live reads.
 	Reads int
 }
 

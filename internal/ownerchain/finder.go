@@ -1,7 +1,7 @@
-// Package ownerchain walks from a pod to its topmost controller, for admission: it
-// asks the API server, and remembers what it heard for a moment only. Watching
-// every kind that may own a pod would cost memory for the whole cluster, and
-// still be behind.
+// Package ownerchain finds the controllers of a pod up to the topmost one, for
+// admission. It reads from the API server and caches for two seconds. A watch of
+// every kind that may own a pod would cost memory for the whole cluster and would
+// still be stale.
 package ownerchain
 
 import (
@@ -22,38 +22,37 @@ import (
 )
 
 const (
-	// remembered is how long an answer of the API server counts.
+	// cacheTTL is how long an answer of the API server is cached.
 	cacheTTL = 2 * time.Second
-	// deepest is the longest chain that is followed; the longest that is known
-	// has four.
+	// maxDepth is the longest chain that is followed; the longest known one has
+	// four owners.
 	maxDepth = 8
 )
 
 // Finder finds owners.
 type Finder struct {
 	client metadata.Interface
-	// objects reads what is not metadata; see Reading.
+	// objects reads selectors; see WithSelectors.
 	objects  dynamic.Interface
 	kinds    *kinds
 	cache    *utilcache.Expiring
 	inflight singleflight.Group
 }
 
-// New returns a Finder. The mapper is asked about kinds that are not built in.
+// New returns a Finder. The mapper maps kinds that are not built in.
 func New(client metadata.Interface, mapper meta.ResettableRESTMapper) *Finder {
 	return &Finder{client: client, kinds: &kinds{mapper: mapper}, cache: utilcache.NewExpiring()}
 }
 
-// Reading has the Finder read what controllers select, too.
+// WithSelectors sets the client that SelectorOf needs.
 func (f *Finder) WithSelectors(objects dynamic.Interface) *Finder {
 	f.objects = objects
 	return f
 }
 
-// Chain returns the controllers above an object with these references. With
-// live, nothing that is remembered counts.
-//
-// A kind that cannot be read ends the chain, and is taken to live.
+// Chain returns the controllers above an object with these references. With live
+// it ignores the cache. An owner of a kind that cannot be read ends the chain and
+// is assumed to exist.
 func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error) {
 	var chain budget.Chain
 	for range maxDepth {
@@ -63,7 +62,7 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 		}
 		gv, err := schema.ParseGroupVersion(ref.APIVersion)
 		if err != nil {
-			return chain, fmt.Errorf("owner %s: %w", ref.Name, err)
+			return chain, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
 		}
 		owner, err := f.owner(ctx, namespace, gv, *ref, live)
 		if err != nil {
@@ -77,9 +76,9 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 	return chain, nil
 }
 
-// Annotation returns the value that the nearest controller above an object with
-// these references has under a key; false when none has one. A kind that cannot
-// be read has none, and ends the search.
+// Annotation returns the annotation of the nearest controller above an object with
+// these references that has the key; false if none has it. An owner that cannot be
+// read ends the search.
 func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {
 	for range maxDepth {
 		ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
@@ -88,7 +87,7 @@ func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1
 		}
 		gv, err := schema.ParseGroupVersion(ref.APIVersion)
 		if err != nil {
-			return "", false, fmt.Errorf("owner %s: %w", ref.Name, err)
+			return "", false, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
 		}
 		owner, err := f.owner(ctx, namespace, gv, *ref, false)
 		if err != nil {
@@ -102,12 +101,12 @@ func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1
 	return "", false, nil
 }
 
-// known is what there is to know of an owner.
+// ownerInfo is the cached part of an owner.
 type ownerInfo struct {
-	// gone: it is not there any more, or is about to go.
+	// deleted says whether the owner is terminating or not found.
 	deleted bool
 	refs    []metav1.OwnerReference
-	// uid is that of the object that was read.
+	// uid is the UID in the owner reference.
 	uid         string
 	annotations map[string]string
 }
@@ -140,7 +139,7 @@ func (f *Finder) owner(ctx context.Context, namespace string, gv schema.GroupVer
 }
 
 func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource, namespace string, ref metav1.OwnerReference) (ownerInfo, error) {
-	// Who shares the flight must not fail because the first one went away.
+	// The read is shared: it must not fail when the first caller is canceled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cacheTTL)
 	defer cancel()
 	o, err := f.client.Resource(resource).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
@@ -151,7 +150,7 @@ func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource,
 		return ownerInfo{deleted: true, uid: string(ref.UID)}, nil
 	case err != nil:
 		return ownerInfo{}, err
-	case o.UID != ref.UID: // another of the same name
+	case o.UID != ref.UID: // recreated with the same name
 		return ownerInfo{deleted: true, uid: string(ref.UID)}, nil
 	}
 	return ownerInfo{deleted: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// forget is how long a kind that there is not is not asked for again.
+// discoveryRetry is the minimum time between two resets of the discovery cache.
 const discoveryRetry = 30 * time.Second
 
-// mapping is where objects of a kind are read.
+// mapping is the resource of a kind.
 type mapping struct {
 	resource   schema.GroupVersionResource
 	namespaced bool
 }
 
-// builtIn need no discovery: a pod's owners are mostly these.
+// builtIn are the kinds that need no discovery. Most owners of pods are of these.
 var builtIn = map[schema.GroupKind]schema.GroupVersionResource{
 	{Kind: "ReplicationController"}:      {Version: "v1", Resource: "replicationcontrollers"},
 	{Group: "apps", Kind: "ReplicaSet"}:  {Group: "apps", Version: "v1", Resource: "replicasets"},
@@ -28,16 +28,16 @@ var builtIn = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "batch", Kind: "CronJob"}:    {Group: "batch", Version: "v1", Resource: "cronjobs"},
 }
 
-// kinds knows where kinds are read.
+// kinds maps kinds to resources.
 type kinds struct {
 	mapper meta.ResettableRESTMapper
 
 	mu sync.Mutex
-	// missed is when the mapper was last asked anew for a kind.
+	// lastReset is when the mapper was last reset.
 	lastReset time.Time
 }
 
-// mapping returns where the kind is read, false when nowhere.
+// mapping returns the resource of a kind; false if it is unknown.
 func (k *kinds) mapping(gvk schema.GroupVersionKind) (mapping, bool) {
 	if resource, ok := builtIn[gvk.GroupKind()]; ok {
 		return mapping{resource, true}, true
@@ -53,7 +53,7 @@ func (k *kinds) mapping(gvk schema.GroupVersionKind) (mapping, bool) {
 	return mapping{found.Resource, found.Scope.Name() == meta.RESTScopeNameNamespace}, true
 }
 
-// mayAskAnew: discovery is a request for every group.
+// mayReset limits resets, because discovery sends a request per API group.
 func (k *kinds) mayReset() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Selection is which pods a controller selects.
+// Selection says which pods a controller selects.
 type Selection struct {
-	// Selector is nil where it cannot be read.
+	// Selector is nil if it cannot be read.
 	Selector labels.Selector
-	// Gone: the controller is being deleted, or is not there any more.
+	// Deleted says whether the controller is terminating or not found.
 	Deleted bool
 }
 
-// Selects returns which pods the controller among the references selects. It is
-// remembered for a moment, as owners are: a roll-out labels many pods of one.
+// SelectorOf returns which pods the controller among the references selects. It is
+// cached, because a rollout labels many pods of one controller.
 func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (Selection, error) {
 	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 	if ref == nil {
@@ -29,7 +29,7 @@ func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return Selection{}, fmt.Errorf("owner %s: %w", ref.Name, err)
+		return Selection{}, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
 	}
 	mapping, ok := f.kinds.mapping(gv.WithKind(ref.Kind))
 	if !ok {
@@ -47,7 +47,7 @@ func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1
 		return s, err
 	})
 	if err != nil {
-		return Selection{}, fmt.Errorf("read what %s %s selects: %w", ref.Kind, ref.Name, err)
+		return Selection{}, fmt.Errorf("read selector of %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	return answer.(Selection), nil
 }
@@ -64,12 +64,12 @@ func (f *Finder) selection(ctx context.Context, resource schema.GroupVersionReso
 	case err != nil:
 		return Selection{}, err
 	}
-	return Selection{Selector: selectorOf(o), Deleted: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
+	return Selection{Selector: parseSelector(o), Deleted: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
 }
 
-// selectorOf reads spec.selector; nil where there is none. That of a
-// ReplicationController is labels and no more.
-func selectorOf(o *unstructured.Unstructured) labels.Selector {
+// parseSelector parses spec.selector; nil if there is none. A ReplicationController
+// has a plain map of labels.
+func parseSelector(o *unstructured.Unstructured) labels.Selector {
 	raw, ok, err := unstructured.NestedMap(o.Object, "spec", "selector")
 	if err != nil || !ok {
 		return nil

@@ -1,5 +1,5 @@
-// Package webhookpeers reads from the endpoints of a Service of ours which replicas
-// of a webhook the API server may ask, and asks one as it does.
+// Package webhookpeers lists the ready replicas of Breakwater's webhooks from the
+// EndpointSlices of their Service, and sends one an AdmissionReview.
 package webhookpeers
 
 import (
@@ -16,20 +16,19 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Port is the name of the port that the API server asks, in the Services of all
-// our webhooks.
+// Port is the name of the webhook port in the Services of all webhooks.
 const Port = "https-webhook"
 
-// Replica is one that the API server may ask.
+// Replica is a ready replica of a webhook.
 type Replica struct {
-	// Name is that of its pod; empty where the endpoints name none.
+	// Name is the name of its pod; empty if the endpoint does not name one.
 	Name string
-	// Address is host and port.
+	// Address is host:port.
 	Address string
 }
 
-// Ready returns the replicas that the EndpointSlices of a Service call ready, or
-// do not call unready. Of the addresses of one it takes the first.
+// Ready returns the replicas that are not marked unready in the EndpointSlices of a
+// Service, each with its first address.
 func Ready(slices ...*discoveryv1.EndpointSlice) []Replica {
 	var all []Replica
 	for _, s := range slices {
@@ -51,7 +50,7 @@ func Ready(slices ...*discoveryv1.EndpointSlice) []Replica {
 	return all
 }
 
-// ByName returns the addresses of those that have a name.
+// AddressesByName returns the addresses of the replicas that have a name.
 func AddressesByName(all []Replica) map[string]string {
 	out := map[string]string{}
 	for _, r := range all {
@@ -71,13 +70,13 @@ func portOf(s *discoveryv1.EndpointSlice) string {
 	return ""
 }
 
-// List asks the API server for the ready replicas of a Service of ours.
+// List returns the ready replicas of a Service in the system namespace.
 func List(ctx context.Context, client discoveryclient.EndpointSlicesGetter, service string) ([]Replica, error) {
 	list, err := client.EndpointSlices(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{
 		LabelSelector: discoveryv1.LabelServiceName + "=" + service,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the endpoints of Service %s: %w", service, err)
+		return nil, fmt.Errorf("list EndpointSlices of Service %s: %w", service, err)
 	}
 	slices := make([]*discoveryv1.EndpointSlice, len(list.Items))
 	for i := range list.Items {

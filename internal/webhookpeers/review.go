@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// largest is how many bytes of an answer are read.
+// maxResponseBytes is how much of a response is read.
 const maxResponseBytes = 1 << 20
 
 // Doer sends requests, as an http.Client does.
@@ -21,19 +21,19 @@ type Doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// Ask asks the webhook at a URL as the API server does, with more headers if
-// there are any.
+// SendReview sends an AdmissionReview to the webhook at url, as the API server
+// does, with additional headers.
 func SendReview(ctx context.Context, by Doer, url string, header http.Header, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Request:  request,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("write the review: %w", err)
+		return nil, fmt.Errorf("encode AdmissionReview: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("ask the webhook: %w", err)
+		return nil, fmt.Errorf("create request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for name, values := range header {
@@ -46,17 +46,17 @@ func SendReview(ctx context.Context, by Doer, url string, header http.Header, re
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(http.MaxBytesReader(nil, res.Body, maxResponseBytes))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read response of the webhook: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the webhook answered %s", res.Status)
+		return nil, fmt.Errorf("webhook answered %s", res.Status)
 	}
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(raw, &review); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("decode response of the webhook: %w", err)
 	}
 	if review.Response == nil || review.Response.UID != request.UID {
-		return nil, errors.New("the webhook answered something else")
+		return nil, errors.New("response of the webhook does not match the request")
 	}
 	return review.Response, nil
 }

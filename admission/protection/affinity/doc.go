@@ -1,13 +1,12 @@
-// Package affinity has one replica of a webhook decide all requests about one
-// namespace: the others hand theirs on to it.
+// Package affinity forwards all requests of a namespace to one replica of the
+// webhook, which decides them.
 //
-// What a decision costs is a write to an object of the namespace, and replicas
-// that write to one object come in each other's way: with two of them nearly
-// every second write came too late. Where one decides, it decides about all who
-// wait in one write.
+// A decision writes an object of the namespace. Writes by two replicas conflict:
+// nearly every second one failed. One replica can decide all waiting requests with
+// a single write.
 //
-// It makes nothing right that would be wrong without it. Who is the home is
-// what each replica reads from the endpoints of the Service, and two may think
-// differently for a moment; a home that does not answer is not waited for. Then
-// more than one replica decides, as if there were no home.
+// Affinity is an optimization, and decisions are correct without it. Each replica
+// selects the deciding one from the EndpointSlices of the Service, and two may
+// select differently for a short time. If the selected replica does not answer in
+// time, the replica that received the request decides it.
 package affinity

@@ -14,31 +14,30 @@ import (
 )
 
 const (
-	// DecisionForwarded is how an answer is counted that the home gave; there it
-	// is counted as what it is.
+	// DecisionForwarded: another replica decided, which counts its own decision.
 	DecisionForwarded = "Forwarded"
-	// header marks a request that was handed on: it is decided where it arrives.
+	// forwardedHeader marks a forwarded request, which must not be forwarded again.
 	forwardedHeader = "Breakwater-Forwarded"
-	// patience is how long the home is waited for at most. A request that it does
-	// not answer has to be decided here in the rest of its time.
+	// forwardTimeout is how long a forwarded request may take. Then it is decided
+	// locally in the rest of its time.
 	forwardTimeout = 2 * time.Second
 )
 
-// Peers knows the replicas.
+// Peers selects the deciding replica.
 type Peers interface {
-	// Home returns the replica that decides about a namespace, or nil if that is
-	// this one, or not known.
+	// DecidingPeer returns the replica that decides for a namespace; nil if it is
+	// this replica or unknown.
 	DecidingPeer(namespace string) Peer
 }
 
 // Peer sends requests to another replica.
 type Peer = webhookpeers.Doer
 
-// Forwarder hands requests on to their home.
+// Forwarder forwards requests to the deciding replica.
 type Forwarder struct {
-	// Next decides what is not handed on, and what the home does not answer.
+	// Next decides requests that are not forwarded or not answered.
 	Next admission.Handler
-	// Concerns says whether a request is one for the home.
+	// Matches says whether a request may be forwarded.
 	Matches func(*admissionv1.AdmissionRequest) bool
 	Peers   Peers
 }
@@ -51,7 +50,7 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if asked == nil || Forwarded(ctx) || !f.Matches(req) {
 		return f.Next.Admit(ctx, req)
 	}
-	// From here: what the home was waited for is not there to decide in.
+	// The deadline includes the time that forwarding takes.
 	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
 	peer := f.Peers.DecidingPeer(req.Namespace)
@@ -60,24 +59,24 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	response, err := forward(ctx, peer, asked.URL.Path, req)
 	if err != nil {
-		logging.FromContext(ctx).Debugw("the home of the namespace did not answer, so it is decided here", "namespace", req.Namespace, "error", err)
+		logging.FromContext(ctx).Debugw("deciding locally: the deciding replica did not answer", "namespace", req.Namespace, "error", err)
 		return f.Next.Admit(ctx, req)
 	}
 	return admission.Answer{Decision: DecisionForwarded, Response: response}
 }
 
-// Forwarded says whether a request was handed on by another replica. When that
-// has waited for long enough it decides the request itself.
+// Forwarded says whether another replica forwarded the request. That replica
+// decides it too if it gets no answer in time.
 func Forwarded(ctx context.Context) bool {
 	asked := apis.GetHTTPRequest(ctx)
 	return asked != nil && asked.Header.Get(forwardedHeader) != ""
 }
 
-// Forward marks a request as handed on.
+// MarkForwarded marks a request as forwarded.
 func MarkForwarded(h http.Header) { h.Set(forwardedHeader, "true") }
 
-// ask asks a peer what we were asked, and leaves enough time to decide it here:
-// ctx ends when the answer has to be given.
+// forward sends the request to a peer and leaves time to decide it locally. The
+// deadline of ctx is that of the answer.
 func forward(ctx context.Context, peer Peer, path string, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	deadline, _ := ctx.Deadline()
 	wait := min(time.Until(deadline)/2, forwardTimeout)

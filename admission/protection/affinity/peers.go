@@ -23,36 +23,35 @@ import (
 )
 
 const (
-	// dialing is how long a connection may take: a peer is a pod next door.
+	// dialTimeout is short, because peers are in the same cluster.
 	dialTimeout = 300 * time.Millisecond
-	// connections is how many to a peer are kept: one for each request that is on
-	// its way at a time, and no handshake for the next.
+	// maxIdleConnections is the number of connections that are kept per peer, to
+	// avoid a TLS handshake per request.
 	maxIdleConnections = 256
-	// misses is how often in a row a peer must not have answered to be left
-	// alone, and rest for how long it is.
+	// maxFailures is the number of consecutive failures after which a peer is not
+	// called for openTime.
 	maxFailures = 3
 	openTime    = 5 * time.Second
 )
 
-// Replicas are those behind a Service, as its EndpointSlices tell.
+// Replicas are the replicas of the webhook, from its EndpointSlices.
 type Replicas struct {
-	// Self is the name of this one's pod, and ServerName the one in the
-	// certificate of all.
+	// Self is the name of this pod, ServerName the DNS name in the certificate.
 	Self, ServerName string
-	// Slices are the EndpointSlices of the Service and of no other.
+	// Slices lists the EndpointSlices of the Service only.
 	Slices discoverylisters.EndpointSliceLister
-	// Certificate returns the Secret that all serve with.
+	// Certificate returns the Secret with the serving certificate.
 	Certificate func() (*corev1.Secret, error)
 
 	client *http.Client
 	mu     sync.Mutex
-	// breakers are those of the peers that were asked, by their address.
+	// breakers are the circuit breakers of the peers, by address.
 	breakers map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
 var _ Peers = (*Replicas)(nil)
 
-// NewReplicas returns the replicas; see the fields.
+// NewReplicas returns Replicas with these fields.
 func NewReplicas(self, serverName string, slices discoverylisters.EndpointSliceLister, certificate func() (*corev1.Secret, error)) *Replicas {
 	r := &Replicas{
 		Self: self, ServerName: serverName, Slices: slices, Certificate: certificate,
@@ -64,52 +63,51 @@ func NewReplicas(self, serverName string, slices discoverylisters.EndpointSliceL
 	return r
 }
 
-// Home implements Peers.
+// DecidingPeer implements Peers.
 func (r *Replicas) DecidingPeer(namespace string) Peer {
 	ready := r.ready()
-	home, _ := hash.ChooseSubset(sets.KeySet(ready), 1, namespace).PopAny()
-	if home == "" || home == r.Self {
+	deciding, _ := hash.ChooseSubset(sets.KeySet(ready), 1, namespace).PopAny()
+	if deciding == "" || deciding == r.Self {
 		return nil
 	}
-	return peer{client: r.client, address: ready[home], breaker: r.breaker(ready, ready[home])}
+	return peer{client: r.client, address: ready[deciding], breaker: r.breaker(ready, ready[deciding])}
 }
 
-// ready returns the addresses of the replicas that may be asked, by the names of
-// their pods.
+// ready returns the addresses of the ready replicas by the names of their pods.
 func (r *Replicas) ready() map[string]string {
 	slices, err := r.Slices.List(labels.Everything())
 	if err != nil {
-		return nil // a store in memory has no error to give
+		return nil // a cache lister returns no error
 	}
 	return webhookpeers.AddressesByName(webhookpeers.Ready(slices...))
 }
 
-// breaker returns that of an address, and forgets those of peers that are gone.
+// breaker returns the breaker of an address and deletes those of removed peers.
 func (r *Replicas) breaker(ready map[string]string, address string) *gobreaker.TwoStepCircuitBreaker[struct{}] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found, ok := r.breakers[address]; ok {
 		return found
 	}
-	there := sets.New[string]()
+	addresses := sets.New[string]()
 	for _, a := range ready {
-		there.Insert(a)
+		addresses.Insert(a)
 	}
 	for a := range r.breakers {
-		if !there.Has(a) {
+		if !addresses.Has(a) {
 			delete(r.breakers, a)
 		}
 	}
 	r.breakers[address] = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: address, Timeout: openTime,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= maxFailures },
-		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, context.Canceled) }, // the API server has gone
+		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, context.Canceled) }, // the API server disconnected
 	})
 	return r.breakers[address]
 }
 
-// dial opens a connection to a peer, which must have our certificate. It is read
-// each time: it is renewed while we run.
+// dial connects to a peer and verifies its certificate. The CA is read each time,
+// because it is renewed while this process runs.
 func (r *Replicas) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	secret, err := r.Certificate()
 	if err != nil {
@@ -117,7 +115,7 @@ func (r *Replicas) dial(ctx context.Context, network, address string) (net.Conn,
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(secret.Data[certresources.CACert]) {
-		return nil, fmt.Errorf("Secret %s has no certificate of an authority under %s", secret.Name, certresources.CACert) //nolint:staticcheck // a kind
+		return nil, fmt.Errorf("Secret %s has no CA certificate under key %s", secret.Name, certresources.CACert) //nolint:staticcheck // a kind
 	}
 	d := tls.Dialer{
 		NetDialer: &net.Dialer{Timeout: dialTimeout},

@@ -12,20 +12,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// Action is what a request would do to pods.
+// Action is the effect of a request on pods.
 type Action struct {
 	Operation v1alpha1.PodOperation
-	// Subject is what the request is about, as it stands in a refusal.
+	// Subject names the object of the request in messages.
 	Subject string
-	// Pods are those that it would make unavailable, as they are before.
+	// Pods are the affected pods before the request.
 	Pods []*corev1.Pod
-	// Loosened is the pod after a change that does no more than give it other
-	// labels or another controller: it matters to a budget that the pod leaves by it.
+	// Relabeled is the pod after an update of labels or controller only. It matters
+	// to budgets that do not cover the pod afterwards.
 	Relabeled *corev1.Pod
 }
 
-// ofUpdate returns what an update of a pod's object would do; nil if nothing
-// that matters. It is judged by what the pod was.
+// ofUpdate decides what an update of a pod does; nil if it cannot make the pod
+// unavailable.
 func ofUpdate(before, after *corev1.Pod) *Action {
 	a := &Action{Operation: v1alpha1.OperationUpdate, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}}
 	switch {
@@ -47,7 +47,7 @@ func controllerOf(p *corev1.Pod) types.UID {
 	return ""
 }
 
-// ofResize returns what the resize subresource would do.
+// ofResize decides what the resize subresource does; nil if it changes nothing.
 func ofResize(before, after *corev1.Pod) *Action {
 	if equality.Semantic.DeepEqual(resources(before), resources(after)) {
 		return nil
@@ -55,7 +55,7 @@ func ofResize(before, after *corev1.Pod) *Action {
 	return &Action{Operation: v1alpha1.OperationResize, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}}
 }
 
-// images are those of all containers, sidecars among them.
+// images returns the images of all containers, including sidecars.
 func images(p *corev1.Pod) map[string]string {
 	found := map[string]string{}
 	for _, c := range p.Spec.InitContainers {
@@ -81,7 +81,7 @@ func resources(p *corev1.Pod) map[string]corev1.ResourceRequirements {
 	return found
 }
 
-// removes says whether the pods are gone afterwards.
+// deletesPods says whether the pods are deleted.
 func (a *Action) deletesPods() bool {
 	return a.Operation == v1alpha1.OperationDelete || a.Operation == v1alpha1.OperationEvict
 }

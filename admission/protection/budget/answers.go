@@ -14,43 +14,43 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// Decisions: what answers are counted as.
+// Decisions, a label of the admission metric.
 const (
 	// DecisionUncovered: no budget covers the pods.
 	DecisionUncovered = "Uncovered"
-	// DecisionFree: the request takes nothing that a budget counts on.
+	// DecisionFree: the request makes no available pod unavailable.
 	DecisionFree = "Free"
-	// DecisionCharged: it was charged and let through.
+	// DecisionCharged: the request was charged and allowed.
 	DecisionCharged = "Charged"
-	// DecisionRepeated: it was asked again about what was let through.
+	// DecisionRepeated: the same request was allowed before.
 	DecisionRepeated = "Repeated"
-	// DecisionRefused: it did not fit.
+	// DecisionDenied: the request does not fit into a budget.
 	DecisionDenied = "Denied"
-	// DecisionShadow: it did not fit, and was let through in shadow mode.
+	// DecisionShadow: it does not fit, but was allowed in shadow mode.
 	DecisionShadow = "Shadow"
-	// DecisionUnsynced: the budget was not computed yet.
+	// DecisionUnsynced: the budget is not computed yet.
 	DecisionUnsynced = "Unsynced"
-	// DecisionLate: it could not be decided in time.
+	// DecisionLate: there was no decision in time.
 	DecisionLate = "Late"
-	// DecisionDisruption: a PodDisruptionBudget will refuse the eviction.
+	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"
-	// DecisionProbe: the controller asked whether we know a budget.
+	// DecisionProbe: the controller probed whether this replica knows a budget.
 	DecisionProbe = "Probe"
 )
 
-// Causes in the details of a refusal.
+// Causes in the details of a denial.
 const (
 	causeBudget     metav1.CauseType = "PodUnavailableBudget"
 	causeUnsynced   metav1.CauseType = "PodUnavailableBudgetNotComputed"
 	causeDisruption metav1.CauseType = "DisruptionBudget"
 )
 
-// refused says no. An eviction is answered as kubectl drain expects it: then it
-// waits. Neither answer carries a time to wait: client-go would park the worker
-// of a controller for as long.
+// denial returns the answer that denies a request. It has no Retry-After, because
+// client-go would block the worker of a controller for that time. An eviction gets
+// TooManyRequests, on which kubectl drain waits and retries.
 func denial(a *Action, b *v1alpha1.PodUnavailableBudget, v budget.Verdict) admission.Answer {
 	state := fmt.Sprintf("%d of %d are available and %d have to be", v.Current, v.Total, v.Desired)
-	message := fmt.Sprintf("%s of %s is refused by PodUnavailableBudget %s: it needs %d, and %d more of its pods may become unavailable now (%s). "+
+	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: it needs %d, and %d more of its pods may become unavailable now (%s). "+
 		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
 		a.Operation, a.Subject, b.Name, max(v.Needed, 1), v.Allowed, state, b.Namespace, b.Name, fieldOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
@@ -81,7 +81,7 @@ func withDetails(a *Action, name, message string, cause metav1.StatusCause) meta
 	return status
 }
 
-// disrupted says what the API server would say itself, without a charge.
+// disruptionDenial answers as the API server would, without a charge.
 func disruptionDenial(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
 	message := fmt.Sprintf("%s of %s would violate PodDisruptionBudget %s: it allows 0 disruptions now (%d healthy, %d needed)",
 		a.Operation, a.Subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
@@ -90,14 +90,14 @@ func disruptionDenial(a *Action, pdb *policyv1.PodDisruptionBudget) admission.An
 	return admission.Deny(DecisionDisruptionBudget, status)
 }
 
-// unsynced asks to try again: the controller has not seen the budget yet.
+// unsynced denies a request until the controller has computed the budget.
 func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
-	message := fmt.Sprintf("PodUnavailableBudget %s is not computed yet for its generation %d, and until it is nothing that it covers is let through: try again. "+
-		"If it stays so, look at Deployment protection-controller", b.Name, b.Generation)
+	message := fmt.Sprintf("PodUnavailableBudget %s is not computed yet for its generation %d, so requests about its pods are denied: try again. "+
+		"If this lasts, check Deployment protection-controller", b.Name, b.Generation)
 	return retryLater(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
 }
 
-// undecided asks to try again: it could not be found out, or not in time.
+// undecided denies a request that could not be decided, and asks to try again.
 func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 	name := ""
 	if b != nil {
@@ -107,7 +107,7 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
 		decision = DecisionLate
 	}
-	message := "it could not be decided whether a PodUnavailableBudget allows this, so it is not let through: try again. " + err.Error()
+	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
 	return retryLater(decision, name, message, metav1.StatusCause{Type: causeBudget, Message: err.Error()})
 }
 

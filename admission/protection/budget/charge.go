@@ -11,20 +11,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// chargeOf returns what the action costs a budget; nil where it does not concern
-// it. With live, owners are read anew.
-func (a *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Charge, error) {
-	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, a.action.Operation) {
+// chargeOf decides what the action costs a budget; nil if the budget does not judge
+// it. With live it reads owners without the cache.
+func (e *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Charge, error) {
+	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, e.action.Operation) {
 		return nil, nil
 	}
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
 		return nil, err
 	}
-	charge := &budget.Charge{Operation: a.action.Operation, DryRun: a.dryRun, Generation: b.Generation}
+	charge := &budget.Charge{Operation: e.action.Operation, DryRun: e.dryRun, Generation: b.Generation}
 	costs := b.Spec.ProtectNotReady
-	for _, p := range a.action.Pods {
-		concerned, err := a.concerns(ctx, scope, p, live)
+	for _, p := range e.action.Pods {
+		concerned, err := e.concerns(ctx, scope, p, live)
 		if err != nil {
 			return nil, err
 		}
@@ -43,42 +43,42 @@ func (a *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBud
 	return charge, nil
 }
 
-// concerns says whether the budget has a say in what becomes of the pod.
-func (a *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod, live bool) (bool, error) {
+// concerns decides whether the budget judges what happens to the pod.
+func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod, live bool) (bool, error) {
 	if p.DeletionTimestamp != nil || budget.Finished(p) || budget.Exempt(p) {
 		return false, nil
 	}
 	var chain budget.Chain
-	if scope.NeedsChain() || a.action.deletesPods() {
+	if scope.NeedsChain() || e.action.deletesPods() {
 		var err error
-		if chain, err = a.Owners.Chain(ctx, p.Namespace, p.OwnerReferences, live); err != nil {
+		if chain, err = e.Owners.Chain(ctx, p.Namespace, p.OwnerReferences, live); err != nil {
 			return false, err
 		}
 	}
-	if !scope.Covers(p, chain) || a.action.deletesPods() && chain.Terminating() {
+	if !scope.Covers(p, chain) || e.action.deletesPods() && chain.Terminating() {
 		return false, nil
 	}
-	if after := a.action.Relabeled; after != nil {
-		return a.leaves(ctx, scope, p, after)
+	if after := e.action.Relabeled; after != nil {
+		return e.leaves(ctx, scope, p, after)
 	}
 	return true, nil
 }
 
-// leaves says whether an update takes a pod out of the budget's cover: by its
-// labels, or out of the hands of the target.
-func (a *evaluation) leaves(ctx context.Context, scope budget.Scope, before, after *corev1.Pod) (bool, error) {
+// leaves decides whether an update takes a pod out of the budget, by its labels or
+// by its controller.
+func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, after *corev1.Pod) (bool, error) {
 	if !scope.NeedsChain() {
 		return !scope.Covers(after, nil), nil
 	}
 	tie := budget.ControllerChange{SameController: controllerOf(before) == controllerOf(after), StillCovered: true}
 	if !tie.SameController {
-		chain, err := a.Owners.Chain(ctx, after.Namespace, after.OwnerReferences, true)
+		chain, err := e.Owners.Chain(ctx, after.Namespace, after.OwnerReferences, true)
 		if err != nil {
 			return false, err
 		}
 		tie.StillCovered = scope.Covers(after, chain)
 	}
-	by, err := a.Owners.SelectorOf(ctx, before.Namespace, before.OwnerReferences)
+	by, err := e.Owners.SelectorOf(ctx, before.Namespace, before.OwnerReferences)
 	if err != nil {
 		return false, err
 	}

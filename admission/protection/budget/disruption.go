@@ -13,15 +13,15 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 )
 
-// Disruptions knows Kubernetes' own PodDisruptionBudgets.
+// Disruptions reads PodDisruptionBudgets.
 type Disruptions struct {
 	Lister policylisters.PodDisruptionBudgetLister
 	Client policyv1client.PodDisruptionBudgetsGetter
 }
 
-// Blocking returns a PodDisruptionBudget that will not let the pod be evicted;
-// nil if none is known. The API server asks it after us: a charge for what it
-// then refuses would only keep others out.
+// Blocking returns a PodDisruptionBudget that will deny the eviction of the pod; nil
+// if none is known. The API server checks it after the webhooks: a charge for a
+// request that it then denies would only block others.
 func (d Disruptions) Blocking(ctx context.Context, p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
 	all, err := d.Lister.PodDisruptionBudgets(p.Namespace).List(labels.Everything())
 	if err != nil {
@@ -31,7 +31,7 @@ func (d Disruptions) Blocking(ctx context.Context, p *corev1.Pod) (*policyv1.Pod
 		if !blocks(b, p) {
 			continue
 		}
-		// Nothing is refused on what only a cache says.
+		// Confirm with a live read: the cache may be stale.
 		live, err := d.Client.PodDisruptionBudgets(b.Namespace).Get(ctx, b.Name, metav1.GetOptions{})
 		if apierrs.IsNotFound(err) {
 			continue

@@ -1,9 +1,9 @@
-// Package budget is the webhook of PodUnavailableBudgets: it finds out what a
-// request would do to which pods, charges the budgets that cover them, and
-// refuses what does not fit. What is decided is in internal/budget; how many
-// requests share one write is in internal/groupcommit.
+// Package budget is the webhook of PodUnavailableBudgets. It finds the pods that a
+// request makes unavailable, charges the budgets that cover them, and denies
+// requests that do not fit. Package internal/budget decides; package
+// internal/groupcommit shares one write among concurrent requests.
 //
-// It is the one handler that writes before it answers: a charge. It is keyed by
-// the pod and the operation, so that a request which is asked twice costs once,
-// and it is given back where it is known that the answer was not heard.
+// It writes the charge before it answers. A charge is keyed by pod and operation, so
+// that a repeated request costs once. It is refunded if the request is denied later
+// or its answer is known to be ignored.
 package budget

@@ -24,17 +24,17 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// The webhooks that Guard answers.
+// Webhooks that Guard answers.
 const (
-	// PodWebhook is asked about pods: deletion, eviction, change in place.
+	// PodWebhook is for deletions, evictions and in-place changes of pods.
 	PodWebhook = "vpodbudget.kb.io"
-	// OwnerWebhook is asked about the deletion of controllers that are not topmost.
+	// OwnerWebhook is for deletions of controllers that are not topmost.
 	OwnerWebhook = "vownerbudget.kb.io"
-	// RestartWebhook is asked about restarts of containers by OpenKruise.
+	// RestartWebhook is for restarts of containers by OpenKruise.
 	RestartWebhook = "vrestartbudget.kb.io"
 )
 
-// Guard answers whether pods may become unavailable.
+// Guard decides whether pods may become unavailable.
 type Guard struct {
 	Budgets  listers.PodUnavailableBudgetLister
 	Client   policyclient.PodUnavailableBudgetsGetter
@@ -43,22 +43,22 @@ type Guard struct {
 	PDBs     Disruptions
 	Commit   *Committer
 	Recorder record.EventRecorder
-	// Denials tells programs; nil: nobody.
+	// Denials publishes denials as CloudEvents; nil disables it.
 	Denials *denialevents.Publisher
-	// Recent remembers what passed a moment ago.
+	// Recent remembers recently allowed deletions.
 	Recent *RecentDeletions
-	// Reliance remembers who goes on by which charge.
+	// References remembers which requests share a charge.
 	References *ChargeReferences
-	// Replica is the name of this process in answers to probes.
+	// Replica is the name of this pod in answers to probes.
 	Replica string
-	// Refuses says whether a request is refused when it gets no answer.
+	// FailsClosed says whether the API server denies a request without an answer.
 	FailsClosed func() bool
 }
 
 var _ admission.Handler = Guard{}
 
-// Charges says whether a request may come to charge a budget: one that could is
-// there. Each replica answers for itself what it knows of a budget.
+// MayCharge says whether a request may charge a budget: its namespace has one. A
+// probe does not, and each replica has to answer it itself.
 func (g Guard) MayCharge(req *admissionv1.AdmissionRequest) bool {
 	budgets, err := g.Budgets.PodUnavailableBudgets(req.Namespace).List(labels.Everything())
 	return err == nil && len(budgets) > 0 && !isProbe(req)
@@ -86,103 +86,102 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return admission.Allow(DecisionFree)
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	ask := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
-	return ask.evaluateAll(ctx, budgets)
+	e := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
+	return e.evaluateAll(ctx, budgets)
 }
 
-// asking is one request on its way through the budgets.
+// evaluation is the evaluation of one request by the budgets of its namespace.
 type evaluation struct {
 	Guard
 	action *Action
 	req    *admissionv1.AdmissionRequest
 	dryRun bool
-	// asker is the name of this admission.
+	// admissionID identifies the request in References.
 	admissionID uint64
-	// charged is what has been taken so far.
+	// charges are the charges of this request so far.
 	charges []budgetCharge
-	// decision and warnings are those of the answer, if nothing refuses.
+	// decision and warnings are part of the answer, if no budget denies.
 	decision string
 	warnings []string
 }
 
-// taken is a charge of a budget.
+// budgetCharge is a charge and the key of its budget.
 type budgetCharge struct {
 	key    types.NamespacedName
 	charge budget.Charge
 }
 
-// all asks one budget after the other; the first that refuses decides, and what
-// the others took is given back.
-func (a *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudget) admission.Answer {
+// evaluateAll applies one budget after the other. The first that denies decides,
+// and the charges of the others are refunded.
+func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudget) admission.Answer {
 	for _, b := range budgets {
-		refusal := a.evaluate(ctx, b)
-		if refusal == nil {
+		denied := e.evaluate(ctx, b)
+		if denied == nil {
 			continue
 		}
 		if b.Spec.Shadow {
-			a.recordShadowDenial(b, refusal)
+			e.recordShadowDenial(b, denied)
 			continue
 		}
-		a.recordEvent(b, v1alpha1.ReasonDisruptionDenied, refusal)
-		a.sendDenied(ctx, b, refusal)
-		a.refundAll(ctx)
-		return *refusal
+		e.recordEvent(b, v1alpha1.ReasonDisruptionDenied, denied)
+		e.sendDenied(ctx, b, denied)
+		e.refundAll(ctx)
+		return *denied
 	}
-	// Who asked has gone, and the API server has refused for us. What it takes
-	// for an answer is charged until its pod is seen to go.
-	if ctx.Err() != nil && a.FailsClosed() {
-		a.refundAll(ctx)
+	// The API server does not wait for the answer anymore and has denied the request,
+	// so its charges must not stay.
+	if ctx.Err() != nil && e.FailsClosed() {
+		e.refundAll(ctx)
 		return undecided(nil, groupcommit.ErrDeadline)
 	}
-	answer := admission.Allow(a.decision)
-	answer.Response.Warnings = a.warnings
+	answer := admission.Allow(e.decision)
+	answer.Response.Warnings = e.warnings
 	return answer
 }
 
-// attempts bounds how often the pods are chosen anew because the budget was
-// changed meanwhile.
+// maxAttempts is how often pods are chosen again because the budget changed.
 const maxAttempts = 3
 
-// one asks a budget; nil means that it lets the request pass.
-func (a *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *admission.Answer {
+// evaluate applies one budget; nil means that it allows the request.
+func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *admission.Answer {
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	for range maxAttempts {
-		charge, err := a.chargeOf(ctx, b, false)
+		charge, err := e.chargeOf(ctx, b, false)
 		if err != nil {
 			return ptr.To(undecided(b, err))
 		}
 		if charge == nil {
 			return nil
 		}
-		charge.AdmissionID = a.admissionID
-		if blocked := a.blocked(ctx, charge); blocked != nil {
+		charge.AdmissionID = e.admissionID
+		if blocked := e.blocked(ctx, charge); blocked != nil {
 			return blocked
 		}
-		if a.isRepeated(key, b, *charge) {
+		if e.isRepeated(key, b, *charge) {
 			return nil
 		}
-		if done, err := a.carriedOut(ctx, b, *charge); err != nil {
+		if done, err := e.carriedOut(ctx, b, *charge); err != nil {
 			return ptr.To(undecided(b, err))
 		} else if done {
-			a.decision = DecisionRepeated
+			e.decision = DecisionRepeated
 			return nil
 		}
-		verdict, err := a.Commit.Do(ctx, key, *charge)
+		verdict, err := e.Commit.Do(ctx, key, *charge)
 		switch {
 		case apierrs.IsNotFound(err):
 			return nil
 		case err != nil:
 			if errors.Is(err, groupcommit.ErrDeadline) {
-				a.addCharge(key, *charge) // its write may have succeeded
+				e.addCharge(key, *charge) // the write may have succeeded
 			}
 			return ptr.To(undecided(b, err))
 		}
 		if !verdict.Passes {
-			a.release(ctx, budgetCharge{key, *charge})
+			e.release(ctx, budgetCharge{key, *charge})
 		}
 		switch {
 		case verdict.Outdated:
-			if b, err = a.Client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); apierrs.IsNotFound(err) {
+			if b, err = e.Client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); apierrs.IsNotFound(err) {
 				return nil
 			} else if err != nil {
 				return ptr.To(undecided(nil, err))
@@ -190,52 +189,52 @@ func (a *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 		case verdict.Unsynced:
 			return ptr.To(unsynced(b))
 		case verdict.Passes:
-			a.addCharge(key, *charge)
-			if !a.dryRun {
-				a.Recent.add(b, *charge)
+			e.addCharge(key, *charge)
+			if !e.dryRun {
+				e.Recent.add(b, *charge)
 			}
-			if a.decision == DecisionFree {
-				a.decision = DecisionCharged
+			if e.decision == DecisionFree {
+				e.decision = DecisionCharged
 			}
 			return nil
 		default:
-			return a.deny(ctx, b, verdict)
+			return e.deny(ctx, b, verdict)
 		}
 	}
 	return ptr.To(unsynced(b))
 }
 
-// refuse returns the refusal, unless the owners turn out to end: what was
-// remembered of them may have been old.
-func (a *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget, verdict budget.Verdict) *admission.Answer {
-	again, err := a.chargeOf(ctx, b, true)
+// deny returns the denial, unless a live read shows that the owners are deleted: the
+// cached ones may have been stale.
+func (e *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget, verdict budget.Verdict) *admission.Answer {
+	again, err := e.chargeOf(ctx, b, true)
 	if err != nil {
 		return ptr.To(undecided(b, err))
 	}
 	if again == nil {
 		return nil
 	}
-	return ptr.To(denial(a.action, b, verdict))
+	return ptr.To(denial(e.action, b, verdict))
 }
 
-// blocked returns the refusal of an eviction that Kubernetes would refuse.
-func (a *evaluation) blocked(ctx context.Context, charge *budget.Charge) *admission.Answer {
-	if a.action.Operation != v1alpha1.OperationEvict || !charge.Pods[0].Available {
+// blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
+func (e *evaluation) blocked(ctx context.Context, charge *budget.Charge) *admission.Answer {
+	if e.action.Operation != v1alpha1.OperationEvict || !charge.Pods[0].Available {
 		return nil
 	}
-	pdb, err := a.PDBs.Blocking(ctx, a.action.Pods[0])
+	pdb, err := e.PDBs.Blocking(ctx, e.action.Pods[0])
 	if err != nil {
 		return ptr.To(undecided(nil, err))
 	}
 	if pdb == nil {
 		return nil
 	}
-	return ptr.To(disruptionDenial(a.action, pdb))
+	return ptr.To(disruptionDenial(e.action, pdb))
 }
 
-// wouldRefuse turns a refusal into a warning.
-func (a *evaluation) recordShadowDenial(b *v1alpha1.PodUnavailableBudget, refusal *admission.Answer) {
-	a.recordEvent(b, v1alpha1.ReasonDisruptionWouldBeDenied, refusal)
-	a.decision = DecisionShadow
-	a.warnings = append(a.warnings, "shadow mode, so this passes: "+refusal.Response.Result.Message)
+// recordShadowDenial turns a denial into a warning.
+func (e *evaluation) recordShadowDenial(b *v1alpha1.PodUnavailableBudget, denied *admission.Answer) {
+	e.recordEvent(b, v1alpha1.ReasonDisruptionWouldBeDenied, denied)
+	e.decision = DecisionShadow
+	e.warnings = append(e.warnings, "allowed in shadow mode: "+denied.Response.Result.Message)
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// ObjectWebhook is asked about PodUnavailableBudgets themselves.
+// ObjectWebhook is the webhook for PodUnavailableBudgets themselves.
 const ObjectWebhook = "vpodunavailablebudget.kb.io"
 
-// DecisionInvalid says that the budget was refused.
+// DecisionInvalid: the budget is invalid.
 const DecisionInvalid = "Invalid"
 
-// Object refuses budgets that mean nothing, and has the namespace of the others
-// hooked: only then do requests about its pods reach Guard.
+// Object rejects invalid budgets and labels the namespace of valid ones, so that
+// requests about its pods reach Guard.
 type Object struct {
 	Namespaces corev1client.NamespaceInterface
 }
@@ -44,7 +44,7 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	}
 	answer := admission.Allow(admission.DecisionAdmitted)
 	if changev1alpha1.NeverGuarded(req.Namespace) {
-		answer.Response.Warnings = []string{"pods of namespace " + req.Namespace + " are never guarded: the cluster needs them to come up again"}
+		answer.Response.Warnings = []string{"the budget has no effect: namespace " + req.Namespace + " is never guarded, because the cluster needs its pods to recover"}
 		return answer
 	}
 	if ptr.Deref(req.DryRun, false) {
@@ -58,7 +58,7 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	return answer
 }
 
-// Hook sets the label by which requests about pods of the namespace reach us.
+// LabelNamespace sets the label by which requests about its pods reach the webhook.
 func LabelNamespace(ctx context.Context, namespaces corev1client.NamespaceInterface, name string) error {
 	n, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -74,7 +74,7 @@ func LabelNamespace(ctx context.Context, namespaces corev1client.NamespaceInterf
 	return nil
 }
 
-// validate finds what the CRD does not: keys and values that are no labels.
+// validate finds what the schema of the CRD does not: invalid label keys and values.
 func validate(spec v1alpha1.PodUnavailableBudgetSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	if spec.Selector == nil {

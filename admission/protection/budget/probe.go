@@ -10,10 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// The controller asks by a dry run of an update of the budget, which takes the
-// way that requests about its pods take: the same webhook of the same
-// configuration, chosen by the label of the same namespace. The answer comes
-// back as a warning.
+// The controller probes with a dry-run update of the budget. It reaches the webhook
+// the same way as requests about pods: through the same webhook configuration, by
+// the label of the same namespace. The answer is a warning.
 
 func isProbe(req *admissionv1.AdmissionRequest) bool {
 	return req.Resource.Group == v1alpha1.GroupName && req.Resource.Resource == "podunavailablebudgets"

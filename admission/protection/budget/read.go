@@ -17,20 +17,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
-// Owners finds the controllers above an object.
+// Owners reads the controllers above an object.
 type Owners interface {
 	Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error)
-	// Selects returns which pods the first of them selects.
+	// SelectorOf returns which pods the nearest controller selects.
 	SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (ownerchain.Selection, error)
 }
 
-// reader finds out what a request would do.
+// reader decides what a request does to which pods.
 type reader struct {
 	pods   corev1client.PodsGetter
 	owners Owners
 }
 
-// read returns nil where the request takes no pod away.
+// read returns nil if the request makes no pod unavailable.
 func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	switch {
 	case req.Resource.Resource == "containerrecreaterequests":
@@ -57,12 +57,11 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 	return ofUpdate(before, after), nil
 }
 
-// ofNamed reads the pod: neither an eviction nor a ContainerRecreateRequest
-// shows it.
+// ofPod reads the pod, which an eviction or a ContainerRecreateRequest only names.
 func (r reader) ofPod(ctx context.Context, namespace, name string, op v1alpha1.PodOperation) (*Action, error) {
 	p, err := r.pods.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
-		return nil, nil // the API server, or the program that is asked, will say so
+		return nil, nil // the API server, or OpenKruise, reports it
 	} else if err != nil {
 		return nil, fmt.Errorf("read pod %s: %w", name, err)
 	}
@@ -82,7 +81,7 @@ func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest
 	return r.ofPod(ctx, req.Namespace, asked.Spec.PodName, v1alpha1.OperationRestart)
 }
 
-// owner is what there is to read of a controller that is deleted.
+// owner is the part of a deleted controller that is read.
 type owner struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -90,9 +89,9 @@ type owner struct {
 	} `json:"spec"`
 }
 
-// ofOwner returns what the deletion of a controller would do. That of the
-// topmost one is no disruption: somebody wants the application to end. One
-// below that would only be made anew, and its pods with it.
+// ofOwner decides what the deletion of a controller does. The deletion of the topmost
+// one is no disruption: somebody wants the application to end. Any other controller
+// would be recreated, and its pods with it.
 func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	deleted, err := decode[owner](req.OldObject)
 	if err != nil {
@@ -110,11 +109,11 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	}
 	selector, err := metav1.LabelSelectorAsSelector(deleted.Spec.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("selector of %s: %w", deleted.Name, err)
+		return nil, fmt.Errorf("parse selector of %s: %w", deleted.Name, err)
 	}
 	pods, err := r.pods.Pods(req.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
-		return nil, fmt.Errorf("list the pods of %s: %w", deleted.Name, err)
+		return nil, fmt.Errorf("list pods of %s: %w", deleted.Name, err)
 	}
 	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name}
 	for i := range pods.Items {
@@ -133,7 +132,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	return a, nil
 }
 
-// orphans says whether a deletion leaves the pods alone.
+// orphans says whether a deletion orphans the pods.
 func orphans(options runtime.RawExtension) bool {
 	if len(options.Raw) == 0 {
 		return false
@@ -142,7 +141,7 @@ func orphans(options runtime.RawExtension) bool {
 	if err != nil {
 		return false
 	}
-	//nolint:staticcheck // older clients say it so
+	//nolint:staticcheck // older clients set OrphanDependents
 	return o.PropagationPolicy != nil && *o.PropagationPolicy == metav1.DeletePropagationOrphan ||
 		o.OrphanDependents != nil && *o.OrphanDependents
 }
@@ -150,7 +149,7 @@ func orphans(options runtime.RawExtension) bool {
 func decode[T any](raw runtime.RawExtension) (*T, error) {
 	into := new(T)
 	if err := json.Unmarshal(raw.Raw, into); err != nil {
-		return nil, fmt.Errorf("read the object of the request: %w", err)
+		return nil, fmt.Errorf("decode the object of the request: %w", err)
 	}
 	return into, nil
 }

@@ -14,36 +14,35 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// again is how long a charge that passed is remembered: far shorter than one is
-// kept, so what is remembered is still charged or carried out.
+// admittedTTL is how long an allowed deletion is remembered. It is much shorter than
+// the life of a charge, so that the charge still exists or has taken effect.
 const admittedTTL = 2 * time.Second
 
-// chargedBefore is how long it is remembered that a pod was charged.
+// chargedTTL is how long a charge is remembered.
 const chargedTTL = 10 * time.Second
 
-// Recent remembers deletions that passed. The API server asks twice about most of
-// them, milliseconds apart; the second time nothing has to be written or read.
-// (A pod that was changed in place may have gone and come back meanwhile; one
-// that was deleted has not.)
+// RecentDeletions remembers recently allowed deletions. The API server sends most of
+// them twice within milliseconds; the second needs neither a write nor a read. It
+// does not remember in-place changes, after which a pod may be available again.
 type RecentDeletions struct {
-	// passed is what passed here.
+	// admitted are deletions that this replica allowed.
 	admitted *utilcache.Expiring
-	// charged is what was seen to be charged, here or by another replica.
+	// charged are charges that any replica wrote.
 	charged *utilcache.Expiring
 }
 
-// NewRecent returns one that remembers nothing.
+// NewRecentDeletions returns an empty RecentDeletions.
 func NewRecentDeletions() *RecentDeletions {
 	return &RecentDeletions{utilcache.NewExpiring(), utilcache.NewExpiring()}
 }
 
-// recentKey is a budget and a pod whose deletion passed it.
+// recentKey is a budget and a pod whose deletion it allowed.
 type recentKey struct {
 	budget types.NamespacedName
 	pod    types.UID
 }
 
-// passage is by which state of which budget it passed.
+// budgetState is the budget that allowed a deletion.
 type budgetState struct {
 	budget     types.UID
 	generation int64
@@ -75,7 +74,7 @@ func (r *RecentDeletions) remove(key types.NamespacedName, c budget.Charge) {
 	}
 }
 
-// See is told of each state of a budget, and the one before.
+// Observe records the charges of a budget that are new since before.
 func (r *RecentDeletions) Observe(before, after *v1alpha1.PodUnavailableBudget) {
 	key := types.NamespacedName{Namespace: after.Namespace, Name: after.Name}
 	for uid := range after.Status.DeletedPods {
@@ -88,7 +87,7 @@ func (r *RecentDeletions) Observe(before, after *v1alpha1.PodUnavailableBudget) 
 	}
 }
 
-// wasCharged says whether the pod was charged a moment ago and is no more.
+// wasCharged says whether the pod was charged recently and is not anymore.
 func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types.UID) bool {
 	if _, still := b.Status.DeletedPods[uid]; still {
 		return false
@@ -97,14 +96,14 @@ func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types
 	return ok
 }
 
-// carriedOut says whether the deletion that is asked about was let through
-// before and is carried out: the API server may show the pod as it was. Where
-// the pod lives on, the charge was given back, and is due again.
-func (a *evaluation) carriedOut(ctx context.Context, b *v1alpha1.PodUnavailableBudget, c budget.Charge) (bool, error) {
-	if c.Operation != v1alpha1.OperationDelete || len(c.Pods) != 1 || !a.Recent.wasCharged(b, c.Pods[0].UID) {
+// carriedOut says whether the deletion was allowed before and has taken effect: the
+// request may show an old state of the pod. If the pod still exists, its charge was
+// refunded and is due again.
+func (e *evaluation) carriedOut(ctx context.Context, b *v1alpha1.PodUnavailableBudget, c budget.Charge) (bool, error) {
+	if c.Operation != v1alpha1.OperationDelete || len(c.Pods) != 1 || !e.Recent.wasCharged(b, c.Pods[0].UID) {
 		return false, nil
 	}
-	p, err := a.Pods.Pods(b.Namespace).Get(ctx, c.Pods[0].Name, metav1.GetOptions{})
+	p, err := e.Pods.Pods(b.Namespace).Get(ctx, c.Pods[0].Name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return true, nil
 	} else if err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// relied is for how long it is remembered who relies on a charge: as long as the
-// API server may work on a request, and more.
+// referenceTTL is how long a reference is kept. It exceeds the API server's request
+// timeout.
 const referenceTTL = 2 * time.Minute
 
-// Reliance remembers which admissions of this replica go on by which charges. Two
-// requests to delete one pod share its charge; when the answer to one of them is
-// lost, the other deletes the pod all the same, so the charge has to stay. It is
-// given back by the last who leaves, and only where one of this replica took it:
-// what another replica took, others may rely on there.
+// ChargeReferences counts which admission requests of this replica share a charge.
+// Two requests to delete one pod share one charge. If the answer to one of them is
+// lost, the other still deletes the pod, so the charge has to stay. The last request
+// that releases it refunds it, but only if this replica wrote the charge: requests of
+// another replica may use a charge written there.
 type ChargeReferences struct {
 	lastID atomic.Uint64
 
@@ -30,39 +30,40 @@ type ChargeReferences struct {
 	byCharge *utilcache.Expiring
 }
 
-// NewReliance returns one that remembers nothing.
+// NewChargeReferences returns an empty ChargeReferences.
 func NewChargeReferences() *ChargeReferences {
 	return &ChargeReferences{byCharge: utilcache.NewExpiring()}
 }
 
-// chargeKey is one charge. A deletion and an eviction are the same.
+// chargeKey identifies a charge. A deletion and an eviction have the same key.
 type chargeKey struct {
 	budget  types.NamespacedName
 	pod     types.UID
-	removes bool
+	deletes bool
 }
 
-// reliers are who relies on a charge, and who of them took it; 0 for none.
+// references are the requests that use a charge, and the one that wrote it; 0 for
+// another replica.
 type references struct {
 	charger    uint64
 	admissions sets.Set[uint64]
 }
 
-// next returns the name of an admission.
+// nextID returns the ID of an admission request.
 func (r *ChargeReferences) nextID() uint64 { return r.lastID.Add(1) }
 
-// pass is told of who passes. It may be told again, when a group is decided anew.
-func (r *ChargeReferences) add(key types.NamespacedName, c budget.Charge, took []budget.Pod) {
+// add records that a request uses charges. It may be repeated for a retried group.
+func (r *ChargeReferences) add(key types.NamespacedName, c budget.Charge, charged []budget.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range c.Pods {
 		k := keyOf(key, c, p)
-		mine := slices.ContainsFunc(took, func(t budget.Pod) bool { return t.UID == p.UID })
+		chargedNow := slices.ContainsFunc(charged, func(t budget.Pod) bool { return t.UID == p.UID })
 		now := r.get(k)
 		switch {
-		case mine: // whoever relied on one before has been given up
+		case chargedNow: // the references to an earlier charge are obsolete
 			now = references{c.AdmissionID, sets.New(c.AdmissionID)}
-		case now.charger == c.AdmissionID: // it was about to, and another replica was first
+		case now.charger == c.AdmissionID: // another replica wrote it first
 			now.charger = 0
 			fallthrough
 		default:
@@ -72,8 +73,8 @@ func (r *ChargeReferences) add(key types.NamespacedName, c budget.Charge, took [
 	}
 }
 
-// leave is told of who was let through and whose request came to nothing. It
-// returns the pods whose charges nobody relies on any more.
+// release removes the references of a request that has failed. It returns the pods
+// whose charges are not referenced anymore.
 func (r *ChargeReferences) release(key types.NamespacedName, c budget.Charge) (free []budget.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +89,8 @@ func (r *ChargeReferences) release(key types.NamespacedName, c budget.Charge) (f
 	return free
 }
 
-// unreliedOn leaves out of a group what is to be given back though somebody has
-// come to rely on it; fewer says that it did.
+// dropReferenced removes from refunds the pods whose charges are referenced again;
+// fewer says whether it removed any.
 func (r *ChargeReferences) dropReferenced(key types.NamespacedName, group []budget.Charge) (kept []budget.Charge, fewer bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,74 +15,73 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// returning is how long a charge is tried to be given back; after that the
-// controller does it.
+// refundTimeout is how long a refund is retried; then the controller refunds.
 const refundTimeout = 5 * time.Second
 
-// took remembers by which charge the request passes.
-func (a *evaluation) addCharge(key types.NamespacedName, charge budget.Charge) {
-	if !a.dryRun {
-		a.charges = append(a.charges, budgetCharge{key, charge})
+// addCharge records a charge that the request uses.
+func (e *evaluation) addCharge(key types.NamespacedName, charge budget.Charge) {
+	if !e.dryRun {
+		e.charges = append(e.charges, budgetCharge{key, charge})
 	}
 }
 
-// repeats says whether the same was let through a moment ago: then this request
-// relies on that charge too. It says so first, so that nobody gives it back
-// between the question and the answer.
-func (a *evaluation) isRepeated(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget, charge budget.Charge) bool {
-	if a.dryRun {
+// isRepeated says whether the same deletion was allowed recently, so that this
+// request uses its charge too. The reference is added first, so that the charge is
+// not refunded between the check and the answer.
+func (e *evaluation) isRepeated(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget, charge budget.Charge) bool {
+	if e.dryRun {
 		return false
 	}
-	a.References.add(key, charge, nil)
-	if a.Recent.wasAdmitted(b, charge) {
-		a.decision = DecisionRepeated
-		a.addCharge(key, charge)
+	e.References.add(key, charge, nil)
+	if e.Recent.wasAdmitted(b, charge) {
+		e.decision = DecisionRepeated
+		e.addCharge(key, charge)
 		return true
 	}
 	return false
 }
 
-// giveBack gives back what was charged for a request that comes to nothing. The
-// replica that handed a request on decides it itself when it has waited for long
-// enough, and may go on by what was charged here: that is left to the controller.
-func (a *evaluation) refundAll(ctx context.Context) {
+// refundAll refunds the charges of a request that has failed. After a forwarded
+// request times out, the forwarding replica decides it itself and may use the charges
+// written here: the controller refunds those.
+func (e *evaluation) refundAll(ctx context.Context) {
 	if ctx.Err() != nil && affinity.Forwarded(ctx) {
 		return
 	}
-	for _, t := range a.charges {
-		a.Recent.remove(t.key, t.charge)
-		a.release(ctx, t)
+	for _, t := range e.charges {
+		e.Recent.remove(t.key, t.charge)
+		e.release(ctx, t)
 	}
 }
 
-// leave says that the request does not go on by a charge, and gives back what
-// nobody else goes on by. It does not keep the answer waiting.
-func (a *evaluation) release(ctx context.Context, t budgetCharge) {
-	if a.dryRun {
+// release removes the request's reference to a charge and refunds it if it was the
+// last one. The refund is asynchronous, so that it does not delay the answer.
+func (e *evaluation) release(ctx context.Context, t budgetCharge) {
+	if e.dryRun {
 		return
 	}
-	if t.charge.Pods = a.References.release(t.key, t.charge); len(t.charge.Pods) == 0 {
+	if t.charge.Pods = e.References.release(t.key, t.charge); len(t.charge.Pods) == 0 {
 		return
 	}
 	t.charge.Refund = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	go func() {
 		defer cancel()
-		if t.charge.Pods = a.unaffectedPods(ctx, t); len(t.charge.Pods) == 0 {
+		if t.charge.Pods = e.unaffectedPods(ctx, t); len(t.charge.Pods) == 0 {
 			return
 		}
-		if _, err := a.Commit.Do(ctx, t.key, t.charge); err != nil && !apierrs.IsNotFound(err) {
-			logging.FromContext(ctx).Warnw("a charge is left to the controller to give back", "budget", t.key, "error", err)
+		if _, err := e.Commit.Do(ctx, t.key, t.charge); err != nil && !apierrs.IsNotFound(err) {
+			logging.FromContext(ctx).Warnw("refund of a charge left to the controller", "budget", t.key, "error", err)
 		}
 	}()
 }
 
-// untouched leaves out pods of which something has become meanwhile: a request
-// that another replica let through by the same charge. The controller sees to
-// theirs, and to those that cannot be read.
-func (a *evaluation) unaffectedPods(ctx context.Context, t budgetCharge) []budget.Pod {
+// unaffectedPods omits pods that are deleted or terminating: another replica may have
+// allowed a request with the same charge. It also omits pods that cannot be read. The
+// controller handles their charges.
+func (e *evaluation) unaffectedPods(ctx context.Context, t budgetCharge) []budget.Pod {
 	return slices.DeleteFunc(slices.Clone(t.charge.Pods), func(p budget.Pod) bool {
-		now, err := a.Pods.Pods(t.key.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+		now, err := e.Pods.Pods(t.key.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 		return err != nil || now.UID != p.UID || now.DeletionTimestamp != nil
 	})
 }

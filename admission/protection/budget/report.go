@@ -11,24 +11,24 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// tell says to people that a request did not fit.
-func (a *evaluation) recordEvent(b *v1alpha1.PodUnavailableBudget, reason string, refusal *admission.Answer) {
-	if !a.dryRun && refusal.Decision == DecisionDenied {
-		a.Recorder.Event(b, corev1.EventTypeWarning, reason, refusal.Response.Result.Message)
+// recordEvent records a Kubernetes Event for a denial.
+func (e *evaluation) recordEvent(b *v1alpha1.PodUnavailableBudget, reason string, denied *admission.Answer) {
+	if !e.dryRun && denied.Decision == DecisionDenied {
+		e.Recorder.Event(b, corev1.EventTypeWarning, reason, denied.Response.Result.Message)
 	}
 }
 
-// denied says to programs that a request was refused.
-func (a *evaluation) sendDenied(ctx context.Context, b *v1alpha1.PodUnavailableBudget, refusal *admission.Answer) {
-	if a.dryRun || refusal.Decision != DecisionDenied {
+// sendDenied publishes a denial as a CloudEvent.
+func (e *evaluation) sendDenied(ctx context.Context, b *v1alpha1.PodUnavailableBudget, denied *admission.Answer) {
+	if e.dryRun || denied.Decision != DecisionDenied {
 		return
 	}
-	a.Denials.Publish(ctx, events.DeletionDenied{
+	e.Denials.Publish(ctx, events.DeletionDenied{
 		Guard: events.Guard{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
 			Namespace: b.Namespace, Name: b.Name, UID: b.UID},
-		Operation: string(a.action.Operation), Namespace: a.req.Namespace,
+		Operation: string(e.action.Operation), Namespace: e.req.Namespace,
 		// A request with generateName has no name yet.
-		Object: cmp.Or(a.req.Name, a.action.Pods[0].Name),
-		User:   a.req.UserInfo.Username, Reason: v1alpha1.ReasonDisruptionDenied, Message: refusal.Response.Result.Message,
+		Object: cmp.Or(e.req.Name, e.action.Pods[0].Name),
+		User:   e.req.UserInfo.Username, Reason: v1alpha1.ReasonDisruptionDenied, Message: denied.Response.Result.Message,
 	})
 }

@@ -17,12 +17,12 @@ import (
 type Committer = groupcommit.Committer[*v1alpha1.PodUnavailableBudget, budget.Charge, budget.Verdict]
 
 // NewCommitter returns a Committer.
-func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, reliance *ChargeReferences, options groupcommit.Options) *Committer {
-	return groupcommit.New(store{lister, client}, reliance.decide, options)
+func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, references *ChargeReferences, options groupcommit.Options) *Committer {
+	return groupcommit.New(store{lister, client}, references.decide, options)
 }
 
-// settle decides about a group. Who passes relies on the charges by which it does;
-// what somebody relies on is not given back.
+// decide decides a group and references the charges of the requests that pass. It
+// does not refund referenced charges.
 func (r *ChargeReferences) decide(b *v1alpha1.PodUnavailableBudget, group []budget.Charge) groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict] {
 	next, verdicts := budget.Decide(b, group)
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
@@ -37,7 +37,7 @@ func (r *ChargeReferences) decide(b *v1alpha1.PodUnavailableBudget, group []budg
 	return groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict]{Changed: next != nil, Next: next, Answers: verdicts}
 }
 
-// store is where budgets are.
+// store reads and writes budgets.
 type store struct {
 	lister listers.PodUnavailableBudgetLister
 	client policyclient.PodUnavailableBudgetsGetter

@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// count is how many of something there are, as far as it was counted.
+// count is the number of objects of a kind.
 type count struct {
 	one, many string
 	n         int64
-	// more: there are more than n.
+	// more says whether there are more than n.
 	more bool
 }
 
-// words says what would go; empty when nothing would.
+// describe formats the counts that are not 0.
 func describe(all ...count) string {
 	var parts []string
 	for _, c := range all {
@@ -36,17 +36,16 @@ func describe(all ...count) string {
 	return strings.Join(parts, " and ")
 }
 
-// active says whether a pod would be lost: one that has ended, or is going,
-// would not.
+// active says whether a pod is neither finished nor terminating.
 func active(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// bound says whether a claim holds a volume, whose data could be lost.
+// bound says whether a claim has a volume, whose data could be lost.
 func bound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
 
-// served is the resource by which the objects of a CRD can be listed; false
-// when none of its versions is served.
+// servedResource returns the resource by which the objects of a CRD can be listed;
+// false if no version is served.
 func servedResource(crd *apiextensionsv1.CustomResourceDefinition) (schema.GroupVersionResource, bool) {
 	found := ""
 	for _, v := range crd.Spec.Versions {

@@ -1,27 +1,27 @@
-// Package cascade decides whether a Namespace or a CustomResourceDefinition that
-// somebody has protected may be deleted: not while something lives underneath
-// it. What an object says by itself (a Deployment its replicas) the API server
-// decides in CEL, by the policies of config/protection; these two do not know
-// what would go with them, so somebody has to look.
+// Package cascade decides whether a protected Namespace or CustomResourceDefinition
+// may be deleted: only while it has no dependent objects. Objects whose own fields
+// say so, such as a Deployment with replicas, are decided by the
+// ValidatingAdmissionPolicies of config/protection. For these two kinds the webhook
+// has to count.
 package cascade
 
 import "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 
-// Webhook is the name of the webhook, and part of its path.
+// Webhook is the name of the webhook and the last part of its path.
 const Webhook = "vcascade.kb.io"
 
-// Decisions: what answers are counted as.
+// Decisions, a label of the admission metric.
 const (
-	// DecisionFree: nothing would go with it.
+	// DecisionFree: there are no dependent objects.
 	DecisionFree = "Free"
-	// DecisionRefused: something would.
+	// DecisionDenied: there are dependent objects.
 	DecisionDenied = "Denied"
-	// DecisionShadow: something would, and it was let through in shadow mode.
+	// DecisionShadow: the same, but allowed in shadow mode.
 	DecisionShadow = "Shadow"
 )
 
-// Protected says whether the labels of an object ask for protection from
-// cascading deletion. ProtectAlways is not asked here: a policy refuses it.
+// Protected says whether the labels protect an object from cascading deletion. A
+// ValidatingAdmissionPolicy denies deletions for ProtectAlways.
 func Protected(labels map[string]string) bool {
 	return labels[v1alpha1.DisableCascadingDeletionLabel] == "true" || labels[v1alpha1.DeleteProtectionLabel] == v1alpha1.ProtectCascading
 }

@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// page and pages bound what is read to say how much would go.
+	// pageSize and maxPages limit how many objects are counted.
 	pageSize = 500
 	maxPages = 4
 )
 
-// Handler answers for the webhook. It writes nothing but Events.
+// Handler is the admission handler. It only writes Events.
 type Handler struct {
 	Core corev1client.CoreV1Interface
 	// Objects lists the objects of a CRD.
 	Objects  metadata.Interface
 	Recorder record.EventRecorder
-	// Denials tells programs; nil: nobody.
+	// Denials publishes denials as CloudEvents; nil disables it.
 	Denials *denialevents.Publisher
 }
 
@@ -52,22 +52,22 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	if object.DeletionTimestamp != nil || !Protected(object.Labels) {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
-	goes, hint, err := h.contents(ctx, req)
+	dependents, hint, err := h.contents(ctx, req)
 	switch {
 	case err != nil:
-		goes, hint = fmt.Sprintf("what would go with it cannot be counted (%v)", err), hintOf(req, err)
-	case goes == "":
+		dependents, hint = fmt.Sprintf("the objects that would be deleted with it cannot be counted (%v)", err), hintOf(req, err)
+	case dependents == "":
 		return admission.Allow(DecisionFree)
 	default:
-		goes += " would go with it"
+		dependents += " would be deleted with it"
 	}
 	message := fmt.Sprintf("%s %s is protected from cascading deletion: %s. Ways out: %sor remove its label %s or %s",
-		req.Resource.Resource, object.Name, goes, hint, v1alpha1.DisableCascadingDeletionLabel, v1alpha1.DeleteProtectionLabel)
+		req.Resource.Resource, object.Name, dependents, hint, v1alpha1.DisableCascadingDeletionLabel, v1alpha1.DeleteProtectionLabel)
 	return h.deny(ctx, req, &object, message)
 }
 
-// underneath says what would go with the object, and how to clear it away.
-func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest) (goes, hint string, err error) {
+// contents describes the dependent objects, and how to delete them first.
+func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest) (dependents, hint string, err error) {
 	if req.Kind.Kind == "Namespace" {
 		pods, err := h.pods(ctx, req.Name)
 		if err != nil {
@@ -80,7 +80,7 @@ func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest
 	return describe(objects), "delete its objects first; ", err
 }
 
-// hintOf says how to let us count.
+// hintOf says how to permit the webhook to count.
 func hintOf(req *admissionv1.AdmissionRequest, err error) string {
 	if !apierrs.IsForbidden(err) {
 		return ""
@@ -109,7 +109,7 @@ func (h Handler) deny(ctx context.Context, req *admissionv1.AdmissionRequest, ob
 	}
 	if shadow {
 		a := admission.Allow(DecisionShadow)
-		a.Response.Warnings = []string{"shadow: without it, this deletion would have been refused: " + message}
+		a.Response.Warnings = []string{"allowed in shadow mode: this deletion would have been denied: " + message}
 		return a
 	}
 	return admission.Deny(DecisionDenied, metav1.Status{
@@ -131,9 +131,8 @@ func (h Handler) claims(ctx context.Context, namespace string) (count, error) {
 		func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }, bound)
 }
 
-// tally adds to a count what counts of a list. It reads page after page until
-// there are no more, or until there were enough to say "more than"; where none of
-// many counted, it reads on.
+// countPages counts the objects of a list for which counts is true. After maxPages
+// it stops as soon as it has found one, and sets more.
 func countPages[L metav1.ListInterface, T any](ctx context.Context, c count, list func(context.Context, metav1.ListOptions) (L, error),
 	items func(L) []T, counts func(*T) bool) (count, error) {
 	options := metav1.ListOptions{Limit: pageSize}
@@ -159,8 +158,8 @@ func countPages[L metav1.ListInterface, T any](ctx context.Context, c count, lis
 	}
 }
 
-// objects counts the objects of a CRD. One is read, and the API server says how
-// many remain.
+// objects counts the objects of a CRD. It lists one; the API server adds the number
+// of remaining objects.
 func (h Handler) objects(ctx context.Context, req *admissionv1.AdmissionRequest) (count, error) {
 	c := count{one: "object", many: "objects"}
 	var crd apiextensionsv1.CustomResourceDefinition
@@ -173,7 +172,7 @@ func (h Handler) objects(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	list, err := h.Objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 	if apierrs.IsNotFound(err) {
-		return c, nil // not established: there can be none
+		return c, nil // not established: there are no objects
 	} else if err != nil {
 		return c, fmt.Errorf("list %s: %w", req.Name, err)
 	}

@@ -70,9 +70,9 @@ func TestANamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 		"empty":                       {shop(protected, nil), nil, DecisionFree, ""},
 		"with pods that have ended":   {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionFree, ""},
 		"with a claim without volume": {shop(protected, nil), []runtime.Object{claim("a", corev1.ClaimPending)}, DecisionFree, ""},
-		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would go with it"},
+		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would be deleted with it"},
 		"with both, the later label": {shop(map[string]string{v1alpha1.DeleteProtectionLabel: v1alpha1.ProtectCascading}, nil),
-			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would go with it"},
+			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would be deleted with it"},
 		"in shadow mode": {shop(protected, map[string]string{v1alpha1.ShadowAnnotation: "true"}), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionShadow, ""},
 		"that is going":  {going, []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 	} {
@@ -160,7 +160,7 @@ func TestADefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
 		says     string
 	}{
 		"none":                 {nil, nil, DecisionFree, ""},
-		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would go with it"},
+		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would be deleted with it"},
 		"we may not look":      {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel},
 		"the server is broken": {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted"},
 	} {

@@ -15,28 +15,28 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// Decisions: what answers are counted as. Why something was not counted is a
-// decision too: see internal/deletionflow.
+// Decisions, a label of the admission metric. The reasons of internal/deletionflow
+// for not counting a request are decisions too.
 const (
-	// DecisionCounted: it was counted and let through.
+	// DecisionCounted: the request was counted and allowed.
 	DecisionCounted = "Counted"
-	// DecisionRefused: there was no room.
+	// DecisionDenied: the request exceeds a limit.
 	DecisionDenied = "Denied"
-	// DecisionShadow: there was no room, and it was let through in shadow mode.
+	// DecisionShadow: it exceeds a limit, but was allowed in shadow mode.
 	DecisionShadow = "Shadow"
-	// DecisionNone: no flow control is in charge.
+	// DecisionNoFlowControl: there is no flow control.
 	DecisionNoFlowControl = "NoFlowControl"
-	// DecisionGone: there is no such pod.
+	// DecisionPodNotFound: the pod does not exist.
 	DecisionPodNotFound = "PodNotFound"
-	// DecisionDisruption: a PodDisruptionBudget will refuse the eviction.
+	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"
-	// DecisionClock: the clock of this replica is wrong.
+	// DecisionClockOff: the clock of this replica differs from the API server's.
 	DecisionClockOff = "ClockOff"
-	// DecisionLate: it could not be decided in time.
+	// DecisionLate: there was no decision in time.
 	DecisionLate = "Late"
 )
 
-// Causes in the details of a refusal.
+// Causes in the details of a denial.
 const (
 	causeFull      metav1.CauseType = "PodDeletionFlowControl"
 	causeRoomTime  metav1.CauseType = "RoomTime"
@@ -44,18 +44,18 @@ const (
 	causeUndecided metav1.CauseType = "Undecided"
 )
 
-// refused says no. Neither answer carries a time to wait: client-go would park
-// the worker of a controller for as long.
+// denial returns the answer that denies a request. It has no Retry-After, because
+// client-go would block the worker of a controller for that time.
 func denial(a *request, name string, v deletionflow.Verdict, now time.Time) admission.Answer {
 	if v.Err != nil {
-		message := fmt.Sprintf("%s of %s is refused: PodDeletionFlowControl %s does not read, so nothing is let through: %v. "+
+		message := fmt.Sprintf("%s of %s is denied: PodDeletionFlowControl %s is invalid, so every deletion is denied: %v. "+
 			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, v.Err, name)
 		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFull, Message: v.Err.Error()}))
 	}
 	used := fmt.Sprintf("%d of %d in %s", v.Exceeded.Used, v.Exceeded.Rule.Limit, v.Exceeded.Rule.Text)
 	what := "is one more"
 	if a.OfNamespace {
-		what = fmt.Sprintf("takes %d pods with it", v.Counted)
+		what = fmt.Sprintf("deletes %d pods", v.Counted)
 	}
 	when := fmt.Sprintf("there is never room for %d until the limit is raised", v.Counted)
 	causes := []metav1.StatusCause{{Type: causeFull, Field: "spec.limitRules", Message: used}}
@@ -68,7 +68,7 @@ func denial(a *request, name string, v deletionflow.Verdict, now time.Time) admi
 	for _, way := range ways {
 		causes = append(causes, metav1.StatusCause{Type: causeWayOut, Message: way})
 	}
-	message := fmt.Sprintf("%s of %s is refused by PodDeletionFlowControl %s: %s are deleted already and this %s; %s. Ways out: %s",
+	message := fmt.Sprintf("%s of %s is denied by PodDeletionFlowControl %s: %s are deleted already and this %s; %s. Ways out: %s",
 		verb(a), a.subject, name, used, what, when, strings.Join(ways, "; or "))
 	return admission.Deny(DecisionDenied, status(a, name, message, causes...))
 }
@@ -77,13 +77,13 @@ func waysOut(a *request, name string, passes bool) (ways []string) {
 	if passes {
 		ways = append(ways, "wait until then")
 	}
-	ways = append(ways, "raise the limit, which counts at once (kubectl edit pdfc "+name+")")
+	ways = append(ways, "raise the limit, which takes effect at once (kubectl edit pdfc "+name+")")
 	if passes {
-		ways = append(ways, fmt.Sprintf("let what was deleted so far count no more (kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ))",
+		ways = append(ways, fmt.Sprintf("stop counting earlier deletions (kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ))",
 			name, v1alpha1.ClosedAnnotation))
 	}
 	if a.OfNamespace {
-		ways = append(ways, "delete or scale down what is in the namespace first, little by little")
+		ways = append(ways, "first delete or scale down the workloads of the namespace in steps")
 	}
 	return ways
 }
@@ -95,8 +95,8 @@ func verb(a *request) string {
 	return "deletion"
 }
 
-// status is Forbidden for a deletion. An eviction is answered as kubectl drain
-// expects it: then it waits.
+// status returns Forbidden for a deletion, and for an eviction TooManyRequests, on
+// which kubectl drain waits and retries.
 func status(a *request, name, message string, causes ...metav1.StatusCause) metav1.Status {
 	s := metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
@@ -108,14 +108,14 @@ func status(a *request, name, message string, causes ...metav1.StatusCause) meta
 	return s
 }
 
-// undecided asks to try again: it could not be found out, or not in time.
+// undecided denies a request that could not be decided, and asks to try again.
 func undecided(decision string, err error) admission.Answer {
 	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
 		decision = DecisionLate
 	}
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
-		Message: "it could not be decided whether a PodDeletionFlowControl lets this through, so it is refused: try again. " + err.Error(),
+		Message: "PodDeletionFlowControls could not decide this request, so it is denied: try again. " + err.Error(),
 		Details: &metav1.StatusDetails{
 			Group: v1alpha1.GroupName, Kind: "poddeletionflowcontrols", RetryAfterSeconds: 1,
 			Causes: []metav1.StatusCause{{Type: causeUndecided, Message: err.Error()}},

@@ -1,11 +1,9 @@
-// Package deletionflow is the webhook of PodDeletionFlowControls: it finds out
-// which pods a request would take away, counts them with every flow control
-// that is in charge, and refuses what has no room. What is decided is in
-// internal/deletionflow; how many requests share one write is in
-// internal/groupcommit.
+// Package deletionflow is the webhook of PodDeletionFlowControls. It finds the pods
+// that a request deletes, counts them with every flow control that applies, and
+// denies requests beyond a limit. Package internal/deletionflow decides; package
+// internal/groupcommit shares one write among concurrent requests.
 //
-// What was counted is never given back: whoever else refuses the request, or
-// never hears the answer, has used room up. An eviction that a
-// PodDisruptionBudget will refuse is the exception, because kubectl drain asks
-// again every five seconds: it is refused before it is counted.
+// A count is never refunded, also if another webhook denies the request or the
+// client disconnects. Evictions that a PodDisruptionBudget will deny are denied
+// before they are counted, because kubectl drain retries every five seconds.
 package deletionflow

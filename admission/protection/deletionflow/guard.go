@@ -24,22 +24,23 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
-// Webhook is asked about deletions of pods and namespaces, and evictions.
+// Webhook is the webhook for evictions and for deletions of pods and namespaces.
 const Webhook = "vdeletionflow.kb.io"
 
-// Disruptions knows Kubernetes' own PodDisruptionBudgets.
+// Disruptions reads PodDisruptionBudgets.
 type Disruptions interface {
-	// Blocking returns one that will not let the pod be evicted; nil: none is known.
+	// Blocking returns a budget that will deny the eviction of the pod; nil if none
+	// is known.
 	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
 }
 
-// Time is the clock, and what is known to be wrong with it.
+// Time is the local clock; Off returns how it is wrong.
 type Time interface {
 	Now() time.Time
 	Off() error
 }
 
-// Guard answers whether pods may go.
+// Guard decides whether pods may be deleted.
 type Guard struct {
 	FlowControls listers.PodDeletionFlowControlLister
 	Pods         corev1client.PodsGetter
@@ -48,7 +49,7 @@ type Guard struct {
 	Commit       *Committer
 	Time         Time
 	Recorder     record.EventRecorder
-	// Denials tells programs; nil: nobody.
+	// Denials publishes denials as CloudEvents; nil disables it.
 	Denials *denialevents.Publisher
 }
 
@@ -75,7 +76,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	return g.decide(ctx, a, flows)
 }
 
-// ask asks one flow control after the other. The first that refuses decides;
+// decide applies one flow control after the other. The first that denies decides;
 // what the others have counted by then stays counted.
 func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
 	inCharge, why := applicable(a, flows)
@@ -92,26 +93,26 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 	for _, f := range inCharge {
 		v, err := g.Commit.Do(ctx, types.NamespacedName{Name: f.Name}, a.Request)
 		switch {
-		case apierrs.IsNotFound(err): // it was deleted meanwhile
+		case apierrs.IsNotFound(err): // deleted in the meantime
 		case err != nil:
 			return undecided(admission.DecisionError, err)
 		case !v.Allowed:
-			refusal := denial(a, f.Name, v, g.Time.Now())
-			g.recordEvent(a, f, v1alpha1.ReasonDeletionDenied, refusal)
-			g.sendDenied(ctx, a, f, refusal)
-			return refusal
+			denied := denial(a, f.Name, v, g.Time.Now())
+			g.recordEvent(a, f, v1alpha1.ReasonDeletionDenied, denied)
+			g.sendDenied(ctx, a, f, denied)
+			return denied
 		case v.Shadow:
-			refusal := denial(a, f.Name, v, g.Time.Now())
-			g.recordEvent(a, f, v1alpha1.ReasonDeletionWouldBeDenied, refusal)
+			denied := denial(a, f.Name, v, g.Time.Now())
+			g.recordEvent(a, f, v1alpha1.ReasonDeletionWouldBeDenied, denied)
 			answer.Decision = DecisionShadow
-			answer.Response.Warnings = append(answer.Response.Warnings, "shadow mode, so this passes: "+refusal.Response.Result.Message)
+			answer.Response.Warnings = append(answer.Response.Warnings, "allowed in shadow mode: "+denied.Response.Result.Message)
 		}
 	}
 	return answer
 }
 
-// choose returns the flow controls that count the request, in a fixed order,
-// or why none does. The decision itself is made again on what is committed.
+// applicable returns the flow controls that count the request, in a fixed order, or
+// why none does. The decision is repeated on the committed state.
 func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (inCharge []*v1alpha1.PodDeletionFlowControl, why string) {
 	for _, f := range flows {
 		n, exempt := deletionflow.Count(&f.Spec, a.Request)
@@ -121,7 +122,7 @@ func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (inCharge 
 			why = exempt
 		}
 	}
-	// Those that refuse nothing last: what they count is then what really went.
+	// Shadow mode last, so that it counts only what the others allowed.
 	slices.SortFunc(inCharge, func(x, y *v1alpha1.PodDeletionFlowControl) int {
 		if x.Spec.Shadow != y.Spec.Shadow {
 			if x.Spec.Shadow {
@@ -134,10 +135,10 @@ func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (inCharge 
 	return inCharge, why
 }
 
-// blocked returns the refusal of an eviction that Kubernetes would refuse.
+// blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
 func (g Guard) blocked(ctx context.Context, a *request) *admission.Answer {
 	if !a.Eviction || a.DryRun || !ready(a.pod) {
-		return nil // of a pod that is not Ready, a budget may let go at 0 too
+		return nil // a PodDisruptionBudget may allow it for a pod that is not Ready
 	}
 	pdb, err := g.PDBs.Blocking(ctx, a.pod)
 	if err != nil {

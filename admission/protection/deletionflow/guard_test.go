@@ -128,7 +128,7 @@ func TestARefusalSaysWhenThereIsRoomAndMakesNobodySleep(t *testing.T) {
 			t.Errorf("%d s to wait", result.Details.RetryAfterSeconds)
 		}
 		at := zero.Add(611 * time.Second).UTC().Format(time.RFC3339)
-		for _, want := range []string{"of pod shop/b is refused by PodDeletionFlowControl cluster", "1 of 1 in 10m", "room again at " + at + " (in 8m31s)",
+		for _, want := range []string{"of pod shop/b is denied by PodDeletionFlowControl cluster", "1 of 1 in 10m", "room again at " + at + " (in 8m31s)",
 			"kubectl annotate pdfc cluster --overwrite policy.breakwater.dev/closed=$(date -u +%FT%TZ)"} {
 			if !strings.Contains(result.Message, want) {
 				t.Errorf("%q does not say %q", result.Message, want)
@@ -147,7 +147,7 @@ func TestARefusalSaysWhenThereIsRoomAndMakesNobodySleep(t *testing.T) {
 func TestANamespaceThatNeverFitsIsNotToldToWait(t *testing.T) {
 	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("a", nil), newPod("b", nil))
 	message := w.ask(t, ofNamespace(t, newNamespace(nil))).Response.Result.Message
-	if strings.Contains(message, "wait") || !strings.Contains(message, "never room for 2") || !strings.Contains(message, "takes 2 pods with it") {
+	if strings.Contains(message, "wait") || !strings.Contains(message, "never room for 2") || !strings.Contains(message, "deletes 2 pods") {
 		t.Error(message)
 	}
 }

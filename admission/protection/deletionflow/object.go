@@ -20,14 +20,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
-// ObjectWebhook is asked about PodDeletionFlowControls themselves.
+// ObjectWebhook is the webhook for PodDeletionFlowControls themselves.
 const ObjectWebhook = "vpoddeletionflowcontrol.kb.io"
 
-// DecisionInvalid says that the flow control was refused.
+// DecisionInvalid: the flow control is invalid.
 const DecisionInvalid = "Invalid"
 
-// Object refuses flow controls that would not do what their author means, and
-// tells who closed a breaker.
+// Object rejects invalid flow controls and records who closed a breaker.
 type Object struct {
 	Clock    clock.PassiveClock
 	Recorder record.EventRecorder
@@ -52,12 +51,12 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	closed := after.Annotations[v1alpha1.ClosedAnnotation]
 	if closed != "" && closed != before.Annotations[v1alpha1.ClosedAnnotation] && !ptr.Deref(req.DryRun, false) {
 		o.Recorder.Eventf(after, corev1.EventTypeNormal, v1alpha1.ReasonClosedManually,
-			"%s closed the breaker: what was deleted until %s does not count any more", req.UserInfo.Username, closed)
+			"%s closed the breaker: deletions until %s do not count anymore", req.UserInfo.Username, closed)
 	}
 	return admission.Allow(admission.DecisionAdmitted)
 }
 
-// invalid names each field in a cause: kubectl prints nothing else.
+// invalid names each field in a cause, because kubectl prints the causes only.
 func invalid(name string, err *apis.FieldError) metav1.Status {
 	s := metav1.Status{
 		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -72,7 +71,7 @@ func invalid(name string, err *apis.FieldError) metav1.Status {
 	return s
 }
 
-// future refuses to forget what has not happened yet.
+// validateClosedTime rejects a time in the future.
 func (o Object) validateClosedTime(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
 	closed := f.ClosedTime()
 	if !closed.After(o.Clock.Now().Add(2 * deletionwindow.DefaultSkew)) {
@@ -81,6 +80,6 @@ func (o Object) validateClosedTime(f *v1alpha1.PodDeletionFlowControl) *apis.Fie
 	return &apis.FieldError{
 		Message: fmt.Sprintf("%s is in the future", f.Annotations[v1alpha1.ClosedAnnotation]),
 		Paths:   []string{"metadata.annotations[" + v1alpha1.ClosedAnnotation + "]"},
-		Details: "write the time that it is now, as $(date -u +%FT%TZ) prints it; to let more through from now on raise spec.limitRules",
+		Details: "write the present time, as printed by $(date -u +%FT%TZ); to allow more deletions from now on raise spec.limitRules",
 	}
 }

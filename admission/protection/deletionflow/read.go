@@ -18,22 +18,22 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
-// reader finds out what a request would take away.
+// reader finds the pods that a request deletes.
 type reader struct {
 	pods       corev1client.PodsGetter
 	namespaces corev1listers.NamespaceLister
 }
 
-// asked is a request as it is decided.
+// request is an admission request with its pods.
 type request struct {
 	deletionflow.Request
-	// subject is what the request is about, as it stands in a refusal.
+	// subject names the object of the request in messages.
 	subject string
-	// pod is the one pod, if it is about one.
+	// pod is the pod of the request; nil for a namespace.
 	pod *corev1.Pod
 }
 
-// read returns nil where the request takes nothing away.
+// read returns nil if the request deletes nothing.
 func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*request, error) {
 	if req.Resource.Resource == "namespaces" {
 		return r.ofNamespace(ctx, req)
@@ -56,7 +56,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*r
 	}, nil
 }
 
-// pod returns the pod of a request. An eviction does not show it.
+// pod returns the pod of a request. That of an eviction has to be read.
 func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod *corev1.Pod, dryRun bool, err error) {
 	dryRun = ptr.Deref(req.DryRun, false)
 	if req.SubResource != "eviction" {
@@ -75,14 +75,14 @@ func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod
 	}
 	pod, err = r.pods.Pods(req.Namespace).Get(ctx, req.Name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
-		return nil, false, nil // the API server will say so
+		return nil, false, nil // the API server answers NotFound itself
 	} else if err != nil {
 		return nil, false, fmt.Errorf("read pod %s: %w", req.Name, err)
 	}
 	return pod, dryRun, nil
 }
 
-// active leaves out what has finished.
+// active is the field selector of pods that have not finished.
 const active = "status.phase!=Succeeded,status.phase!=Failed"
 
 func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionRequest) (*request, error) {
@@ -122,8 +122,8 @@ func podOf(p *corev1.Pod) deletionflow.Pod {
 	}
 }
 
-// ownerOf is the topmost controller that the pod itself tells of: of a
-// ReplicaSet that a Deployment has made, the Deployment.
+// ownerOf returns the topmost controller that can be derived from the pod alone:
+// for the ReplicaSet of a Deployment, the Deployment.
 func ownerOf(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {

@@ -25,18 +25,18 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 )
 
-// Configuration is the ValidatingWebhookConfiguration of the manifests to which
-// the webhooks are added, and from which they are taken. RBAC names it too.
+// Configuration is the ValidatingWebhookConfiguration that the webhooks are added to
+// and removed from. RBAC names it too.
 const Configuration = "breakwater-deletionflow"
 
 //go:embed registration.yaml
 var webhooksYAML []byte
 
-// Webhooks returns the webhooks that are there while there is a flow control.
+// Webhooks returns the webhooks that are registered while a flow control exists.
 func Webhooks(bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	var all []admissionregistrationv1.ValidatingWebhook
 	if err := yaml.UnmarshalStrict(webhooksYAML, &all); err != nil {
-		return nil, fmt.Errorf("read the webhooks: %w", err)
+		return nil, fmt.Errorf("parse registration.yaml: %w", err)
 	}
 	for i := range all {
 		all[i].ClientConfig.CABundle = bundle
@@ -44,8 +44,7 @@ func Webhooks(bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error
 	return all, nil
 }
 
-// Entry keeps the webhooks of Configuration: what anybody else writes there is
-// put right.
+// Registration reconciles the webhooks of Configuration and reverts other changes.
 type Registration struct {
 	reconciler.LeaderAwareFuncs
 
@@ -62,47 +61,47 @@ var (
 	_ reconciler.LeaderAware = (*Registration)(nil)
 )
 
-// Key is the one thing that Entry looks after.
+// Key is the only key of Registration.
 var Key = types.NamespacedName{Name: Configuration}
 
 // Reconcile implements controller.Reconciler.
-func (e *Registration) Reconcile(ctx context.Context, key string) error {
-	if !e.IsLeaderFor(Key) {
+func (r *Registration) Reconcile(ctx context.Context, key string) error {
+	if !r.IsLeaderFor(Key) {
 		return controller.NewSkipKey(key)
 	}
-	config, err := e.Configs.Get(Configuration)
+	config, err := r.Configs.Get(Configuration)
 	if apierrs.IsNotFound(err) {
-		return nil // its creation will wake us
+		return nil // its creation enqueues the key
 	} else if err != nil {
 		return fmt.Errorf("get %s: %w", Configuration, err)
 	}
-	want, known, err := e.wantedWebhooks()
+	want, known, err := r.wantedWebhooks()
 	if err != nil || !known || equality.Semantic.DeepEqual(want, config.Webhooks) || len(want)+len(config.Webhooks) == 0 {
 		return err
 	}
 	patch, err := json.Marshal(map[string]any{
-		// Decided on this state; a merge patch replaces the list.
+		// Optimistic lock: a merge patch replaces the whole list.
 		"metadata": map[string]any{"resourceVersion": config.ResourceVersion}, "webhooks": want,
 	})
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", Configuration, err)
 	}
-	if _, err := e.Client.Patch(ctx, Configuration, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := r.Client.Patch(ctx, Configuration, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("write %s: %w", Configuration, err)
 	}
 	logging.FromContext(ctx).Infow("wrote the webhooks of deletion flow control", "webhooks", len(want))
 	return nil
 }
 
-// want is nothing where there is no flow control. It is not known while there
-// is no certificate: without one, the API server could ask nobody and would
-// refuse all; and what is there stays while one is renewed.
-func (e *Registration) wantedWebhooks() (all []admissionregistrationv1.ValidatingWebhook, known bool, err error) {
-	flows, err := e.FlowControls.List(labels.Everything())
+// wantedWebhooks returns the webhooks that should be registered: none without a flow
+// control. Without a certificate nothing changes (known is false): the API server
+// could not call new webhooks and would deny every request.
+func (r *Registration) wantedWebhooks() (all []admissionregistrationv1.ValidatingWebhook, known bool, err error) {
+	flows, err := r.FlowControls.List(labels.Everything())
 	if err != nil || len(flows) == 0 {
 		return nil, err == nil, err
 	}
-	secret, err := e.Secrets.Secrets(v1alpha1.SystemNamespace).Get(e.Secret)
+	secret, err := r.Secrets.Secrets(v1alpha1.SystemNamespace).Get(r.Secret)
 	if apierrs.IsNotFound(err) {
 		return nil, false, nil
 	} else if err != nil {

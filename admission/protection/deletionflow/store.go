@@ -15,11 +15,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// Committer counts deletions.
+// Committer decides and counts deletions.
 type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Verdict]
 
-// NewCommitter returns a Committer. The skew is how far the clock may be from
-// that of the API server.
+// NewCommitter returns a Committer. Skew is how far the clock may differ from the
+// API server's.
 func NewCommitter(lister listers.PodDeletionFlowControlLister, client policyclient.PodDeletionFlowControlsGetter,
 	now clock.PassiveClock, skew time.Duration, options groupcommit.Options) *Committer {
 	return groupcommit.New(store{lister, client}, decide(now, skew), options)
@@ -39,7 +39,7 @@ func decide(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1al
 	}
 }
 
-// store is where flow controls are.
+// store reads and writes flow controls.
 type store struct {
 	lister listers.PodDeletionFlowControlLister
 	client policyclient.PodDeletionFlowControlsGetter

@@ -1,7 +1,6 @@
-// Package denialevents tells programs, by the event deletion.denied, that a guard
-// refuses. A storm of refusals must not become a storm of events, so each
-// replica tells of the first that a guard refuses in a slot, and all replicas by
-// the same id. People find every refusal in Kubernetes Events and metrics.
+// Package denialevents publishes denials as CloudEvent deletion.denied. To bound the
+// number of events, each replica sends the first denial per guard and slot, and all
+// replicas use the same id for it. Kubernetes Events and metrics show every denial.
 package denialevents
 
 import (
@@ -16,41 +15,41 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// Teller tells of refusals. A nil one tells nobody.
+// Publisher publishes denials. A nil Publisher does nothing.
 type Publisher struct {
 	sender events.Sender
 	clock  clock.PassiveClock
 
 	mu   sync.Mutex
 	slot int64
-	// told are the guards of which the slot has been told.
+	// published are the guards with an event in the slot.
 	published map[types.UID]bool
 }
 
-// New returns one.
+// New returns a Publisher.
 func New(sender events.Sender, c clock.PassiveClock) *Publisher {
 	return &Publisher{sender: sender, clock: c}
 }
 
-// Tell tells of a refusal, unless its guard has refused before in this slot. The
-// slot is filled in.
-func (t *Publisher) Publish(ctx context.Context, d events.DeletionDenied) {
-	if t != nil && t.first(&d) {
-		delivery.SendBestEffort(ctx, t.sender, d)
+// Publish sends an event unless one was sent for this guard in the present slot. It
+// sets SlotUnix.
+func (p *Publisher) Publish(ctx context.Context, d events.DeletionDenied) {
+	if p != nil && p.first(&d) {
+		delivery.SendBestEffort(ctx, p.sender, d)
 	}
 }
 
-func (t *Publisher) first(d *events.DeletionDenied) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (p *Publisher) first(d *events.DeletionDenied) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	const seconds = int64(events.DenialSlot / time.Second)
-	slot := t.clock.Now().Unix() / seconds * seconds
-	if slot != t.slot {
-		t.slot, t.published = slot, map[types.UID]bool{}
+	slot := p.clock.Now().Unix() / seconds * seconds
+	if slot != p.slot {
+		p.slot, p.published = slot, map[types.UID]bool{}
 	}
-	if t.published[d.Guard.UID] {
+	if p.published[d.Guard.UID] {
 		return false
 	}
-	t.published[d.Guard.UID], d.SlotUnix = true, slot
+	p.published[d.Guard.UID], d.SlotUnix = true, slot
 	return true
 }

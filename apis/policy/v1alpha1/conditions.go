@@ -8,17 +8,17 @@ import (
 
 // Conditions of a PodUnavailableBudget.
 const (
-	// BudgetGuarding is True when every replica of the webhook is known to judge
+	// BudgetGuarding is True when every replica of the webhook is known to decide
 	// by this budget.
 	BudgetGuarding apis.ConditionType = "Guarding"
-	// BudgetSynced is True when the numbers are those of the budget as it stands.
-	// Until then everything is refused.
+	// BudgetSynced is True when the numbers follow from the present spec. Until
+	// then every request is denied.
 	BudgetSynced apis.ConditionType = "Synced"
 )
 
 // Conditions of a PodDeletionFlowControl.
 const (
-	// FlowControlOpen is True while a limit is hit and deletions are refused.
+	// FlowControlOpen is True while a limit is reached and deletions are denied.
 	FlowControlOpen apis.ConditionType = "Open"
 )
 

@@ -1,9 +1,9 @@
-// Package v1alpha1 holds the nouns of runtime protection: PodUnavailableBudget
+// Package v1alpha1 has the API types of runtime protection: PodUnavailableBudget
 // (how many pods of an application may be unavailable at a time) and
-// PodDeletionFlowControl (how many pods may be deleted in a time).
+// PodDeletionFlowControl (how many pods may be deleted in an interval).
 //
-// Names of groups, kinds and fields are those of OpenKruise, so that what its
-// users have written works unchanged.
+// Groups, kinds and fields have the names of OpenKruise, so that manifests for
+// OpenKruise work unchanged.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=policy.kruise.io

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The shortest and the longest interval of a LimitRule.
+// MinInterval and MaxInterval bound the interval of a LimitRule.
 const (
 	MinInterval = 10 * time.Second
 	MaxInterval = 30 * day

@@ -1,43 +1,41 @@
 package v1alpha1
 
-// Labels and annotations, to the letter those of OpenKruise where it has them.
+// Labels and annotations. Those that OpenKruise has too are spelled the same.
 const (
-	// CascadeLabel, with the value "true", refuses to delete an object while
-	// something lives underneath it.
+	// DisableCascadingDeletionLabel, with the value "true", denies the deletion of
+	// an object that has dependent objects.
 	DisableCascadingDeletionLabel = "policy.kruise.io/disable-cascading-deletion"
-	// ProtectionLabel is the label of OpenKruise's later releases: ProtectAlways
-	// or ProtectCascading.
+	// DeleteProtectionLabel is the label of later releases of OpenKruise, with the
+	// value ProtectAlways or ProtectCascading.
 	DeleteProtectionLabel = "policy.kruise.io/delete-protection"
-	// ProtectAlways refuses every deletion.
+	// ProtectAlways denies every deletion.
 	ProtectAlways = "Always"
-	// ProtectCascading means what CascadeLabel means.
+	// ProtectCascading is equivalent to DisableCascadingDeletionLabel.
 	ProtectCascading = "Cascading"
 
-	// ShadowAnnotation, with the value "true", on a Namespace or a
-	// CustomResourceDefinition that is protected: a deletion is told about and
-	// not refused.
+	// ShadowAnnotation, with the value "true", puts the cascading deletion guard of
+	// a Namespace or a CustomResourceDefinition into shadow mode.
 	ShadowAnnotation = "policy.breakwater.dev/shadow"
-	// CountedLabel, with the value "true", on a ClusterRole gives its rules to
-	// the webhook that counts the objects of a CustomResourceDefinition.
+	// CountCustomResourcesLabel, with the value "true", aggregates a ClusterRole
+	// into that of the webhook, so that it can count custom resources.
 	CountCustomResourcesLabel = "policy.breakwater.dev/count-custom-resources"
 
-	// GuardedLabel is on a namespace while it has a PodUnavailableBudget: only
-	// then do requests about its pods leave the API server.
+	// HasBudgetLabel is on a namespace while it has a PodUnavailableBudget. The API
+	// server calls the webhook for pods of such namespaces only.
 	HasBudgetLabel = "policy.breakwater.dev/guarded"
-	// GuardedValue is the one value of GuardedLabel.
+	// HasBudgetValue is the one value of HasBudgetLabel.
 	HasBudgetValue = "true"
-	// ClosedAnnotation on a PodDeletionFlowControl is the time, RFC 3339, at
-	// which a person closed the breaker: what was let through before does not
-	// count any more.
+	// ClosedAnnotation on a PodDeletionFlowControl is the time, in RFC 3339, at
+	// which a person closed the breaker. Earlier deletions do not count.
 	ClosedAnnotation = "policy.breakwater.dev/closed"
 	// NoProtectAnnotation, with the value "true", exempts a pod from budgets.
-	// Setting it on a running pod is itself judged by them.
+	// Budgets also decide whether it may be set on a running pod.
 	NoProtectAnnotation = "pub.kruise.io/no-protect"
-	// UnavailablePrefix begins the labels by which a program says that it makes
-	// a pod unavailable.
+	// UnavailableLabelPrefix is the prefix of labels that mark a pod as made
+	// unavailable by a program.
 	UnavailableLabelPrefix = "unavailable-pod.kruise.io/"
 )
 
-// ProbeAnnotation is on the dry run by which the controller asks every replica
-// of the webhook whether it knows a budget; its value tells probes apart.
+// ProbeAnnotation is on the dry-run update by which the controller checks that
+// every replica of the webhook knows a budget. Its value identifies the probe.
 const ProbeAnnotation = "policy.breakwater.dev/probe"

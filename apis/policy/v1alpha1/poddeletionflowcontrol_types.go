@@ -18,8 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// PodDeletionFlowControl refuses deletions of pods when too many were let
-// through in too short a time.
+// PodDeletionFlowControl denies deletions of pods beyond a limit per interval.
 type PodDeletionFlowControl struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -29,117 +28,118 @@ type PodDeletionFlowControl struct {
 	Status PodDeletionFlowControlStatus `json:"status,omitempty"`
 }
 
-// PodDeletionFlowControlSpec says how many deletions in which time, and whose.
+// PodDeletionFlowControlSpec has the limits and the pods that they apply to.
 type PodDeletionFlowControlSpec struct {
-	// LimitRules all have to hold.
+	// LimitRules are the limits. A deletion has to be within all of them.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	LimitRules []LimitRule `json:"limitRules"`
-	// WhiteListSelector selects pods whose deletion is neither counted nor refused.
+	// WhiteListSelector selects pods whose deletion is neither counted nor denied.
 	// +optional
 	WhiteListSelector *metav1.LabelSelector `json:"whiteListSelector,omitempty"`
-	// NamespaceSelector narrows the scope to the namespaces that it selects.
-	// Default: the cluster.
+	// NamespaceSelector selects the namespaces whose pods are counted. Default:
+	// all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// CountEvictions counts and refuses evictions too.
+	// CountEvictions says whether evictions are counted and denied too.
 	// +optional
 	// +kubebuilder:default=true
 	CountEvictions *bool `json:"countEvictions,omitempty"`
-	// Shadow decides, counts and tells, but refuses nothing.
+	// Shadow enables shadow mode: deletions are counted and reported, but never
+	// denied.
 	// +optional
 	Shadow bool `json:"shadow,omitempty"`
 }
 
-// LimitRule is one window.
+// LimitRule limits the deletions of one interval.
 type LimitRule struct {
-	// Interval is the length of the window: a Go duration, or days (1d). From 10s to 30d.
+	// Interval is the length of the window: a Go duration or days (1d), from 10s to 30d.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+d)?([0-9]+(\.[0-9]*)?(h|m|s|ms))*$`
 	// +kubebuilder:validation:MinLength=2
 	Interval string `json:"interval"`
-	// Limit is how many deletions no window of that length exceeds.
+	// Limit is the maximum number of deletions in any window of that length.
 	// +kubebuilder:validation:Minimum=0
 	Limit int64 `json:"limit"`
 }
 
-// PodDeletionFlowControlStatus is the history that decides. The webhook adds to
-// Buckets by compare-and-swap; all else its reconciler derives.
+// PodDeletionFlowControlStatus is the state that decisions follow from. The
+// webhook adds to Buckets by compare-and-swap; the reconciler derives the rest.
 type PodDeletionFlowControlStatus struct {
 	duckv1.Status `json:",inline"`
 
-	// Buckets are how many deletions were let through, by time, oldest first.
+	// Buckets count the deletions that were allowed, by time, oldest first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Buckets []DeletionBucket `json:"buckets,omitempty"`
-	// Newest are the pods and namespaces of the newest bucket: an admission that
-	// is repeated counts once.
+	// Newest are the UIDs of pods and namespaces in the newest bucket. A repeated
+	// admission of one of them counts once.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Newest []types.UID `json:"newest,omitempty"`
-	// Earlier are the last of the bucket before the newest: an admission of a pod
-	// that is repeated when its bucket has ended counts once, too.
+	// Earlier are the last UIDs of the bucket before the newest, so that a repeated
+	// admission of a pod counts once across the end of a bucket.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Earlier []types.UID `json:"earlier,omitempty"`
-	// CommittedTime is the time of the last decision that was committed.
+	// CommittedTime is the time of the last committed decision.
 	// +optional
 	CommittedTime *metav1.MicroTime `json:"committedTime,omitempty"`
-	// Shares say whose deletions were let through lately.
+	// Shares attribute the recent deletions to users, owners and namespaces.
 	// +optional
 	Shares *DeletionShares `json:"shares,omitempty"`
-	// Deleted is how many deletions the longest window holds.
+	// Deleted is the number of deletions in the longest window.
 	// +optional
 	Deleted int64 `json:"deleted,omitempty"`
-	// RoomTime is when the window that is full has room again.
+	// RoomTime is when a deletion is within all limits again.
 	// +optional
 	RoomTime *metav1.Time `json:"roomTime,omitempty"`
 }
 
-// DeletionBucket counts the deletions of a part of a window.
+// DeletionBucket counts the deletions of one part of a window.
 type DeletionBucket struct {
-	// Start is the second of the first of them, in unix seconds.
+	// Start is the second of the first deletion, in Unix seconds.
 	Start int64 `json:"start"`
-	// End is the second after that of the last.
+	// End is the second after the last deletion, in Unix seconds.
 	End int64 `json:"end"`
-	// Count is how many deletions were let through in it.
+	// Count is the number of deletions that were allowed.
 	Count int64 `json:"count"`
 }
 
-// DeletionShares tell accident from intent. What is older than the shortest
-// interval weighs half, and half again after the next one.
+// DeletionShares help to distinguish an accident from intent. After each
+// shortest interval all counts are halved.
 type DeletionShares struct {
-	// Since is when they were halved last.
+	// Since is when the counts were last halved.
 	Since metav1.Time `json:"since"`
-	// Total is how many deletions they are of.
+	// Total is the number of deletions.
 	Total int64 `json:"total"`
-	// Evictions is how many of them were evictions.
+	// Evictions is the number of deletions that were evictions.
 	// +optional
 	Evictions int64 `json:"evictions,omitempty"`
-	// Users are whom the API server knew as the authors; most first.
+	// Users are the users that requested the deletions, most frequent first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Users []DeletionShare `json:"users,omitempty"`
 	// Owners are the topmost known controllers of the pods, as Kind
-	// namespace/name; most first.
+	// namespace/name, most frequent first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Owners []DeletionShare `json:"owners,omitempty"`
-	// Namespaces are those of the pods; most first.
+	// Namespaces are the namespaces of the pods, most frequent first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Namespaces []DeletionShare `json:"namespaces,omitempty"`
 }
 
-// DeletionShare is how many deletions one of them had; rather too many than
-// too few, where there are more names than are kept.
+// DeletionShare counts the deletions of one user, owner or namespace. With more
+// names than are kept, a count may be too high but never too low.
 type DeletionShare struct {
 	// +kubebuilder:validation:MaxLength=512
 	Name  string `json:"name"`

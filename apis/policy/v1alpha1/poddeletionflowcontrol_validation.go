@@ -11,11 +11,11 @@ import (
 	"knative.dev/pkg/apis"
 )
 
-// maxLimitRules is that of the schema.
+// maxLimitRules equals maxItems of the schema.
 const maxLimitRules = 8
 
-// Validate refuses what would not do what its author means. Every message names
-// the field and what to write.
+// Validate rejects flow controls that are valid for the schema but not useful.
+// Every message names the field and what to write.
 func (f *PodDeletionFlowControl) Validate(ctx context.Context) *apis.FieldError {
 	if apis.IsInDelete(ctx) || apis.IsInStatusUpdate(ctx) {
 		return nil
@@ -57,14 +57,14 @@ func (r LimitRule) validate() (time.Duration, *apis.FieldError) {
 	interval, err := ParseInterval(r.Interval)
 	switch {
 	case err != nil:
-		return 0, &apis.FieldError{Message: fmt.Sprintf("%q is no duration", r.Interval), Paths: []string{"interval"},
+		return 0, &apis.FieldError{Message: fmt.Sprintf("%q is not a duration", r.Interval), Paths: []string{"interval"},
 			Details: "write a number and a unit, for example 30s, 10m, 1h30m or 1d"}
 	case interval < MinInterval || interval > MaxInterval:
-		return 0, &apis.FieldError{Message: fmt.Sprintf("%s is not from 10s to 30d", r.Interval), Paths: []string{"interval"},
+		return 0, &apis.FieldError{Message: fmt.Sprintf("%s is not between 10s and 30d", r.Interval), Paths: []string{"interval"},
 			Details: "write an interval in that range"}
 	case r.Limit < 0:
-		return interval, &apis.FieldError{Message: fmt.Sprintf("%d is less than none", r.Limit), Paths: []string{"limit"},
-			Details: "write how many deletions no window exceeds; 0 refuses all"}
+		return interval, &apis.FieldError{Message: fmt.Sprintf("%d is less than 0", r.Limit), Paths: []string{"limit"},
+			Details: "write the maximum number of deletions per interval; 0 denies all"}
 	default:
 		return interval, nil
 	}
@@ -73,7 +73,7 @@ func (r LimitRule) validate() (time.Duration, *apis.FieldError) {
 func validateWhiteList(s *metav1.LabelSelector) *apis.FieldError {
 	if s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
 		return &apis.FieldError{Message: "an empty selector selects every pod: nothing would be counted", Paths: []string{"whiteListSelector"},
-			Details: "name labels, or leave the field out; write shadow: true to only look"}
+			Details: "name labels or remove the field; for a trial, write shadow: true"}
 	}
 	return validateSelector(s, "whiteListSelector")
 }
@@ -94,13 +94,13 @@ func (f *PodDeletionFlowControl) validateClosed() *apis.FieldError {
 		return nil
 	}
 	if _, err := time.Parse(time.RFC3339, raw); err != nil {
-		return &apis.FieldError{Message: fmt.Sprintf("%q is no time", raw), Paths: []string{"metadata.annotations[" + ClosedAnnotation + "]"},
-			Details: "write the time from which deletions count again, as $(date -u +%FT%TZ) prints it"}
+		return &apis.FieldError{Message: fmt.Sprintf("%q is not a time", raw), Paths: []string{"metadata.annotations[" + ClosedAnnotation + "]"},
+			Details: "write the time from which deletions count again, as printed by $(date -u +%FT%TZ)"}
 	}
 	return nil
 }
 
-// ClosedTime returns when a person closed the breaker; zero when nobody did.
+// ClosedTime returns when a person closed the breaker, or zero.
 func (f *PodDeletionFlowControl) ClosedTime() time.Time {
 	t, err := time.Parse(time.RFC3339, f.Annotations[ClosedAnnotation])
 	if err != nil {

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// LabelSelector returns the selector as Kubernetes' own type.
+// LabelSelector returns the selector as the type of Kubernetes.
 func (s *PodSelector) LabelSelector() *metav1.LabelSelector {
 	if s == nil {
 		return nil

@@ -20,9 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// PodUnavailableBudget refuses what would leave an application with fewer
-// available pods than it needs, whoever asks: deletions, evictions and changes
-// in place.
+// PodUnavailableBudget denies deletions, evictions and in-place changes that
+// would leave an application with fewer available pods than it needs.
 type PodUnavailableBudget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -32,55 +31,56 @@ type PodUnavailableBudget struct {
 	Status PodUnavailableBudgetStatus `json:"status,omitempty"`
 }
 
-// PodUnavailableBudgetSpec says which pods, and how many of them.
+// PodUnavailableBudgetSpec selects pods and limits how many may be unavailable.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) != has(self.targetRef)",message="set exactly one of selector and targetRef: which pods are meant"
-// +kubebuilder:validation:XValidation:rule="has(self.maxUnavailable) != has(self.minAvailable)",message="set exactly one of maxUnavailable and minAvailable: a number or a per cent"
+// +kubebuilder:validation:XValidation:rule="has(self.maxUnavailable) != has(self.minAvailable)",message="set exactly one of maxUnavailable and minAvailable: a number or a percentage"
 type PodUnavailableBudgetSpec struct {
-	// Selector selects pods of the budget's namespace. An empty one selects all.
+	// Selector selects pods of the budget's namespace. An empty selector selects all.
 	// +optional
 	Selector *PodSelector `json:"selector,omitempty"`
-	// TargetRef is the workload whose pods are meant.
+	// TargetRef is the workload whose pods the budget covers.
 	// +optional
 	TargetRef *TargetRef `json:"targetRef,omitempty"`
-	// MaxUnavailable is how many pods may be unavailable: a number, or a per
-	// cent of the replicas, rounded up.
+	// MaxUnavailable is how many pods may be unavailable: a number, or a
+	// percentage of the replicas, rounded up.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="write a number from 0, or a per cent from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="write a number from 0, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MinAvailable is how many pods have to be available: a number, or a per
-	// cent of the replicas, rounded up.
+	// MinAvailable is how many pods have to be available: a number, or a
+	// percentage of the replicas, rounded up.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="write a number from 0, or a per cent from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="write a number from 0, or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// ProtectOperations are what is judged. Default: all of them.
+	// ProtectOperations are the operations that are judged. Default: all of them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:default={DELETE,EVICT,UPDATE,RESIZE,RESTART}
 	ProtectOperations []PodOperation `json:"protectOperations,omitempty"`
-	// ProtectNotReady judges operations on a pod that is not available too. By
-	// default they cost nothing, so that what is broken can be replaced.
+	// ProtectNotReady also judges operations on pods that are not available. By
+	// default they cost nothing, so that broken pods can be replaced.
 	// +optional
 	ProtectNotReady bool `json:"protectNotReady,omitempty"`
-	// Shadow decides, counts and tells, but refuses nothing.
+	// Shadow enables shadow mode: requests are decided and reported, but never
+	// denied.
 	// +optional
 	Shadow bool `json:"shadow,omitempty"`
 }
 
-// PodOperation is what may make a pod unavailable.
+// PodOperation is an operation that may make a pod unavailable.
 // +kubebuilder:validation:Enum=DELETE;EVICT;UPDATE;RESIZE;RESTART
 type PodOperation string
 
-// The operations.
+// Operations of spec.protectOperations.
 const (
 	// OperationDelete is a DELETE of the pod.
 	OperationDelete PodOperation = "DELETE"
-	// OperationEvict is the eviction subresource, as kubectl drain uses it.
+	// OperationEvict is the eviction subresource, which kubectl drain uses.
 	OperationEvict PodOperation = "EVICT"
-	// OperationUpdate is a change in place: an image, a sidecar, a label that
-	// says that the pod is made unavailable.
+	// OperationUpdate is an in-place change: an image, a sidecar, a label that
+	// marks the pod as unavailable.
 	OperationUpdate PodOperation = "UPDATE"
 	// OperationResize is the resize subresource.
 	OperationResize PodOperation = "RESIZE"
@@ -88,12 +88,13 @@ const (
 	OperationRestart PodOperation = "RESTART"
 )
 
-// PodSelector is a label selector that knows a common mistake.
+// PodSelector is a label selector that detects the field value in place of
+// values.
 type PodSelector struct {
-	// MatchLabels are labels that a pod has to have.
+	// MatchLabels are labels that a pod must have.
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
-	// MatchExpressions have to be met too.
+	// MatchExpressions must be met too.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -104,19 +105,19 @@ type PodSelector struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.value)",fieldPath=".values",message="the field is called values and is a list: write values: [...] instead of value"
 // +kubebuilder:validation:XValidation:rule="(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0) || has(self.value)",fieldPath=".values",message="values are needed with the operators In and NotIn, and with no other"
 type PodSelectorRequirement struct {
-	// Key is that of the label.
+	// Key is the key of the label.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
 	// Operator relates the label to the values.
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
-	// Values are what In and NotIn compare with.
+	// Values are the values that In and NotIn compare with.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Values []string `json:"values,omitempty"`
-	// Value is a mistake for values, and is always refused.
+	// Value is a common mistake for values and is always rejected.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Value string `json:"value,omitempty"`
@@ -124,7 +125,7 @@ type PodSelectorRequirement struct {
 
 // TargetRef names a workload of the budget's namespace.
 type TargetRef struct {
-	// APIVersion is the workload's group, with or without a version.
+	// APIVersion is the group of the workload, with or without a version.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	APIVersion string `json:"apiVersion"`
@@ -136,33 +137,33 @@ type TargetRef struct {
 	Name string `json:"name"`
 }
 
-// PodUnavailableBudgetStatus is what a decision follows from. The webhook adds
-// to the two maps and lowers UnavailableAllowed with every entry, by
-// compare-and-swap; all else the budget reconciler derives.
+// PodUnavailableBudgetStatus is the state that decisions follow from. The webhook
+// adds to the two maps and lowers UnavailableAllowed by compare-and-swap; the
+// reconciler derives the rest.
 type PodUnavailableBudgetStatus struct {
 	duckv1.Status `json:",inline"`
 
-	// DeletedPods are pods whose deletion or eviction was let through and that
-	// are not yet seen to terminate: UID to resourceVersion.
+	// DeletedPods are charges of allowed deletions and evictions whose pods are not
+	// seen to terminate yet: UID to resourceVersion.
 	// +optional
 	// +mapType=atomic
 	DeletedPods map[types.UID]string `json:"deletedPods,omitempty"`
-	// UnavailablePods are pods whose change in place was let through and that
-	// are not yet seen to be unavailable: name to resourceVersion and, after a
-	// slash, UID; of a resize the generation before it, too.
+	// UnavailablePods are charges of allowed in-place changes whose pods are not
+	// seen to be unavailable yet: name to `<resourceVersion>/<uid>`, followed by
+	// `/<generation>` before a resize.
 	// +optional
 	// +mapType=atomic
 	UnavailablePods map[string]string `json:"unavailablePods,omitempty"`
 	// UnavailableAllowed is how many more available pods may become unavailable now.
 	UnavailableAllowed int32 `json:"unavailableAllowed"`
-	// CurrentAvailable is how many pods are available, without those in the maps.
+	// CurrentAvailable is how many pods are available and not charged.
 	CurrentAvailable int32 `json:"currentAvailable"`
-	// DesiredAvailable is how many have to be.
+	// DesiredAvailable is how many pods must be available.
 	DesiredAvailable int32 `json:"desiredAvailable"`
-	// TotalReplicas is how many pods the owners want.
+	// TotalReplicas is the sum of the replicas of the owners.
 	TotalReplicas int32 `json:"totalReplicas"`
-	// PodsResourceVersion is how far the watch of pods was when the numbers were
-	// computed: who sees less must not compute them anew.
+	// PodsResourceVersion is the resourceVersion of the pod watch from which the
+	// numbers were computed. An older watch must not compute them again.
 	// +optional
 	PodsResourceVersion string `json:"podsResourceVersion,omitempty"`
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// charges remembers since when each charge is known. In memory only: who begins
-// anew waits anew, which keeps a charge for longer and never for less.
+// chargeTimes records since when each charge is known, in memory only: a new leader
+// starts again, which may keep a charge longer but never shorter.
 type chargeTimes struct {
 	clock clock.PassiveClock
-	// kept is how long one is kept whose pod does not change: as long as the API
-	// server may work on a request.
+	// timeout is how long a charge without an effect is kept. It is at least the
+	// request timeout of the API server.
 	timeout time.Duration
 
 	mu    sync.Mutex
 	since map[types.NamespacedName]map[string]time.Time
-	// settled is since when each is seen to be carried out.
+	// settled records since when each charge is settled.
 	settled map[types.NamespacedName]map[string]time.Time
 }
 
-// lingering is how long a charge stays that is carried out.
+// settledRetention is how long a settled charge is kept; see Observed.KeepSettled.
 const settledRetention = 500 * time.Millisecond
 
 func newChargeTimes(c clock.PassiveClock, kept time.Duration) *chargeTimes {
@@ -34,7 +34,7 @@ func newChargeTimes(c clock.PassiveClock, kept time.Duration) *chargeTimes {
 		since: map[types.NamespacedName]map[string]time.Time{}, settled: map[types.NamespacedName]map[string]time.Time{}}
 }
 
-// lingers says whether the charge of a budget that is carried out stays.
+// keepSettled says whether a settled charge of a budget is kept.
 func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +49,8 @@ func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 	return now.Sub(at) < settledRetention
 }
 
-// see notes the charges of a budget and forgets those that it has no more. It
-// returns whether one has expired, and when the next does; 0 for none.
+// observe records the charges of a budget and forgets removed ones. It returns
+// whether a charge has expired, and the time until the next one does; 0 for none.
 func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(string) bool, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(st
 	}, next
 }
 
-// forget drops what is known of a budget.
+// forget deletes the records of a budget.
 func (c *chargeTimes) forget(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

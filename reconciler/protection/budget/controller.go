@@ -34,15 +34,15 @@ import (
 )
 
 const (
-	// agentName is the source of our Kubernetes Events.
+	// agentName is the source of Kubernetes Events.
 	agentName = "breakwater"
 	meterName = "github.com/breakwater-dev/breakwater/reconciler/protection/budget"
-	// workers is how many budgets are looked at at a time.
+	// workers is how many budgets are reconciled concurrently.
 	workers = 8
 )
 
-// NewController returns the constructor of the controller of budgets; kept is
-// for how long a charge is kept whose pod does not change; flags are read later.
+// NewController returns the constructor of the controller of budgets; kept is how
+// long a charge without an effect is kept. It is read after the flags are parsed.
 func NewController(kept *time.Duration) injection.ControllerConstructor {
 	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		logger := logging.FromContext(ctx)
@@ -76,7 +76,7 @@ func workloads(ctx context.Context) []cache.SharedIndexInformer {
 
 func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error) {
 	returned, err := otel.Meter(meterName).Int64Counter("breakwater.budget.charges.returned",
-		metric.WithDescription("Charges that were given back because nothing became of the request"))
+		metric.WithDescription("Charges that were refunded because their request did not take effect"))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error)
 	}, nil
 }
 
-// watch has budgets looked at when something changes that they follow from.
+// watch enqueues budgets when their pods or owners change.
 func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
 	lister := budgetinformer.Get(ctx).Lister()
 	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
@@ -137,11 +137,11 @@ func podOf(obj any) (*corev1.Pod, bool) {
 	return p, ok
 }
 
-// enqueueOf wakes the budgets that may cover the pod.
+// enqueueCovering enqueues the budgets that may cover the pod.
 func enqueueCovering(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, p *corev1.Pod) {
 	all, err := lister.PodUnavailableBudgets(p.Namespace).List(labels.Everything())
 	if err != nil {
-		return // a store in memory has no error to give
+		return // a cache lister returns no error
 	}
 	for _, b := range all {
 		if scope, err := budget.ScopeOf(b); err == nil && (scope.NeedsChain() || scope.Covers(p, nil)) {
@@ -153,7 +153,7 @@ func enqueueCovering(impl *controller.Impl, lister listers.PodUnavailableBudgetL
 func enqueueAll(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, namespace string) {
 	all, err := lister.PodUnavailableBudgets(namespace).List(labels.Everything())
 	if err != nil {
-		return // a store in memory has no error to give
+		return // a cache lister returns no error
 	}
 	for _, b := range all {
 		impl.Enqueue(b)

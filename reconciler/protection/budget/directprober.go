@@ -22,10 +22,10 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
-// patience is how long a replica may take to answer a probe.
+// probeTimeout is how long a replica may take to answer a probe.
 const probeTimeout = 2 * time.Second
 
-// caller asks one replica as the API server does.
+// directProber probes one replica without the API server.
 type directProber struct {
 	client *http.Client
 	path   string
@@ -45,7 +45,7 @@ func newDirectProber(bundle []byte, path string) (*directProber, error) {
 	}}}, nil
 }
 
-// ask sends the request that the API server would send for a dry run.
+// probe sends the request that the API server would send for a dry run.
 func (c *directProber) probe(ctx context.Context, at string, b *v1alpha1.PodUnavailableBudget, probe string) (budget.ProbeAnswer, error) {
 	asked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: b.Name, Namespace: b.Namespace, UID: b.UID, Generation: b.Generation,
@@ -70,5 +70,5 @@ func (c *directProber) probe(ctx context.Context, at string, b *v1alpha1.PodUnav
 			return heard, nil
 		}
 	}
-	return budget.ProbeAnswer{}, fmt.Errorf("probe %s: it does not know the budget", at)
+	return budget.ProbeAnswer{}, fmt.Errorf("probe %s: the replica does not know the budget", at)
 }

@@ -14,49 +14,49 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// deepest is the longest chain of owners that is followed.
+// maxOwnerDepth is the longest chain of owners that is followed.
 const maxOwnerDepth = 8
 
-// gather collects what a budget's numbers follow from.
+// gather reads what the numbers of a budget follow from.
 func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (budget.Observed, error) {
-	pods, progress, err := r.pods(ctx, b)
+	pods, resourceVersion, err := r.pods(ctx, b)
 	if err != nil {
 		return budget.Observed{}, err
 	}
 	exists := map[types.UID]bool{}
-	seen := budget.Observed{ResourceVersion: progress, Exists: func(uid types.UID) bool { return exists[uid] }}
+	observed := budget.Observed{ResourceVersion: resourceVersion, Exists: func(uid types.UID) bool { return exists[uid] }}
 	t := ownerTally{ctx: ctx, owners: r.owners, namespace: b.Namespace, known: map[types.UID]owner{}, counted: map[types.UID]int32{}}
 	for _, p := range pods {
 		chain, err := t.chain(p)
 		if err != nil {
-			return seen, err
+			return observed, err
 		}
 		above := asChain(chain)
-		// Pods of an application that ends may go at any time, and nobody is
-		// asked: nothing can be counted on them.
+		// Pods of an application that is being deleted may be deleted at any time
+		// without a decision, so they do not count.
 		if !scope.Covers(p, above) || above.Terminating() {
 			exists[p.UID] = true
 			continue
 		}
-		seen.Pods = append(seen.Pods, p)
+		observed.Pods = append(observed.Pods, p)
 		t.count(p, chain)
 	}
 	if ref := b.Spec.TargetRef; ref != nil {
 		if err := t.target(ref); err != nil {
-			return seen, err
+			return observed, err
 		}
 	}
-	seen.Total, seen.Excess = t.total(), t.excess()
-	return seen, nil
+	observed.Total, observed.Excess = t.total(), t.excess()
+	return observed, nil
 }
 
-// pods returns those of the budget's namespace, and how far that is. Where the
-// cache is behind what the last numbers were computed of, as it may be after
-// the leader changed, they are listed live.
+// pods returns the pods of the budget's namespace and their resourceVersion. It
+// lists them live if the cache is older than the numbers in the status, as it may be
+// after a change of the leader.
 func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget) ([]*corev1.Pod, string, error) {
-	if progress := r.podWatch.resourceVersion(); b.Status.PodsResourceVersion == "" || budget.NotOlder(progress, b.Status.PodsResourceVersion) {
+	if resourceVersion := r.podWatch.resourceVersion(); b.Status.PodsResourceVersion == "" || budget.NotOlder(resourceVersion, b.Status.PodsResourceVersion) {
 		pods, err := r.podLister.Pods(b.Namespace).List(labels.Everything())
-		return pods, progress, err
+		return pods, resourceVersion, err
 	}
 	list, err := r.kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -77,17 +77,17 @@ func asChain(all []owner) budget.Chain {
 	return chain
 }
 
-// tally adds up what owners want.
+// ownerTally sums up the replicas of owners.
 type ownerTally struct {
 	ctx       context.Context
 	owners    *owners
 	namespace string
-	// known are the owners of this gathering, by UID.
+	// known are the owners read so far, by UID.
 	known map[types.UID]owner
-	// counted is what the topmost owners want; orphans count as themselves.
+	// counted are the replicas of the topmost owners; an orphan counts as 1.
 	counted map[types.UID]int32
 	orphans int32
-	// direct are available pods by the controller that made them.
+	// direct is the number of available pods by their direct controller.
 	direct map[types.UID]int32
 }
 
@@ -115,7 +115,7 @@ func (t *ownerTally) owner(ref *metav1.OwnerReference) (owner, error) {
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return owner{}, fmt.Errorf("owner %s: %w", ref.Name, err)
+		return owner{}, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
 	}
 	o, err := t.owners.get(t.ctx, gv.WithKind(ref.Kind).GroupKind(), gv.Version, t.namespace, ref.Name, ref.UID)
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *ownerTally) owner(ref *metav1.OwnerReference) (owner, error) {
 	return o, nil
 }
 
-// count adds what the pod's application wants, once for each topmost owner.
+// count adds the replicas of the pod's application, once per topmost owner.
 func (t *ownerTally) count(p *corev1.Pod, chain []owner) {
 	if budget.Finished(p) {
 		return
@@ -148,7 +148,7 @@ func (t *ownerTally) count(p *corev1.Pod, chain []owner) {
 	}
 }
 
-// target counts the workload that the budget names even if it has no pods.
+// target counts the budget's target even if it has no pods.
 func (t *ownerTally) target(ref *v1alpha1.TargetRef) error {
 	kind := schema.GroupKind{Group: budget.GroupOf(ref.APIVersion), Kind: ref.Kind}
 	o, err := t.owners.get(t.ctx, kind, "", t.namespace, ref.Name, "")
@@ -169,8 +169,8 @@ func (t *ownerTally) total() int32 {
 	return total
 }
 
-// exact are kinds that never have more pods than spec.replicas on purpose: what
-// is more is about to be removed.
+// exactReplicas are kinds without a surge: pods above spec.replicas are about to be
+// deleted.
 var exactReplicas = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "ReplicaSet"}:  true,
 	{Group: "apps", Kind: "StatefulSet"}: true,

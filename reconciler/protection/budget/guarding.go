@@ -18,32 +18,32 @@ import (
 )
 
 const (
-	// settling is how long after every replica was heard a budget guards:
-	// requests that passed before have ended by then.
+	// settleTime is how long a budget waits, after every replica has answered, until
+	// it is Guarding: earlier requests have ended by then.
 	settleTime = time.Second
-	// hurry is when a probe that did not reach all is sent again.
+	// probeRetry is the time until an incomplete probe is repeated.
 	probeRetry = time.Second
-	// selfCheck is when a guard that is whole is probed again.
+	// probeInterval is the time until a complete probe is repeated.
 	probeInterval = 5 * time.Minute
 )
 
-// Prober asks every replica of the webhook whether it knows a budget.
+// Prober probes whether every replica of the webhook knows a budget.
 type Prober interface {
-	// Probe returns the replicas that answered, and those that there are.
-	Probe(context.Context, *v1alpha1.PodUnavailableBudget) (heard, all sets.Set[string], err error)
+	// Probe returns the replicas that answered and all ready replicas.
+	Probe(context.Context, *v1alpha1.PodUnavailableBudget) (answered, all sets.Set[string], err error)
 }
 
-// guarding keeps the condition Guarding.
+// guardingCheck computes the condition Guarding.
 type guardingCheck struct {
 	prober Prober
 	clock  clock.PassiveClock
 
 	mu sync.Mutex
-	// heard is what is known, by budget.
+	// states are the results of probes, by budget.
 	states map[types.NamespacedName]probeState
 }
 
-// hearing is what is known of a budget at a generation.
+// probeState is the result of the probes of one generation of a budget.
 type probeState struct {
 	uid        types.UID
 	generation int64
@@ -56,27 +56,27 @@ func newGuardingCheck(p Prober, c clock.PassiveClock) *guardingCheck {
 	return &guardingCheck{prober: p, clock: c, states: map[types.NamespacedName]probeState{}}
 }
 
-// look returns the condition, and when to look again.
+// check returns the condition, and the time until the next check.
 func (g *guardingCheck) check(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (apis.Condition, time.Duration) {
 	if changev1alpha1.NeverGuarded(b.Namespace) {
 		return apis.Condition{Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNeverGuarded,
-			Message: "pods of this namespace are never guarded: the cluster needs them to come up again"}, 0
+			Message: "this namespace is never guarded, because the cluster needs its pods to recover"}, 0
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	now := g.clock.Now()
-	h := g.get(key)
-	if h.uid != b.UID || h.generation != b.Generation {
-		h = probeState{uid: b.UID, generation: b.Generation}
+	s := g.get(key)
+	if s.uid != b.UID || s.generation != b.Generation {
+		s = probeState{uid: b.UID, generation: b.Generation}
 	}
-	if now.Before(h.next) {
-		return h.condition, h.next.Sub(now)
+	if now.Before(s.next) {
+		return s.condition, s.next.Sub(now)
 	}
-	heard, all, err := g.prober.Probe(ctx, b)
-	h = evaluateProbe(h, heard, all, err, g.clock.Now())
+	answered, all, err := g.prober.Probe(ctx, b)
+	s = evaluateProbe(s, answered, all, err, g.clock.Now())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.states[key] = h
-	return h.condition, h.next.Sub(now)
+	g.states[key] = s
+	return s.condition, s.next.Sub(now)
 }
 
 func (g *guardingCheck) get(key types.NamespacedName) probeState {
@@ -91,34 +91,34 @@ func (g *guardingCheck) forget(key types.NamespacedName) {
 	delete(g.states, key)
 }
 
-// judge decides what a probe means.
-func evaluateProbe(h probeState, heard, all sets.Set[string], err error, now time.Time) probeState {
-	h.condition = apis.Condition{Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionUnknown, Reason: v1alpha1.ReasonProbing}
-	h.next = now.Add(probeRetry)
-	missing := all.Difference(heard)
+// evaluateProbe decides the condition Guarding from the answers to a probe.
+func evaluateProbe(s probeState, answered, all sets.Set[string], err error, now time.Time) probeState {
+	s.condition = apis.Condition{Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionUnknown, Reason: v1alpha1.ReasonProbing}
+	s.next = now.Add(probeRetry)
+	missing := all.Difference(answered)
 	switch {
 	case err != nil:
-		h.condition.Message = "the probe failed: " + err.Error()
+		s.condition.Message = "probe failed: " + err.Error()
 	case len(all) == 0:
-		h.condition.Status, h.condition.Reason = corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled
-		h.condition.Message = "no replica of the webhook is ready: requests are refused until one is"
-	case len(heard) == 0:
-		h.condition.Status, h.condition.Reason = corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled
-		h.condition.Message = "no replica of the webhook was asked: the label of the namespace, or the webhook configuration, is not in force"
+		s.condition.Status, s.condition.Reason = corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled
+		s.condition.Message = "no replica of the webhook is ready: requests are denied until one is"
+	case len(answered) == 0:
+		s.condition.Status, s.condition.Reason = corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled
+		s.condition.Message = "no replica of the webhook was called: the namespace label or the webhook configuration is not in effect"
 	case len(missing) > 0:
-		h.condition.Message = fmt.Sprintf("not heard yet: %s", strings.Join(sets.List(missing), ", "))
-	case h.allSince.IsZero():
-		h.allSince, h.next = now, now.Add(settleTime)
-		h.condition.Message = "every replica of the webhook was heard; requests that passed before are waited for"
-	case now.Sub(h.allSince) < settleTime:
-		h.next = h.allSince.Add(settleTime)
-		h.condition.Message = "every replica of the webhook was heard; requests that passed before are waited for"
+		s.condition.Message = fmt.Sprintf("no answer yet from %s", strings.Join(sets.List(missing), ", "))
+	case s.allSince.IsZero():
+		s.allSince, s.next = now, now.Add(settleTime)
+		s.condition.Message = "every replica of the webhook has answered; waiting for earlier requests to end"
+	case now.Sub(s.allSince) < settleTime:
+		s.next = s.allSince.Add(settleTime)
+		s.condition.Message = "every replica of the webhook has answered; waiting for earlier requests to end"
 	default:
-		h.condition.Status, h.condition.Reason = corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered
-		h.next = now.Add(probeInterval)
+		s.condition.Status, s.condition.Reason = corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered
+		s.next = now.Add(probeInterval)
 	}
-	if h.condition.Status == corev1.ConditionFalse {
-		h.allSince = time.Time{}
+	if s.condition.Status == corev1.ConditionFalse {
+		s.allSince = time.Time{}
 	}
-	return h
+	return s
 }

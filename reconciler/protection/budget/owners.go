@@ -17,22 +17,22 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// remembered is how long an owner that is not watched counts as read.
+// ownerCacheTTL is how long an owner that is not watched is cached.
 const ownerCacheTTL = 2 * time.Second
 
-// owner is a controller above pods.
+// owner is a controller of pods.
 type owner struct {
 	schema.GroupKind
 	name string
 	uid  types.UID
-	// gone: it does not exist, or is being deleted.
+	// deleted says whether it is terminating or not found.
 	deleted bool
-	// replicas is how many pods it wants; nil if it does not say.
+	// replicas is the desired number of pods; nil if unknown.
 	replicas *int32
 	refs     []metav1.OwnerReference
 }
 
-// owners finds them: the built-in kinds of apps in caches, any other live.
+// owners reads owners: the built-in kinds of apps from caches, other kinds live.
 type owners struct {
 	deployments  appslisters.DeploymentLister
 	replicaSets  appslisters.ReplicaSetLister
@@ -44,14 +44,14 @@ type owners struct {
 	cache  *utilcache.Expiring
 }
 
-// get returns the owner of that name, with its UID; one that there is not is
-// gone, with no UID.
+// get returns the owner of that name. If there is none with that UID, it is deleted
+// and has no UID.
 func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namespace, name string, uid types.UID) (owner, error) {
 	found, ok := o.cached(kind, namespace, name)
 	if ok && (uid == "" || found.uid == uid) {
 		return found, nil
 	}
-	// What is not in a cache may only not be there yet.
+	// An object that is missing in the cache may be new.
 	found, err := o.live(ctx, kind, version, namespace, name)
 	if err == nil && uid != "" && found.uid != uid {
 		return owner{GroupKind: kind, name: name, deleted: true}, nil
@@ -109,7 +109,7 @@ func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, names
 	}
 	mapping, err := o.mapper.RESTMapping(kind, versions...)
 	if meta.IsNoMatchError(err) {
-		return owner{GroupKind: kind, name: name}, nil // it cannot be read, so it is taken to live
+		return owner{GroupKind: kind, name: name}, nil // an unknown kind is assumed to exist
 	} else if err != nil {
 		return none, fmt.Errorf("find %s: %w", kind, err)
 	}
@@ -133,7 +133,7 @@ func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, names
 	return answer, nil
 }
 
-// wanted reads how many pods an object of any kind wants.
+// desiredReplicas reads the desired number of pods from an object of any kind.
 func desiredReplicas(o *unstructured.Unstructured) *int32 {
 	for _, path := range [][]string{{"spec", "replicas"}, {"spec", "parallelism"}, {"status", "desiredNumberScheduled"}} {
 		if n, ok, err := unstructured.NestedInt64(o.Object, path...); ok && err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// progress is how far the watch of pods certainly is: the newest that its
-// handlers were told of. (What the informer itself says is ahead of its store.)
+// podWatch records the newest resourceVersion that the event handlers of the pod
+// informer have seen. (LastSyncResourceVersion of the informer is ahead of its store.)
 type podWatch struct {
 	mu     sync.Mutex
 	newest string
@@ -22,7 +22,7 @@ func (p *podWatch) resourceVersion() string {
 	return p.newest
 }
 
-// see is told of each event.
+// observe records the object of an event.
 func (p *podWatch) observe(obj any) {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj

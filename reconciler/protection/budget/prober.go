@@ -21,33 +21,33 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
-// What the manifests of the webhook say.
+// Names in the manifests of the webhook.
 const (
 	webhookService       = "protection-webhook"
 	webhookConfiguration = "breakwater-protection"
 )
 
-// prober asks in two ways. A dry run shows that requests about pods of the
-// namespace come to the webhook at all: it takes their way, and the answer comes
-// back as a warning. But the API server chooses whom it asks, and reuses
-// connections, so then each replica is asked the same directly.
+// prober probes in two ways. A dry run through the API server shows that requests
+// about pods of the namespace reach the webhook; the answer is a warning. But the API
+// server selects the replica and reuses connections, so the other replicas are probed
+// directly.
 type prober struct {
 	kube   kubernetes.Interface
 	client policyclient.PodUnavailableBudgetsGetter
 
 	mu sync.Mutex
-	// heard is who answered a dry run, by probe.
+	// answered are the replicas that answered a dry run, by probe.
 	answered map[string]sets.Set[string]
 }
 
-// newProber returns one with a client of its own, whose warnings it reads.
+// newProber returns a prober with its own client, whose warnings it handles.
 func newProber(config *rest.Config, kube kubernetes.Interface) (*prober, error) {
 	p := &prober{kube: kube, answered: map[string]sets.Set[string]{}}
 	config = rest.CopyConfig(config)
 	config.WarningHandler, config.WarningHandlerWithContext = p, nil
 	client, err := versioned.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("create the client of probes: %w", err)
+		return nil, fmt.Errorf("create probe client: %w", err)
 	}
 	p.client = client.PolicyV1alpha1()
 	return p, nil
@@ -67,7 +67,7 @@ func (p *prober) HandleWarningHeader(_ int, _, text string) {
 }
 
 // Probe implements Prober.
-func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (heard, all sets.Set[string], err error) {
+func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (answered, all sets.Set[string], err error) {
 	list, err := webhookpeers.List(ctx, p.kube.DiscoveryV1(), webhookService)
 	ready := webhookpeers.AddressesByName(list)
 	all = sets.KeySet(ready)
@@ -75,7 +75,7 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (h
 		return nil, all, err
 	}
 	probe := string(uuid.NewUUID())
-	if heard, err = p.dryRun(ctx, b, probe); err != nil || len(heard) == 0 {
+	if answered, err = p.dryRun(ctx, b, probe); err != nil || len(answered) == 0 {
 		return nil, all, err
 	}
 	caller, err := p.directProber(ctx)
@@ -83,18 +83,18 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (h
 		return nil, all, err
 	}
 	for name, address := range ready {
-		if heard.Has(name) {
+		if answered.Has(name) {
 			continue
 		}
-		// One that cannot be reached was not heard.
+		// An unreachable replica has not answered.
 		if answer, err := caller.probe(ctx, address, b, probe); err == nil && answer.Probe == probe && answer.Replica == name {
-			heard.Insert(name)
+			answered.Insert(name)
 		}
 	}
-	return heard, all, nil
+	return answered, all, nil
 }
 
-// dryRun asks by way of the API server.
+// dryRun probes through the API server.
 func (p *prober) dryRun(ctx context.Context, b *v1alpha1.PodUnavailableBudget, probe string) (sets.Set[string], error) {
 	p.mu.Lock()
 	p.answered[probe] = sets.New[string]()
@@ -104,12 +104,12 @@ func (p *prober) dryRun(ctx context.Context, b *v1alpha1.PodUnavailableBudget, p
 		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	heard := p.answered[probe]
+	answered := p.answered[probe]
 	delete(p.answered, probe)
-	return heard, err
+	return answered, err
 }
 
-// caller returns who can ask a replica directly: what the API server trusts.
+// directProber returns a prober that trusts the CA that the API server trusts.
 func (p *prober) directProber(ctx context.Context) (*directProber, error) {
 	config, err := p.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package budget derives the numbers of PodUnavailableBudgets from what the
-// watches show, and keeps what the webhook charged until it is seen what became
-// of it. It is the only writer of all but the charges.
+// Package budget derives the status of PodUnavailableBudgets from watched pods and
+// owners. It keeps a charge of the webhook until its outcome is known. Only the
+// webhook adds charges; this controller writes everything else.
 package budget
 
 import (
@@ -27,10 +27,9 @@ import (
 )
 
 const (
-	// attempts is how often a status is computed anew because the webhook
-	// charged meanwhile.
+	// attempts is how often a status is computed again because of a new charge.
 	attempts = 8
-	// resync is when owners that are not watched are read again.
+	// resync is the interval at which owners that are not watched are read again.
 	resync = 10 * time.Second
 )
 
@@ -44,7 +43,7 @@ type Reconciler struct {
 	charges   *chargeTimes
 	throttle  *throttle
 	guarding  *guardingCheck
-	// returned counts charges that nothing became of.
+	// refunded counts charges whose request did not take effect.
 	refunded metric.Int64Counter
 }
 
@@ -78,8 +77,8 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	return nil
 }
 
-// unwatched returns when a budget is looked at without a reason: the replicas of
-// an owner of another kind change without a word.
+// resyncAfter returns the time until the next reconciliation without an event, for
+// owners of kinds that are not watched.
 func (r *Reconciler) resyncAfter(b *v1alpha1.PodUnavailableBudget) time.Duration {
 	if b.Status.TotalReplicas == 0 && b.Spec.TargetRef == nil {
 		return 0
@@ -87,8 +86,8 @@ func (r *Reconciler) resyncAfter(b *v1alpha1.PodUnavailableBudget) time.Duration
 	return resync
 }
 
-// write computes and writes the status until no charge came between; nil if the
-// budget is gone.
+// write computes and writes the status, and repeats it after a conflict with a new
+// charge. It returns nil if the budget does not exist anymore.
 func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation, error) {
 	var none budget.Derivation
 	client := r.client.PodUnavailableBudgets(b.Namespace)
@@ -102,7 +101,7 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 		case err == nil:
 			if d.Refunded > 0 {
 				r.refunded.Add(ctx, int64(d.Refunded))
-				logging.FromContext(ctx).Infow("gave charges back that nothing became of", "charges", d.Refunded)
+				logging.FromContext(ctx).Infow("refunded charges whose request did not take effect", "charges", d.Refunded)
 			}
 			return written, d, nil
 		case apierrs.IsNotFound(err):
@@ -126,22 +125,22 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 		next.Status.ObservedGeneration = b.Generation
 		return next, budget.Derivation{}
 	}
-	seen, err := r.gather(ctx, b, scope)
+	observed, err := r.gather(ctx, b, scope)
 	if err != nil {
-		logging.FromContext(ctx).Warnw("the numbers of a budget cannot be computed", "error", err)
+		logging.FromContext(ctx).Warnw("compute the numbers of the budget", "error", err)
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	seen.Expired, _ = r.charges.observe(b)
-	seen.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
-	next, d := derive(b, seen, guarding)
+	observed.Expired, _ = r.charges.observe(b)
+	observed.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
+	next, d := derive(b, observed, guarding)
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
-		next.Status.PodsResourceVersion = seen.ResourceVersion
+		next.Status.PodsResourceVersion = observed.ResourceVersion
 	}
 	return next, d
 }
 
-// ObserveDeletion forgets a budget that is gone.
+// ObserveDeletion deletes the state of a deleted budget.
 func (r *Reconciler) ObserveDeletion(_ context.Context, key types.NamespacedName) error {
 	r.charges.forget(key)
 	r.throttle.forget(key)

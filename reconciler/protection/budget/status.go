@@ -8,9 +8,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// derive writes what follows from what was seen into a copy of the budget.
-func derive(b *v1alpha1.PodUnavailableBudget, seen budget.Observed, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
-	next, d := b.DeepCopy(), budget.Derive(b, seen)
+// derive returns a copy of the budget with the derived status.
+func derive(b *v1alpha1.PodUnavailableBudget, observed budget.Observed, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
+	next, d := b.DeepCopy(), budget.Derive(b, observed)
 	s := &next.Status
 	s.DeletedPods, s.UnavailablePods = nilIfEmpty(d.Deleted), nilIfEmpty(d.Unavailable)
 	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = d.Total, d.Desired, d.Current, d.Allowed
@@ -20,8 +20,8 @@ func derive(b *v1alpha1.PodUnavailableBudget, seen budget.Observed, guarding api
 	return next, d
 }
 
-// unsynced writes that the numbers are not known. What the webhook finds lets
-// nothing through.
+// unsynced returns a copy of the budget whose numbers are unknown. The webhook denies
+// every request.
 func unsynced(b *v1alpha1.PodUnavailableBudget, reason string, err error) *v1alpha1.PodUnavailableBudget {
 	next := b.DeepCopy()
 	next.Status.UnavailableAllowed = 0
@@ -41,7 +41,7 @@ func mark(b *v1alpha1.PodUnavailableBudget, c apis.Condition) {
 	}
 }
 
-// none is nil for an empty map: that is what comes back from the API server.
+// nilIfEmpty returns nil for an empty map, as the API server does.
 func nilIfEmpty[K comparable, V any](m map[K]V) map[K]V {
 	if len(m) == 0 {
 		return nil

@@ -8,18 +8,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// interval is the least time between two looks at a budget. While many of its
-// pods are charged the webhooks write to it at every moment, and a write of ours
-// costs each of them a conflict: it is stormInterval then. What it delays is that
-// a slot that became free is seen, and that entries leave the status.
+// minInterval is the minimum time between two reconciliations of a budget. While the
+// webhook writes many charges, a write of the controller causes a conflict for each:
+// then it is busyInterval. The cost is a delay until an available slot is seen and
+// settled charges are removed.
 const (
 	minInterval  = 100 * time.Millisecond
 	busyInterval = 400 * time.Millisecond
-	// storm is from how many charges on there are many.
+	// busyCharges is the number of charges from which busyInterval applies.
 	busyCharges = 5
 )
 
-// pace keeps the looks at each budget apart: a thousand pods that go at once are
+// throttle spaces the reconciliations of each budget: a thousand deleted pods cause
 // ten writes a second.
 type throttle struct {
 	clock clock.PassiveClock
@@ -32,8 +32,8 @@ func newThrottle(c clock.PassiveClock) *throttle {
 	return &throttle{clock: c, last: map[types.NamespacedName]time.Time{}}
 }
 
-// wait returns how long to wait until the next look at a budget with so many
-// charges; 0 if it may be now.
+// wait returns how long to wait until the next reconciliation of a budget with that
+// many charges; 0 if it may start now.
 func (p *throttle) wait(key types.NamespacedName, charges int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,14 +44,14 @@ func (p *throttle) wait(key types.NamespacedName, charges int) time.Duration {
 	return max(p.last[key].Add(apart).Sub(p.clock.Now()), 0)
 }
 
-// looked notes a look.
+// record records a reconciliation.
 func (p *throttle) record(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last[key] = p.clock.Now()
 }
 
-// forget drops what is known of a budget.
+// forget deletes the record of a budget.
 func (p *throttle) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

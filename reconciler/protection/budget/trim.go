@@ -15,7 +15,7 @@ var (
 	_ cache.TransformFunc = trimOwner
 )
 
-// trimPod reduces a pod, before it is cached, to what a budget follows from.
+// trimPod reduces a pod, before it is cached, to the fields that budgets need.
 func trimPod(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -44,8 +44,8 @@ func trimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// trimOwner reduces a built-in workload to its owners, its replicas, and what
-// package reconciler/protection/generatedbudget reads of the same cache.
+// trimOwner reduces a built-in workload to its owners, its replicas, and the fields
+// that package reconciler/protection/generatedbudget reads from the same cache.
 func trimOwner(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *appsv1.Deployment:

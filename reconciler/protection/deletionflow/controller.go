@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// agentName is the source of our Kubernetes Events.
+	// agentName is the source of Kubernetes Events.
 	agentName = "breakwater"
 	meterName = "github.com/breakwater-dev/breakwater/reconciler/protection/deletionflow"
 )
@@ -43,17 +43,17 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	})
 	_, err := flows.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: impl.Enqueue,
-		// Each group of deletions is an update.
+		// Each committed group of deletions is an update.
 		UpdateFunc: func(_, after any) { impl.EnqueueAfter(after, minInterval) },
 	})
 	must(err)
 	return impl
 }
 
-// measure shows the breakers as the status has them.
+// registerGauges registers gauges of the breakers, which read the status.
 func registerGauges(meter metric.Meter, lister listers.PodDeletionFlowControlLister) error {
 	open, err := meter.Int64ObservableGauge("breakwater.deletionflow.open",
-		metric.WithDescription("1 while a limit is hit and deletions are refused, by flow control"))
+		metric.WithDescription("1 while a limit is reached and deletions are denied, by flow control"))
 	if err != nil {
 		return fmt.Errorf("create gauge: %w", err)
 	}

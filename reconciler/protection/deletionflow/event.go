@@ -10,8 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
-// announce tells programs that the breaker opened or closed, once it is written.
-// That of a flow control which never opened is not news.
+// sendEvent sends a CloudEvent if the breaker opened or closed, after the status is
+// written. The initial closed state is not an event.
 func (r *Reconciler) sendEvent(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, s deletionflow.Breaker) {
 	if isOpen(before) != isOpen(after) {
 		delivery.SendBestEffort(ctx, r.sender, eventOf(after, s))

@@ -1,9 +1,9 @@
-// Package deletionflow derives what a PodDeletionFlowControl says about itself
-// from the deletions that the webhook has counted: whether the breaker is open,
-// why, and when there is room again. It decides about no deletion: while it is
-// away the webhook goes on, and only the condition is late.
+// Package deletionflow derives the status of PodDeletionFlowControls from the
+// deletions that the webhook has counted: whether the breaker is open, why, and when
+// there is room again. It decides about no deletion: while it is down, the webhook
+// continues and only the condition is late.
 //
-// The leader also sets a committed time back that is too far ahead.
+// It also sets back a committed time that is too far ahead.
 package deletionflow
 
 import (
@@ -29,11 +29,10 @@ import (
 )
 
 const (
-	// pace is the least time between two looks: a thousand deletions in a second
-	// are one write.
+	// minInterval is the minimum time between two reconciliations: a thousand
+	// deletions in a second cause one write.
 	minInterval = time.Second
-	// fade is how often a flow control is looked at while what it has counted
-	// only gets old.
+	// refreshInterval is the interval at which counts that only age are updated.
 	refreshInterval = time.Minute
 )
 
@@ -41,15 +40,15 @@ const (
 type Reconciler struct {
 	client policyclient.PodDeletionFlowControlsGetter
 	clock  clock.PassiveClock
-	// skew is how far clocks may be apart.
+	// skew is how far clocks may differ.
 	skew time.Duration
-	// sender tells programs.
+	// sender sends CloudEvents.
 	sender events.Sender
 }
 
 var _ reconcilerflow.Interface = (*Reconciler)(nil)
 
-// ReconcileKind looks at one flow control.
+// ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
 	now := r.clock.Now()
 	next, reset := f.DeepCopy(), deletionflow.Reset(f, now, r.skew)
@@ -63,7 +62,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 		switch {
 		case apierrs.IsNotFound(err):
 			return nil
-		case apierrs.IsConflict(err): // a deletion was counted meanwhile
+		case apierrs.IsConflict(err): // a deletion was counted in the meantime
 			return controller.NewRequeueAfter(minInterval)
 		case err != nil:
 			return fmt.Errorf("write status: %w", err)
@@ -74,7 +73,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 	return requeue(state, now)
 }
 
-// derive writes what follows from the history into the status.
+// derive sets the status fields that follow from the breaker.
 func derive(f *v1alpha1.PodDeletionFlowControl, s deletionflow.Breaker) {
 	f.Status.ObservedGeneration = f.Generation
 	f.Status.Deleted, f.Status.RoomTime = s.Deleted, nil
@@ -92,7 +91,7 @@ func derive(f *v1alpha1.PodDeletionFlowControl, s deletionflow.Breaker) {
 	f.GetConditionSet().Manage(f.GetStatus()).SetCondition(open)
 }
 
-// tell makes an Event of what has changed, once it is written.
+// recordEvents records Kubernetes Events about a change, after it is written.
 func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, reset bool) {
 	recorder, was, is := controller.GetEventRecorder(ctx), isOpen(before), isOpen(after)
 	condition := after.GetStatus().GetCondition(v1alpha1.FlowControlOpen)
@@ -105,7 +104,7 @@ func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowCo
 	}
 	if reset {
 		recorder.Eventf(after, corev1.EventTypeWarning, v1alpha1.ReasonClockReset,
-			"the last deletion was counted at %s, which is in the future: a clock was wrong. It counts from now; nothing that was counted is lost",
+			"the last deletion was counted at %s, which is in the future: a clock was wrong. It now counts from the present time; no count is lost",
 			before.Status.CommittedTime.UTC().Format(time.RFC3339))
 	}
 }
@@ -115,8 +114,8 @@ func isOpen(f *v1alpha1.PodDeletionFlowControl) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// again says when to look without a reason: when there is room, and while what
-// was counted gets old.
+// requeue decides when to reconcile again without an event: when there is room, or
+// while counts age.
 func requeue(s deletionflow.Breaker, now time.Time) reconciler.Event {
 	switch {
 	case s.Open && !s.RoomTime.IsZero():

@@ -86,7 +86,7 @@ func TestTheBreakerOpensAndClosesAndEachIsToldOnce(t *testing.T) {
 	if !isOpen(f) || status.Deleted != 3 || status.RoomTime == nil || !status.RoomTime.Time.Equal(room) || status.ObservedGeneration != 3 {
 		t.Errorf("%+v", status)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "Warning LimitHit the breaker is open: 3 deletions in 10m, of which the limit is 3") {
+	if len(told) != 1 || !strings.Contains(told[0], "Warning LimitHit the breaker is open: 3 deletions in 10m (limit 3)") {
 		t.Errorf("told %q", told)
 	}
 	if wait != refreshInterval {

@@ -29,8 +29,8 @@ import (
 
 const queueName = "generate"
 
-// NewController returns the controller of generated budgets. The informers of
-// workloads are trimmed by package reconciler/protection/budget.
+// NewController returns the controller of generated budgets. Package
+// reconciler/protection/budget trims the informers of workloads.
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 	logger, kube := logging.FromContext(ctx), kubeclient.Get(ctx)
 	others := &customWorkloads{
@@ -59,7 +59,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		logger.Panicw("wire the controller of generated budgets", "error", err)
 	}
 	others.changed = impl.EnqueueKey
-	cluster.changed = func() { _ = r.workloads.all("", impl.EnqueueKey) } // stores in memory have no error to give
+	cluster.changed = func() { _ = r.workloads.all("", impl.EnqueueKey) } // cache listers return no error
 	cluster.follow(cmw)
 	go others.run(ctx)
 	return impl
@@ -88,7 +88,7 @@ func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
 	}
 	within := func(obj any) {
 		if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
-			_ = r.workloads.all(o.GetName(), impl.EnqueueKey) // stores in memory have no error to give
+			_ = r.workloads.all(o.GetName(), impl.EnqueueKey) // cache listers return no error
 		}
 	}
 	for _, w := range []struct {

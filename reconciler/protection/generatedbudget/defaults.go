@@ -13,14 +13,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
-// ReasonConfigInvalid says that the ConfigMap of the default does not read.
+// ReasonConfigInvalid: the ConfigMap with the default is invalid.
 const ReasonConfigInvalid = "ConfigInvalid"
 
-// defaults is what counts where nobody says a value. One that does not read does
-// not take the place of one that did.
+// defaults has the default limits from the ConfigMap. An invalid ConfigMap does not
+// replace the last valid one.
 type defaults struct {
 	limits atomic.Pointer[generatedbudget.Limits]
-	// changed is told that all workloads are to be looked at.
+	// changed enqueues all workloads.
 	changed  func()
 	recorder record.EventRecorder
 	logger   *zap.SugaredLogger
@@ -30,11 +30,11 @@ func (d *defaults) get() generatedbudget.Limits {
 	if now := d.limits.Load(); now != nil {
 		return *now
 	}
-	limits, _ := generatedbudget.ParseDefault(nil) // nothing always reads
+	limits, _ := generatedbudget.ParseDefault(nil) // never fails without data
 	return limits
 }
 
-// follow follows the ConfigMap, which need not exist.
+// follow watches the ConfigMap, which need not exist.
 func (d *defaults) follow(cmw configmap.Watcher) {
 	optionalconfig.Follow(cmw, generatedbudget.ConfigName, d.observe)
 }
@@ -42,10 +42,10 @@ func (d *defaults) follow(cmw configmap.Watcher) {
 func (d *defaults) observe(cm *corev1.ConfigMap) {
 	limits, err := generatedbudget.ParseDefault(cm.Data)
 	if err != nil {
-		d.logger.Errorw("the default of generated budgets does not read, so the one before it goes on to count", "error", err)
+		d.logger.Errorw("keep the last default of generated budgets: the ConfigMap is invalid", "error", err)
 		d.recorder.Event(&corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: changev1alpha1.SystemNamespace, Name: generatedbudget.ConfigName, UID: cm.UID,
-		}, corev1.EventTypeWarning, ReasonConfigInvalid, "the default before this one goes on to count: "+err.Error())
+		}, corev1.EventTypeWarning, ReasonConfigInvalid, "the last valid default stays in effect: "+err.Error())
 		return
 	}
 	d.limits.Store(&limits)

@@ -12,20 +12,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
-// kind is one whose annotations are followed.
+// kind is a kind of workload for which budgets are generated.
 type kind struct {
-	// word is its name in keys and in names of what is generated: there are two
+	// id names it in keys and in names of generated budgets, because there are two
 	// kinds StatefulSet.
 	id          string
 	group, kind string
 	resource    string
-	// versions are those that can be read, the newest first; none of a kind that
-	// is built in.
+	// versions are the versions that can be read, newest first; none for a built-in
+	// kind.
 	versions []version
 }
 
-// version is one of a kind, and where its strategy says maxUnavailable: the
-// first of the paths that is there.
+// version is a version of a kind, with the paths of maxUnavailable in the strategy;
+// the first one that is set counts.
 type version struct {
 	name  string
 	paths [][]string
@@ -46,8 +46,7 @@ var (
 		{"v1beta1", [][]string{rolling}},
 		{"v1alpha1", [][]string{rolling}},
 	}}
-	// A UnitedDeployment has no such field itself: what counts is the one of its
-	// template, of which there is one.
+	// A UnitedDeployment has no such field; the one of its single template counts.
 	unitedDeployment = kind{id: "UnitedDeployment", group: kruise, kind: "UnitedDeployment", resource: "uniteddeployments", versions: []version{
 		{"v1alpha1", [][]string{
 			inTemplate("deploymentTemplate", "strategy", "rollingUpdate"),
@@ -58,19 +57,19 @@ var (
 	}}
 )
 
-// kruise is the group of OpenKruise's workloads.
+// kruise is the API group of OpenKruise's workloads.
 const kruise = "apps.kruise.io"
 
 func inTemplate(template string, path ...string) []string {
 	return append(append([]string{"spec", "template", template, "spec"}, path...), "maxUnavailable")
 }
 
-// foreignKinds are those of CRDs.
+// customKinds are the kinds of CRDs.
 func customKinds() []kind { return []kind{cloneSet, advancedStatefulSet, unitedDeployment} }
 
 func kinds() []kind { return append([]kind{deployment, statefulSet}, customKinds()...) }
 
-// kindOf returns the kind that an owner reference means.
+// kindOf returns the kind of an owner reference.
 func kindOf(apiVersion, name string) (kind, bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	all := kinds()
@@ -81,7 +80,7 @@ func kindOf(apiVersion, name string) (kind, bool) {
 	return all[i], true
 }
 
-// read makes a workload of an object: what is cached of it.
+// read returns the workload of an object, reduced to the cached fields.
 func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 	w := &workload{
 		kind: k, apiVersion: k.group + "/" + v.name,

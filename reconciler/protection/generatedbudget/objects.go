@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
-// meta is that of what is generated. Without what the API server fills in, and
-// without a status: what is not applied stays as it is.
+// meta is the metadata that is applied. It omits fields that the API server sets, and
+// there is no status, so that server-side apply does not own them.
 type meta struct {
 	Name            string                  `json:"name"`
 	Namespace       string                  `json:"namespace"`
@@ -24,7 +24,7 @@ type meta struct {
 	OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
 }
 
-// document is what is applied.
+// document is the object that is applied.
 type document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -49,18 +49,18 @@ func (w *workload) meta() meta {
 	}
 }
 
-// budgets is what the clients of both kinds do.
+// budgets is the common part of both clients.
 type budgets[T metav1.Object] interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, raw []byte, o metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// targetOf is the target of a kind: by what it selects pods, and what a budget
-// that is there says.
-func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name string) (T, error), kind document, says func(T) spec) target {
-	kind.Metadata = w.meta()
+// targetOf returns the target for a kind of budget. Template has the pod selection;
+// specOf returns the spec of an existing budget.
+func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name string) (T, error), template document, specOf func(T) spec) target {
+	template.Metadata = w.meta()
 	wanted := func(l *generatedbudget.Limits) document {
-		d := kind
+		d := template
 		d.Spec.MaxUnavailable, d.Spec.MinAvailable = l.MaxUnavailable, l.MinAvailable
 		return d
 	}
@@ -73,18 +73,20 @@ func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name str
 		},
 		remove: func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.budgetName(), o) },
 	}
-	there, err := get(w.budgetName())
+	existing, err := get(w.budgetName())
 	if apierrs.IsNotFound(err) {
 		return t
 	} else if err != nil {
 		return target{err: err}
 	}
-	t.existing = there
-	t.matches = func(l *generatedbudget.Limits) bool { return equality.Semantic.DeepEqual(says(there), wanted(l).Spec) }
+	t.existing = existing
+	t.matches = func(l *generatedbudget.Limits) bool {
+		return equality.Semantic.DeepEqual(specOf(existing), wanted(l).Spec)
+	}
 	return t
 }
 
-// pub is the PodUnavailableBudget of a workload: by its name.
+// pub returns the target for a PodUnavailableBudget, which selects by targetRef.
 func (r *Reconciler) pub(w *workload) target {
 	return targetOf(w, r.policies.PolicyV1alpha1().PodUnavailableBudgets(w.GetNamespace()), r.budgets.PodUnavailableBudgets(w.GetNamespace()).Get,
 		document{
@@ -96,7 +98,7 @@ func (r *Reconciler) pub(w *workload) target {
 		})
 }
 
-// pdb is the PodDisruptionBudget of a workload: by its selector.
+// pdb returns the target for a PodDisruptionBudget, which selects by labels.
 func (r *Reconciler) pdb(w *workload) target {
 	return targetOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
 		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget", Spec: spec{Selector: w.selector}},

@@ -13,20 +13,21 @@ import (
 	appslisters "k8s.io/client-go/listers/apps/v1"
 )
 
-// workload is what a generated budget follows from.
+// workload has the fields of a workload that a generated budget follows from.
 type workload struct {
 	metav1.Object
 	kind       kind
 	apiVersion string
 	selector   *metav1.LabelSelector
-	// strategy is the maxUnavailable of its roll-outs, if it says one.
+	// strategy is maxUnavailable of its rollout strategy; nil if not set.
 	strategy *intstr.IntOrString
 }
 
-// nameOf is that of what is generated for a workload: kinds share a namespace.
+// budgetName is the name of its generated budgets. It contains the kind, because a
+// namespace may have workloads of several kinds with one name.
 func (w *workload) budgetName() string { return strings.ToLower(w.kind.id) + "-" + w.GetName() }
 
-// workloads reads them: those that are built in, and those of CRDs.
+// workloads reads workloads of built-in kinds and of CRDs.
 type workloads struct {
 	deployments  appslisters.DeploymentLister
 	statefulSets appslisters.StatefulSetLister
@@ -63,27 +64,27 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 	return nil, apierrs.NewNotFound(schema.GroupResource{Group: k.group, Resource: k.resource}, name)
 }
 
-// all tells of the workloads of a namespace, or of all with "".
-func (w workloads) all(namespace string, tell func(types.NamespacedName)) error {
+// all enqueues the workloads of a namespace, or all with "".
+func (w workloads) all(namespace string, enqueue func(types.NamespacedName)) error {
 	deployments, err := w.deployments.Deployments(namespace).List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
 	}
 	for _, d := range deployments {
-		tell(keyOf(deployment, d.Namespace, d.Name))
+		enqueue(keyOf(deployment, d.Namespace, d.Name))
 	}
 	sets, err := w.statefulSets.StatefulSets(namespace).List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list StatefulSets: %w", err)
 	}
 	for _, s := range sets {
-		tell(keyOf(statefulSet, s.Namespace, s.Name))
+		enqueue(keyOf(statefulSet, s.Namespace, s.Name))
 	}
-	w.custom.all(namespace, tell)
+	w.custom.all(namespace, enqueue)
 	return nil
 }
 
-// keyOf is the key of a workload in the queue.
+// keyOf returns the queue key of a workload.
 func keyOf(k kind, namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: k.id + "/" + name}
 }
@@ -97,5 +98,5 @@ func parseKey(key string) (k kind, namespace, name string, err error) {
 			}
 		}
 	}
-	return kind{}, "", "", fmt.Errorf("no workload has the key %q", key)
+	return kind{}, "", "", fmt.Errorf("invalid workload key %q", key)
 }

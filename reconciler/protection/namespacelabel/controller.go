@@ -17,10 +17,10 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
-// agentName is the source of our Kubernetes Events.
+// agentName is the source of Kubernetes Events.
 const agentName = "breakwater"
 
-// NewController returns the controller of the label.
+// NewController returns the controller of the namespace label.
 func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	budgets := budgetinformer.Get(ctx)
 	impl := reconcilernamespace.NewImpl(ctx, &Reconciler{
@@ -29,11 +29,11 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		Client:     policyclient.Get(ctx).PolicyV1alpha1(),
 		Clock:      resend.Clock(ctx),
 	}, func(*controller.Impl) controller.Options {
-		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // a namespace's status is not ours
+		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // never write the status of a namespace
 	})
 	must := func(err error) {
 		if err != nil {
-			logging.FromContext(ctx).Panicw("wire the controller of guarded namespaces", "error", err)
+			logging.FromContext(ctx).Panicw("wire the controller of the namespace label", "error", err)
 		}
 	}
 	_, err := namespaceinformer.Get(ctx).Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))

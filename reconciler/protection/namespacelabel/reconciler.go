@@ -1,6 +1,7 @@
-// Package namespacelabel keeps the label of namespaces by which requests about their
-// pods reach the webhook: there while there is a budget, and not for long after
-// the last. The webhook sets it too, before the first budget is there.
+// Package namespacelabel reconciles the label by which requests about the pods of a
+// namespace reach the webhook. A namespace has it while it has a budget, and for
+// removalDelay after the last one. The webhook sets it too, before the first budget
+// is stored.
 package namespacelabel
 
 import (
@@ -26,15 +27,15 @@ import (
 )
 
 const (
-	// settle is for how long a namespace has no budget before its label goes. The
-	// webhook sets the label before the budget is stored, which may take as long
-	// as other webhooks may be asked about it.
+	// removalDelay is how long a namespace must have no budget until the label is
+	// removed. The webhook sets the label before the budget is stored, and other
+	// webhooks may delay that.
 	removalDelay = 30 * time.Second
-	// retryStale gives the cache time to show who changed the namespace.
+	// conflictRetry gives the cache time to show a conflicting change.
 	conflictRetry = time.Second
 )
 
-// Reconciler keeps the label of namespaces.
+// Reconciler reconciles the label of namespaces.
 type Reconciler struct {
 	Namespaces corev1client.NamespaceInterface
 	Lister     listers.PodUnavailableBudgetLister
@@ -70,9 +71,8 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, n *corev1.Namespace) rec
 	return nil
 }
 
-// remove takes the label off, if there is no budget that the cache does not have
-// yet. Whatever comes of it, the label is not removed again before it was of no
-// use for as long.
+// remove removes the label, unless there is a budget that the cache does not have
+// yet. In any case it then waits for removalDelay again.
 func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler.Event {
 	live, err := r.Client.PodUnavailableBudgets(n.Name).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler
 	if len(live.Items) > 0 && !changev1alpha1.NeverGuarded(n.Name) {
 		return controller.NewRequeueAfter(removalDelay)
 	}
-	// Not if somebody has set it anew, which the cache does not have yet.
+	// Optimistic lock: somebody may have set the label again.
 	return r.patch(ctx, n, fmt.Sprintf(`{"resourceVersion":%q,"labels":{%q:null}}`, n.ResourceVersion, v1alpha1.HasBudgetLabel))
 }
 
@@ -97,7 +97,7 @@ func (r *Reconciler) patch(ctx context.Context, n *corev1.Namespace, metadata st
 	return nil
 }
 
-// deed is what is done with the label.
+// action is the change of the label.
 type action int
 
 const (
@@ -107,8 +107,8 @@ const (
 	removeLabel
 )
 
-// decide says what is done with a namespace that has budgets, or none, and whose
-// label has been of no use for a time.
+// decide decides whether to set, keep or remove the label of a namespace. Unused is
+// how long the label has not been needed.
 func decide(n *corev1.Namespace, budgets bool, unused time.Duration) action {
 	switch {
 	case n.DeletionTimestamp != nil, needsLabel(n, budgets) == hasLabel(n):
@@ -122,12 +122,12 @@ func decide(n *corev1.Namespace, budgets bool, unused time.Duration) action {
 	}
 }
 
-// guarded says whether a namespace is to have the label.
+// needsLabel says whether a namespace must have the label.
 func needsLabel(n *corev1.Namespace, budgets bool) bool {
 	return budgets && !changev1alpha1.NeverGuarded(n.Name)
 }
 
-// useless says whether a namespace has the label and needs none.
+// hasUnusedLabel says whether a namespace has the label without needing it.
 func hasUnusedLabel(n *corev1.Namespace, budgets bool) bool {
 	return n.DeletionTimestamp == nil && hasLabel(n) && !needsLabel(n, budgets)
 }

@@ -8,36 +8,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// idle knows since when namespaces have had a label that is of no use. A process
-// that has just begun to lead waits anew.
+// unusedLabels records since when namespaces have a label that they do not need. A
+// new leader starts again.
 type unusedLabels struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
 }
 
-// look returns for how long a namespace is known to have such a label: not at all
-// when it is looked at for the first time.
-func (i *unusedLabels) unusedFor(uid types.UID, now time.Time) time.Duration {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	// One that was not looked at when it was time has gone, or another process led
-	// meanwhile.
-	maps.DeleteFunc(i.since, func(_ types.UID, since time.Time) bool {
+// unusedFor returns how long a namespace is known to have an unneeded label; 0 when
+// it is first seen.
+func (u *unusedLabels) unusedFor(uid types.UID, now time.Time) time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	// Drop namespaces that were deleted, and records from before another leader.
+	maps.DeleteFunc(u.since, func(_ types.UID, since time.Time) bool {
 		return now.Before(since) || now.Sub(since) >= 2*removalDelay
 	})
-	if since, known := i.since[uid]; known {
+	if since, known := u.since[uid]; known {
 		return now.Sub(since)
 	}
-	if i.since == nil {
-		i.since = map[types.UID]time.Time{}
+	if u.since == nil {
+		u.since = map[types.UID]time.Time{}
 	}
-	i.since[uid] = now
+	u.since[uid] = now
 	return 0
 }
 
-// forget is told of a namespace whose label is of use, or gone.
-func (i *unusedLabels) forget(uid types.UID) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.since, uid)
+// forget deletes the record of a namespace that needs its label or has none.
+func (u *unusedLabels) forget(uid types.UID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.since, uid)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-const deletionRefused = "is refused by PodUnavailableBudget web"
+const deletionRefused = "is denied by PodUnavailableBudget web"
 
 func TestADeletionBeyondTheBudgetIsRefused(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestShadowModeLetsThroughAndTells(t *testing.T) {
 	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3, shadow: true"))
 	name := n.names(t)[0]
 	r := n.try(t, "delete", "pod", name)
-	if r.Code != 0 || !strings.Contains(r.Stderr, "shadow mode, so this passes") {
+	if r.Code != 0 || !strings.Contains(r.Stderr, "allowed in shadow mode") {
 		t.Errorf("got:\n%s", r)
 	}
 	n.until(t, "an Event says what would have been", func() error {

@@ -34,7 +34,7 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItWantsPods(t *testing.T
 		{"clonesets", "v1alpha1", "CloneSet"}, {"statefulsets", "v1beta1", "StatefulSet"}, {"uniteddeployments", "v1alpha1", "UnitedDeployment"},
 	} {
 		resource := tc.resource + ".apps.kruise.io"
-		for spec, words := range map[string]string{"{replicas: 2}": "2 pods would go with it", "{}": "1 pod would go with it"} { // unset means 1
+		for spec, words := range map[string]string{"{replicas: 2}": "2 pods would be deleted with it", "{}": "1 pod would be deleted with it"} { // unset means 1
 			n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/%s, kind: %s, metadata: {name: web, labels: {%s: "true"}}, spec: %s}`, tc.version, tc.kind, firstLabel, spec))
 			for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
 				n.refused(t, words, append([]string{"delete", resource, "web", "--wait=false"}, flags...)...)
@@ -47,7 +47,7 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItWantsPods(t *testing.T
 
 	// Any other kind has to say how many it wants.
 	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1, kind: Rocket, metadata: {name: web, labels: {%s: "true"}}, spec: {replicas: 2}}`, firstLabel))
-	n.refused(t, "2 pods would go with it", "delete", "rockets.apps.kruise.io", "web")
+	n.refused(t, "2 pods would be deleted with it", "delete", "rockets.apps.kruise.io", "web")
 	n.run(t, "patch", "rockets.apps.kruise.io", "web", "--type=merge", "-p", `{"spec":{"replicas":null}}`)
 	n.run(t, "delete", "rockets.apps.kruise.io", "web")
 
@@ -62,7 +62,7 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItWantsPods(t *testing.T
 	n.run(t, "delete", sidecars, "web")
 }
 
-// However a definition is deleted, its objects would go with it.
+// However a definition is deleted, its objects would be deleted with it.
 func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 	n := newNamespace(t)
 	name := "crontabs." + n.name + ".example.com"
@@ -79,7 +79,7 @@ func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 		}
 		return nil
 	})
-	const words = "1 object would go with it"
+	const words = "1 object would be deleted with it"
 	n.until(t, "the webhook may look", func() error {
 		if r := n.try(t, "delete", "crd", name, "--dry-run=server"); !strings.Contains(r.Stderr, words) {
 			return fmt.Errorf("%s", r)

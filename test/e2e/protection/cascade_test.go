@@ -50,11 +50,11 @@ spec:
 // Each kind is refused while it has, or wants, pods, and goes when it has none.
 func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
 	for _, tc := range []struct{ kind, manifest, pods string }{
-		{"deployments.apps", web, "3 pods would go with it"},
-		{"statefulsets.apps", of("StatefulSet", "apps/v1", "replicas: 2\n  serviceName: web"), "2 pods would go with it"},
-		{"replicasets.apps", of("ReplicaSet", "apps/v1", "replicas: 1"), "1 pod would go with it"},
+		{"deployments.apps", web, "3 pods would be deleted with it"},
+		{"statefulsets.apps", of("StatefulSet", "apps/v1", "replicas: 2\n  serviceName: web"), "2 pods would be deleted with it"},
+		{"replicasets.apps", of("ReplicaSet", "apps/v1", "replicas: 1"), "1 pod would be deleted with it"},
 		{"replicationcontrollers", strings.Replace(of("ReplicationController", "v1", "replicas: 2"),
-			"selector: {matchLabels: {app: web}}", "selector: {app: web}", 1), "2 pods would go with it"},
+			"selector: {matchLabels: {app: web}}", "selector: {app: web}", 1), "2 pods would be deleted with it"},
 	} {
 		t.Run(tc.kind, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ func TestAProtectedNamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 		return nil
 	})
 	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-		n.refused(t, "3 pods would go with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
+		n.refused(t, "3 pods would be deleted with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
 	}
 	n.until(t, "the refusal is an Event", func() error {
 		r := n.try(t, "get", "events", "-n", "default", "--field-selector", "reason=CascadingDeletionDenied,involvedObject.name="+n.name, "-o", "name")
@@ -46,7 +46,7 @@ func TestTheShadowOfANamespace(t *testing.T) {
 		}
 		return nil
 	})
-	if r := n.try(t, "delete", "namespace", n.name, "--wait=false"); r.Code != 0 || !strings.Contains(r.Stderr, "would have been refused") {
+	if r := n.try(t, "delete", "namespace", n.name, "--wait=false"); r.Code != 0 || !strings.Contains(r.Stderr, "would have been denied") {
 		t.Errorf("%s", r)
 	}
 }
@@ -96,7 +96,7 @@ func TestAProtectedDefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
 		return nil
 	})
 	n.until(t, "the webhook may look", func() error {
-		if r := n.try(t, "delete", "crd", crd, "--dry-run=server"); !strings.Contains(r.Stderr, "1 object would go with it") {
+		if r := n.try(t, "delete", "crd", crd, "--dry-run=server"); !strings.Contains(r.Stderr, "1 object would be deleted with it") {
 			return fmt.Errorf("%s", r)
 		}
 		return nil

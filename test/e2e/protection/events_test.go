@@ -144,6 +144,6 @@ func TestWithoutABrokerRefusalsAreAsEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range n.names(t) {
-		n.refused(t, "is refused by PodUnavailableBudget web", "delete", "pod", name)
+		n.refused(t, "is denied by PodUnavailableBudget web", "delete", "pod", name)
 	}
 }

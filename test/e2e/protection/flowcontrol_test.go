@@ -221,7 +221,7 @@ func TestShadowRefusesNothingAndSaysWhatItWouldHave(t *testing.T) {
 	n := newNamespace(t)
 	c := newControl(t, n, "shadow: true")
 	r := n.try(t, "delete", "pod", "probe", "--dry-run=server")
-	if r.Code != 0 || !strings.Contains(r.Stderr, "Warning: shadow mode, so this passes: deletion of pod "+n.name+"/probe is refused") {
+	if r.Code != 0 || !strings.Contains(r.Stderr, "Warning: allowed in shadow mode: deletion of pod "+n.name+"/probe is denied") {
 		t.Errorf("%s", r)
 	}
 	n.run(t, "delete", "pod", "probe")
@@ -236,7 +236,7 @@ func TestANamespaceIsChargedAtOnceAndThenTerminates(t *testing.T) {
 	n.running(t, "web", 4)
 	c := newControl(t, n, "")
 	c.limit(t, 4)
-	n.refused(t, "this takes 5 pods with it", "delete", "namespace", n.name)
+	n.refused(t, "this deletes 5 pods", "delete", "namespace", n.name)
 	c.limit(t, 5)
 	n.run(t, "delete", "namespace", n.name, "--timeout=60s")
 	if got := c.status(t, "buckets[0].count"); got != "5" {

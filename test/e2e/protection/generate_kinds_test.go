@@ -74,7 +74,7 @@ func TestWorkloadsOfOpenKruiseHaveGeneratedBudgets(t *testing.T) {
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/web-a", "pod/web-b", "--timeout=60s")
 	n.run(t, "wait", "--for=condition=Guarding", "pub/cloneset-web", "--timeout=60s")
-	n.refused(t, "is refused by PodUnavailableBudget cloneset-web", "delete", "pod", "web-a")
+	n.refused(t, "is denied by PodUnavailableBudget cloneset-web", "delete", "pod", "web-a")
 
 	n.apply(t, kruise("v1beta1", "StatefulSet", on, `updateStrategy: {rollingUpdate: {maxUnavailable: "30%"}}`))
 	n.apply(t, kruise("v1alpha1", "UnitedDeployment", on, `template: {deploymentTemplate: {spec: {strategy: {rollingUpdate: {maxUnavailable: 3}}}}}`))

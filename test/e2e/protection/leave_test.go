@@ -18,7 +18,7 @@ func TestAPodDoesNotLeaveItsBudgetUnasked(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	n.guarded(t, webWith(3, "{}"), targeting("maxUnavailable: 0"))
 	pod := n.names(t)[0]
-	const words = "is refused by PodUnavailableBudget web"
+	const words = "is denied by PodUnavailableBudget web"
 	n.run(t, "label", "pod", pod, "more=yes")
 	n.refused(t, words, "label", "pod", pod, "--overwrite", "app=debug")
 	n.refused(t, words, "label", "pod", pod, "app-")
