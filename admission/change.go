@@ -102,10 +102,10 @@ func (c Change) OldRelease() (v1alpha1.Release, bool) {
 // ByController says whether our controller made the change.
 func (c Change) ByController() bool { return c.User.Username == v1alpha1.ControllerUser }
 
-// Touch says whether this is the controller's empty update: it asks to do what
+// Readmission says whether this is the controller's empty update: it asks to do what
 // an update that did not pass the webhook left undone. What the answer to it
 // writes does not count, so that it is a touch when it is asked again.
-func (c Change) Touch() bool {
+func (c Change) Readmission() bool {
 	return c.Old != nil && c.ByController() && !c.specChanged &&
 		maps.Equal(others(c.Old.Labels), others(c.New.Labels)) &&
 		maps.Equal(others(c.Old.Annotations), others(c.New.Annotations))

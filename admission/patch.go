@@ -22,8 +22,8 @@ type Mutation struct {
 	Hold []workload.Operation
 }
 
-// Keep returns the mutation that changes nothing of the workload.
-func Keep(w *workload.Workload) Mutation {
+// NewMutation returns the mutation that changes nothing of the workload.
+func NewMutation(w *workload.Workload) Mutation {
 	return Mutation{Labels: maps.Clone(w.Labels), Annotations: maps.Clone(w.Annotations)}
 }
 

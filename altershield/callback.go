@@ -145,7 +145,7 @@ func ParseCallback(body []byte) (Callback, error) {
 	case out.NodeID == "":
 		return Callback{}, errors.New("parse callback: nodeId is missing")
 	case out.Stage != v1alpha1.StagePre && out.Stage != v1alpha1.StagePost:
-		return Callback{}, fmt.Errorf("parse callback: defenseStageEnum is %q, not PRE or POST", text.Cut(string(out.Stage), maxWord))
+		return Callback{}, fmt.Errorf("parse callback: defenseStageEnum is %q, not PRE or POST", text.Truncate(string(out.Stage), maxWord))
 	}
 	if request.Verdict != nil {
 		out.judge(request.Verdict)
@@ -154,7 +154,7 @@ func ParseCallback(body []byte) (Callback, error) {
 }
 
 func (c *Callback) judge(in *callbackVerdict) {
-	c.Verdict = text.Cut(trimmed(in.Verdict), maxWord)
+	c.Verdict = text.Truncate(trimmed(in.Verdict), maxWord)
 	c.CheckPass = in.CheckPass != nil && *in.CheckPass
 	c.Emergency = in.Emergency != nil && *in.Emergency
 	for _, rule := range in.Rules {

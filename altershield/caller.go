@@ -159,7 +159,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	if response.StatusCode != http.StatusOK {
 		return &TransportError{
 			Action: action, Kind: KindStatus, Status: response.StatusCode, Sent: true,
-			Err: fmt.Errorf("answer %q", text.Cut(string(answer), 128)),
+			Err: fmt.Errorf("answer %q", text.Truncate(string(answer), 128)),
 		}
 	}
 	if err != nil {
@@ -178,17 +178,17 @@ func decode(action string, answer []byte, domain any) error {
 	}
 	var e envelope
 	if err := json.Unmarshal(answer, &e); err != nil {
-		return malformed(fmt.Errorf("answer %q: %w", text.Cut(string(answer), 128), err))
+		return malformed(fmt.Errorf("answer %q: %w", text.Truncate(string(answer), 128), err))
 	}
 	if e.Success == nil {
-		return malformed(fmt.Errorf("answer %q has no success", text.Cut(string(answer), 128)))
+		return malformed(fmt.Errorf("answer %q has no success", text.Truncate(string(answer), 128)))
 	}
 	code, msg := "", ""
 	if e.ResultCode != nil {
 		code = *e.ResultCode
 	}
 	if e.Msg != nil {
-		msg = text.Cut(*e.Msg, maxResultMsg)
+		msg = text.Truncate(*e.Msg, maxResultMsg)
 	}
 	if !*e.Success || (code != "" && code != CodeOK) {
 		return &ResultError{Action: action, Code: code, Msg: msg}
@@ -197,7 +197,7 @@ func decode(action string, answer []byte, domain any) error {
 		return nil
 	}
 	if err := json.Unmarshal(e.Domain, domain); err != nil {
-		return malformed(fmt.Errorf("domain %q: %w", text.Cut(string(e.Domain), 128), err))
+		return malformed(fmt.Errorf("domain %q: %w", text.Truncate(string(e.Domain), 128), err))
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 		identity:                 c.identity(in.OrderID),
 		NodeID:                   in.NodeID,
 		Success:                  !in.Failed,
-		Msg:                      text.Cut(in.Message, maxMsg),
+		Msg:                      text.Truncate(in.Message, maxMsg),
 		ServiceResult:            result,
 		ChangeResultJSON:         result,
 		FinishTime:               c.millis(in.FinishTime),
@@ -117,7 +117,7 @@ func (c *Client) FinishOrder(ctx context.Context, in FinishOrder) error {
 	return c.caller.call(ctx, actionFinishOrder, harmless, finishOrder{
 		identity:    c.identity(in.OrderID),
 		FinishState: string(in.State),
-		Msg:         text.Cut(in.Message, maxMsg),
+		Msg:         text.Truncate(in.Message, maxMsg),
 		FinishTime:  c.millis(in.FinishTime),
 	}, nil)
 }

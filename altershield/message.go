@@ -46,7 +46,7 @@ func join(parts []string, limit int) string {
 			rest = fmt.Sprintf("; and %d more", left)
 		}
 		if i == 0 {
-			next = text.Cut(next, limit-len(rest))
+			next = text.Truncate(next, limit-len(rest))
 		}
 		if len(next)+len(rest) > limit {
 			// Room for this suffix was kept when the part before was taken.

@@ -121,7 +121,7 @@ func (d releaseDomain) answer() ReleaseAnswer {
 	a.Verdict, a.Rules, a.Message = said.Verdict, said.Rules, said.Message
 	a.Unjudged = said.Unjudged || passed && unfinished
 	if a.Message == "" && (!passed || a.Unjudged) {
-		a.Message = text.Cut(string(d.Verdict.Msg), maxMessage)
+		a.Message = text.Truncate(string(d.Verdict.Msg), maxMessage)
 	}
 	return a
 }

@@ -23,7 +23,7 @@ func EventOrderID(orderID, event string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	hash := hex.EncodeToString(sum[:16])
-	return text.Cut(id, maxOrderID-len(hash)-1) + "-" + hash
+	return text.Truncate(id, maxOrderID-len(hash)-1) + "-" + hash
 }
 
 func (c *Client) identity(orderID string) identity {
@@ -40,7 +40,7 @@ func (c *Client) order(in OpenOrder) (order, error) {
 	}
 	out := order{
 		identity:           c.identity(in.OrderID),
-		ChangeTitle:        text.Cut(in.Title, maxTitle),
+		ChangeTitle:        text.Truncate(in.Title, maxTitle),
 		ChangeURL:          in.URL,
 		Creator:            c.config.Creator,
 		ChangeScenarioCode: c.config.ChangeScenarioCode,
@@ -49,7 +49,7 @@ func (c *Client) order(in OpenOrder) (order, error) {
 		ChangeParamJSON:    params,
 		ChangeApps:         in.Apps,
 	}
-	setDefault(&out.ChangeTitle, text.Cut(in.OrderID, maxTitle))
+	setDefault(&out.ChangeTitle, text.Truncate(in.OrderID, maxTitle))
 	setDefault(&out.ChangeParamJSON, "{}") // the server refuses a blank one
 	if len(in.URL) > maxURL {
 		out.ChangeURL = "" // half a link leads nowhere

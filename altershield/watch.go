@@ -29,6 +29,6 @@ func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func())
 			changed()
 		}
 	}
-	optionalconfig.Follow(cmw, ConfigMapName, observe)
+	optionalconfig.Watch(cmw, ConfigMapName, observe)
 	return configured.Load
 }

@@ -98,7 +98,7 @@ func TestRequestsKeepTheServersLimits(t *testing.T) {
 	if got, _ := c.order(OpenOrder{OrderID: "o"}); got.ChangeTitle != "o" {
 		t.Errorf("a blank title is refused by the server: %+v", got)
 	}
-	if got := text.Cut(long, maxMsg); len(got) != 16383 {
+	if got := text.Truncate(long, maxMsg); len(got) != 16383 {
 		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -81,7 +81,7 @@ func (d Breaker) Validate() error {
 }
 
 func (d Breaker) bounded(limit int) Data {
-	d.Message, d.User = text.Cut(d.Message, limit), text.Cut(d.User, maxUser)
+	d.Message, d.User = text.Truncate(d.Message, limit), text.Truncate(d.User, maxUser)
 	return d
 }
 

@@ -119,8 +119,8 @@ func (d ChangeWorkload) Validate() error {
 }
 
 func (d ChangeWorkload) bounded(limit int) Data {
-	d.Message = text.Cut(d.Message, limit)
-	d.User = text.Cut(d.User, maxUser)
+	d.Message = text.Truncate(d.Message, limit)
+	d.User = text.Truncate(d.User, maxUser)
 	return d
 }
 

@@ -105,7 +105,7 @@ func (d DeletionDenied) Validate() error {
 }
 
 func (d DeletionDenied) bounded(limit int) Data {
-	d.Message = text.Cut(d.Message, limit)
-	d.User = text.Cut(d.User, maxUser)
+	d.Message = text.Truncate(d.Message, limit)
+	d.User = text.Truncate(d.User, maxUser)
 	return d
 }

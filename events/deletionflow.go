@@ -83,6 +83,6 @@ func (d DeletionFlow) Validate() error {
 }
 
 func (d DeletionFlow) bounded(limit int) Data {
-	d.Message = text.Cut(d.Message, limit)
+	d.Message = text.Truncate(d.Message, limit)
 	return d
 }

@@ -36,7 +36,7 @@ func (v ExternalVerdict) Validate() error {
 // that are not essential are left out where all of them would be too many, or
 // as the last means to fit: no outcome changes by that.
 func (v ExternalVerdict) bounded(limit int) ExternalVerdict {
-	v.Message = text.Cut(v.Message, limit)
+	v.Message = text.Truncate(v.Message, limit)
 	v.PodResults = boundedResults(v.PodResults, limit)
 	if limit == 0 || len(v.PodResults) > maxResults {
 		v.PodResults = essential(v.PodResults, v.Verdict)

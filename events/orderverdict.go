@@ -65,7 +65,7 @@ func (d OrderVerdict) Validate() error {
 func (d OrderVerdict) Inbox() v1alpha1.InboxVerdict {
 	return v1alpha1.InboxVerdict{
 		ID: d.ID(), NodeID: d.NodeID, Stage: d.Stage, Verdict: d.Verdict, Unjudged: d.Unjudged,
-		Message: text.Cut(d.Message, MaxText), Time: d.Time,
+		Message: text.Truncate(d.Message, MaxText), Time: d.Time,
 	}
 }
 
@@ -77,6 +77,6 @@ func (d OrderVerdict) said() ExternalVerdict {
 }
 
 func (d OrderVerdict) bounded(limit int) Data {
-	d.Message = text.Cut(d.Message, limit)
+	d.Message = text.Truncate(d.Message, limit)
 	return d
 }

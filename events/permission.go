@@ -101,7 +101,7 @@ func (d Permission) Validate() error {
 }
 
 func (d Permission) bounded(limit int) Data {
-	d.Message = text.Cut(d.Message, limit)
+	d.Message = text.Truncate(d.Message, limit)
 	return d
 }
 

@@ -24,7 +24,7 @@ func boundedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSumm
 			Pod:     r.Pod,
 			UID:     r.UID,
 			Verdict: r.Verdict,
-			Message: text.Cut(r.Message, limit),
+			Message: text.Truncate(r.Message, limit),
 		})
 	}
 	return out

@@ -51,8 +51,8 @@ func (d ReleaseDenied) Validate() error {
 }
 
 func (d ReleaseDenied) bounded(limit int) Data {
-	d.Message = text.Cut(d.Message, limit)
+	d.Message = text.Truncate(d.Message, limit)
 	// Who it was stays, however long the message is.
-	d.User = text.Cut(d.User, maxUser)
+	d.User = text.Truncate(d.User, maxUser)
 	return d
 }

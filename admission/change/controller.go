@@ -69,7 +69,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() workloadkin
 	if err := releases.Informer().SetTransform(releaseindex.Trim); err != nil {
 		return nil, fmt.Errorf("trim the cache: %w", err)
 	}
-	past := &releaseindex.History{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Kept: kubeclient.Get(ctx).AppsV1()}
+	past := &releaseindex.Index{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Revisions: kubeclient.Get(ctx).AppsV1()}
 	sender, err := server.NewSender(ctx, cmw)
 	if err != nil {
 		return nil, err
@@ -82,12 +82,12 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() workloadkin
 	return admission.NewMux(otel.Meter(meterName), handlers{
 		kinds: known,
 		check: check,
-		stamper: version.Stamper{
+		stamper: version.Handler{
 			Settings: store.Get, History: past, Clock: clock.RealClock{},
-			Guard: &version.Guard{Namespaces: kube.CoreV1(), Mutating: mutatinginformer.Get(ctx).Lister()},
+			Creations: &version.CreationCheck{Namespaces: kube.CoreV1(), Mutating: mutatinginformer.Get(ctx).Lister()},
 		},
-		gate: suspend.Gate{
-			Settings: store.Get, History: past, Rights: suspend.Reviewer{Client: kube.AuthorizationV1()},
+		gate: suspend.Handler{
+			Settings: store.Get, History: past, Authorizer: suspend.AccessReviewer{Client: kube.AuthorizationV1()},
 			Recorder: recorder, Sender: sender,
 		},
 	}.find)

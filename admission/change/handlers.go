@@ -14,8 +14,8 @@ import (
 type handlers struct {
 	kinds func() workloadkinds.State
 	// stamper and gate are models: each kind has its own.
-	stamper version.Stamper
-	gate    suspend.Gate
+	stamper version.Handler
+	gate    suspend.Handler
 	// check asks the server about releases.
 	check admission.Handler
 }

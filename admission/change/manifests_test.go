@@ -72,16 +72,16 @@ func TestAKindThatIsNamedIsServed(t *testing.T) {
 	kind := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}}
 	twin := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}}
 	h := handlers{kinds: func() workloadkinds.State { return workloadkinds.State{Kinds: append(workload.BuiltIn(), kind, twin)} }}
-	if s, ok := h.find("mcloneset.apps.kruise.io.kb.io"); !ok || s.(version.Stamper).Kind.Kind != "CloneSet" {
+	if s, ok := h.find("mcloneset.apps.kruise.io.kb.io"); !ok || s.(version.Handler).Kind.Kind != "CloneSet" {
 		t.Errorf("got %v", s)
 	}
-	if g, ok := h.find("vcloneset.apps.kruise.io.kb.io"); !ok || g.(suspend.Gate).Kind.Kind != "CloneSet" {
+	if g, ok := h.find("vcloneset.apps.kruise.io.kb.io"); !ok || g.(suspend.Handler).Kind.Kind != "CloneSet" {
 		t.Errorf("got %v", g)
 	}
-	if g, ok := h.find("vstatefulset.kb.io"); !ok || g.(suspend.Gate).Kind.Group != "apps" {
+	if g, ok := h.find("vstatefulset.kb.io"); !ok || g.(suspend.Handler).Kind.Group != "apps" {
 		t.Errorf("got %v", g)
 	}
-	if g, ok := h.find("vstatefulset.apps.kruise.io.kb.io"); !ok || g.(suspend.Gate).Kind.Group != "apps.kruise.io" {
+	if g, ok := h.find("vstatefulset.apps.kruise.io.kb.io"); !ok || g.(suspend.Handler).Kind.Group != "apps.kruise.io" {
 		t.Errorf("got %v", g)
 	}
 	if _, ok := h.find("vrollout.argoproj.io.kb.io"); ok {
@@ -120,12 +120,12 @@ func TestWorkloadsAreGuardedWhereTheControllerSaysSo(t *testing.T) {
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values
 		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", v1alpha1.SystemNamespace} {
-			if !slices.Contains(never, name) || !v1alpha1.NeverGuarded(name) {
+			if !slices.Contains(never, name) || !v1alpha1.ExemptNamespace(name) {
 				t.Errorf("%s: %s is not left out everywhere", w.Name, name)
 			}
 		}
 		for _, name := range never {
-			if !v1alpha1.NeverGuarded(name) {
+			if !v1alpha1.ExemptNamespace(name) {
 				t.Errorf("%s: the controller guards %s", w.Name, name)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 
 // newReleaseCheck returns the handler that asks the server about releases, and
 // deletes the answers that are old until ctx ends.
-func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender events.Sender) (*releasecheck.Check, error) {
+func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender events.Sender) (*releasecheck.Handler, error) {
 	now := clock.RealClock{}
 	server, err := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, otel.Meter(meterName))
 	if err != nil {
@@ -32,11 +32,11 @@ func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in f
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		if err := records.Sweep(ctx, now.Now()); err != nil {
+		if err := records.DeleteExpired(ctx, now.Now()); err != nil {
 			logging.FromContext(ctx).Warnw("old answers about releases are not deleted", "error", err)
 		}
-	}, releasecheck.SweepEvery, 1, true)
-	return &releasecheck.Check{
+	}, releasecheck.ExpiryInterval, 1, true)
+	return &releasecheck.Handler{
 		Kinds: func() []workload.Kind { return known().Kinds }, Settings: in, History: past, Server: server, Records: records,
 		Recorder: recorder, Sender: sender, Clock: now,
 	}, nil

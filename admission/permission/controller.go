@@ -100,7 +100,7 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &cabundle.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(keys...)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(keys...)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Mutating:   mutatinginformer.Get(ctx).Lister(),
@@ -111,9 +111,9 @@ func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 
 func follow(ctx context.Context, impl *controller.Impl) error {
 	return errors.Join(
-		cabundle.Follow(impl, secretinformer.Get(ctx).Informer(),
+		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), keys...),
-		cabundle.Follow(impl, mutatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
-		cabundle.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+		cabundle.EnqueueOnChange(impl, mutatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+		cabundle.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
 	)
 }

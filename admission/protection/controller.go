@@ -79,7 +79,7 @@ var key = cabundle.ValidatingKey(Configuration)
 func newBookkeeper(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &cabundle.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(key)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(key)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Validating: validatinginformer.Get(ctx).Lister(),
@@ -89,8 +89,8 @@ func newBookkeeper(ctx context.Context) *cabundle.Reconciler {
 
 func follow(ctx context.Context, impl *controller.Impl) error {
 	return errors.Join(
-		cabundle.Follow(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
-		cabundle.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
+		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
+		cabundle.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
 	)
 }
 

@@ -87,7 +87,7 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 // deletion flow control while a flow control exists.
 func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	registration := &deletionflow.Registration{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.Promote(deletionflow.Key)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(deletionflow.Key)},
 
 		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
 		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
@@ -97,10 +97,10 @@ func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *cont
 		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue),
 	})
 	if err := errors.Join(
-		cabundle.Follow(impl, secretinformer.Get(ctx).Informer(),
+		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), deletionflow.Key),
-		cabundle.Follow(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
-		cabundle.Follow(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
+		cabundle.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
+		cabundle.EnqueueOnChange(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
 	); err != nil {
 		logging.FromContext(ctx).Panicw("watch for the registration of deletion flow control", "error", err)
 	}

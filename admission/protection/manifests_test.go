@@ -69,7 +69,7 @@ func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testin
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values
 		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", changev1alpha1.SystemNamespace} {
-			if !slices.Contains(never, name) || !changev1alpha1.NeverGuarded(name) {
+			if !slices.Contains(never, name) || !changev1alpha1.ExemptNamespace(name) {
 				t.Errorf("%s: %s is not left out everywhere", w.Name, name)
 			}
 		}

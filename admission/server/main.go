@@ -32,7 +32,7 @@ func Main(component, service, secret string, answer func(*Readiness) injection.C
 		Port:        webhook.PortFromEnv(defaultPort),
 		GracePeriod: quietPeriod,
 	})
-	injection.Default.RegisterInformerFactory(OneSecret(secret))
+	injection.Default.RegisterInformerFactory(SecretInformerFactory(secret))
 	leaderelection.Main(ctx, component, injection.ParseAndGetRESTConfigOrDie(),
 		append([]injection.ControllerConstructor{certificates.NewController, answer(ready)}, others...)...)
 }

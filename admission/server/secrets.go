@@ -14,12 +14,12 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// OneSecret takes the place of the informer factory that knative's webhook
+// SecretInformerFactory takes the place of the informer factory that knative's webhook
 // reads Secrets with. That one lists all of the namespace, and so would need
 // the right to read the token of the AlterShield server too; this one sees
 // the named Secret only. It must be registered after the packages' own, which
 // main does by registering it at all.
-func OneSecret(name string) injection.InformerFactoryInjector {
+func SecretInformerFactory(name string) injection.InformerFactoryInjector {
 	return func(ctx context.Context) context.Context {
 		f := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),
 			informers.WithNamespace(v1alpha1.SystemNamespace),

@@ -17,7 +17,7 @@ const queueName = "bookkeeper"
 // of. ready follows its certificate.
 func NewController(ctx context.Context, ready *Readiness, books *cabundle.Reconciler, mux *admission.Mux) *controller.Impl {
 	ready.Watch(books.Secrets, books.Secret)
-	return controller.NewContext(ctx, Server{Reconciler: books, Mux: mux, Ending: ctx.Done()}, controller.ControllerOptions{
+	return controller.NewContext(ctx, Server{Reconciler: books, Mux: mux, Done: ctx.Done()}, controller.ControllerOptions{
 		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
 	})
 }
@@ -28,15 +28,15 @@ type Server struct {
 	*cabundle.Reconciler
 	*admission.Mux
 
-	// Ending is closed when the process is to end.
-	Ending <-chan struct{}
+	// Done is closed when the process is to end.
+	Done <-chan struct{}
 }
 
 // Admit implements webhook.AdmissionController.
 func (s Server) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	select {
-	case <-s.Ending:
-		SendAway(ctx)
+	case <-s.Done:
+		DisableKeepAlives(ctx)
 	default:
 	}
 	return s.Mux.Admit(ctx, req)

@@ -141,7 +141,7 @@ func TestAWakeUpIsShownOnceOnItsObject(t *testing.T) {
 	}
 	got := shown[0]
 	if got.InvolvedObject.Kind != "ChangePod" || got.InvolvedObject.UID != "batch-1" || got.Count != 1 ||
-		got.Reason != v1alpha1.ReasonUndelivered || !strings.Contains(got.Message, "submit") || !strings.Contains(got.Message, "503") {
+		got.Reason != v1alpha1.ReasonEventUndelivered || !strings.Contains(got.Message, "submit") || !strings.Contains(got.Message, "503") {
 		t.Errorf("got %+v", got)
 	}
 	if len(c.ChangeWorkload(ft.Release).Status.Inbox) != 0 {

@@ -46,7 +46,7 @@ func (f *function) tell(ctx context.Context, e event.Event) error {
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
 			Namespace: namespace, Name: name, UID: object.GetUID(),
 		},
-		Reason:         v1alpha1.ReasonUndelivered,
+		Reason:         v1alpha1.ReasonEventUndelivered,
 		Message:        message(e),
 		Type:           corev1.EventTypeWarning,
 		Source:         corev1.EventSource{Component: "deadletter"},

@@ -89,6 +89,6 @@ func result(err error) string {
 	case errors.As(err, &transport):
 		return v1alpha1.ReasonServerUnreachable
 	default:
-		return v1alpha1.ReasonServerRefused
+		return v1alpha1.ReasonServerRejected
 	}
 }

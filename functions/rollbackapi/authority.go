@@ -22,7 +22,7 @@ const verbRollback = "rollback"
 // authenticate returns whom the API server knows by the request's bearer token.
 func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error) {
 	var nobody authenticationv1.UserInfo
-	token := auth.Bearer(c.Request())
+	token := auth.BearerToken(c.Request())
 	if token == "" {
 		return nobody, problemf(http.StatusUnauthorized,
 			"send a Kubernetes token: header Authorization: Bearer $(kubectl create token <service account>)")
@@ -40,7 +40,7 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 
 // may asks the API server whether the user may do it.
 func (s *service) may(ctx context.Context, user authenticationv1.UserInfo, do authorizationv1.ResourceAttributes) (bool, error) {
-	review, err := auth.May(ctx, s.Kube.AuthorizationV1(), user, do)
+	review, err := auth.ReviewAccess(ctx, s.Kube.AuthorizationV1(), user, do)
 	if err != nil {
 		return false, fmt.Errorf("review the access of %s: %w", user.Username, err)
 	}

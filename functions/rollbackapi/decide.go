@@ -23,7 +23,7 @@ type Input struct {
 	Paused bool
 	// Kept are the versions that succeeded, the latest first; Failed those that
 	// did not pass their check the last time.
-	Kept   []savedtemplate.Kept
+	Kept   []savedtemplate.Saved
 	Failed map[string]bool
 	// Version is where to go back to; empty leaves it to us.
 	Version string
@@ -45,7 +45,7 @@ type Decision struct {
 
 // Decide says what becomes of a wish to go back.
 func Decide(in Input) Decision {
-	word := in.Kind.Word() + " " + in.Name
+	word := in.Kind.LowerKind() + " " + in.Name
 	switch {
 	case in.Deleting:
 		return conflict("%s is being deleted", word)
@@ -58,7 +58,7 @@ func Decide(in Input) Decision {
 		return conflict("%s is at attempt %d (version %s), and the request is about attempt %d: look at it again, and send attempt %d or none",
 			word, in.Release.Attempt, in.Release.Version, in.Attempt, in.Release.Attempt)
 	case in.Paused:
-		return conflict("%s is paused by hand, so nothing would roll: kubectl rollout resume %s/%s", word, in.Kind.Word(), in.Name)
+		return conflict("%s is paused by hand, so nothing would roll: kubectl rollout resume %s/%s", word, in.Kind.LowerKind(), in.Name)
 	}
 	to, problem := in.target(word)
 	if problem != nil {

@@ -11,10 +11,10 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	kept := func(versions ...string) []savedtemplate.Kept {
-		var out []savedtemplate.Kept
+	kept := func(versions ...string) []savedtemplate.Saved {
+		var out []savedtemplate.Saved
 		for i, v := range slices.Backward(versions) {
-			out = append(out, savedtemplate.Kept{Release: v1alpha1.Release{Version: v, Attempt: int64(i + 1)}})
+			out = append(out, savedtemplate.Saved{Release: v1alpha1.Release{Version: v, Attempt: int64(i + 1)}})
 		}
 		return out
 	}

@@ -62,7 +62,7 @@ func (s *service) rollback(c echo.Context) error {
 	}
 	u, err := s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(asked.Namespace).Get(ctx, asked.DeploymentName, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
-		return problemf(http.StatusNotFound, "there is no %s %s in namespace %s", kind.Word(), asked.DeploymentName, asked.Namespace)
+		return problemf(http.StatusNotFound, "there is no %s %s in namespace %s", kind.LowerKind(), asked.DeploymentName, asked.Namespace)
 	} else if err != nil {
 		return fmt.Errorf("get %s %s/%s: %w", kind.Kind, asked.Namespace, asked.DeploymentName, err)
 	}
@@ -75,7 +75,7 @@ func (s *service) rollback(c echo.Context) error {
 		return d.Problem
 	}
 	out := rollbackAnswer{FromVersion: in.Release.Version, Attempt: in.Release.Attempt, ToVersion: d.To, DryRun: dryRun(c)}
-	out.Message = fmt.Sprintf("recorded: %s %s goes back to version %s", kind.Word(), asked.DeploymentName, d.To)
+	out.Message = fmt.Sprintf("recorded: %s %s goes back to version %s", kind.LowerKind(), asked.DeploymentName, d.To)
 	if d.Recorded {
 		out.Message = fmt.Sprintf("%s asked for the same already; %s", in.Pending.User, out.Message)
 		return c.JSON(http.StatusOK, out)
@@ -144,7 +144,7 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)
 	}
-	body, err := json.Marshal(append(workload.StillAt(u.GetUID(), in.Release),
+	body, err := json.Marshal(append(workload.TestsOfRelease(u.GetUID(), in.Release),
 		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackRequestAnnotation), Value: string(request)}))
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)
@@ -157,9 +157,9 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	switch {
 	case apierrs.IsInvalid(err), apierrs.IsConflict(err), apierrs.IsNotFound(err):
 		return problemf(http.StatusConflict, "%s %s has changed since it was looked at (attempt %d then): look at it again and repeat the request",
-			kind.Word(), u.GetName(), in.Release.Attempt)
+			kind.LowerKind(), u.GetName(), in.Release.Attempt)
 	case apierrs.IsForbidden(err):
-		return problemf(http.StatusConflict, "the cluster refuses the record on %s %s: %s", kind.Word(), u.GetName(), err)
+		return problemf(http.StatusConflict, "the cluster refuses the record on %s %s: %s", kind.LowerKind(), u.GetName(), err)
 	case err != nil:
 		return fmt.Errorf("record a rollback of %s %s/%s: %w", kind.Kind, u.GetNamespace(), u.GetName(), err)
 	}

@@ -46,12 +46,12 @@ type guarded struct {
 	known   bool
 	// kept are the versions that succeeded, the latest first; failed those
 	// that did not pass their check the last time.
-	kept   []savedtemplate.Kept
+	kept   []savedtemplate.Saved
 	failed map[string]bool
 }
 
 // newest returns where to go back to, if anywhere.
-func (g *guarded) newest() (savedtemplate.Kept, bool) {
+func (g *guarded) newest() (savedtemplate.Saved, bool) {
 	return savedtemplate.Newest(g.kept, g.release.Version, func(v string) bool { return g.failed[v] })
 }
 
@@ -97,13 +97,13 @@ func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstru
 		if err != nil {
 			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
 		}
-		return savedtemplate.OfReplicaSets(sets.Items, w)
+		return savedtemplate.FromReplicaSets(sets.Items, w)
 	}
 	revisions, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
 	if err != nil {
 		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
 	}
-	return savedtemplate.OfControllerRevisions(revisions.Items, w)
+	return savedtemplate.FromControllerRevisions(revisions.Items, w)
 }
 
 // selectorOf turns a selector as it stands in an object into list options.

@@ -155,7 +155,7 @@ func nextCall(s *v1alpha1.Submission, stage v1alpha1.Stage, first Outcome, asked
 		return Decision{InFlight, "somebody is calling"}
 	case stage == v1alpha1.StagePre:
 		return Decision{first, "the last start was not answered"}
-	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRefused:
+	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRejected:
 		return Decision{first, "the last finish was refused"}
 	case !asked:
 		return Decision{AskRetrieve, "the last finish may have arrived"}

@@ -55,7 +55,7 @@ func TestWhatAWakeUpForAnOrderLeadsTo(t *testing.T) {
 			}
 		}
 	}
-	const unreachable, refused = v1alpha1.ReasonServerUnreachable, v1alpha1.ReasonServerRefused
+	const unreachable, refused = v1alpha1.ReasonServerUnreachable, v1alpha1.ReasonServerRejected
 	for name, tc := range map[string]struct {
 		release []edit
 		asked   bool

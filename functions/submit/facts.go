@@ -89,9 +89,9 @@ func answered(s *v1alpha1.Submission, now time.Time) {
 func serverError(err error, now time.Time) *v1alpha1.ServerError {
 	reason := v1alpha1.ReasonServerUnreachable
 	if refused(err) {
-		reason = v1alpha1.ReasonServerRefused
+		reason = v1alpha1.ReasonServerRejected
 	}
-	return &v1alpha1.ServerError{Reason: reason, Message: text.Cut(err.Error(), maxMessage), Time: metav1.NewTime(now)}
+	return &v1alpha1.ServerError{Reason: reason, Message: text.Truncate(err.Error(), maxMessage), Time: metav1.NewTime(now)}
 }
 
 func refused(err error) bool {

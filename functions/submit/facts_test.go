@@ -48,9 +48,9 @@ func TestWhatAnErrorOfTheServerIsStoredAs(t *testing.T) {
 		err  error
 		want string
 	}{
-		"a bad argument":           {&altershield.ResultError{Code: altershield.CodeArgument}, v1alpha1.ReasonServerRefused},
-		"a bad signature":          {&altershield.ResultError{Code: altershield.CodeSignature}, v1alpha1.ReasonServerRefused},
-		"a state":                  {&altershield.ResultError{Code: altershield.CodeState}, v1alpha1.ReasonServerRefused},
+		"a bad argument":           {&altershield.ResultError{Code: altershield.CodeArgument}, v1alpha1.ReasonServerRejected},
+		"a bad signature":          {&altershield.ResultError{Code: altershield.CodeSignature}, v1alpha1.ReasonServerRejected},
+		"a state":                  {&altershield.ResultError{Code: altershield.CodeState}, v1alpha1.ReasonServerRejected},
 		"its internal error":       {&altershield.ResultError{Code: altershield.CodeInternal}, v1alpha1.ReasonServerUnreachable},
 		"no connection":            {&altershield.TransportError{Kind: altershield.KindDial, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
 		"an answer that broke off": {&altershield.TransportError{Kind: altershield.KindIO, Sent: true, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},

@@ -179,7 +179,7 @@ func TestARefusalIsAFactAndNotRepeated(t *testing.T) {
 		t.Fatalf("got %v, want nothing: the same words would be refused again", err)
 	}
 	calls(t, j, start)
-	if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerRefused {
+	if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerRejected {
 		t.Errorf("error is %+v", e)
 	}
 }

@@ -54,7 +54,7 @@ func TestWhatBecomesOfAVerdictOfAnOrder(t *testing.T) {
 		"told again":                          {has("pass", false), "o", "pass", false, false, false, verdict.Unchanged, v1alpha1.OutcomePass},
 		"a pass without rules is asked about": {nil, "o", "pass", true, false, false, verdict.AskRetrieve, v1alpha1.OutcomePending},
 		"and confirmed":                       {nil, "o", "pass", true, true, true, verdict.Store, v1alpha1.OutcomePass},
-		"or not":                              {nil, "o", "pass", true, true, false, verdict.Store, v1alpha1.OutcomeNone},
+		"or not":                              {nil, "o", "pass", true, true, false, verdict.Store, v1alpha1.OutcomeNoVerdict},
 		"a late judge":                        {has("pass", true), "o", "pass", false, false, false, verdict.Store, v1alpha1.OutcomePass},
 		"another node":                        {nil, "x", "fail", false, false, false, verdict.OldNode, v1alpha1.OutcomePending},
 	} {

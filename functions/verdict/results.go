@@ -40,7 +40,7 @@ func mergeResults(pod *v1alpha1.ChangePod, said events.ChangePodVerdict) ([]v1al
 	if rankOfWord(said.Verdict) != rankFail {
 		return results, changed
 	}
-	message := text.Cut(said.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
+	message := text.Truncate(said.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
 	derived := 0
 	for _, info := range pod.Spec.PodInfos {
 		if derived == maxDerived {

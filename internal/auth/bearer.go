@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Bearer returns the request's bearer token; empty for none.
-func Bearer(r *http.Request) string {
+// BearerToken returns the request's bearer token; empty for none.
+func BearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""

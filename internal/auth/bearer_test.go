@@ -15,7 +15,7 @@ func TestWhichHeadersHaveABearerToken(t *testing.T) {
 		"secret":          "",
 		"":                "",
 	} {
-		if got := Bearer(&http.Request{Header: http.Header{"Authorization": {header}}}); got != want {
+		if got := BearerToken(&http.Request{Header: http.Header{"Authorization": {header}}}); got != want {
 			t.Errorf("%q has %q, want %q", header, got, want)
 		}
 	}

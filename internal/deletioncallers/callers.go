@@ -70,7 +70,7 @@ func addShare(all []v1alpha1.DeletionShare, name string, n int64) []v1alpha1.Del
 	if name == "" || n == 0 {
 		return all
 	}
-	name = text.Cut(name, maxName)
+	name = text.Truncate(name, maxName)
 	at := slices.IndexFunc(all, func(s v1alpha1.DeletionShare) bool { return s.Name == name })
 	switch {
 	case at >= 0:

@@ -25,11 +25,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// OfLabel marks what is kept; its value is the workload's UID.
-const OfLabel = "app.ops.cloud.alipay.com/history-of"
+// WorkloadUIDLabel marks what is kept; its value is the workload's UID.
+const WorkloadUIDLabel = "app.ops.cloud.alipay.com/history-of"
 
-// Kept is the template of a version that succeeded.
-type Kept struct {
+// Saved is the template of a version that succeeded.
+type Saved struct {
 	// Name is the ControllerRevision's.
 	Name string
 	// UID and ResourceVersion are the ControllerRevision's.
@@ -83,16 +83,16 @@ func Name(workloadName, version string) string {
 // Selector selects what is kept of a workload.
 func Selector(uid types.UID) labels.Selector { return labels.SelectorFromSet(labelsOf(uid)) }
 
-// Selected says whether a workload's own selector would match what is kept of
+// SelectorMatches says whether a workload's own selector would match what is kept of
 // it. Only one of nothing but exclusions can.
-func Selected(selector *metav1.LabelSelector, uid types.UID) bool {
+func SelectorMatches(selector *metav1.LabelSelector, uid types.UID) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && s.Matches(labels.Set(labelsOf(uid)))
 }
 
-// Again returns the merge patch that says that a kept version succeeded once
+// SuccessPatch returns the merge patch that says that a kept version succeeded once
 // more. It is refused when the object has become another.
-func Again(k Kept, release v1alpha1.Release) ([]byte, error) {
+func SuccessPatch(k Saved, release v1alpha1.Release) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid": k.UID, "resourceVersion": k.ResourceVersion, "annotations": annotationsOf(release),
@@ -102,32 +102,32 @@ func Again(k Kept, release v1alpha1.Release) ([]byte, error) {
 }
 
 // Read reads a ControllerRevision; false when it keeps no version of the workload.
-func Read(r *appsv1.ControllerRevision, uid types.UID) (Kept, bool) {
+func Read(r *appsv1.ControllerRevision, uid types.UID) (Saved, bool) {
 	var d data
 	release, known := v1alpha1.ReleaseOf(r.Annotations)
 	owned := v1alpha1.OwnedBy(r, uid)
-	if !known || !owned || r.Labels[OfLabel] != string(uid) || r.DeletionTimestamp != nil ||
+	if !known || !owned || r.Labels[WorkloadUIDLabel] != string(uid) || r.DeletionTimestamp != nil ||
 		json.Unmarshal(r.Data.Raw, &d) != nil || len(d.Spec.Template) == 0 {
-		return Kept{}, false
+		return Saved{}, false
 	}
-	return Kept{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Release: release, Template: d.Spec.Template}, true
+	return Saved{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Release: release, Template: d.Spec.Template}, true
 }
 
 // ReadAll reads the ControllerRevisions that keep a version of the workload,
 // the latest first.
-func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Kept {
-	var all []Kept
+func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Saved {
+	var all []Saved
 	for i := range revisions {
 		if k, ok := Read(&revisions[i], uid); ok {
 			all = append(all, k)
 		}
 	}
-	slices.SortFunc(all, func(a, b Kept) int { return int(b.Release.Attempt - a.Release.Attempt) })
+	slices.SortFunc(all, func(a, b Saved) int { return int(b.Release.Attempt - a.Release.Attempt) })
 	return all
 }
 
 // PodTemplate is the template as our types know it.
-func (k Kept) PodTemplate() (*corev1.PodTemplateSpec, error) {
+func (k Saved) PodTemplate() (*corev1.PodTemplateSpec, error) {
 	var t corev1.PodTemplateSpec
 	if err := json.Unmarshal(k.Template, &t); err != nil {
 		return nil, fmt.Errorf("read the template of %s: %w", k.Name, err)
@@ -135,7 +135,9 @@ func (k Kept) PodTemplate() (*corev1.PodTemplateSpec, error) {
 	return &t, nil
 }
 
-func labelsOf(uid types.UID) map[string]string { return map[string]string{OfLabel: string(uid)} }
+func labelsOf(uid types.UID) map[string]string {
+	return map[string]string{WorkloadUIDLabel: string(uid)}
+}
 
 func annotationsOf(r v1alpha1.Release) map[string]string {
 	return map[string]string{

@@ -32,7 +32,7 @@ func TestWhatIsKeptReadsAsItWasWritten(t *testing.T) {
 	if !ok {
 		t.Fatal("not read")
 	}
-	want := savedtemplate.Kept{Name: "web--x--a", Release: v1alpha1.Release{Version: "a", Attempt: 3}, Template: template}
+	want := savedtemplate.Saved{Name: "web--x--a", Release: v1alpha1.Release{Version: "a", Attempt: 3}, Template: template}
 	if diff := cmp.Diff(want, k); diff != "" {
 		t.Error(diff)
 	}
@@ -87,7 +87,7 @@ func TestNoBuiltInControllerCountsWhatIsKept(t *testing.T) {
 			if got := s.Matches(labels.Set(r.Labels)); got != tc.selected {
 				t.Errorf("it matches: %v", got)
 			}
-			if got := savedtemplate.Selected(&tc.selector, "u1"); got != tc.selected {
+			if got := savedtemplate.SelectorMatches(&tc.selector, "u1"); got != tc.selected {
 				t.Errorf("Selected says %v", got)
 			}
 		})
@@ -118,11 +118,11 @@ func TestTheNewestIsWhereToGoBackTo(t *testing.T) {
 
 func TestTheOldestAreTooMuch(t *testing.T) {
 	kept := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
-	got := savedtemplate.Surplus(kept, 1)
+	got := savedtemplate.OverLimit(kept, 1)
 	if len(got) != 2 || got[0].Release.Version != "b" || got[1].Release.Version != "a" {
 		t.Errorf("got %+v", got)
 	}
-	if got := savedtemplate.Surplus(kept, 3); len(got) > 0 {
+	if got := savedtemplate.OverLimit(kept, 3); len(got) > 0 {
 		t.Errorf("got %+v", got)
 	}
 }

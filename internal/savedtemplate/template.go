@@ -14,13 +14,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// NumberAnnotation is where a Deployment's controller numbers ReplicaSets.
-const NumberAnnotation = "deployment.kubernetes.io/revision"
+// RevisionAnnotation is where a Deployment's controller numbers ReplicaSets.
+const RevisionAnnotation = "deployment.kubernetes.io/revision"
 
-// Number is that of a ReplicaSet among those of its Deployment, the latest has
+// RevisionOf is that of a ReplicaSet among those of its Deployment, the latest has
 // the highest; 0 when it has none yet.
-func Number(set metav1.Object) int64 {
-	n, err := strconv.ParseInt(set.GetAnnotations()[NumberAnnotation], 10, 64)
+func RevisionOf(set metav1.Object) int64 {
+	n, err := strconv.ParseInt(set.GetAnnotations()[RevisionAnnotation], 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -33,16 +33,16 @@ type Template struct {
 	// Name and UID are those of that object.
 	Name string
 	UID  types.UID
-	// Number orders them: the latest is the highest.
-	Number int64
+	// RevisionOf orders them: the latest is the highest.
+	Revision int64
 	// Version is that of the template as it is written here.
 	Version string
 	Raw     json.RawMessage
 }
 
-// OfReplicaSets reads the templates of a workload's ReplicaSets, each without
+// FromReplicaSets reads the templates of a workload's ReplicaSets, each without
 // the label that its controller added.
-func OfReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Template, error) {
+func FromReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Template, error) {
 	var out []Template
 	for i := range sets {
 		set := &sets[i]
@@ -54,7 +54,7 @@ func OfReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Te
 			return nil, fmt.Errorf("read the template of ReplicaSet %s: %w", set.GetName(), err)
 		}
 		unstructured.RemoveNestedField(content, "metadata", "labels", appsv1.DefaultDeploymentUniqueLabelKey)
-		t, err := templateOf(set, Number(set), content, w.Kind)
+		t, err := templateOf(set, RevisionOf(set), content, w.Kind)
 		if err != nil {
 			return nil, err
 		}
@@ -63,9 +63,9 @@ func OfReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Te
 	return out, nil
 }
 
-// OfControllerRevisions reads the templates of a workload's own
+// FromControllerRevisions reads the templates of a workload's own
 // ControllerRevisions, which hold patches.
-func OfControllerRevisions(revisions []appsv1.ControllerRevision, w *workload.Workload) ([]Template, error) {
+func FromControllerRevisions(revisions []appsv1.ControllerRevision, w *workload.Workload) ([]Template, error) {
 	var out []Template
 	for i := range revisions {
 		r := &revisions[i]
@@ -103,7 +103,7 @@ func templateOf(o metav1.Object, number int64, content map[string]any, kind work
 	if err != nil {
 		return Template{}, err
 	}
-	return Template{Name: o.GetName(), UID: o.GetUID(), Number: number, Version: version, Raw: raw}, nil
+	return Template{Name: o.GetName(), UID: o.GetUID(), Revision: number, Version: version, Raw: raw}, nil
 }
 
 // Latest returns the template of a version, the one with the highest number.
@@ -111,7 +111,7 @@ func Latest(templates []Template, version string) (Template, bool) {
 	var found Template
 	ok := false
 	for _, t := range templates {
-		if t.Version == version && (!ok || t.Number > found.Number) {
+		if t.Version == version && (!ok || t.Revision > found.Revision) {
 			found, ok = t, true
 		}
 	}

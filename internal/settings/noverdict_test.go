@@ -33,7 +33,7 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 				})
 			}
 			s := From(objects)
-			got := want{s.NoVerdictOf(pre), s.NoVerdictOf(post), s.NoVerdictOf(pre, post), s.NoVerdictOfOrder(), s.NoVerdictOfRelease()}
+			got := want{s.BatchNoVerdict(pre), s.BatchNoVerdict(post), s.BatchNoVerdict(pre, post), s.OrderNoVerdict(), s.ReleaseNoVerdict()}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

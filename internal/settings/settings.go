@@ -78,9 +78,9 @@ func (s Settings) BatchSize(replicas int32) int32 {
 	return max(1, replicas*s.BatchPercent/100)
 }
 
-// NoVerdictOf is what a batch counts as of which nobody judged these stages:
+// BatchNoVerdict is what a batch counts as of which nobody judged these stages:
 // the strictest policy of them. Without a stage it is the strictest of both.
-func (s Settings) NoVerdictOf(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPolicy {
+func (s Settings) BatchNoVerdict(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPolicy {
 	if len(stages) == 0 {
 		stages = []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost}
 	}
@@ -92,15 +92,15 @@ func (s Settings) NoVerdictOf(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPolicy
 	return strictest
 }
 
-// NoVerdictOfOrder is what a release counts as whose order as a whole nobody judged.
-func (s Settings) NoVerdictOfOrder() v1alpha1.NoVerdictPolicy {
+// OrderNoVerdict is what a release counts as whose order as a whole nobody judged.
+func (s Settings) OrderNoVerdict() v1alpha1.NoVerdictPolicy {
 	return cmp.Or(s.NoVerdictOrder, s.NoVerdict)
 }
 
-// NoVerdictOfRelease is what a release counts as whose order the server did not
+// ReleaseNoVerdict is what a release counts as whose order the server did not
 // take: neither the order nor any batch of it is judged.
-func (s Settings) NoVerdictOfRelease() v1alpha1.NoVerdictPolicy {
-	return stricter(s.NoVerdictOf(), s.NoVerdictOfOrder())
+func (s Settings) ReleaseNoVerdict() v1alpha1.NoVerdictPolicy {
+	return stricter(s.BatchNoVerdict(), s.OrderNoVerdict())
 }
 
 func stricter(a, b v1alpha1.NoVerdictPolicy) v1alpha1.NoVerdictPolicy {

@@ -89,8 +89,8 @@ var (
 // BuiltIn returns the kinds that need no configuration.
 func BuiltIn() []Kind { return []Kind{Deployment, StatefulSet, DaemonSet} }
 
-// Word is the kind in a sentence: deployment.
-func (k Kind) Word() string { return strings.ToLower(k.Kind) }
+// LowerKind is the kind in a sentence: deployment.
+func (k Kind) LowerKind() string { return strings.ToLower(k.Kind) }
 
 // GroupVersionResource names the kind in the API.
 func (k Kind) GroupVersionResource() schema.GroupVersionResource {

@@ -33,10 +33,10 @@ func Pointer(path ...string) string {
 	return b.String()
 }
 
-// StillAt are the tests that a workload still is the one that was read, and at
+// TestsOfRelease are the tests that a workload still is the one that was read, and at
 // the release that was decided on: what begins with them never meets a newer
 // template.
-func StillAt(uid types.UID, release v1alpha1.Release) []Operation {
+func TestsOfRelease(uid types.UID, release v1alpha1.Release) []Operation {
 	return []Operation{
 		{Op: "test", Path: Pointer("metadata", "uid"), Value: uid},
 		{Op: "test", Path: Annotation(v1alpha1.VersionKey), Value: release.Version},

@@ -44,5 +44,5 @@ func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 // Follow updates the store when ConfigMap config-permission changes. The ConfigMap
 // is optional.
 func (s *Store) Follow(ctx context.Context, cmw configmap.Watcher) {
-	optionalconfig.Follow(cmw, podmeta.ConfigName, func(cm *corev1.ConfigMap) { s.Update(ctx, cm) })
+	optionalconfig.Watch(cmw, podmeta.ConfigName, func(cm *corev1.ConfigMap) { s.Update(ctx, cm) })
 }

@@ -15,6 +15,6 @@ import (
 func Guardable(namespaces corelisters.NamespaceLister, labelled labels.Set) ([]*corev1.Namespace, error) {
 	all, err := namespaces.List(labelled.AsSelector())
 	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool {
-		return n.DeletionTimestamp != nil || v1alpha1.NeverGuarded(n.Name)
+		return n.DeletionTimestamp != nil || v1alpha1.ExemptNamespace(n.Name)
 	}), err
 }

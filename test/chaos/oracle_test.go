@@ -11,7 +11,7 @@ import (
 const (
 	pass = v1alpha1.OutcomePass
 	fail = v1alpha1.OutcomeFail
-	none = v1alpha1.OutcomeNone
+	none = v1alpha1.OutcomeNoVerdict
 )
 
 func taken(o v1alpha1.Outcome) Word { return Word{Outcome: o, Taken: true} }

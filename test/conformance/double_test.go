@@ -13,7 +13,7 @@ import (
 const (
 	pass = v1alpha1.OutcomePass
 	fail = v1alpha1.OutcomeFail
-	none = v1alpha1.OutcomeNone
+	none = v1alpha1.OutcomeNoVerdict
 )
 
 // Sentences that several scripts break.

@@ -113,7 +113,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-url is missing: name the judge")
 	case token == "":
 		return o, fmt.Errorf("there is no token: set -token-file or ALTERSHIELD_TOKEN")
-	case o.expect != "" && o.expect != string(v1alpha1.OutcomePass) && o.expect != string(v1alpha1.OutcomeFail) && o.expect != string(v1alpha1.OutcomeNone):
+	case o.expect != "" && o.expect != string(v1alpha1.OutcomePass) && o.expect != string(v1alpha1.OutcomeFail) && o.expect != string(v1alpha1.OutcomeNoVerdict):
 		return o, fmt.Errorf("-expect is %q: use Pass, Fail or NoVerdict", o.expect)
 	}
 	return o, nil

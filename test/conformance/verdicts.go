@@ -25,7 +25,7 @@ func counts(word string) v1alpha1.Outcome { return v1alpha1.ParseVerdict(word) }
 
 // saysAKnownWord: every other word counts as no verdict, too.
 func saysAKnownWord(_ *side, _ time.Time, r callback.Received) error {
-	if slices.Contains([]string{"none", "inconc"}, r.Said.Verdict) || counts(r.Said.Verdict) != v1alpha1.OutcomeNone {
+	if slices.Contains([]string{"none", "inconc"}, r.Said.Verdict) || counts(r.Said.Verdict) != v1alpha1.OutcomeNoVerdict {
 		return nil
 	}
 	return fmt.Errorf("the verdict %q counts as no verdict", r.Said.Verdict)

@@ -147,7 +147,7 @@ func (c cloneSetController) reconcile(ctx context.Context, o *unstructured.Unstr
 	})
 	available, old := 0, 0
 	for i := range pods {
-		if since, ready := workload.ReadySince(&pods[i]); ready && time.Since(since) >= time.Duration(spec.MinReadySeconds)*time.Second {
+		if since, ready := workload.PodReadySince(&pods[i]); ready && time.Since(since) >= time.Duration(spec.MinReadySeconds)*time.Second {
 			available++
 		}
 		if isOld(pods[i]) {

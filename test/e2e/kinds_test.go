@@ -286,7 +286,7 @@ func aHold(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.guarded(t)
 		w, before := n.hold(t, kind)
-		words := kind.Word() + " web is suspended"
+		words := kind.LowerKind() + " web is suspended"
 		for _, body := range []string{releaseOf("v3"), `{"metadata":{"labels":{"` + v1alpha1.SuspendLabel + `":null}}}`} {
 			if err := w.patch(t.Context(), body); err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("%s was answered %v, want %q", body, err, words)
@@ -322,7 +322,7 @@ func (w one) settles(t *testing.T) {
 		}
 		ready := 0
 		for i := range list.Items {
-			if _, ok := workload.ReadySince(&list.Items[i]); ok && list.Items[i].DeletionTimestamp == nil {
+			if _, ok := workload.PodReadySince(&list.Items[i]); ok && list.Items[i].DeletionTimestamp == nil {
 				ready++
 			}
 		}

@@ -79,7 +79,7 @@ func anOrderToItsEnd(t *testing.T, e *environment) {
 		if err != nil {
 			return err
 		}
-		if cond := c.Status.GetCondition(apis.ConditionSucceeded); c.Status.Phase != v1alpha1.WorkloadRunning || cond == nil || cond.Reason != v1alpha1.ReasonOrderChecking {
+		if cond := c.Status.GetCondition(apis.ConditionSucceeded); c.Status.Phase != v1alpha1.WorkloadRunning || cond == nil || cond.Reason != v1alpha1.ReasonJudgingOrder {
 			return fmt.Errorf("%q, %+v", c.Status.Phase, cond)
 		}
 		return nil
@@ -254,14 +254,14 @@ func noVerdictAStage(t *testing.T, e *environment) {
 	whole.create(t, gen.Deployment("web", 1, gen.Simulated))
 
 	c := before.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonUnjudgedFail {
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonFailedUnjudged {
 		t.Errorf("condition Judged is %+v, want False: nobody judged", cond)
 	}
 	after.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
 	after.judgeByHand(t, after.awaitBatch(t, soon, "web", 1, "is over", isDone), "pass", "checked by hand")
 	after.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
 	c = whole.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
-	whole.awaitEvent(t, c.Name, v1alpha1.ReasonUnjudgedHold, "the order is unjudged")
+	whole.awaitEvent(t, c.Name, v1alpha1.ReasonHeldUnjudged, "the order is unjudged")
 	whole.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overrule)
 	whole.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
 }
@@ -277,7 +277,7 @@ func (n *namespace) awaitHeldUnjudged(t *testing.T, condition apis.ConditionType
 		}
 		found = c
 		cond := c.Status.GetCondition(condition)
-		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonUnjudgedHold && c.Status.Phase == v1alpha1.WorkloadRunning {
+		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && c.Status.Phase == v1alpha1.WorkloadRunning {
 			return nil
 		}
 		return fmt.Errorf("%q, %+v", c.Status.Phase, c.Status.Conditions)
@@ -303,12 +303,12 @@ func aVerdictThatNeverComes(t *testing.T, e *environment) {
 		t.Errorf("condition Judged is %+v, counts %+v; want that nobody judged", cond, c.Status.Counts)
 	}
 	p := batchLost.awaitBatch(t, soon, "web", 1, "is over", isDone)
-	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonTimedOut {
+	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("condition Judged of the batch is %+v", cond)
 	}
-	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonTimedOut, "unjudged, no-verdict is Pass")
+	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonVerdictTimedOut, "unjudged, no-verdict is Pass")
 	c = orderNever.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonUnjudgedPass {
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonPassedUnjudged {
 		t.Errorf("condition OrderJudged is %+v", cond)
 	}
 	if c.Status.Counts.Unjudged != 0 {

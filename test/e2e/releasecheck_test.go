@@ -246,7 +246,7 @@ func aReleaseCheckThatFails(t *testing.T, e *environment) {
 // checkTimedOut compares what is kept and told of a release that nobody judged.
 func (n *namespace) checkTimedOut(t *testing.T) {
 	t.Helper()
-	if a := n.answer(t); a.Outcome != v1alpha1.OutcomeNone || a.Reason != v1alpha1.ReasonTimedOut {
+	if a := n.answer(t); a.Outcome != v1alpha1.OutcomeNoVerdict || a.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("kept is %+v", a)
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseUnchecked, "did not end in time")

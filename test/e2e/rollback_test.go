@@ -65,7 +65,7 @@ var (
 // strategic patches a workload as kubectl does.
 func (n *namespace) strategic(t *testing.T, kind workload.Kind, name, body string) {
 	t.Helper()
-	n.run(t, "patch", kind.Word(), name, "--type=strategic", "-p", body)
+	n.run(t, "patch", kind.LowerKind(), name, "--type=strategic", "-p", body)
 }
 
 // read returns a workload of any kind.
@@ -309,7 +309,7 @@ func aShortHistory(t *testing.T, e *environment) {
 	// Its own controller keeps its own, and took none of ours for one.
 	for i := range all.Items {
 		r := &all.Items[i]
-		if ours := r.Labels[savedtemplate.OfLabel] != ""; ours == metav1.IsControlledBy(r, w) {
+		if ours := r.Labels[savedtemplate.WorkloadUIDLabel] != ""; ours == metav1.IsControlledBy(r, w) {
 			t.Errorf("%s: labels %v, owners %+v", r.Name, r.Labels, r.OwnerReferences)
 		}
 	}

@@ -103,7 +103,7 @@ func (w *world) releaseAtTheEnd(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.
 			switch o, _ := p.OutcomeOf(info.Pod); o {
 			case v1alpha1.OutcomeFail:
 				failed = append(failed, info.Pod)
-			case v1alpha1.OutcomeNone:
+			case v1alpha1.OutcomeNoVerdict:
 				unjudged = append(unjudged, info.Pod)
 			}
 		}

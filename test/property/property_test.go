@@ -166,14 +166,14 @@ func (w *world) drain() {
 func (w *world) decide() bool {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		order := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
-		if order.IsFalse() && order.Reason == v1alpha1.ReasonUnjudgedHold && c.Status.OrderResult == nil {
+		if order.IsFalse() && order.Reason == v1alpha1.ReasonHeldUnjudged && c.Status.OrderResult == nil {
 			w.judgeOrderByHand(c, "pass")
 			return true
 		}
 		for _, p := range w.batchesOf(c) {
 			for _, info := range p.Spec.PodInfos {
 				o, _ := p.OutcomeOf(info.Pod)
-				if w.policy == v1alpha1.NoVerdictHold && o == v1alpha1.OutcomeNone && c.Status.Phase != v1alpha1.WorkloadSuccess && c.Status.Phase != v1alpha1.WorkloadFailed {
+				if w.policy == v1alpha1.NoVerdictHold && o == v1alpha1.OutcomeNoVerdict && c.Status.Phase != v1alpha1.WorkloadSuccess && c.Status.Phase != v1alpha1.WorkloadFailed {
 					w.judgeByHand(p, "pass")
 					return true
 				}

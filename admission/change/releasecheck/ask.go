@@ -29,8 +29,8 @@ const (
 	retrieveTime = 400 * time.Millisecond
 )
 
-// Question is what the server is asked.
-type Question struct {
+// Query is what the server is asked.
+type Query struct {
 	Namespace  string
 	APIVersion string
 	Kind       string
@@ -87,7 +87,7 @@ func NewServer(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter
 
 // Ask returns the answer to a question. There always is one: what goes wrong
 // is no verdict, and says why.
-func (s *Server) Ask(ctx context.Context, q Question) v1alpha1.ReleaseCheckStatus {
+func (s *Server) Ask(ctx context.Context, q Query) v1alpha1.ReleaseCheckStatus {
 	begin := s.clock.Now()
 	status := v1alpha1.ReleaseCheckStatus{Attempt: q.Release.Attempt}
 	said := s.ask(ctx, q, &status)
@@ -100,7 +100,7 @@ func (s *Server) Ask(ctx context.Context, q Question) v1alpha1.ReleaseCheckStatu
 	return status
 }
 
-func (s *Server) ask(ctx context.Context, q Question, status *v1alpha1.ReleaseCheckStatus) Said {
+func (s *Server) ask(ctx context.Context, q Query, status *v1alpha1.ReleaseCheckStatus) Result {
 	config, wrong := s.config(ctx)
 	if wrong != nil {
 		return *wrong
@@ -109,21 +109,21 @@ func (s *Server) ask(ctx context.Context, q Question, status *v1alpha1.ReleaseCh
 	asking, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
 	if err := s.slots.Acquire(asking, 1); err != nil {
-		return none(v1alpha1.ReasonTooManyQuestions, fmt.Sprintf("%d releases are being asked about, and none was answered within %s", atOnce, q.Timeout))
+		return none(v1alpha1.ReasonReleaseCheckThrottled, fmt.Sprintf("%d releases are being asked about, and none was answered within %s", atOnce, q.Timeout))
 	}
 	defer s.slots.Release(1)
 	client := s.clients.For(config.ForReleaseCheck())
 	a, err := client.CheckRelease(asking, questionOf(q, status.OrderID, s.clock.Now()))
 	if err != nil {
-		return Unanswered(err)
+		return ResultOfError(err)
 	}
 	status.NodeID, status.URL = a.NodeID, a.URL
-	return Judge(a, a.Unjudged && s.retrieved(ctx, client, status))
+	return ResultOf(a, a.Unjudged && s.retrieved(ctx, client, status))
 }
 
 // config returns how the server is reached, or why it is not.
-func (s *Server) config(ctx context.Context) (altershield.Config, *Said) {
-	fail := func(reason string, err error) (altershield.Config, *Said) {
+func (s *Server) config(ctx context.Context) (altershield.Config, *Result) {
+	fail := func(reason string, err error) (altershield.Config, *Result) {
 		said := none(reason, err.Error())
 		return altershield.Config{}, &said
 	}
@@ -136,7 +136,7 @@ func (s *Server) config(ctx context.Context) (altershield.Config, *Said) {
 	case err != nil:
 		return fail(v1alpha1.ReasonServerMisconfigured, err)
 	case !config.Configured():
-		return fail(v1alpha1.ReasonNoServer, errors.New("release-check is enabled, but no server is configured: set base-url in ConfigMap "+altershield.ConfigMapName))
+		return fail(v1alpha1.ReasonNoServerConfigured, errors.New("release-check is enabled, but no server is configured: set base-url in ConfigMap "+altershield.ConfigMapName))
 	case config.ReleaseCheckSceneKey == "":
 		return fail(v1alpha1.ReasonServerMisconfigured, errors.New("release-check is enabled, but release-check-scene-key is missing in ConfigMap "+
 			altershield.ConfigMapName+": set the key of a change scene of generation 1"))
@@ -144,7 +144,7 @@ func (s *Server) config(ctx context.Context) (altershield.Config, *Said) {
 	return config, nil
 }
 
-func questionOf(q Question, orderID string, now time.Time) altershield.CheckRelease {
+func questionOf(q Query, orderID string, now time.Time) altershield.CheckRelease {
 	name := q.Namespace + "/" + q.Name
 	return altershield.CheckRelease{
 		OrderID:   orderID,

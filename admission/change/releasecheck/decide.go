@@ -7,11 +7,11 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Again is how long an answer that is no pass is given again instead of a new
+// AnswerTTL is how long an answer that is no pass is given again instead of a new
 // question: the API server and its clients try a request again at once, and
 // must not hear two answers, and a program that tries for ever must not ask the
 // server for ever.
-const Again = 30 * time.Second
+const AnswerTTL = 30 * time.Second
 
 // Input is everything that it follows from whether the server is asked.
 type Input struct {
@@ -25,8 +25,8 @@ type Input struct {
 	Gate suspend.Outcome
 	// Succeeded: the version was a Success of this workload.
 	Succeeded bool
-	// Known is the last answer about the version; nil when none is kept.
-	Known *v1alpha1.ReleaseCheckStatus
+	// Recorded is the last answer about the version; nil when none is kept.
+	Recorded *v1alpha1.ReleaseCheckStatus
 	// Attempt is the attempt that the change becomes.
 	Attempt int64
 	// DryRun: the change will not be stored.
@@ -51,12 +51,12 @@ const (
 const (
 	Disabled     = "Disabled"
 	NotARelease  = "NotARelease"
-	OurOwn       = "OurOwn"
+	ByController = "ByController"
 	Suspended    = "Suspended"
 	Repair       = "Repair"
-	WayBack      = "WayBack"
+	Rollback     = "Rollback"
 	PassedBefore = "PassedBefore"
-	OnlyADryRun  = "DryRun"
+	DryRun       = "DryRun"
 )
 
 // Decision is an outcome and, of Skip, why.
@@ -76,13 +76,13 @@ func Exempt(in Input) string {
 	case !in.Release:
 		return NotARelease
 	case in.ByController:
-		return OurOwn
-	case in.Gate == suspend.Refuse:
+		return ByController
+	case in.Gate == suspend.Deny:
 		return Suspended
 	case in.Gate == suspend.Repair:
 		return Repair
 	case in.Gate == suspend.Rollback:
-		return WayBack
+		return Rollback
 	default:
 		return ""
 	}
@@ -94,12 +94,12 @@ func Decide(in Input) Decision {
 	case why != "":
 		return Decision{Skip, why}
 	case in.Succeeded:
-		return Decision{Skip, WayBack}
-	case in.Known != nil && in.Known.Outcome == v1alpha1.OutcomePass:
+		return Decision{Skip, Rollback}
+	case in.Recorded != nil && in.Recorded.Outcome == v1alpha1.OutcomePass:
 		return Decision{Skip, PassedBefore}
 	case in.DryRun:
-		return Decision{Skip, OnlyADryRun}
-	case in.Known != nil && fresh(*in.Known, in):
+		return Decision{Skip, DryRun}
+	case in.Recorded != nil && fresh(*in.Recorded, in):
 		return Decision{Outcome: Repeat}
 	default:
 		return Decision{Outcome: Ask}
@@ -111,7 +111,7 @@ func Decide(in Input) Decision {
 // it could take for ever.
 func fresh(known v1alpha1.ReleaseCheckStatus, in Input) bool {
 	age := in.Now.Sub(known.Time.Time)
-	return known.Outcome != "" && known.Attempt == in.Attempt && age >= -clockSkew && age < Again
+	return known.Outcome != "" && known.Attempt == in.Attempt && age >= -clockSkew && age < AnswerTTL
 }
 
 // clockSkew is how far apart the clocks of two webhooks may be.

@@ -18,7 +18,7 @@ type Records struct {
 }
 
 // Get returns what is kept of a question; nil when nothing is.
-func (r Records) Get(ctx context.Context, q Question) (*v1alpha1.ReleaseCheck, error) {
+func (r Records) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, error) {
 	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)
 	found, err := r.Client.ReleaseChecks(q.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
@@ -29,9 +29,9 @@ func (r Records) Get(ctx context.Context, q Question) (*v1alpha1.ReleaseCheck, e
 	return found, nil
 }
 
-// Keep stores an answer in place of what was read before, which may be nil.
+// Store stores an answer in place of what was read before, which may be nil.
 // When somebody else was faster, theirs is the answer, and is returned.
-func (r Records) Keep(ctx context.Context, q Question, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
+func (r Records) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
 	checks := r.Client.ReleaseChecks(q.Namespace)
 	var err error
 	if before == nil {
@@ -51,7 +51,7 @@ func (r Records) Keep(ctx context.Context, q Question, before *v1alpha1.ReleaseC
 	return first.Status, nil
 }
 
-func newRecord(q Question, answer v1alpha1.ReleaseCheckStatus) *v1alpha1.ReleaseCheck {
+func newRecord(q Query, answer v1alpha1.ReleaseCheckStatus) *v1alpha1.ReleaseCheck {
 	return &v1alpha1.ReleaseCheck{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version),

@@ -19,19 +19,19 @@ func answered(outcome v1alpha1.Outcome) v1alpha1.ReleaseCheckStatus {
 }
 
 func TestTheFirstAnswerThatIsKeptIsTheAnswer(t *testing.T) {
-	q := Question{Namespace: "default", Kind: "Deployment", Name: "sleep", Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
+	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
 	for name, conflict := range map[string]bool{"when it is the first": false, "when an older one is replaced": true} {
 		t.Run(name, func(t *testing.T) {
 			first := newRecord(q, answered(v1alpha1.OutcomeFail))
 			client := fake.NewSimpleClientset(first)
 			var before *v1alpha1.ReleaseCheck
 			if conflict {
-				before = newRecord(q, answered(v1alpha1.OutcomeNone))
+				before = newRecord(q, answered(v1alpha1.OutcomeNoVerdict))
 				client.PrependReactor("update", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrs.NewConflict(v1alpha1.Resource("releasechecks"), first.Name, errors.New("changed"))
 				})
 			}
-			got, err := Records{client.AppV1alpha1()}.Keep(t.Context(), q, before, answered(v1alpha1.OutcomePass))
+			got, err := Records{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(v1alpha1.OutcomePass))
 			if err != nil || got.Outcome != v1alpha1.OutcomeFail {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -59,8 +59,8 @@ func TestOldAnswersAreDeleted(t *testing.T) {
 		return c
 	}
 	client := fake.NewSimpleClientset(
-		at("old", 2*Kept, Kept), at("asked-again", 2*Kept, Kept-time.Second), at("new", time.Hour, time.Hour), at("odd", Kept, 0))
-	if err := (Records{client.AppV1alpha1()}).Sweep(t.Context(), noon); err != nil {
+		at("old", 2*Retention, Retention), at("asked-again", 2*Retention, Retention-time.Second), at("new", time.Hour, time.Hour), at("odd", Retention, 0))
+	if err := (Records{client.AppV1alpha1()}).DeleteExpired(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
 	left, err := client.AppV1alpha1().ReleaseChecks("default").List(t.Context(), metav1.ListOptions{})

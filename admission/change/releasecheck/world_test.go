@@ -26,7 +26,7 @@ import (
 
 // world is a cluster with a server, and one webhook of it.
 type world struct {
-	*Check
+	*Handler
 	double   *double.Double
 	kube     *kubefake.Clientset
 	change   *fake.Clientset
@@ -66,18 +66,18 @@ func newWorld(t *testing.T, data map[string]string) *world {
 	w.kube = kubefake.NewClientset(
 		&corev1.ConfigMap{ObjectMeta: meta(altershield.ConfigMapName), Data: config},
 		&corev1.Secret{ObjectMeta: meta(altershield.SecretName), Data: map[string][]byte{altershield.TokenKey: []byte(token)}})
-	w.Check = w.webhook(t)
+	w.Handler = w.webhook(t)
 	return w
 }
 
 // webhook returns another webhook of the same cluster.
-func (w *world) webhook(t *testing.T) *Check {
+func (w *world) webhook(t *testing.T) *Handler {
 	t.Helper()
 	s, err := NewServer(w.kube.CoreV1(), w.clock, sdkmetric.NewMeterProvider().Meter("test"), altershield.WithPause(time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Check{
+	return &Handler{
 		Kinds: workload.BuiltIn, Settings: func() settings.Settings { return w.settings }, History: admissiontest.History{},
 		Server: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.told, Sender: w.sent, Clock: w.clock,
 	}

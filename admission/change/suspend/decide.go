@@ -20,18 +20,18 @@ type Input struct {
 	ByController bool
 	// TemplateChanged: the update is a release.
 	TemplateChanged bool
-	// HoldTouched: the update would end or change the suspension or the hold
+	// HoldChanged: the update would end or change the suspension or the hold
 	// of the roll-out.
-	HoldTouched bool
-	// RepairAsked: the update says that it is the repair.
-	RepairAsked bool
+	HoldChanged bool
+	// RepairRequested: the update says that it is the repair.
+	RepairRequested bool
 	// RepairUsed: a repair of this suspension was admitted before.
 	RepairUsed bool
 	// RecordRemoved: the update takes the record of that repair away, which
 	// allows another.
 	RecordRemoved bool
-	// Strict: a repair needs the right to bypass.
-	Strict bool
+	// NeedsAuthorization: a repair needs the right to bypass.
+	NeedsAuthorization bool
 	// Succeeded: the new template's version was a Success of this workload.
 	Succeeded bool
 	// HistoryUnknown: whether it was could not be found out.
@@ -49,8 +49,8 @@ const (
 	Repair Outcome = "Repair"
 	// Rollback: admitted, and the roll-out resumes.
 	Rollback Outcome = "Rollback"
-	// Refuse: the suspension stands.
-	Refuse Outcome = "Refuse"
+	// Deny: the suspension stands.
+	Deny Outcome = "Deny"
 )
 
 // Decision is an outcome and what is said of it.
@@ -62,7 +62,7 @@ type Decision struct {
 	Message string
 }
 
-// Bypass says whether the update is admitted although the workload is suspended.
+// MayBypass says whether the update is admitted although the workload is suspended.
 func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rollback }
 
 // Decide says what becomes of an update.
@@ -77,16 +77,16 @@ func Decide(in Input) Decision {
 		return Decision{Outcome: Admit}
 	case in.TemplateChanged && (in.Succeeded || in.ByController):
 		return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
-	case in.TemplateChanged && in.RepairAsked && (!in.RepairUsed || !in.Blocking):
+	case in.TemplateChanged && in.RepairRequested && (!in.RepairUsed || !in.Blocking):
 		return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
 	case !in.Blocking:
 		return Decision{Outcome: Admit}
-	case in.TemplateChanged && in.RepairAsked:
+	case in.TemplateChanged && in.RepairRequested:
 		return refuse(in, "the one repair of this suspension was admitted already; "+
 			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
 	case in.TemplateChanged && in.HistoryUnknown:
 		return refuse(in, "whether this is a version that succeeded could not be found out: try again")
-	case in.TemplateChanged, in.HoldTouched:
+	case in.TemplateChanged, in.HoldChanged:
 		return refuse(in, "")
 	default:
 		return Decision{Outcome: Admit}
@@ -104,18 +104,18 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 	return refuse(in, "the webhook "+MutatingWebhook(in.Kind)+" did not answer: try again")
 }
 
-// NeedsRight says whether the decision stands only where the author has the
+// NeedsAuthorization says whether the decision stands only where the author has the
 // right to bypass. What allows a repair needs it like the repair.
-func NeedsRight(d Decision, in Input) bool {
-	if !in.Strict || !in.Blocking || !in.Suspended || in.ByController {
+func NeedsAuthorization(d Decision, in Input) bool {
+	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
 	return d.Outcome == Repair || d.Outcome == Admit && in.RecordRemoved
 }
 
-// Right is what is known of an author's right to bypass.
-type Right struct {
-	Granted bool
+// Authorization is what is known of an author's right to bypass.
+type Authorization struct {
+	Allowed bool
 	// Reason is what the API server says to it; mostly empty.
 	Reason string
 	// Err: it could not be found out.
@@ -124,8 +124,8 @@ type Right struct {
 
 // Authorize turns a decision that needs the right into that which has it or
 // not. What is not known is not granted: that is what strict means.
-func Authorize(d Decision, in Input, user, namespace string, right Right) Decision {
-	if right.Granted && right.Err == nil {
+func Authorize(d Decision, in Input, user, namespace string, right Authorization) Decision {
+	if right.Allowed && right.Err == nil {
 		return d
 	}
 	asked := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
@@ -140,16 +140,16 @@ func Authorize(d Decision, in Input, user, namespace string, right Right) Decisi
 	return refuse(in, fmt.Sprintf("a repair needs %s, which %s does not have%s; who administers the namespace can give it: ClusterRole breakwater-bypass", asked, user, said))
 }
 
-// Words are what a refusal says to the letter, in its reason and, first of
+// SuspendedMessage are what a refusal says to the letter, in its reason and, first of
 // all, in its message: scripts of the AlterShield Operator's users look for them.
-func Words(kind workload.Kind, name string) string {
-	return fmt.Sprintf("%s %s is suspended", kind.Word(), name)
+func SuspendedMessage(kind workload.Kind, name string) string {
+	return fmt.Sprintf("%s %s is suspended", kind.LowerKind(), name)
 }
 
 func refuse(in Input, more string) Decision {
-	message := Words(in.Kind, in.Name)
+	message := SuspendedMessage(in.Kind, in.Name)
 	if more != "" {
 		message += ": " + more
 	}
-	return Decision{Outcome: Refuse, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+	return Decision{Outcome: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
 }

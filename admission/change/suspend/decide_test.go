@@ -19,7 +19,7 @@ func rolledBack() Decision {
 	return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
 }
 func refused(message string) Decision {
-	return Decision{Outcome: Refuse, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+	return Decision{Outcome: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
 }
 
 func TestDecide(t *testing.T) {
@@ -34,28 +34,28 @@ func TestDecide(t *testing.T) {
 		want Decision
 	}{
 		"what is not suspended is released":                               {free: true, in: Input{TemplateChanged: true}, want: admitted()},
-		"what is not suspended needs no repair":                           {free: true, in: Input{TemplateChanged: true, RepairAsked: true}, want: admitted()},
+		"what is not suspended needs no repair":                           {free: true, in: Input{TemplateChanged: true, RepairRequested: true}, want: admitted()},
 		"a release is refused":                                            {in: Input{TemplateChanged: true}, want: refused(fixed)},
-		"ending the hold is refused":                                      {in: Input{HoldTouched: true}, want: refused(fixed)},
-		"a release that ends the hold too is refused":                     {in: Input{TemplateChanged: true, HoldTouched: true}, want: refused(fixed)},
+		"ending the hold is refused":                                      {in: Input{HoldChanged: true}, want: refused(fixed)},
+		"a release that ends the hold too is refused":                     {in: Input{TemplateChanged: true, HoldChanged: true}, want: refused(fixed)},
 		"all else is admitted":                                            {in: Input{}, want: admitted()},
-		"a repair is admitted":                                            {in: Input{TemplateChanged: true, RepairAsked: true}, want: repaired()},
-		"a repair that drops the suspend label is admitted":               {in: Input{TemplateChanged: true, RepairAsked: true, HoldTouched: true}, want: repaired()},
-		"a second repair is refused":                                      {in: Input{TemplateChanged: true, RepairAsked: true, RepairUsed: true}, want: refused(used)},
-		"a repair that changes no template is none":                       {in: Input{RepairAsked: true}, want: admitted()},
-		"a repair that changes no template cannot end the hold":           {in: Input{RepairAsked: true, HoldTouched: true}, want: refused(fixed)},
+		"a repair is admitted":                                            {in: Input{TemplateChanged: true, RepairRequested: true}, want: repaired()},
+		"a repair that drops the suspend label is admitted":               {in: Input{TemplateChanged: true, RepairRequested: true, HoldChanged: true}, want: repaired()},
+		"a second repair is refused":                                      {in: Input{TemplateChanged: true, RepairRequested: true, RepairUsed: true}, want: refused(used)},
+		"a repair that changes no template is none":                       {in: Input{RepairRequested: true}, want: admitted()},
+		"a repair that changes no template cannot end the hold":           {in: Input{RepairRequested: true, HoldChanged: true}, want: refused(fixed)},
 		"after the repair a release is refused":                           {in: Input{TemplateChanged: true, RepairUsed: true}, want: refused(fixed)},
 		"the way back to a good version is admitted":                      {in: Input{TemplateChanged: true, Succeeded: true}, want: rolledBack()},
 		"the way back is admitted after the repair":                       {in: Input{TemplateChanged: true, Succeeded: true, RepairUsed: true}, want: rolledBack()},
-		"the way back does not use the repair up":                         {in: Input{TemplateChanged: true, Succeeded: true, RepairAsked: true}, want: rolledBack()},
+		"the way back does not use the repair up":                         {in: Input{TemplateChanged: true, Succeeded: true, RepairRequested: true}, want: rolledBack()},
 		"a release is refused while the history is unknown, and told why": {in: Input{TemplateChanged: true, HistoryUnknown: true}, want: refused(unknown)},
-		"a repair is admitted while the history is unknown":               {in: Input{TemplateChanged: true, HistoryUnknown: true, RepairAsked: true}, want: repaired()},
-		"our controller ends the hold":                                    {in: Input{ByController: true, HoldTouched: true}, want: admitted()},
+		"a repair is admitted while the history is unknown":               {in: Input{TemplateChanged: true, HistoryUnknown: true, RepairRequested: true}, want: repaired()},
+		"our controller ends the hold":                                    {in: Input{ByController: true, HoldChanged: true}, want: admitted()},
 		"our controller rolls back":                                       {in: Input{ByController: true, TemplateChanged: true}, want: rolledBack()},
 		"with blocking off a release is admitted":                         {off: true, in: Input{TemplateChanged: true}, want: admitted()},
-		"with blocking off the hold can be ended":                         {off: true, in: Input{HoldTouched: true}, want: admitted()},
-		"with blocking off a repair still resumes":                        {off: true, in: Input{TemplateChanged: true, RepairAsked: true}, want: repaired()},
-		"with blocking off a second repair resumes":                       {off: true, in: Input{TemplateChanged: true, RepairAsked: true, RepairUsed: true}, want: repaired()},
+		"with blocking off the hold can be ended":                         {off: true, in: Input{HoldChanged: true}, want: admitted()},
+		"with blocking off a repair still resumes":                        {off: true, in: Input{TemplateChanged: true, RepairRequested: true}, want: repaired()},
+		"with blocking off a second repair resumes":                       {off: true, in: Input{TemplateChanged: true, RepairRequested: true, RepairUsed: true}, want: repaired()},
 		"with blocking off the way back still resumes":                    {off: true, in: Input{TemplateChanged: true, Succeeded: true}, want: rolledBack()},
 	} {
 		t.Run(name, func(t *testing.T) {

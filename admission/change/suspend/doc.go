@@ -25,7 +25,7 @@ func ValidatingWebhook(kind workload.Kind) string { return "v" + domain(kind) }
 func domain(kind workload.Kind) string {
 	is := func(k workload.Kind) bool { return k.GroupKind() == kind.GroupKind() }
 	if slices.ContainsFunc(workload.BuiltIn(), is) {
-		return kind.Word() + ".kb.io"
+		return kind.LowerKind() + ".kb.io"
 	}
-	return kind.Word() + "." + kind.Group + ".kb.io"
+	return kind.LowerKind() + "." + kind.Group + ".kb.io"
 }

@@ -8,8 +8,8 @@ type Input struct {
 	Created bool
 	// TemplateChanged: the update changes the pod template.
 	TemplateChanged bool
-	// Touch: our controller asks to do what was left undone.
-	Touch bool
+	// Readmission: our controller asks to do what was left undone.
+	Readmission bool
 	// Before is the release that the workload was at; Known is false when it
 	// was not stamped.
 	Before v1alpha1.Release
@@ -49,7 +49,7 @@ type Decision struct {
 // released anything. The attempt follows from what was before alone, so
 // however often one request is asked, it grows by one.
 func Decide(in Input) Decision {
-	missed := in.Missed || (in.Touch || in.Recovered) && in.Known && in.Before.Version != in.Version
+	missed := in.Missed || (in.Readmission || in.Recovered) && in.Known && in.Before.Version != in.Version
 	switch {
 	case in.Created, in.TemplateChanged, missed:
 		return Decision{v1alpha1.Release{Version: in.Version, Attempt: in.Before.Attempt + 1}, Released}

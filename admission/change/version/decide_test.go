@@ -38,25 +38,25 @@ func TestDecide(t *testing.T) {
 			Input{Version: "a"}, Decision{at("a", 0), Baselined},
 		},
 		"a touch of what runs when its namespace is opted in makes it the baseline": {
-			Input{Touch: true, Version: "a"}, Decision{at("a", 0), Baselined},
+			Input{Readmission: true, Version: "a"}, Decision{at("a", 0), Baselined},
 		},
 		"a touch after a missed change makes up for it": {
-			Input{Touch: true, Before: at("a", 1), Known: true, Version: "b"}, Decision{at("b", 2), Released},
+			Input{Readmission: true, Before: at("a", 1), Known: true, Version: "b"}, Decision{at("b", 2), Released},
 		},
 		"a touch of what is right changes nothing": {
-			Input{Touch: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
+			Input{Readmission: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
 		},
 		"one that went past us on its creation is attempt 1": {
-			Input{Touch: true, Missed: true, Version: "a"}, Decision{at("a", 1), Released},
+			Input{Readmission: true, Missed: true, Version: "a"}, Decision{at("a", 1), Released},
 		},
 		"one whose stamp was lost gets it back": {
-			Input{Touch: true, Before: at("a", 4), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 4), Kept},
+			Input{Readmission: true, Before: at("a", 4), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 4), Kept},
 		},
 		"a baseline whose stamp was lost stays one": {
-			Input{Touch: true, Before: at("a", 0), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 0), Kept},
+			Input{Readmission: true, Before: at("a", 0), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 0), Kept},
 		},
 		"one that was replaced past us is the next attempt": {
-			Input{Touch: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
+			Input{Readmission: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
 		"it is also when somebody else finds it": {
 			Input{Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},

@@ -15,26 +15,26 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// LeftToGate is the decision about an update that the validating webhook will refuse.
-const LeftToGate = "LeftToGate"
+// LeftToValidatingWebhook is the decision about an update that the validating webhook will refuse.
+const LeftToValidatingWebhook = "LeftToValidatingWebhook"
 
-// Stamper answers for the mutating webhook of a kind. It writes nothing but its
+// Handler answers for the mutating webhook of a kind. It writes nothing but its
 // patch.
-type Stamper struct {
+type Handler struct {
 	Kind workload.Kind
 	// Settings returns the settings in force.
 	Settings func() settings.Settings
 	History  suspend.History
 	Clock    clock.PassiveClock
-	// Guard knows which workloads went past us on their creation; nil knows of none.
-	Guard *Guard
+	// Creations knows which workloads went past us on their creation; nil knows of none.
+	Creations *CreationCheck
 }
 
-var _ admission.Handler = Stamper{}
+var _ admission.Handler = Handler{}
 
 // Admit implements admission.Handler. It never refuses: what it cannot read it
 // admits as it is, and our controller asks again.
-func (s Stamper) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (s Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	if req.SubResource != "" {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
@@ -50,7 +50,7 @@ func (s Stamper) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	return a
 }
 
-func (s Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) (decision string, patch []byte, warning string, err error) {
+func (s Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) (decision string, patch []byte, warning string, err error) {
 	c, err := admission.ReadChange(s.Kind, req)
 	if err != nil {
 		return "", nil, "", err
@@ -73,7 +73,7 @@ func (s Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if patch, err = after.Patch(c.New); err != nil {
 		return "", nil, "", err
 	}
-	if would := suspend.Shadow(ctx, c, s.Settings(), s.History); would.Outcome == suspend.Refuse {
+	if would := suspend.ShadowDecision(ctx, c, s.Settings(), s.History); would.Outcome == suspend.Deny {
 		return v1alpha1.ReasonShadow, patch, "shadow: without it, this update would have been refused: " + would.Message, nil
 	}
 	return outcome(d, gate), patch, pointless(in), nil
@@ -81,8 +81,8 @@ func (s Stamper) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 
 // gather reads the Input from the objects. Where the old one is not stamped it
 // asks what else is known: mostly, that a namespace was opted in.
-func (s Stamper) gather(ctx context.Context, c admission.Change, version string) (Input, error) {
-	in := Input{Created: c.Old == nil, TemplateChanged: c.TemplateChanged, Touch: c.Touch(), Version: version}
+func (s Handler) gather(ctx context.Context, c admission.Change, version string) (Input, error) {
+	in := Input{Created: c.Old == nil, TemplateChanged: c.TemplateChanged, Readmission: c.Readmission(), Version: version}
 	if in.Before, in.Known = c.OldRelease(); in.Known || in.Created {
 		return in, nil
 	}
@@ -92,11 +92,11 @@ func (s Stamper) gather(ctx context.Context, c admission.Change, version string)
 			in.Known, in.Recovered = true, true
 		}
 	}
-	if in.Known || in.TemplateChanged || s.Guard == nil {
+	if in.Known || in.TemplateChanged || s.Creations == nil {
 		return in, nil
 	}
 	var err error
-	in.Missed, err = s.Guard.Missed(ctx, c.Old)
+	in.Missed, err = s.Creations.Missed(ctx, c.Old)
 	return in, err
 }
 
@@ -106,8 +106,8 @@ func outcome(d Decision, gate suspend.Decision) string {
 	switch {
 	case gate.Bypass():
 		return gate.Reason
-	case gate.Outcome == suspend.Refuse:
-		return LeftToGate
+	case gate.Outcome == suspend.Deny:
+		return LeftToValidatingWebhook
 	default:
 		return d.Outcome
 	}
@@ -115,9 +115,9 @@ func outcome(d Decision, gate suspend.Decision) string {
 
 // pointless warns who asks for a repair and changes nothing that could be one.
 func pointless(in suspend.Input) string {
-	if !in.Suspended || !in.RepairAsked || in.TemplateChanged {
+	if !in.Suspended || !in.RepairRequested || in.TemplateChanged {
 		return ""
 	}
 	return fmt.Sprintf("%s, and this update does not change its pod template: label %s was removed without effect",
-		suspend.Words(in.Kind, in.Name), v1alpha1.IgnoredSuspendLabel)
+		suspend.SuspendedMessage(in.Kind, in.Name), v1alpha1.IgnoredSuspendLabel)
 }

@@ -32,8 +32,8 @@ var (
 
 const alice, since = admissiontest.User, gen.SuspendedAt
 
-func newStamper(successes ...string) *Stamper {
-	return &Stamper{
+func newStamper(successes ...string) *Handler {
+	return &Handler{
 		Kind: workload.Deployment, Settings: settings.Default, History: admissiontest.History{Successes: successes},
 		Clock: clocktesting.NewFakePassiveClock(gen.Now),
 	}
@@ -191,7 +191,7 @@ func TestTheStamperWrites(t *testing.T) {
 		"no second repair, and leaves the request for it to the gate": {
 			old:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)),
 			new:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), asks, image("busybox:3")),
-			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asks), says: LeftToGate,
+			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asks), says: LeftToValidatingWebhook,
 		},
 		"a repair of the next suspension": {
 			old: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),

@@ -60,7 +60,7 @@ func NewStore(cmw configmap.Watcher, meter metric.Meter, remembered func() strin
 	if err != nil {
 		return nil, fmt.Errorf("create gauge: %w", err)
 	}
-	optionalconfig.Follow(cmw, workload.ConfigMapName, s.observe)
+	optionalconfig.Watch(cmw, workload.ConfigMapName, s.observe)
 	return s, nil
 }
 

@@ -10,32 +10,32 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// MutatingOf returns the mutating webhooks of the kinds that are not built in:
+// MutatingWebhooks returns the mutating webhooks of the kinds that are not built in:
 // twins of the one of Deployments among all.
-func MutatingOf(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.MutatingWebhook, error) {
+func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.MutatingWebhook, error) {
 	of, ok := webhook(all, mutatingName, suspend.MutatingWebhook(workload.Deployment))
 	if !ok {
 		return nil, missing(suspend.MutatingWebhook(workload.Deployment))
 	}
 	var twins []admissionregistrationv1.MutatingWebhook
 	for _, kind := range kinds[len(workload.BuiltIn()):] {
-		twin := Mutating(of, kind)
+		twin := DeriveMutating(of, kind)
 		twin.ClientConfig.CABundle = bundle
 		twins = append(twins, twin)
 	}
 	return twins, nil
 }
 
-// ValidatingOf returns the validating webhooks of the kinds that are not built
+// ValidatingWebhooks returns the validating webhooks of the kinds that are not built
 // in: a gate for each, and one release check for all.
-func ValidatingOf(all []admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
+func ValidatingWebhooks(all []admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	of, ok := webhook(all, validatingName, suspend.ValidatingWebhook(workload.Deployment))
 	if !ok {
 		return nil, missing(suspend.ValidatingWebhook(workload.Deployment))
 	}
 	var twins []admissionregistrationv1.ValidatingWebhook
 	for _, kind := range kinds[len(workload.BuiltIn()):] {
-		twin := Validating(of, kind)
+		twin := DeriveValidating(of, kind)
 		twin.ClientConfig.CABundle = bundle
 		twins = append(twins, twin)
 	}
@@ -44,7 +44,7 @@ func ValidatingOf(all []admissionregistrationv1.ValidatingWebhook, kinds []workl
 	}
 	// Who took the release check out of the static configuration wants none.
 	if check, ok := webhook(all, validatingName, releasecheck.Webhook); ok {
-		twin := Checking(check, kinds[len(workload.BuiltIn()):])
+		twin := DeriveReleaseCheck(check, kinds[len(workload.BuiltIn()):])
 		twin.ClientConfig.CABundle = bundle
 		twins = append(twins, twin)
 	}

@@ -43,7 +43,7 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 		return admission.Deny(DecisionInvalid, invalid(b, problems))
 	}
 	answer := admission.Allow(admission.DecisionAdmitted)
-	if changev1alpha1.NeverGuarded(req.Namespace) {
+	if changev1alpha1.ExemptNamespace(req.Namespace) {
 		answer.Response.Warnings = []string{"the budget has no effect: namespace " + req.Namespace + " is never guarded, because the cluster needs its pods to recover"}
 		return answer
 	}

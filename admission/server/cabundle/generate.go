@@ -74,7 +74,7 @@ func (r *Reconciler) generated(kind string, state workloadkinds.State, bundle []
 		if err != nil {
 			return nil, 0, err
 		}
-		webhooks, err := workloadkinds.MutatingOf(static.Webhooks, state.Kinds, bundle)
+		webhooks, err := workloadkinds.MutatingWebhooks(static.Webhooks, state.Kinds, bundle)
 		return &admissionregistrationv1.MutatingWebhookConfiguration{
 			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "MutatingWebhookConfiguration"},
 			ObjectMeta: meta, Webhooks: webhooks,
@@ -84,7 +84,7 @@ func (r *Reconciler) generated(kind string, state workloadkinds.State, bundle []
 	if err != nil {
 		return nil, 0, err
 	}
-	webhooks, err := workloadkinds.ValidatingOf(static.Webhooks, state.Kinds, bundle)
+	webhooks, err := workloadkinds.ValidatingWebhooks(static.Webhooks, state.Kinds, bundle)
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: meta, Webhooks: webhooks,
@@ -125,5 +125,5 @@ func (r *Reconciler) complain(ctx context.Context, state workloadkinds.State) {
 	logging.FromContext(ctx).Errorw("ConfigMap "+workload.ConfigMapName+" has a mistake; its last good state counts", "error", state.Err)
 	r.Recorder.Event(&corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName, UID: state.UID,
-	}, corev1.EventTypeWarning, v1alpha1.ReasonConfigInvalid, "the last good state counts: "+state.Err.Error())
+	}, corev1.EventTypeWarning, v1alpha1.ReasonInvalid, "the last good state counts: "+state.Err.Error())
 }

@@ -9,9 +9,9 @@ import (
 	"knative.dev/pkg/reconciler"
 )
 
-// Promote returns the PromoteFunc of who looks after a few keys: a new leader
+// PromoteKeys returns the PromoteFunc of who looks after a few keys: a new leader
 // looks at each.
-func Promote(keys ...types.NamespacedName) func(reconciler.Bucket, func(reconciler.Bucket, types.NamespacedName)) error {
+func PromoteKeys(keys ...types.NamespacedName) func(reconciler.Bucket, func(reconciler.Bucket, types.NamespacedName)) error {
 	return func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		for _, key := range keys {
 			enqueue(b, key)
@@ -20,8 +20,8 @@ func Promote(keys ...types.NamespacedName) func(reconciler.Bucket, func(reconcil
 	}
 }
 
-// Follow has the keys looked at whenever an object that passes the filter changes.
-func Follow(impl *controller.Impl, in cache.SharedIndexInformer, filter func(any) bool, keys ...types.NamespacedName) error {
+// EnqueueOnChange has the keys looked at whenever an object that passes the filter changes.
+func EnqueueOnChange(impl *controller.Impl, in cache.SharedIndexInformer, filter func(any) bool, keys ...types.NamespacedName) error {
 	_, err := in.AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: filter,
 		Handler: controller.HandleAll(func(any) {

@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// neverGuarded are namespaces that the label cannot opt in: what the cluster,
+// exemptNamespaces are namespaces that the label cannot opt in: what the cluster,
 // Knative and Breakwater itself need to come up again. The webhooks'
 // namespaceSelector leaves out the same.
-var neverGuarded = []string{
+var exemptNamespaces = []string{
 	"kube-system", "kube-public", "kube-node-lease",
 	"knative-serving", "knative-eventing",
 	SystemNamespace,
@@ -17,8 +17,8 @@ var neverGuarded = []string{
 
 // OptedIn says whether workloads of the namespace are guarded.
 func OptedIn(namespace *corev1.Namespace) bool {
-	return namespace.Labels[NamespaceLabel] == NamespaceEnabled && !NeverGuarded(namespace.Name)
+	return namespace.Labels[NamespaceLabel] == NamespaceEnabled && !ExemptNamespace(namespace.Name)
 }
 
-// NeverGuarded says whether the label means nothing on a namespace of that name.
-func NeverGuarded(name string) bool { return slices.Contains(neverGuarded, name) }
+// ExemptNamespace says whether the label means nothing on a namespace of that name.
+func ExemptNamespace(name string) bool { return slices.Contains(exemptNamespaces, name) }

@@ -5,7 +5,7 @@ import "knative.dev/pkg/apis"
 // MarkApplied says that the object counts, and with what effect.
 func (c *OpsConfigInfo) MarkApplied(effect string) {
 	c.GetConditionSet().Manage(c.GetStatus()).
-		MarkTrueWithReason(apis.ConditionReady, ReasonConfigApplied, "%s", effect)
+		MarkTrueWithReason(apis.ConditionReady, ReasonApplied, "%s", effect)
 }
 
 // MarkNotApplied says that the object does not count, and why.

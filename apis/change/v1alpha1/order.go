@@ -26,7 +26,7 @@ func (o *Order) Closed() bool {
 		return false
 	}
 	c := o.Closing
-	return c.AnsweredTime != nil || (c.Error != nil && (c.Error.Reason == ReasonServerRefused || c.Attempts >= MaxClosingAttempts))
+	return c.AnsweredTime != nil || (c.Error != nil && (c.Error.Reason == ReasonServerRejected || c.Attempts >= MaxClosingAttempts))
 }
 
 // OrderVerdictOf returns the server's verdict of the stage of the order, or nil.
@@ -40,7 +40,7 @@ func (s *ChangeWorkloadStatus) OrderVerdictOf(stage Stage) *StageVerdict {
 // decide nothing: whether a verdict may still come, time decides.
 func (s *ChangeWorkloadStatus) OrderOutcome() (outcome Outcome, message string) {
 	if r := s.OrderResult; r != nil {
-		if o := ParseVerdict(r.Verdict); o != OutcomeNone {
+		if o := ParseVerdict(r.Verdict); o != OutcomeNoVerdict {
 			return o, r.Message
 		}
 	}

@@ -11,37 +11,37 @@ const (
 	ReasonRollingOut = "RollingOut"
 	// ReasonJudging: pods are before the judge.
 	ReasonJudging = "Judging"
-	// ReasonAllPassed: every current pod of the version was judged pass.
-	ReasonAllPassed = "AllPodsPassed"
+	// ReasonAllPodsPassed: every current pod of the version was judged pass.
+	ReasonAllPodsPassed = "AllPodsPassed"
 	// ReasonCheckFailed: the server or a person failed at least one pod.
 	ReasonCheckFailed = "CheckFailed"
-	// ReasonCheckLost: the workload is suspended for this version, but the
+	// ReasonFailedCheckLost: the workload is suspended for this version, but the
 	// ChangeWorkload that knew the failed check was deleted.
-	ReasonCheckLost = "FailedCheckLost"
+	ReasonFailedCheckLost = "FailedCheckLost"
 	// ReasonSuperseded: a newer template was applied before the end.
 	ReasonSuperseded = "Superseded"
 
-	// ReasonNoServer: no AlterShield server is configured.
-	ReasonNoServer = "NoServerConfigured"
+	// ReasonNoServerConfigured: no AlterShield server is configured.
+	ReasonNoServerConfigured = "NoServerConfigured"
 	// ReasonNoVerdict: the server said neither pass nor fail.
 	ReasonNoVerdict = "NoVerdict"
 	// ReasonVerdictReceived: the server or a person gave a verdict, pass or fail.
 	ReasonVerdictReceived = "VerdictReceived"
-	// ReasonTimedOut: no verdict came in time.
-	ReasonTimedOut = "VerdictTimedOut"
-	// ReasonUnjudgedPass: passed because nobody judged (no-verdict is Pass).
-	ReasonUnjudgedPass = "PassedUnjudged"
-	// ReasonUnjudgedHold: waits because nobody judged (no-verdict is Hold).
-	ReasonUnjudgedHold = "HeldUnjudged"
+	// ReasonVerdictTimedOut: no verdict came in time.
+	ReasonVerdictTimedOut = "VerdictTimedOut"
+	// ReasonPassedUnjudged: passed because nobody judged (no-verdict is Pass).
+	ReasonPassedUnjudged = "PassedUnjudged"
+	// ReasonHeldUnjudged: waits because nobody judged (no-verdict is Hold).
+	ReasonHeldUnjudged = "HeldUnjudged"
 
-	// ReasonUnjudgedFail: failed because nobody judged (no-verdict is Fail).
-	ReasonUnjudgedFail = "FailedUnjudged"
-	// ReasonOrderChecking: the pods passed, the order as a whole is before the judge.
-	ReasonOrderChecking = "JudgingOrder"
+	// ReasonFailedUnjudged: failed because nobody judged (no-verdict is Fail).
+	ReasonFailedUnjudged = "FailedUnjudged"
+	// ReasonJudgingOrder: the pods passed, the order as a whole is before the judge.
+	ReasonJudgingOrder = "JudgingOrder"
 	// ReasonOrderCheckFailed: the server or a person failed the order as a whole.
 	ReasonOrderCheckFailed = "OrderCheckFailed"
-	// ReasonOrderSkipped: the server does not judge the order as a whole.
-	ReasonOrderSkipped = "OrderCheckSkipped"
+	// ReasonOrderCheckSkipped: the server does not judge the order as a whole.
+	ReasonOrderCheckSkipped = "OrderCheckSkipped"
 
 	// ReasonOrderOpened: the server took the order.
 	ReasonOrderOpened = "OrderOpened"
@@ -51,8 +51,8 @@ const (
 	// ReasonOrderPending: the server was not asked or did not answer yet.
 	ReasonOrderPending = "OrderPending"
 
-	// ReasonServerRefused: the server answered a call with an error code.
-	ReasonServerRefused = "ServerRefused"
+	// ReasonServerRejected: the server answered a call with an error code.
+	ReasonServerRejected = "ServerRejected"
 	// ReasonServerUnreachable: the call to the server got no usable answer.
 	ReasonServerUnreachable = "ServerUnreachable"
 
@@ -60,8 +60,8 @@ const (
 	ReasonSuspended = "Suspended"
 	// ReasonNotSuspended: the workload is not suspended for this release.
 	ReasonNotSuspended = "NotSuspended"
-	// ReasonNotBlocking: a check failed, but isBlockingUp is off.
-	ReasonNotBlocking = "BlockingDisabled"
+	// ReasonBlockingDisabled: a check failed, but isBlockingUp is off.
+	ReasonBlockingDisabled = "BlockingDisabled"
 	// ReasonShadow: a check failed, or a release would have been refused, but
 	// OpsConfigInfo shadow is on.
 	ReasonShadow = "Shadow"
@@ -98,20 +98,20 @@ const (
 	ReasonReleaseUnchecked = "ReleaseUnchecked"
 	// ReasonServerMisconfigured: how the server is reached is configured wrong.
 	ReasonServerMisconfigured = "ServerMisconfigured"
-	// ReasonTooManyQuestions: so many releases were asked about at once that
+	// ReasonReleaseCheckThrottled: so many releases were asked about at once that
 	// this one was not.
-	ReasonTooManyQuestions = "TooManyQuestions"
+	ReasonReleaseCheckThrottled = "ReleaseCheckThrottled"
 
-	// ReasonUndelivered: an event about the object reached no function. What
+	// ReasonEventUndelivered: an event about the object reached no function. What
 	// waits for it is sent again by its reconciler.
-	ReasonUndelivered = "EventUndelivered"
+	ReasonEventUndelivered = "EventUndelivered"
 
-	// ReasonConfigApplied: the OpsConfigInfo counts.
-	ReasonConfigApplied = "Applied"
-	// ReasonConfigDuplicate: an older OpsConfigInfo has the same type.
-	ReasonConfigDuplicate = "Duplicate"
-	// ReasonConfigInvalid: type or content cannot be understood.
-	ReasonConfigInvalid = "Invalid"
-	// ReasonConfigElsewhere: the OpsConfigInfo is not in SystemNamespace.
-	ReasonConfigElsewhere = "WrongNamespace"
+	// ReasonApplied: the OpsConfigInfo counts.
+	ReasonApplied = "Applied"
+	// ReasonDuplicate: an older OpsConfigInfo has the same type.
+	ReasonDuplicate = "Duplicate"
+	// ReasonInvalid: type or content cannot be understood.
+	ReasonInvalid = "Invalid"
+	// ReasonWrongNamespace: the OpsConfigInfo is not in SystemNamespace.
+	ReasonWrongNamespace = "WrongNamespace"
 )

@@ -11,8 +11,8 @@ const (
 	OutcomePending Outcome = "Pending"
 	OutcomePass    Outcome = "Pass"
 	OutcomeFail    Outcome = "Fail"
-	// OutcomeNone means that nobody judged: the no-verdict policy decides.
-	OutcomeNone Outcome = "NoVerdict"
+	// OutcomeNoVerdict means that nobody judged: the no-verdict policy decides.
+	OutcomeNoVerdict Outcome = "NoVerdict"
 )
 
 // ParseVerdict says what a word of the server or of a person counts as:
@@ -26,7 +26,7 @@ func ParseVerdict(word string) Outcome {
 	case "fail", "unpass":
 		return OutcomeFail
 	default:
-		return OutcomeNone
+		return OutcomeNoVerdict
 	}
 }
 
@@ -64,7 +64,7 @@ func (v *StageVerdict) Outcome() Outcome {
 	case v == nil:
 		return OutcomePending
 	case v.Unjudged && ParseVerdict(v.Verdict) == OutcomePass:
-		return OutcomeNone
+		return OutcomeNoVerdict
 	default:
 		return ParseVerdict(v.Verdict)
 	}
@@ -113,10 +113,10 @@ func (c *ChangePod) JudgedByPerson() bool {
 	return said > 0 && said == len(c.Spec.PodInfos)
 }
 
-// TakenBack says whether the batch ended by a person's word that is not there
+// VerdictWithdrawn says whether the batch ended by a person's word that is not there
 // any more. It is not over then: the pods that the person said nothing of were
 // never judged.
-func (c *ChangePod) TakenBack() bool {
+func (c *ChangePod) VerdictWithdrawn() bool {
 	return c.Status.Message == string(PodPostFinish) && c.Status.VerdictOf(StagePost) == nil && !c.JudgedByPerson()
 }
 
@@ -127,7 +127,7 @@ func (c *ChangePod) TakenBack() bool {
 func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
 	if r := c.Status.ResultOf(pod); r != nil {
 		// A word that is neither pass nor fail leaves the batch's verdict.
-		if o := ParseVerdict(r.Verdict); o != OutcomeNone {
+		if o := ParseVerdict(r.Verdict); o != OutcomeNoVerdict {
 			return o, r.Message
 		}
 	}
@@ -140,8 +140,8 @@ func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
 	if post.Outcome() == OutcomePass {
 		return OutcomePass, post.Message
 	}
-	if c.Status.Phase == PodExecuteDone && !c.TakenBack() {
-		return OutcomeNone, ""
+	if c.Status.Phase == PodExecuteDone && !c.VerdictWithdrawn() {
+		return OutcomeNoVerdict, ""
 	}
 	return OutcomePending, ""
 }

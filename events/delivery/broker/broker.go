@@ -55,7 +55,7 @@ func NewSender(ctx context.Context, cmw configmap.Watcher, o delivery.Options) (
 	f.addresses = resolver.NewURIResolverFromTracker(ctx,
 		tracker.New(func(types.NamespacedName) { target.Poke() }, lease))
 
-	optionalconfig.Follow(cmw, ConfigName, func(cm *corev1.ConfigMap) {
+	optionalconfig.Watch(cmw, ConfigName, func(cm *corev1.ConfigMap) {
 		if err := f.refer(cm); err != nil {
 			logging.FromContext(ctx).Errorw("The reference to the Broker was left as it was", "error", err)
 		}

@@ -58,7 +58,7 @@ const (
 // means the audience of the API server.
 func (s *server) reviewToken(c echo.Context, audience string) (authenticationv1.UserInfo, error) {
 	var none authenticationv1.UserInfo
-	token := auth.Bearer(c.Request())
+	token := auth.BearerToken(c.Request())
 	if token == "" {
 		return none, problemf(http.StatusUnauthorized, "Unauthorized", "the request has no header Authorization: Bearer <token>")
 	}

@@ -107,5 +107,5 @@ func waitingMessage(f Facts, d Decision) string {
 	if len(parts) == 0 {
 		parts = append(parts, "the init-action-server reads the state of "+joinSets(f.Sets)+" from the permission centre")
 	}
-	return text.Cut(strings.Join(parts, "; "), maxMessage)
+	return text.Truncate(strings.Join(parts, "; "), maxMessage)
 }

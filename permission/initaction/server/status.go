@@ -90,7 +90,7 @@ func (s *server) authorizedPod(c echo.Context, verb string) (*corev1.Pod, authen
 		return nil, user, err
 	}
 	ctx, namespace, name := c.Request().Context(), c.Param("namespace"), c.Param("name")
-	review, err := auth.May(ctx, s.Kube.AuthorizationV1(), user, authorizationv1.ResourceAttributes{
+	review, err := auth.ReviewAccess(ctx, s.Kube.AuthorizationV1(), user, authorizationv1.ResourceAttributes{
 		Namespace: namespace, Name: name, Verb: verb, Resource: resource, Subresource: subresource,
 	})
 	if err != nil {

@@ -83,7 +83,7 @@ func Decide(in Input) Decision {
 	case endedUnjudged(c):
 		return keepEnd(c)
 	case !in.ServerConfigured:
-		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoServer,
+		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoServerConfigured,
 			"unjudged: no AlterShield server is configured (ConfigMap config-altershield, key base-url)", in.Now)
 	case in.OrderNotAccepted:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderNotAccepted,
@@ -91,7 +91,7 @@ func Decide(in Input) Decision {
 	case pre == nil && in.OrderCheckFailed && !started(c):
 		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order check failed, so no batch is started"}
-	case pre.Outcome() == v1alpha1.OutcomeNone && in.Settings.NoVerdictOf(v1alpha1.StagePre) != v1alpha1.NoVerdictPass:
+	case pre.Outcome() == v1alpha1.OutcomeNoVerdict && in.Settings.BatchNoVerdict(v1alpha1.StagePre) != v1alpha1.NoVerdictPass:
 		// After the next stage it would look judged.
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoVerdict,
 			"the PRE verdict is neither pass nor fail: "+pre.Message, pre.Time.Time)
@@ -145,19 +145,19 @@ func decideStage(in Input, s stageStates) Decision {
 		// Function submit asks the server once more before the batch is unjudged.
 		end = d.Deadline.Add(retrieveGrace)
 	}
-	if end = resend.Grace(end, in.Up, in.Now, retrieveGrace); in.Now.Before(end) {
+	if end = resend.ExtendDeadline(end, in.Up, in.Now, retrieveGrace); in.Now.Before(end) {
 		d.Deadline, d.WakeStage = end, s.stage
 		return d
 	}
 	if accepted {
-		return done(s.late, v1alpha1.ReasonTimedOut, "no "+string(s.stage)+" verdict within "+s.timeout.String()+
+		return done(s.late, v1alpha1.ReasonVerdictTimedOut, "no "+string(s.stage)+" verdict within "+s.timeout.String()+
 			", and the server had no pass when it was asked", in.Now)
 	}
 	reason, detail := v1alpha1.ReasonServerUnreachable, "the server did not accept the batch within "+s.timeout.String()
 	if sub != nil && sub.Error != nil {
 		reason, detail = sub.Error.Reason, detail+": "+sub.Error.Message
 	}
-	if in.Settings.NoVerdictOf(in.ChangePod.UnjudgedStages()...) == v1alpha1.NoVerdictHold {
+	if in.Settings.BatchNoVerdict(in.ChangePod.UnjudgedStages()...) == v1alpha1.NoVerdictHold {
 		// The server has not accepted the batch, so no late verdict can end it.
 		d.HeldUnjudged, d.Deadline, d.Reason, d.Detail = true, time.Time{}, reason, detail
 		return d
@@ -174,7 +174,7 @@ func started(c *v1alpha1.ChangePod) bool {
 
 // endedUnjudged says whether the batch ended without a verdict and has none since.
 func endedUnjudged(c *v1alpha1.ChangePod) bool {
-	if c.Status.Phase != v1alpha1.PodExecuteDone || c.TakenBack() {
+	if c.Status.Phase != v1alpha1.PodExecuteDone || c.VerdictWithdrawn() {
 		return false
 	}
 	switch v1alpha1.PodPhase(c.Status.Message) {

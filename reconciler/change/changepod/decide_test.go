@@ -39,7 +39,7 @@ func submission(stage v1alpha1.Stage, answered bool) func(*v1alpha1.ChangePodSta
 			at := metav1.NewMicroTime(t0)
 			sub.AnsweredTime = &at
 		} else {
-			sub.Error = &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerRefused, Message: "103"}
+			sub.Error = &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerRejected, Message: "103"}
 		}
 		s.Submissions = append(s.Submissions, sub)
 	}
@@ -196,10 +196,10 @@ func TestTheOutcomeOfAPodFollowsFromTheVerdicts(t *testing.T) {
 		"POST passes":                                 {batch(verdict(post, "pass")), v1alpha1.OutcomePass},
 		"POST fails, in other letters":                {batch(verdict(post, "UnPass ")), v1alpha1.OutcomeFail},
 		"PRE failed, POST passes":                     {batch(verdict(pre, "fail"), verdict(post, "pass")), v1alpha1.OutcomeFail},
-		"POST is inconclusive":                        {batch(ended("PostFinish"), verdict(post, "inconc")), v1alpha1.OutcomeNone},
-		"POST is an unknown word":                     {batch(ended("PostFinish"), verdict(post, "maybe")), v1alpha1.OutcomeNone},
+		"POST is inconclusive":                        {batch(ended("PostFinish"), verdict(post, "inconc")), v1alpha1.OutcomeNoVerdict},
+		"POST is an unknown word":                     {batch(ended("PostFinish"), verdict(post, "maybe")), v1alpha1.OutcomeNoVerdict},
 		"ended by a person who removed the result":    {batch(ended("PostFinish")), v1alpha1.OutcomePending},
-		"ended unjudged":                              {batch(ended("PreFailed")), v1alpha1.OutcomeNone},
+		"ended unjudged":                              {batch(ended("PreFailed")), v1alpha1.OutcomeNoVerdict},
 		"a person passes what failed":                 {batch(verdict(post, "fail"), person("pass")), v1alpha1.OutcomePass},
 		"a person fails what passed":                  {batch(verdict(post, "pass"), person("unpass")), v1alpha1.OutcomeFail},
 		"a person gives no verdict after a fail":      {batch(verdict(post, "fail"), person("")), v1alpha1.OutcomeFail},

@@ -60,7 +60,7 @@ type Reconciler struct {
 	// unjudged counts unjudged batches.
 	unjudged metric.Int64Counter
 	// up is the time of the first decision of this process.
-	up resend.Since
+	up resend.StartTime
 }
 
 var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
@@ -86,7 +86,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
 		OrderNotAccepted: orderNotAccepted(owner), OrderCheckFailed: orderCheckFailed(owner), OrderJudgedSince: orderJudgedSince(owner),
-		Superseded: superseded(owner), Up: r.up.First(now), ChangePod: c,
+		Superseded: superseded(owner), Up: r.up.Get(now), ChangePod: c,
 	})
 	again, err := r.wakeSubmit(ctx, c, owner, d)
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.Cha
 	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
 		return
 	}
-	policy := r.settings().NoVerdictOf(next.UnjudgedStages()...)
+	policy := r.settings().BatchNoVerdict(next.UnjudgedStages()...)
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, no-verdict is %s: %s", policy, cond.Message)
 	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", cond.Reason), attribute.String("policy", string(policy))))
 }

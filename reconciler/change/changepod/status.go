@@ -26,7 +26,7 @@ func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Tim
 		st.PostTimeOutThreshold = int32(s.PostTimeout / time.Second)
 	}
 	st.ObservedGeneration = c.Generation
-	markConditions(next, d, s.NoVerdictOf(next.UnjudgedStages()...))
+	markConditions(next, d, s.BatchNoVerdict(next.UnjudgedStages()...))
 	if equality.Semantic.DeepEqual(c.Status, next.Status) {
 		return next, false
 	}
@@ -46,7 +46,7 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 			failed = c.Spec.PodInfos[i].Pod + ": " + message
 		}
 	}
-	unjudged := outcomes[v1alpha1.OutcomeNone] > 0
+	unjudged := outcomes[v1alpha1.OutcomeNoVerdict] > 0
 	switch {
 	case d.HeldUnjudged:
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
@@ -67,25 +67,25 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	case outcomes[v1alpha1.OutcomeFail] > 0:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
 	case unjudged && policy == v1alpha1.NoVerdictFail:
-		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedFail, "the batch is unjudged and no-verdict is Fail")
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and no-verdict is Fail")
 	case d.HeldUnjudged:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "the batch is unjudged; the server is called again")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; the server is called again")
 	case outcomes[v1alpha1.OutcomePending] > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has no verdict yet")
 	case unjudged && policy == v1alpha1.NoVerdictHold:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedHold, "the batch is unjudged and waits for a late verdict or a person")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged and waits for a late verdict or a person")
 	case unjudged:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonUnjudgedPass, "the batch is unjudged and no-verdict is Pass")
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and no-verdict is Pass")
 	default:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPassed, "every pod of the batch passed")
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPodsPassed, "every pod of the batch passed")
 	}
 }
 
 // unjudgedReason is the reason of an unjudged batch: that of the decision, or
 // NoVerdict after a verdict that is neither pass nor fail.
 func unjudgedReason(d Decision) string {
-	withoutVerdict := []string{v1alpha1.ReasonNoServer, v1alpha1.ReasonTimedOut, v1alpha1.ReasonOrderNotAccepted,
-		v1alpha1.ReasonServerRefused, v1alpha1.ReasonServerUnreachable}
+	withoutVerdict := []string{v1alpha1.ReasonNoServerConfigured, v1alpha1.ReasonVerdictTimedOut, v1alpha1.ReasonOrderNotAccepted,
+		v1alpha1.ReasonServerRejected, v1alpha1.ReasonServerUnreachable}
 	if slices.Contains(withoutVerdict, d.Reason) {
 		return d.Reason
 	}

@@ -197,8 +197,8 @@ func podMatters(before, after any) bool {
 	if !okA || !okB {
 		return false
 	}
-	sinceA, readyA := workload.ReadySince(a)
-	sinceB, readyB := workload.ReadySince(b)
+	sinceA, readyA := workload.PodReadySince(a)
+	sinceB, readyB := workload.PodReadySince(b)
 	return (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
 		a.Status.Phase != b.Status.Phase || readyA != readyB || !sinceA.Equal(sinceB)
 }

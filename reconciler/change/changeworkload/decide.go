@@ -135,12 +135,12 @@ func Decide(in Input) Decision {
 		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed
 		d.Detail = "the order check failed: " + d.Order.Detail
 		if orderUnjudged(in) {
-			d.Reason, d.Detail = v1alpha1.ReasonUnjudgedFail, "the order is unjudged: "+d.Order.Detail
+			d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, "the order is unjudged: "+d.Order.Detail
 		}
 		d.Action = holdAction(in)
 		return d
 	case checkLost(in):
-		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost
+		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedCheckLost
 		d.Detail = "the workload is suspended, but the ChangeWorkload with the failed check was deleted: repair the workload or roll it back"
 		return d
 	case c.Status.Phase == v1alpha1.WorkloadSuccess && !succeededWithoutPods(in):
@@ -170,10 +170,10 @@ func Decide(in Input) Decision {
 	if pending {
 		deadline := orderRequestedSince(in).Add(in.Settings.OrderTimeout)
 		if !orderNotAccepted(in) {
-			deadline = resend.Grace(deadline, in.Up, in.Now, retrieveGrace)
+			deadline = resend.ExtendDeadline(deadline, in.Up, in.Now, retrieveGrace)
 		}
 		late := !in.Now.Before(deadline)
-		if late && in.Settings.NoVerdictOfRelease() != v1alpha1.NoVerdictHold {
+		if late && in.Settings.ReleaseNoVerdict() != v1alpha1.NoVerdictHold {
 			return decideOrderNotAccepted(in, d)
 		}
 		d.OrderPending = true
@@ -221,25 +221,25 @@ func (d *Decision) failLate(c *v1alpha1.ChangeWorkload) {
 // decideAllPassed decides a release whose pods all passed: the outcome of the
 // order check decides.
 func decideAllPassed(in Input, d Decision, pending bool) Decision {
-	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, d.Pods.summary()
+	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed, d.Pods.summary()
 	o := d.Order
 	switch {
 	case pending || !in.ServerConfigured || o.Outcome == v1alpha1.OutcomePass:
 	case o.Outcome == v1alpha1.OutcomePending:
-		d.Phase, d.Reason, d.Deadline = v1alpha1.WorkloadRunning, v1alpha1.ReasonOrderChecking, o.Deadline
+		d.Phase, d.Reason, d.Deadline = v1alpha1.WorkloadRunning, v1alpha1.ReasonJudgingOrder, o.Deadline
 		d.Detail += "; the order check has no verdict yet"
 	case o.Skipped:
 		d.Detail += "; " + o.Detail
 	default:
 		d.Detail += "; the order is unjudged: " + o.Detail
-		switch in.Settings.NoVerdictOfOrder() {
+		switch in.Settings.OrderNoVerdict() {
 		case v1alpha1.NoVerdictHold:
-			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, v1alpha1.ReasonUnjudgedHold
+			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
 		case v1alpha1.NoVerdictFail:
-			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonUnjudgedFail, v1alpha1.ReasonUnjudgedFail
+			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged
 			d.Action = holdAction(in)
 		case v1alpha1.NoVerdictPass:
-			d.orderUnjudgedReason = v1alpha1.ReasonUnjudgedPass
+			d.orderUnjudgedReason = v1alpha1.ReasonPassedUnjudged
 		}
 	}
 	switch {
@@ -262,7 +262,7 @@ func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string
 		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not accepted the order yet"
 	}
 	if n := d.Pods.HeldUnjudged; n > 0 && n == len(d.Pods.Checking) && len(d.Batches) == 0 && len(d.Pods.Preparing) == 0 {
-		return v1alpha1.WorkloadRunning, v1alpha1.ReasonUnjudgedHold, d.Pods.summary()
+		return v1alpha1.WorkloadRunning, v1alpha1.ReasonHeldUnjudged, d.Pods.summary()
 	}
 	if len(d.Pods.Checking) > 0 || len(d.Batches) > 0 {
 		return v1alpha1.WorkloadRunning, v1alpha1.ReasonJudging, d.Pods.summary()
@@ -281,7 +281,7 @@ func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string
 func orderRequestedSince(in Input) time.Time {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	switch {
-	case cond == nil, cond.Reason == v1alpha1.ReasonNoServer:
+	case cond == nil, cond.Reason == v1alpha1.ReasonNoServerConfigured:
 		return in.Now
 	case orderNotAccepted(in):
 		return time.Time{} // order-timeout has passed
@@ -305,7 +305,7 @@ func decideOrderNotAccepted(in Input, d Decision) Decision {
 	}
 	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderNotAccepted, detail
 	d.Order.WakeSubmit = false
-	if in.Settings.NoVerdictOfRelease() == v1alpha1.NoVerdictFail {
+	if in.Settings.ReleaseNoVerdict() == v1alpha1.NoVerdictFail {
 		d.Phase, d.Action = v1alpha1.WorkloadSuspend, holdAction(in)
 	}
 	return d
@@ -337,7 +337,7 @@ func succeededWithoutPods(in Input) bool { return len(in.ChangePods) == 0 && len
 // ChangeWorkload does not judge again.
 func checkLost(in Input) bool {
 	c := in.ChangeWorkload
-	return in.Workload.Suspend != "" && heldByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonCheckLost)
+	return in.Workload.Suspend != "" && heldByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonFailedCheckLost)
 }
 
 // isNew says whether the ChangeWorkload has no decision yet.

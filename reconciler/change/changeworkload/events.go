@@ -66,7 +66,7 @@ func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1
 	if d.orderUnjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
 		return
 	}
-	policy := in.Settings.NoVerdictOfOrder()
+	policy := in.Settings.OrderNoVerdict()
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.orderUnjudgedReason,
 		"the order is unjudged, no-verdict of the order is %s: %s", policy, d.Order.Detail)
 	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("policy", string(policy))))

@@ -26,7 +26,7 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
 	if host == "" {
 		host = p.Name
 	}
-	since, ready := workload.ReadySince(p)
+	since, ready := workload.PodReadySince(p)
 	return Pod{
 		PodSummary: v1alpha1.PodSummary{
 			App: c.Spec.AppName, HostName: host, WorkSpace: p.Namespace, Pod: p.Name,

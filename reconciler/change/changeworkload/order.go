@@ -41,11 +41,11 @@ func decideOrder(in Input, ready bool) Order {
 	case outcome != v1alpha1.OutcomePending:
 		return Order{Outcome: outcome, Detail: detail, Step: c.Status.OrderStep}
 	case !in.ServerConfigured:
-		return Order{Outcome: v1alpha1.OutcomeNone, Detail: "no AlterShield server is configured", Step: c.Status.OrderStep}
+		return Order{Outcome: v1alpha1.OutcomeNoVerdict, Detail: "no AlterShield server is configured", Step: c.Status.OrderStep}
 	case !facts.Opened():
 		return Order{Outcome: v1alpha1.OutcomePending, Step: dueStep(in, v1alpha1.OrderStepStart, ""), WakeSubmit: true}
 	case facts.Skipped:
-		return Order{Outcome: v1alpha1.OutcomeNone, Skipped: true, Step: c.Status.OrderStep,
+		return Order{Outcome: v1alpha1.OutcomeNoVerdict, Skipped: true, Step: c.Status.OrderStep,
 			Detail: "the server skips the order check (skipCheck)"}
 	}
 	started := decideOrderStage(in, v1alpha1.StagePre, facts.OpenedTime.Time, in.Settings.PreTimeout)
@@ -91,7 +91,7 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout t
 			return o
 		}
 	}
-	o.Outcome, o.Deadline = v1alpha1.OutcomeNone, time.Time{}
+	o.Outcome, o.Deadline = v1alpha1.OutcomeNoVerdict, time.Time{}
 	o.Detail = "no " + string(stage) + " verdict of the order within " + timeout.String()
 	if !answered {
 		o.Detail = "the server did not accept the " + map[v1alpha1.Stage]string{
@@ -117,8 +117,8 @@ func orderCheckFailed(in Input) bool {
 	case cond.Reason == v1alpha1.ReasonOrderCheckFailed:
 		r := in.ChangeWorkload.Status.OrderResult
 		return r == nil || v1alpha1.ParseVerdict(r.Verdict) != v1alpha1.OutcomePass
-	case cond.Reason == v1alpha1.ReasonUnjudgedFail:
-		return outcome != v1alpha1.OutcomePass && in.Settings.NoVerdictOfOrder() == v1alpha1.NoVerdictFail
+	case cond.Reason == v1alpha1.ReasonFailedUnjudged:
+		return outcome != v1alpha1.OutcomePass && in.Settings.OrderNoVerdict() == v1alpha1.NoVerdictFail
 	}
 	return false
 }
@@ -127,7 +127,7 @@ func orderCheckFailed(in Input) bool {
 func orderUnjudged(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
-	return outcome != v1alpha1.OutcomeFail && cond.IsFalse() && cond.Reason == v1alpha1.ReasonUnjudgedFail
+	return outcome != v1alpha1.OutcomeFail && cond.IsFalse() && cond.Reason == v1alpha1.ReasonFailedUnjudged
 }
 
 // orderFailDetail is the message of the fail of the order.
@@ -147,7 +147,7 @@ func decideClose(in Input, state v1alpha1.OrderState) Order {
 	o := Order{Step: c.Status.OrderStep}
 	o.Outcome, o.Detail = c.Status.OrderOutcome()
 	if o.Outcome == v1alpha1.OutcomePending {
-		o.Outcome = v1alpha1.OutcomeNone // the check is not continued
+		o.Outcome = v1alpha1.OutcomeNoVerdict // the check is not continued
 		o.Skipped = c.Status.Order != nil && c.Status.Order.Skipped
 	}
 	if in.ServerConfigured && c.Status.Order.Opened() && !c.Status.Order.Closed() {
@@ -192,23 +192,23 @@ func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:
 	case o.Outcome == v1alpha1.OutcomeFail && orderUnjudged(in):
-		set("False", v1alpha1.ReasonUnjudgedFail, o.Detail)
+		set("False", v1alpha1.ReasonFailedUnjudged, o.Detail)
 	case o.Outcome == v1alpha1.OutcomeFail:
 		set("False", v1alpha1.ReasonOrderCheckFailed, o.Detail)
 	case o.Outcome == v1alpha1.OutcomePass:
 		set("True", v1alpha1.ReasonVerdictReceived, "")
 	case o.Skipped:
-		set("False", v1alpha1.ReasonOrderSkipped, o.Detail)
+		set("False", v1alpha1.ReasonOrderCheckSkipped, o.Detail)
 	case d.orderUnjudgedReason != "":
 		set("False", d.orderUnjudgedReason, o.Detail)
-	case ended(in.ChangeWorkload.Status.Phase) && old.IsFalse() && o.Outcome == v1alpha1.OutcomeNone:
+	case ended(in.ChangeWorkload.Status.Phase) && old.IsFalse() && o.Outcome == v1alpha1.OutcomeNoVerdict:
 		// The condition stays as it was when the release ended.
 	case !in.ServerConfigured:
-		set("False", v1alpha1.ReasonNoServer, "no AlterShield server is configured")
-	case ended(d.Phase) && o.Outcome == v1alpha1.OutcomeNone:
+		set("False", v1alpha1.ReasonNoServerConfigured, "no AlterShield server is configured")
+	case ended(d.Phase) && o.Outcome == v1alpha1.OutcomeNoVerdict:
 		set("False", v1alpha1.ReasonNoVerdict, "the release ended without a verdict of the order")
 	default:
-		set("Unknown", v1alpha1.ReasonOrderChecking, "")
+		set("Unknown", v1alpha1.ReasonJudgingOrder, "")
 	}
 }
 

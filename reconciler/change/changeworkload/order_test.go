@@ -110,11 +110,11 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		Judged string
 	}
 	const (
-		judging, rolling = v1alpha1.ReasonJudging, v1alpha1.ReasonAllPassed
-		checking         = v1alpha1.ReasonOrderChecking
+		judging, rolling = v1alpha1.ReasonJudging, v1alpha1.ReasonAllPodsPassed
+		checking         = v1alpha1.ReasonJudgingOrder
 		checkFailed      = v1alpha1.ReasonOrderCheckFailed
-		heldUnjudged     = v1alpha1.ReasonUnjudgedHold
-		failedUnjudged   = v1alpha1.ReasonUnjudgedFail
+		heldUnjudged     = v1alpha1.ReasonHeldUnjudged
+		failedUnjudged   = v1alpha1.ReasonFailedUnjudged
 	)
 	for name, tc := range map[string]struct {
 		in   Input
@@ -143,27 +143,27 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		"a POST fail holds the workload":                                            {passed(finishing, orderSaid(post, "fail")), want{suspend, checkFailed, ActionHold, finish, false, "", "False/" + checkFailed}},
 		"a POST fail after Success holds the workload":                              {passed(finishing, orderSaid(post, "fail"), was(success)), want{suspend, checkFailed, ActionHold, finish, false, "", "False/" + checkFailed}},
 		"a pass by a person needs no POST verdict":                                  {passed(started, personSaysOfOrder("pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
-		"unjudged, policy Pass":                                                     {passed(finishing, after(tooLate)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"unjudged, policy Pass":                                                     {passed(finishing, after(tooLate)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"unjudged, policy Hold":                                                     {passed(finishing, after(tooLate), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
-		"unjudged, policy Hold for batches only":                                    {passed(finishing, after(tooLate), func(in *Input) { in.Settings.NoVerdictPost = hold }), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"unjudged, policy Hold for batches only":                                    {passed(finishing, after(tooLate), func(in *Input) { in.Settings.NoVerdictPost = hold }), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"unjudged, policy Fail":                                                     {passed(finishing, after(tooLate), orderPolicy(fail)), want{suspend, failedUnjudged, ActionHold, finish, false, "", "False/" + failedUnjudged}},
 		"an unjudged fail stays while a pod is replaced":                            {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, starting(2)), want{suspend, failedUnjudged, "", finish, false, "", "False/" + failedUnjudged}},
 		"a late pass ends an unjudged fail":                                         {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, orderSaid(post, "pass")), want{success, rolling, ActionResume, closeIt, true, "SUCCESS", "True"}},
 		"a late pass ends an unjudged wait":                                         {passed(finishing, after(tooLate), orderPolicy(hold), recorded, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
 		"an inconclusive verdict, policy Hold":                                      {passed(finishing, orderSaid(post, "inconc"), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
 		"an unjudged pass, policy Hold":                                             {passed(finishing, orderSaid(post, "unjudged"), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
-		"a finish that is not accepted, policy Pass":                                {passed(started, atStep(finish, ""), called(post, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"a finish that is not accepted, policy Pass":                                {passed(started, atStep(finish, ""), called(post, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"a finish that is not accepted, policy Hold":                                {passed(started, atStep(finish, ""), called(post, "away"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", finish, true, "", "False/" + heldUnjudged}},
-		"a start that is not accepted, policy Pass":                                 {passed(called(pre, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"a start that is not accepted, policy Pass":                                 {passed(called(pre, "away"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"a start that is not accepted, policy Hold":                                 {passed(called(pre, "away"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", start, true, "", "False/" + heldUnjudged}},
-		"the server skips the order check: no policy applies":                       {passed(called(pre, ""), skipped, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonOrderSkipped}},
-		"without a server the order check is not required":                          {passed(func(in *Input) { in.ServerConfigured = false }, orderPolicy(fail)), want{success, rolling, "", "", false, "", "False/" + v1alpha1.ReasonNoServer}},
-		"a stricter policy does not change a release that ended":                    {passed(finishing, after(tooLate), recorded, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonUnjudgedPass}},
+		"the server skips the order check: no policy applies":                       {passed(called(pre, ""), skipped, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonOrderCheckSkipped}},
+		"without a server the order check is not required":                          {passed(func(in *Input) { in.ServerConfigured = false }, orderPolicy(fail)), want{success, rolling, "", "", false, "", "False/" + v1alpha1.ReasonNoServerConfigured}},
+		"a stricter policy does not change a release that ended":                    {passed(finishing, after(tooLate), recorded, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"the fail of a pod comes before the order check":                            {goes(started, judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, start, false, "", "Unknown"}},
 		"a closed order of a Success stays unchanged":                               {passed(finishing, orderSaid(post, "pass"), was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, true, "")), want{success, "", "", closeIt, false, "SUCCESS", "True"}},
 		"closing is repeated after an error":                                        {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 2, false, "ServerUnreachable")), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
 		"closing is not repeated for ever":                                          {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 5, false, "ServerUnreachable")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
-		"closing is not repeated after a rejection":                                 {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, false, "ServerRefused")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
+		"closing is not repeated after a rejection":                                 {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, false, "ServerRejected")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
 		"a newer template cancels the order":                                        {goes(started, was(running), newer), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
 		"a rollback closes the order as ROLLBACK":                                   {goes(started, was(running), newer, isRollback), want{failed, v1alpha1.ReasonSuperseded, "", closeIt, true, "ROLLBACK", "False/" + v1alpha1.ReasonNoVerdict}},
 		"a rollback closes the order of a failed release as ROLLBACK":               {goes(started, was(suspend), newer, isRollback), want{suspend, "", "", closeIt, true, "ROLLBACK", "Unknown"}},

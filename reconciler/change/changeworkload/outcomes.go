@@ -88,7 +88,7 @@ func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	case v1alpha1.WorkloadSuccess, v1alpha1.WorkloadFailed:
 		return v1alpha1.NoVerdictPass
 	default:
-		return in.Settings.NoVerdictOf(c.UnjudgedStages()...)
+		return in.Settings.BatchNoVerdict(c.UnjudgedStages()...)
 	}
 }
 
@@ -96,7 +96,7 @@ func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSummary, present bool) {
 	outcome, message := c.OutcomeOf(pod.Pod)
 	pod.Message = message
-	unjudged := outcome == v1alpha1.OutcomeNone
+	unjudged := outcome == v1alpha1.OutcomeNoVerdict
 	if unjudged {
 		pod.Message = unjudgedMessage
 		switch noVerdictPolicy(in, c) {

@@ -73,7 +73,7 @@ type Reconciler struct {
 	unjudged metric.Int64Counter
 	clock    clock.PassiveClock
 	// up is the time of the first decision of this process.
-	up resend.Since
+	up resend.StartTime
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
@@ -155,7 +155,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	now := r.clock.Now()
 	return Input{
-		Now: now, Up: r.up.First(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
+		Now: now, Up: r.up.Get(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w), Pods: podsOf(pods, c), ChangePods: changePods,
 	}, w, nil
 }

@@ -130,7 +130,7 @@ func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.Condi
 	case d.OrderPending:
 		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
 	case !in.ServerConfigured && d.Reason != v1alpha1.ReasonBaseline:
-		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServer,
+		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServerConfigured,
 			"no AlterShield server is configured: ConfigMap config-altershield, key base-url")
 	}
 }
@@ -140,13 +140,13 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	case d.Reason == v1alpha1.ReasonBaseline:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
 	case d.Pods.FailedUnjudged > 0 && d.Pods.FailedUnjudged == len(d.Pods.Failed):
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedFail,
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonFailedUnjudged,
 			"unjudged pods failed: no-verdict is Fail")
 	case d.Pods.HeldUnjudged > 0:
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedHold, d.Pods.summary())
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonHeldUnjudged, d.Pods.summary())
 	case d.Pods.PassedUnjudged > 0:
 		// The number of pods would make each pod a transition; counts.unjudged has it.
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonUnjudgedPass,
+		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
 			"unjudged pods passed: no-verdict is Pass")
 	case d.Phase == v1alpha1.WorkloadSuccess && len(in.ChangePods) == 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
@@ -168,7 +168,7 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
 			"OpsConfigInfo shadow is on: the workload is not suspended")
 	case d.Phase == v1alpha1.WorkloadSuspend && !in.Settings.Blocking:
-		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotBlocking,
+		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonBlockingDisabled,
 			"OpsConfigInfo isBlockingUp is off: the workload is not suspended")
 	default:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotSuspended, "")

@@ -122,7 +122,7 @@ func TestAnUnjudgedPassIsAlwaysReported(t *testing.T) {
 		t.Errorf("Succeeded is %+v", cond)
 	}
 	cond := c.Status.GetCondition(v1alpha1.WorkloadJudged)
-	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonUnjudgedPass {
+	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonPassedUnjudged {
 		t.Errorf("Judged is %+v", cond)
 	}
 	if c.Status.Counts.Unjudged != 1 {

@@ -24,21 +24,21 @@ type Decision struct {
 // with settings.From, which every binary uses.
 func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 	if c.Namespace != v1alpha1.SystemNamespace {
-		return Decision{Reason: v1alpha1.ReasonConfigElsewhere,
+		return Decision{Reason: v1alpha1.ReasonWrongNamespace,
 			Message: "only objects of namespace " + v1alpha1.SystemNamespace + " take effect"}
 	}
 	// Admission denies these, but an object may predate a validation rule, or
 	// the webhook was down.
 	if err := c.Validate(context.Background()); err != nil {
-		return Decision{Reason: v1alpha1.ReasonConfigInvalid, Message: strings.ReplaceAll(err.Error(), "\n", ": ")}
+		return Decision{Reason: v1alpha1.ReasonInvalid, Message: strings.ReplaceAll(err.Error(), "\n", ": ")}
 	}
 	for _, e := range settings.Effective(all) {
 		if e.Spec.Type == c.Spec.Type && e.Name != c.Name {
-			return Decision{Reason: v1alpha1.ReasonConfigDuplicate,
+			return Decision{Reason: v1alpha1.ReasonDuplicate,
 				Message: fmt.Sprintf("%s is older, has the same type %s and takes effect instead", e.Name, e.Spec.Type)}
 		}
 	}
-	return Decision{Applied: true, Reason: v1alpha1.ReasonConfigApplied, Message: effect(c)}
+	return Decision{Applied: true, Reason: v1alpha1.ReasonApplied, Message: effect(c)}
 }
 
 // effect describes the effect of an object.

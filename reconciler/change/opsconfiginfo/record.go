@@ -33,7 +33,7 @@ type record struct {
 func watchRecord(cmw configmap.Watcher, kube kubernetes.Interface) *record {
 	r := &record{kube: kube}
 	r.observe(&corev1.ConfigMap{})
-	optionalconfig.Follow(cmw, recordName, r.observe)
+	optionalconfig.Watch(cmw, recordName, r.observe)
 	return r
 }
 

@@ -26,7 +26,7 @@ type facts struct {
 
 // of returns the input of a pod, and its workload if the release is known.
 func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
-	_, ready := workload.ReadySince(p)
+	_, ready := workload.PodReadySince(p)
 	in := Input{
 		OptedIn:  f.optedIn(p),
 		Deleting: p.DeletionTimestamp != nil,

@@ -81,7 +81,7 @@ func only(all map[string]string, keys []string) map[string]string {
 
 // releaseAnnotations are the annotations of a ReplicaSet from which its release is
 // read: copied from the Deployment by its controller, or written by that controller.
-var releaseAnnotations = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.NumberAnnotation}
+var releaseAnnotations = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.RevisionAnnotation}
 
 // TrimReplicaSet drops from a ReplicaSet its template, most annotations and
 // the managed fields.

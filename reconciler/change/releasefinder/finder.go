@@ -110,10 +110,10 @@ func releaseOfReplicaSet(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alp
 	if !known {
 		return v1alpha1.Release{}, false
 	}
-	number := savedtemplate.Number(rs)
+	number := savedtemplate.RevisionOf(rs)
 	for _, o := range all {
 		of, known := v1alpha1.ReleaseOf(o.Annotations)
-		if known && of == release && savedtemplate.Number(o) < number {
+		if known && of == release && savedtemplate.RevisionOf(o) < number {
 			return v1alpha1.Release{}, false
 		}
 	}

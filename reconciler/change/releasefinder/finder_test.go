@@ -236,7 +236,7 @@ func TestOfTwoReplicaSetsWithOneReleaseTheOlderHasIt(t *testing.T) {
 		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, UID: types.UID(name),
 			Annotations: map[string]string{
-				v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: strconv.Itoa(attempt), savedtemplate.NumberAnnotation: strconv.Itoa(number),
+				v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: strconv.Itoa(attempt), savedtemplate.RevisionAnnotation: strconv.Itoa(number),
 			},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
 		}}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	success := Input{Current: true, Attempt: 3, Phase: v1alpha1.WorkloadSuccess, Reason: v1alpha1.ReasonAllPassed,
+	success := Input{Current: true, Attempt: 3, Phase: v1alpha1.WorkloadSuccess, Reason: v1alpha1.ReasonAllPodsPassed,
 		Pods: 2, Replicas: 2, Complete: true, Stamped: true}
 	but := func(f func(*Input)) Input {
 		in := success
@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 		"a version that nobody judged is not forgotten": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderNotAccepted }), Leave},
 		"a version whose fail was lost is not forgotten anew": {
-			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckLost }), Leave},
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedCheckLost }), Leave},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(tc.in); got != tc.want {

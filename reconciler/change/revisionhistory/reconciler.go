@@ -76,7 +76,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	case Refuse:
 		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonHistorySelected,
 			"the selector of %s %s has only exclusions and matches label %s: its template is not saved for rollbacks",
-			w.Kind.Kind, w.Name, savedtemplate.OfLabel)
+			w.Kind.Kind, w.Name, savedtemplate.WorkloadUIDLabel)
 	case Wait:
 		return controller.NewRequeueAfter(unavailableBaseline)
 	}
@@ -109,7 +109,7 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 		Replicas: w.Replicas,
 		Complete: w.Complete,
 		Stamped:  w.Stamped,
-		Selected: savedtemplate.Selected(w.Selector, w.UID),
+		Selected: savedtemplate.SelectorMatches(w.Selector, w.UID),
 	}
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		in.Reason = cond.Reason
@@ -135,7 +135,7 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *li
 	if kept, err = r.list(ctx, w); err != nil {
 		return err
 	}
-	for _, k := range savedtemplate.Surplus(kept, r.settings().HistoryLimit) {
+	for _, k := range savedtemplate.OverLimit(kept, r.settings().HistoryLimit) {
 		if err := r.remove(ctx, w, k, "prune"); err != nil {
 			return err
 		}
@@ -156,8 +156,8 @@ func (r *Reconciler) create(ctx context.Context, w *liveworkload.Workload) error
 	return nil
 }
 
-func (r *Reconciler) again(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Kept) error {
-	patch, err := savedtemplate.Again(k, w.Release)
+func (r *Reconciler) again(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved) error {
+	patch, err := savedtemplate.SuccessPatch(k, w.Release)
 	if err != nil {
 		return controller.NewPermanentError(err)
 	}
@@ -184,7 +184,7 @@ func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *
 	return r.record(ctx, c, "")
 }
 
-func (r *Reconciler) list(ctx context.Context, w *liveworkload.Workload) ([]savedtemplate.Kept, error) {
+func (r *Reconciler) list(ctx context.Context, w *liveworkload.Workload) ([]savedtemplate.Saved, error) {
 	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *Reconciler) list(ctx context.Context, w *liveworkload.Workload) ([]save
 	return savedtemplate.ReadAll(list.Items, w.UID), nil
 }
 
-func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Kept, why string) error {
+func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved, why string) error {
 	err := r.kube.AppsV1().ControllerRevisions(w.Namespace).Delete(ctx, k.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &k.UID, ResourceVersion: &k.ResourceVersion}})
 	if apierrs.IsNotFound(err) {

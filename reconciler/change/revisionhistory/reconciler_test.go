@@ -130,7 +130,7 @@ func (w world) kept(ctx context.Context, t *testing.T) (attempts []int64, keptAs
 }
 
 func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
-	w := at(t, "v3", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed, before(t, "a", 1), before(t, "b", 3))
+	w := at(t, "v3", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed, before(t, "a", 1), before(t, "b", 3))
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
 }
 
 func TestAVersionThatSucceedsAgainIsTheNewest(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
 	version := w.change.Spec.Reversion
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, version, 1)); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestTheTemplateOfAFailedVersionIsDeleted(t *testing.T) {
 }
 
 func TestAReleaseThatIsNoLongerCurrentIsNotSaved(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
 	w.change.Spec.Attempt = 4
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestAReleaseThatIsNoLongerCurrentIsNotSaved(t *testing.T) {
 }
 
 func TestAWorkloadWithAnotherUIDIsIgnored(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
 	w.change.Spec.WorkloadRef.UID = "u0"
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
@@ -211,9 +211,9 @@ func TestAWorkloadWithAnotherUIDIsIgnored(t *testing.T) {
 }
 
 func TestATakenNameIsRetried(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPassed)
+	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
 	old := before(t, w.change.Spec.Reversion, 1)
-	old.OwnerReferences[0].UID, old.Labels[savedtemplate.OfLabel] = "u0", "u0"
+	old.OwnerReferences[0].UID, old.Labels[savedtemplate.WorkloadUIDLabel] = "u0", "u0"
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(old); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type Options struct {
 	// Running are the other versions with pods.
 	Running []Revision
 	// Kept are the versions that succeeded, newest first.
-	Kept []savedtemplate.Kept
+	Kept []savedtemplate.Saved
 	// Failed reports whether the last check of a version failed.
 	Failed func(version string) bool
 	// Serving: a pod of the current version is Ready.
@@ -68,7 +68,7 @@ func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 	return succeeded(k), true, ""
 }
 
-func succeeded(k savedtemplate.Kept) Target {
+func succeeded(k savedtemplate.Saved) Target {
 	return Target{Version: k.Release.Version, Template: k.Template,
 		Proof: fmt.Sprintf("it succeeded at attempt %d", k.Release.Attempt)}
 }

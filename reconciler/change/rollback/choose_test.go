@@ -10,12 +10,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
-func keptAs(attempts map[string]int64) []savedtemplate.Kept {
-	var kept []savedtemplate.Kept
+func keptAs(attempts map[string]int64) []savedtemplate.Saved {
+	var kept []savedtemplate.Saved
 	for version, attempt := range attempts {
-		kept = append(kept, savedtemplate.Kept{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"kept ` + version + `"`)})
+		kept = append(kept, savedtemplate.Saved{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"kept ` + version + `"`)})
 	}
-	slices.SortFunc(kept, func(a, b savedtemplate.Kept) int { return int(b.Release.Attempt - a.Release.Attempt) })
+	slices.SortFunc(kept, func(a, b savedtemplate.Saved) int { return int(b.Release.Attempt - a.Release.Attempt) })
 	return kept
 }
 

@@ -110,7 +110,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when it is unjudged": {
 			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonOrderNotAccepted })},
 		"not when the failed check was lost": {
-			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonCheckLost })},
+			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonFailedCheckLost })},
 		"not when a rollback failed its check": {
 			in: but(failed(), func(s *Situation) { s.Record = &v1alpha1.Rollback{Attempt: 4, FromVersion: "worse"} })},
 		"not a fourth time when it fails and comes back": {

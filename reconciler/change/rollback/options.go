@@ -52,7 +52,7 @@ func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]R
 		if err != nil {
 			return nil, err
 		}
-		rev := Revision{Version: t.Version, Number: t.Number, Template: t.Raw, Pods: len(pods)}
+		rev := Revision{Version: t.Version, Number: t.Revision, Template: t.Raw, Pods: len(pods)}
 		for _, p := range pods {
 			if p.Ready {
 				rev.Ready++
@@ -76,11 +76,11 @@ func (r *Reconciler) templates(ctx context.Context, w *liveworkload.Workload) ([
 		if err != nil {
 			return nil, fmt.Errorf("list the ReplicaSets of %s/%s: %w", w.Namespace, w.Name, err)
 		}
-		return savedtemplate.OfReplicaSets(list.Items, w.Workload)
+		return savedtemplate.FromReplicaSets(list.Items, w.Workload)
 	}
 	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, matching)
 	if err != nil {
 		return nil, fmt.Errorf("list the ControllerRevisions of %s/%s: %w", w.Namespace, w.Name, err)
 	}
-	return savedtemplate.OfControllerRevisions(list.Items, w.Workload)
+	return savedtemplate.FromControllerRevisions(list.Items, w.Workload)
 }

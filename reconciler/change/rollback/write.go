@@ -28,7 +28,7 @@ func recordOf(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 		Attempt:     s.Release.Attempt + 1,
 		Times:       cause.Times,
 		User:        cause.User,
-		Message:     text.Cut(message, maxMessage),
+		Message:     text.Truncate(message, maxMessage),
 		Time:        metav1.NewTime(s.Now),
 	}
 }
@@ -75,7 +75,7 @@ func patchOf(w *liveworkload.Workload, record v1alpha1.Rollback, target Target) 
 // release.
 func unchanged(w *workload.Workload) []workload.Operation {
 	release, _ := v1alpha1.ReleaseOf(w.Annotations)
-	return workload.StillAt(w.UID, release)
+	return workload.TestsOfRelease(w.UID, release)
 }
 
 // removeRequest returns the operations that remove the rollback request, if it

@@ -27,7 +27,7 @@ type cluster struct {
 func watchCluster(cmw configmap.Watcher, namespaces corelisters.NamespaceLister) *cluster {
 	c := &cluster{namespaces: namespaces}
 	c.observe(&corev1.ConfigMap{})
-	optionalconfig.Follow(cmw, altershield.ConfigMapName, c.observe)
+	optionalconfig.Watch(cmw, altershield.ConfigMapName, c.observe)
 	return c
 }
 

@@ -122,7 +122,7 @@ func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
 		end = c.LastTransitionTime.Inner.Add(closingTime)
 	}
-	left := resend.Grace(end, in.Up, in.Now, closingGrace).Sub(in.Now)
+	left := resend.ExtendDeadline(end, in.Up, in.Now, closingGrace).Sub(in.Now)
 	for _, c := range in.Owned {
 		switch {
 		case c.UID == in.Named.UID || c.DeletionTimestamp != nil:

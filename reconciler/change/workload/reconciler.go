@@ -62,7 +62,7 @@ type Reconciler struct {
 	// touched counts touches by kind, reason and effect.
 	touched metric.Int64Counter
 	clock   clock.PassiveClock
-	up      resend.Since
+	up      resend.StartTime
 }
 
 var (
@@ -118,7 +118,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		UID:      w.UID,
 		Label:    w.Labels[v1alpha1.VersionKey],
 		Now:      now,
-		Up:       r.up.First(now),
+		Up:       r.up.Get(now),
 	}
 	if !in.OptedIn || in.Deleting {
 		return in, nil

@@ -27,7 +27,7 @@ const (
 // Follow makes the watch follow config-workloads. Without a valid one, only the
 // built-in kinds are watched.
 func (w *Watch) Follow(cmw configmap.Watcher) {
-	optionalconfig.Follow(cmw, workload.ConfigMapName, w.observe)
+	optionalconfig.Watch(cmw, workload.ConfigMapName, w.observe)
 }
 
 func (w *Watch) observe(cm *corev1.ConfigMap) {

@@ -63,7 +63,7 @@ func newWatch(ctx context.Context) *Watch {
 	w := &Watch{
 		client: dynamicclient.Get(ctx),
 		served: func(k workload.Kind) (bool, error) {
-			kind, err := apidiscovery.Kind(kubeclient.Get(ctx).Discovery(), k.GroupVersionResource())
+			kind, err := apidiscovery.KindOf(kubeclient.Get(ctx).Discovery(), k.GroupVersionResource())
 			return kind == k.Kind, err
 		},
 		resync:            controller.GetResyncPeriod(ctx),

@@ -58,7 +58,7 @@ func newGuardingCheck(p Prober, c clock.PassiveClock) *guardingCheck {
 
 // check returns the condition, and the time until the next check.
 func (g *guardingCheck) check(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (apis.Condition, time.Duration) {
-	if changev1alpha1.NeverGuarded(b.Namespace) {
+	if changev1alpha1.ExemptNamespace(b.Namespace) {
 		return apis.Condition{Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNeverGuarded,
 			Message: "this namespace is never guarded, because the cluster needs its pods to recover"}, 0
 	}

@@ -36,7 +36,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	others := &customWorkloads{
 		client: dynamicclient.Get(ctx), logger: logger, watched: map[string]*watched{},
 		served: func(resource schema.GroupVersionResource) (bool, error) {
-			kind, err := apidiscovery.Kind(kube.Discovery(), resource)
+			kind, err := apidiscovery.KindOf(kube.Discovery(), resource)
 			return kind != "", err
 		},
 	}

@@ -36,7 +36,7 @@ func (d *defaults) get() generatedbudget.Limits {
 
 // follow watches the ConfigMap, which need not exist.
 func (d *defaults) follow(cmw configmap.Watcher) {
-	optionalconfig.Follow(cmw, generatedbudget.ConfigName, d.observe)
+	optionalconfig.Watch(cmw, generatedbudget.ConfigName, d.observe)
 }
 
 func (d *defaults) observe(cm *corev1.ConfigMap) {

@@ -1,0 +1,138 @@
+package releasecheck
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
+)
+
+// The types of status.details.causes of a refusal: what is the matter, and the
+// ways out.
+const (
+	CauseVerdict metav1.CauseType = "Verdict"
+	CauseRepair  metav1.CauseType = "Repair"
+	CauseRetry   metav1.CauseType = "Again"
+	CauseJudge   metav1.CauseType = "Judge"
+	CauseAsk     metav1.CauseType = "Ask"
+)
+
+// maxWarning is how long a warning may be: the API server cuts longer ones.
+const maxWarning = 256
+
+// rule does what follows from an answer.
+func (c *Handler) rule(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, answer v1alpha1.ReleaseCheckStatus) admission.Answer {
+	s := c.Settings()
+	r := Enforce(answer.Outcome, s.ReleaseCheckNoVerdict, s.Shadow)
+	text := describe(q, answer)
+	if r.Reported {
+		c.tell(ctx, req, change, q, r, text)
+	}
+	if !r.Allowed {
+		return admission.Deny(r.Reason, refusal(change, q, r, answer, text))
+	}
+	a := admission.Allow(r.Reason)
+	if r.Reported {
+		a.Response.Warnings = []string{short(warning(r, text))}
+	}
+	return a
+}
+
+// describe says in one sentence what was said of a release.
+func describe(q Query, answer v1alpha1.ReleaseCheckStatus) string {
+	text := fmt.Sprintf("release check of %s %s, version %s", strings.ToLower(q.Kind), q.Name, q.Release.Version)
+	if answer.Outcome == v1alpha1.OutcomeFail {
+		text += " failed: " + answer.Message
+	} else {
+		text += " has no verdict: " + answer.Message
+	}
+	if answer.URL != "" {
+		text += " (" + answer.URL + ")"
+	}
+	return text
+}
+
+func warning(r Enforcement, text string) string {
+	if r.Reason == v1alpha1.ReasonReleaseCheckFailed {
+		return "admitted in shadow mode: " + text
+	}
+	return "admitted unchecked: " + text
+}
+
+func short(warning string) string {
+	if len(warning) <= maxWarning {
+		return warning
+	}
+	return strings.ToValidUTF8(warning[:maxWarning-3], "") + "..."
+}
+
+// tell says to people and programs that a release was refused, or admitted
+// without a verdict. The author's own warning is in the response.
+func (c *Handler) tell(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, r Enforcement, text string) {
+	event := fmt.Sprintf("refused to %s: %s", q.User, text)
+	if r.Allowed {
+		event = warning(r, text)
+	}
+	c.Recorder.Event(&corev1.ObjectReference{
+		APIVersion: q.APIVersion, Kind: q.Kind, Namespace: q.Namespace, Name: q.Name, UID: change.New.UID,
+	}, corev1.EventTypeWarning, r.Reason, event)
+	if r.Allowed {
+		return
+	}
+	delivery.SendBestEffort(ctx, c.Sender, events.ReleaseDenied{
+		RequestUID: req.UID,
+		Namespace:  q.Namespace,
+		Workload:   events.Workload{APIVersion: q.APIVersion, Kind: q.Kind, Name: q.Name},
+		User:       q.User,
+		Reason:     r.Reason,
+		Message:    text,
+	})
+}
+
+// refusal is the status that the API server passes on. Neither its code nor
+// details.retryAfterSeconds, which stays 0, may invite to try again: client-go
+// would sleep on it and park the workers of other controllers.
+func refusal(change admission.Change, q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus, text string) metav1.Status {
+	causes := waysOut(q, r, answer)
+	return metav1.Status{
+		Code:    http.StatusForbidden,
+		Reason:  metav1.StatusReason(r.Reason),
+		Message: text + "; " + causes[0].Message + ", or " + causes[1].Message,
+		Details: &metav1.StatusDetails{
+			Group:  change.New.Kind.Group,
+			Kind:   change.New.Kind.Resource,
+			Name:   q.Name,
+			UID:    change.New.UID,
+			Causes: append([]metav1.StatusCause{{Type: CauseVerdict, Field: "spec.template", Message: text}}, causes...),
+		},
+	}
+}
+
+// waysOut are what a person can do about a refusal, the first two being for
+// the author.
+func waysOut(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav1.StatusCause {
+	off := v1alpha1.ConfigReleaseCheck
+	if r.Reason == v1alpha1.ReasonReleaseUnchecked {
+		off = v1alpha1.ConfigReleaseCheckNoVerdict
+	}
+	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)
+	return []metav1.StatusCause{
+		{Type: CauseRepair, Message: "change the pod template"},
+		{Type: CauseRetry, Message: fmt.Sprintf("apply it again after %s, when the server is asked again",
+			answer.Time.Add(AnswerTTL).UTC().Format(time.TimeOnly+"Z07:00"))},
+		{Type: CauseJudge, Message: fmt.Sprintf("who may update releasechecks in namespace %s can pass this version: "+
+			"kubectl patch releasecheck %s -n %[1]s --type merge -p '{\"status\":{\"outcome\":\"Pass\"}}'", q.Namespace, name)},
+		{Type: CauseAsk, Message: fmt.Sprintf("who runs Breakwater (namespace %s) can change the rule for all: OpsConfigInfo of type %s",
+			v1alpha1.SystemNamespace, off)},
+	}
+}

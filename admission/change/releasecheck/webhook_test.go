@@ -1,0 +1,445 @@
+package releasecheck
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+const (
+	passes = `{"verdict":"pass"}`
+	fails  = `{"verdict":"fail","rules":[{"name":"freeze","verdict":"FAIL","msg":"not on Friday","url":"http://rules/1"}]}`
+)
+
+func TestAReleaseIsAdmittedOrRefusedAsTheServerSays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		script  string
+		data    map[string]string
+		policy  v1alpha1.NoVerdictPolicy
+		shadow  bool
+		allowed bool
+		reason  string
+		says    string // in the warning or the refusal; none when empty
+		kept    string // the reason that is kept
+	}{
+		"a pass is admitted": {
+			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + passes + `}]}`,
+			policy: "Fail", allowed: true, reason: "ReleaseCheckPassed", kept: "ReleaseCheckPassed",
+		},
+		"a pass that no rule gave is confirmed": {
+			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"pass","noRules":true}}]}`,
+			policy: "Fail", allowed: true, reason: "ReleaseCheckPassed", kept: "ReleaseCheckPassed",
+		},
+		"a fail is refused": {
+			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + fails + `}]}`,
+			policy: "Pass", reason: "ReleaseCheckFailed", says: "freeze: not on Friday (http://rules/1)", kept: "ReleaseCheckFailed",
+		},
+		"a fail is admitted in shadow": {
+			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + fails + `}]}`,
+			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", says: "admitted in shadow mode", kept: "ReleaseCheckFailed",
+		},
+		"the published server's time-out is admitted unchecked": {
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "admitted unchecked", kept: "VerdictTimedOut",
+		},
+		"the published server's time-out is refused where the policy says so": {
+			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", says: "did not end in time", kept: "VerdictTimedOut",
+		},
+		"an exception is no verdict": {
+			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
+			policy: "Fail", reason: "ReleaseUnchecked", says: "did not end in time", kept: "VerdictTimedOut",
+		},
+		"an unknown word is no verdict": {
+			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"xyz"}}]}`,
+			policy: "Fail", reason: "ReleaseUnchecked", says: `the server said "xyz"`, kept: "NoVerdict",
+		},
+		"a server that does not answer is no verdict": {
+			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"slow","delay":"1m"}]}`,
+			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "timeout", kept: "VerdictTimedOut",
+		},
+		"a server that answers with an error is no verdict": {
+			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"901"}]}`,
+			policy: "Fail", reason: "ReleaseUnchecked", says: "901", kept: "ServerRejected",
+		},
+		"a proxy without a server is no verdict": {
+			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"502"}]}`,
+			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "502", kept: "ServerUnreachable",
+		},
+		"a scene of another generation is no verdict": {
+			data:   map[string]string{"release-check-scene-key": "scene"},
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "generation 1", kept: "ServerRejected",
+		},
+		"a missing scene is no verdict, and says what to set": {
+			data:   map[string]string{"release-check-scene-key": ""},
+			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", says: "release-check-scene-key is missing", kept: "ServerMisconfigured",
+		},
+		"a mistake in the configuration is no verdict": {
+			data:   map[string]string{"qps": "many"},
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "qps", kept: "ServerMisconfigured",
+		},
+		"no server is no verdict": {
+			data:   map[string]string{"base-url": ""},
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "base-url", kept: "NoServerConfigured",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, tc.data)
+			w.script(t, tc.script)
+			w.settings.ReleaseCheckNoVerdict, w.settings.Shadow = tc.policy, tc.shadow
+			got := w.Admit(t.Context(), release(t))
+			if got.Response.Allowed != tc.allowed || got.Decision != tc.reason {
+				t.Errorf("allowed %v, decision %s", got.Response.Allowed, got.Decision)
+			}
+			said := strings.Join(got.Response.Warnings, "\n")
+			if !tc.allowed {
+				said = got.Response.Result.Message
+			}
+			if !strings.Contains(said, tc.says) || tc.says == "" && said != "" {
+				t.Errorf("said %q", said)
+			}
+			told := w.events()
+			if tc.says == "" && len(told) > 0 || tc.says != "" && (len(told) != 1 || !strings.Contains(told[0], "Warning "+tc.reason)) {
+				t.Errorf("Events: %q", told)
+			}
+			if denied := w.sent.Sent(events.TypeReleaseDenied); (len(denied) == 1) == tc.allowed {
+				t.Errorf("CloudEvents: %v", denied)
+			}
+			if r := w.record(t); r == nil || r.Status.Reason != tc.kept || r.Status.Attempt != 3 {
+				t.Errorf("kept %+v", r)
+			}
+			if strings.Contains(said+strings.Join(told, ""), token) {
+				t.Error("the token is told")
+			}
+		})
+	}
+}
+
+func TestARefusalSaysWhyAndTheWaysOut(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, fails)
+	got := w.Admit(t.Context(), release(t)).Response.Result
+	r := w.record(t)
+	want := "release check of deployment sleep, version " + r.Spec.Version + " failed: freeze: not on Friday (http://rules/1) (" + r.Status.URL +
+		"); change the pod template, or apply it again after 12:00:30Z, when the server is asked again"
+	if diff := cmp.Diff(want, got.Message); diff != "" {
+		t.Error(diff)
+	}
+	if got.Code != 403 || got.Reason != "ReleaseCheckFailed" || got.Details.RetryAfterSeconds != 0 || got.Details.Kind != "deployments" {
+		t.Errorf("%+v", got)
+	}
+	var causes []metav1.CauseType
+	for _, c := range got.Details.Causes {
+		causes = append(causes, c.Type)
+		if c.Message == "" {
+			t.Errorf("%s says nothing", c.Type)
+		}
+	}
+	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseRepair, CauseRetry, CauseJudge, CauseAsk}, causes); diff != "" {
+		t.Error(diff)
+	}
+	e := w.sent.Sent(events.TypeReleaseDenied)[0]
+	data, err := events.ParseReleaseDenied(e)
+	if err != nil || data.Reason != "ReleaseCheckFailed" || data.User != admissiontest.User || !strings.Contains(data.Message, "not on Friday") {
+		t.Errorf("%+v, %v", data, err)
+	}
+}
+
+func TestAVersionThatPassedIsNotAskedAboutAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, passes)
+	w.Admit(t.Context(), release(t))
+	w.says(t, fails)
+	w.clock.SetTime(noon.Add(24 * time.Hour))
+	// Another webhook, which has nothing in memory, and another attempt.
+	build := gen.StoredDeployment
+	again := admissiontest.Request(t, build(gen.Versioned(7)), build(gen.Versioned(7), gen.Image("busybox:2")))
+	if got := w.webhook(t).Admit(t.Context(), again); !got.Response.Allowed || got.Decision != PassedBefore {
+		t.Errorf("%+v", got)
+	}
+	if n := w.asked(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestOneRequestHasOneAnswerAndOneOrder(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, fails)
+	first := w.Admit(t.Context(), release(t))
+	w.says(t, passes)
+	second := w.webhook(t).Admit(t.Context(), release(t))
+	if first.Response.Allowed || second.Response.Allowed || second.Decision != "ReleaseCheckFailed" {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	w.clock.SetTime(noon.Add(AnswerTTL))
+	if third := w.webhook(t).Admit(t.Context(), release(t)); !third.Response.Allowed {
+		t.Errorf("%+v", third.Response.Result)
+	}
+	if n, orders := w.asked(), len(w.double.Orders()); n != 2 || orders != 1 {
+		t.Errorf("asked %d times in %d orders", n, orders)
+	}
+}
+
+func TestRequestsAtTheSameTimeHaveOneAnswer(t *testing.T) {
+	w := newWorld(t, nil)
+	w.script(t, `{"checks":[{"match":{"step":"RELEASE"},"nth":1,"then":{"verdict":"fail","delay":"100ms"}},
+		{"match":{"step":"RELEASE"},"then":{"verdict":"pass","delay":"100ms"}}]}`)
+	webhooks := []*Handler{w.Handler, w.Handler, w.webhook(t), w.webhook(t)}
+	allowed := make([]bool, len(webhooks))
+	var all sync.WaitGroup
+	for i, webhook := range webhooks {
+		all.Add(1)
+		req := release(t)
+		go func() {
+			defer all.Done()
+			allowed[i] = webhook.Admit(t.Context(), req).Response.Allowed
+		}()
+	}
+	all.Wait()
+	for i := range allowed {
+		if allowed[i] != allowed[0] {
+			t.Fatalf("allowed: %v", allowed)
+		}
+	}
+	if orders := len(w.double.Orders()); orders != 1 {
+		t.Errorf("%d orders", orders)
+	}
+}
+
+func TestAPersonCanPassAVersion(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, fails)
+	w.Admit(t.Context(), release(t))
+	r := w.record(t)
+	r.Status.Outcome = v1alpha1.OutcomePass
+	if _, err := w.change.AppV1alpha1().ReleaseChecks(r.Namespace).Update(t.Context(), r, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Admit(t.Context(), release(t)); !got.Response.Allowed || got.Decision != PassedBefore {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestADryRunAsksNothingAndSaysSo(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, fails)
+	req := release(t)
+	req.DryRun = ptr.To(true)
+	got := w.Admit(t.Context(), req)
+	if !got.Response.Allowed || got.Decision != DryRun || len(got.Response.Warnings) != 1 || !strings.Contains(got.Response.Warnings[0], "not asked") {
+		t.Errorf("%+v", got)
+	}
+	untouched(t, w)
+}
+
+// untouched fails the test when anything was asked, kept or told.
+func untouched(t *testing.T, w *world) {
+	t.Helper()
+	if n := len(w.double.Log().Calls); n > 0 {
+		t.Errorf("%d calls to the server", n)
+	}
+	for _, a := range w.change.Actions() {
+		if a.GetVerb() != "get" {
+			t.Errorf("%s %s", a.GetVerb(), a.GetResource().Resource)
+		}
+	}
+	if told := w.events(); len(told) > 0 {
+		t.Errorf("Events: %q", told)
+	}
+	if sent := w.sent.Sent(); len(sent) > 0 {
+		t.Errorf("CloudEvents: %v", sent)
+	}
+}
+
+func TestWhatIsNoReleaseOfAPersonIsNotAskedAbout(t *testing.T) {
+	build, stamped, image, held := gen.StoredDeployment, gen.Versioned, gen.Image, gen.Held
+	good := gen.Version(build(image("busybox:0")))
+	asks := gen.Label(v1alpha1.IgnoredSuspendLabel, "true")
+	mended := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 3})
+	for name, tc := range map[string]struct {
+		old, new *appsv1.Deployment
+		by       string
+		off      bool
+		want     string
+	}{
+		"while it is disabled":               {old: build(stamped(2)), new: build(image("busybox:2")), off: true, want: Disabled},
+		"a change of metadata":               {old: build(stamped(2)), new: build(stamped(2), gen.Label("team", "a")), want: NotARelease},
+		"what is opted in with its template": {old: build(), new: build(gen.Label("team", "a")), want: NotARelease},
+		"a touch of our controller":          {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
+		"a rollback of our controller":       {old: build(stamped(2)), new: build(stamped(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
+		"a version that succeeded":           {old: build(stamped(2)), new: build(stamped(2), image("busybox:0")), want: Rollback},
+		"what the suspension refuses":        {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2")), want: Suspended},
+		"a repair that was not recorded":     {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), asks), want: Suspended},
+		"a repair":                           {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), mended), want: Repair},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.History = admissiontest.History{Successes: []string{good}}
+			w.says(t, fails)
+			if tc.off {
+				w.settings.ReleaseCheck = 0
+			}
+			req := admissiontest.Request(t, tc.old, tc.new)
+			if tc.by != "" {
+				req.UserInfo.Username = tc.by
+			}
+			if got := w.Admit(t.Context(), req); !got.Response.Allowed || got.Decision != tc.want || len(got.Response.Warnings) > 0 {
+				t.Errorf("%+v", got)
+			}
+			untouched(t, w)
+		})
+	}
+}
+
+func TestAReleaseIsAskedAbout(t *testing.T) {
+	build, stamped, image := gen.StoredDeployment, gen.Versioned, gen.Image
+	for name, tc := range map[string]struct {
+		old, new *appsv1.Deployment
+		kind     string
+		unknown  bool
+		attempt  int64
+	}{
+		"when a workload is created":                {new: build(), attempt: 1},
+		"when a StatefulSet is created":             {new: build(), kind: "StatefulSet", attempt: 1},
+		"when a DaemonSet is updated":               {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), kind: "DaemonSet", attempt: 5},
+		"when a workload is updated":                {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), attempt: 5},
+		"when one that was never stamped is":        {old: build(), new: build(image("busybox:2")), attempt: 1},
+		"when it is unknown whether it is way back": {old: build(stamped(1)), new: build(stamped(1), image("busybox:2")), unknown: true, attempt: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.says(t, passes)
+			w.History = admissiontest.History{Unknown: tc.unknown}
+			req := admissiontest.Request(t, tc.old, tc.new)
+			kind := "Deployment"
+			if tc.kind != "" {
+				kind = tc.kind
+			}
+			req.Kind.Kind = kind
+			if got := w.Admit(t.Context(), req); !got.Response.Allowed || got.Decision != "ReleaseCheckPassed" {
+				t.Errorf("%+v", got)
+			}
+			r := w.record(t)
+			if r == nil || r.Status.Attempt != tc.attempt || r.Spec.Kind != kind || r.Spec.Name != "sleep" || r.Labels[v1alpha1.VersionKey] != r.Spec.Version {
+				t.Fatalf("%+v", r)
+			}
+			if want := altershield.ReleaseOrderID("one", "default", kind, "sleep", r.Spec.Version, tc.attempt); r.Status.OrderID != want {
+				t.Errorf("the order is %s", r.Status.OrderID)
+			}
+		})
+	}
+}
+
+func TestANameOf253CharactersIsAskedAbout(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, fails)
+	long := gen.Name(strings.Repeat("n", 253))
+	got := w.Admit(t.Context(), admissiontest.Request(t, nil, gen.StoredDeployment(long)))
+	if r := w.record(t); got.Response.Allowed || r == nil || len(r.Name) > 253 || len(r.Labels[v1alpha1.DeploymentNameLabel]) > 63 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhatIsNoWorkloadIsAdmitted(t *testing.T) {
+	w := newWorld(t, nil)
+	req := release(t)
+	req.Kind.Kind = "CronJob"
+	scale := release(t)
+	scale.SubResource = "scale"
+	for _, r := range []*admissionv1.AdmissionRequest{req, scale} {
+		if got := w.Admit(t.Context(), r); !got.Response.Allowed || got.Decision != NotARelease {
+			t.Errorf("%+v", got)
+		}
+	}
+	untouched(t, w)
+}
+
+func TestARequestThatDoesNotReadIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	req := release(t)
+	req.Object = runtime.RawExtension{Raw: []byte("{")}
+	if got := w.Admit(t.Context(), req); got.Response.Allowed || got.Decision != admission.DecisionError {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhoeverAskedMayGoAndTheAnswerIsKept(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, passes)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Admit(gone, release(t))
+	if r := w.record(t); r == nil || r.Status.Outcome != v1alpha1.OutcomePass {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestASlowServerIsNotWaitedForLongerThanTheAPIServerWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.script(t, `{"faults":[{"fault":"slow","delay":"1m"}]}`)
+	w.settings.ReleaseCheck = 4 * time.Second
+	begin := time.Now()
+	got := w.Admit(t.Context(), release(t))
+	if took := time.Since(begin); took > budget || !got.Response.Allowed {
+		t.Errorf("%+v after %s", got, took)
+	}
+}
+
+func TestOnlySoManyAreAskedAboutAtATime(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, passes)
+	if !w.Server.slots.TryAcquire(atOnce) {
+		t.Fatal("nothing is asked, and yet there is no room")
+	}
+	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: 50 * time.Millisecond}
+	if got := w.Server.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomeNoVerdict || got.Reason != v1alpha1.ReasonReleaseCheckThrottled || w.asked() > 0 {
+		t.Errorf("%+v", got)
+	}
+	w.Server.slots.Release(1)
+	q.Timeout = 5 * time.Second
+	if got := w.Server.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomePass {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAChangedTokenCountsAtOnce(t *testing.T) {
+	w := newWorld(t, nil)
+	w.says(t, passes)
+	secrets := w.kube.CoreV1().Secrets(v1alpha1.SystemNamespace)
+	set := func(value string) {
+		s, err := secrets.Get(t.Context(), altershield.SecretName, metav1.GetOptions{})
+		if err == nil {
+			s.Data[altershield.TokenKey] = []byte(value)
+			_, err = secrets.Update(t.Context(), s, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func() v1alpha1.ReleaseCheckStatus {
+		return w.Server.Ask(t.Context(), Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: time.Second})
+	}
+	set("wrong")
+	if got := ask(); got.Reason != v1alpha1.ReasonServerRejected || strings.Contains(got.Message, "wrong") {
+		t.Errorf("%+v", got)
+	}
+	set(token)
+	if got := ask(); got.Outcome != v1alpha1.OutcomePass {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,132 @@
+package releaseindex
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clientgotesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*Index, *fake.Clientset) {
+	t.Helper()
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	client := fake.NewSimpleClientset()
+	if cached != nil {
+		if err := index.Add(cached); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stored != nil {
+		if err := client.Tracker().Add(stored); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &Index{
+		Lister: listers.NewChangeWorkloadLister(index), Client: client.AppV1alpha1(), Revisions: kubefake.NewClientset().AppsV1(),
+	}, client
+}
+
+func TestAVersionSucceeded(t *testing.T) {
+	d := gen.StoredDeployment()
+	in := func(phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+		return gen.ChangeWorkload(d, 1, phase)
+	}
+	change := func(f func(*v1alpha1.ChangeWorkload)) *v1alpha1.ChangeWorkload {
+		c := in(v1alpha1.WorkloadSuccess)
+		f(c)
+		return c
+	}
+	for name, tc := range map[string]struct {
+		cached, stored *v1alpha1.ChangeWorkload
+		want           bool
+	}{
+		"when the cache says so":                             {cached: in(v1alpha1.WorkloadSuccess), want: true},
+		"when the cache does not have it yet":                {stored: in(v1alpha1.WorkloadSuccess), want: true},
+		"when the cache has it as running still":             {cached: in(v1alpha1.WorkloadRunning), stored: in(v1alpha1.WorkloadSuccess), want: true},
+		"not when there is none":                             {},
+		"not when it was suspended":                          {cached: in(v1alpha1.WorkloadSuspend), stored: in(v1alpha1.WorkloadSuspend)},
+		"not when it was that of an earlier Deployment":      {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.WorkloadRef.UID = "earlier" })},
+		"not when it was that of a workload of another kind": {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.WorkloadRef.Kind = "StatefulSet" })},
+		"not when it is another version of a shortened name": {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.Reversion = "other" })},
+		"not when it is about to be made anew":               {stored: change(func(c *v1alpha1.ChangeWorkload) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"a"} })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := newHistory(t, tc.cached, tc.stored)
+			got, err := h.Succeeded(t.Context(), gen.Workload(t, d), gen.Version(d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestWhatTheCacheKnowsToBeGoodIsNotAskedFor(t *testing.T) {
+	d := gen.StoredDeployment()
+	h, client := newHistory(t, gen.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
+	if ok, err := h.Succeeded(t.Context(), gen.Workload(t, d), gen.Version(d)); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if n := len(client.Actions()); n > 0 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerIsNotANo(t *testing.T) {
+	h, client := newHistory(t, nil, nil)
+	client.PrependReactor("get", "changeworkloads", func(clientgotesting.Action) (bool, runtime.Object, error) {
+		return true, nil, context.DeadlineExceeded
+	})
+	if _, err := h.Succeeded(t.Context(), gen.Workload(t, gen.StoredDeployment()), "v"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheReleasesOfADeploymentAreItsOwn(t *testing.T) {
+	d := gen.StoredDeployment()
+	own := gen.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess)
+	h, _ := newHistory(t, own, nil)
+	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(gen.Workload(t, d))); diff != "" {
+		t.Error(diff)
+	}
+	d.UID = "another"
+	if got := h.Releases(gen.Workload(t, d)); len(got) > 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestTheCacheKeepsWhatIsLookedAt(t *testing.T) {
+	c := gen.ChangeWorkload(gen.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
+	c.ManagedFields = make([]metav1.ManagedFieldsEntry, 3)
+	c.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, 1000)
+	c.Status.DefenseCheckPassPods = make([]v1alpha1.PodSummary, 100)
+	want := gen.ChangeWorkload(gen.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
+	want.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, keptFailures)
+	got, err := Trim(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsNoChangeWorkloadStaysAsItIs(t *testing.T) {
+	gone := cache.DeletedFinalStateUnknown{Key: "default/gone"}
+	if got, err := Trim(gone); err != nil || got != any(gone) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}

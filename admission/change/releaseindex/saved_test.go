@@ -1,0 +1,50 @@
+package releaseindex
+
+import (
+	"encoding/json"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+func TestAVersionWhoseChangeWorkloadIsGoneSucceeded(t *testing.T) {
+	d := gen.StoredDeployment()
+	w := gen.Workload(t, d)
+	version := gen.Version(d)
+	for name, tc := range map[string]struct {
+		change func(*appsv1.ControllerRevision)
+		stored *v1alpha1.ChangeWorkload
+		want   bool
+	}{
+		"when its template is kept":                       {want: true},
+		"when it is released again and not judged yet":    {stored: gen.ChangeWorkload(d, 4, v1alpha1.WorkloadRunning), want: true},
+		"not when it failed since":                        {stored: gen.ChangeWorkload(d, 4, v1alpha1.WorkloadSuspend)},
+		"not when it was that of an earlier workload":     {change: func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "earlier" }},
+		"not when another version has the shortened name": {change: func(r *appsv1.ControllerRevision) { r.Annotations[v1alpha1.VersionKey] = "other" }},
+		"not when somebody else's revision has that name": {change: func(r *appsv1.ControllerRevision) { r.Labels = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := savedtemplate.Build(w, v1alpha1.Release{Version: version, Attempt: 1}, json.RawMessage(`{"spec":{}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.change != nil {
+				tc.change(r)
+			}
+			h, _ := newHistory(t, nil, tc.stored)
+			h.Revisions = kubefake.NewClientset(r).AppsV1()
+			got, err := h.Succeeded(t.Context(), w, version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

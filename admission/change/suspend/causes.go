@@ -1,0 +1,105 @@
+package suspend
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// The types of status.details.causes of a refusal: what is the matter, and
+// the ways out.
+const (
+	CauseSuspended metav1.CauseType = "Suspended"
+	CauseRepair    metav1.CauseType = "Repair"
+	CauseRollback  metav1.CauseType = "Rollback"
+	CauseAsk       metav1.CauseType = "Ask"
+)
+
+// maxFailures is how many failed pods a refusal names.
+const maxFailures = 3
+
+// Causes are the causes of a refusal. releases are the ChangeWorkloads that
+// are known of the workload.
+func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
+	failed, good := newest(releases, v1alpha1.WorkloadSuspend), newest(releases, v1alpha1.WorkloadSuccess)
+	causes := []metav1.StatusCause{
+		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: why(w, failed, good)},
+		{Type: CauseRepair, Message: repair(w, in)},
+	}
+	if good != nil {
+		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
+			"apply the template of version %s, which succeeded (ChangeWorkload %s): going back to it is admitted at any time",
+			good.Spec.Reversion, good.Name)})
+	}
+	return append(causes, metav1.StatusCause{Type: CauseAsk, Message: fmt.Sprintf(
+		"who may update changepods/status in namespace %s can judge the failed pods again; "+
+			"who runs Breakwater (namespace %s) can switch refusals off for all: OpsConfigInfo of type %s",
+		w.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
+}
+
+func why(w *workload.Workload, failed, good *v1alpha1.ChangeWorkload) string {
+	since := w.Labels[v1alpha1.SuspendLabel]
+	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
+		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
+	}
+	if failed == nil || (good != nil && good.Spec.Attempt > failed.Spec.Attempt) {
+		return fmt.Sprintf("suspended since %s; no failed version is known: the label was set by hand, or the ChangeWorkload is gone", since)
+	}
+	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) failed its check%s",
+		since, failed.Spec.Reversion, failed.Name, failures(failed))
+}
+
+func failures(c *v1alpha1.ChangeWorkload) string {
+	var pods []string
+	for _, p := range c.Status.DefenseCheckFailPods {
+		if len(pods) == maxFailures {
+			pods = append(pods, "...")
+			break
+		}
+		pods = append(pods, strings.TrimSuffix(p.Pod+" ("+p.Message+")", " ()"))
+	}
+	if len(pods) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(pods, ", ")
+}
+
+func repair(w *workload.Workload, in Input) string {
+	needs := ""
+	if in.NeedsAuthorization {
+		needs = fmt.Sprintf("; it needs the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
+	}
+	if !in.RepairUsed {
+		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension` + needs
+	}
+	by := ""
+	if b := v1alpha1.BypassOf(w.Annotations); b != nil {
+		by = " by " + b.User
+	}
+	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
+		by, w.Kind.LowerKind(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
+}
+
+// newest returns the latest ChangeWorkload in a phase, or nil.
+func newest(releases []*v1alpha1.ChangeWorkload, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	var in []*v1alpha1.ChangeWorkload
+	for _, c := range releases {
+		if c.Status.Phase == phase {
+			in = append(in, c)
+		}
+	}
+	if len(in) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(in, func(a, b *v1alpha1.ChangeWorkload) int {
+		return cmp.Compare(a.Spec.Attempt, b.Spec.Attempt)
+	})
+}

@@ -1,0 +1,63 @@
+package suspend
+
+import (
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// InputOf reads an update's Input from the two objects. Blocking, Strict, Succeeded
+// and HistoryUnknown are not in them and stay false.
+func InputOf(c admission.Change) Input {
+	if c.Old == nil {
+		return Input{Kind: c.New.Kind, Name: c.New.Name}
+	}
+	suspend, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
+	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
+	used := v1alpha1.BypassOf(c.Old.Annotations)
+	recorded := RecordedBypass(c)
+	repaired := used != nil && used.Kind == v1alpha1.BypassRepair && used.Suspend == suspend
+	_, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
+	return Input{
+		Kind:            c.Old.Kind,
+		Name:            c.Old.Name,
+		Suspended:       suspended,
+		ByController:    c.ByController(),
+		TemplateChanged: c.TemplateChanged,
+		HoldChanged:     holdTouched(c),
+		// The mutating webhook takes the label away and leaves the record.
+		RepairRequested: asked || recorded != nil && recorded.Kind == v1alpha1.BypassRepair,
+		RepairUsed:      repaired,
+		RecordRemoved:   repaired && !kept,
+	}
+}
+
+// holdTouched says whether the update removes or changes the suspend label or
+// the record of the hold, or lets a roll-out go on that is stopped, by whomever.
+func holdTouched(c admission.Change) bool {
+	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
+		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
+		c.Old.Stopped() && !c.New.Stopped()
+}
+
+func differs(before, after map[string]string, key string) bool {
+	a, inBefore := before[key]
+	b, inAfter := after[key]
+	return a != b || inBefore != inAfter
+}
+
+// RecordedBypass returns the record of a bypass if this very update made it: it
+// names the author, the suspension and the attempt that the update becomes.
+//
+// Who writes such a record by hand has asked for a repair as plainly as with
+// the label, and gets what the label would give.
+func RecordedBypass(c admission.Change) *v1alpha1.Bypass {
+	if c.Old == nil || !differs(c.Old.Annotations, c.New.Annotations, v1alpha1.BypassAnnotation) {
+		return nil
+	}
+	b := v1alpha1.BypassOf(c.New.Annotations)
+	before, _ := c.OldRelease()
+	if b == nil || b.User != c.User.Username || b.Suspend != c.Old.Labels[v1alpha1.SuspendLabel] || b.Attempt != before.Attempt+1 {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,99 @@
+package version
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
+	clientgotesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/gen"
+)
+
+const (
+	optedIn  = `{"f:metadata":{"f:labels":{"f:admission-webhook-altershield":{}}}}`
+	guarding = `{"f:webhooks":{"k:{\"name\":\"mdeployment.kb.io\"}":{".":{},"f:rules":{}}}}`
+)
+
+// by is an entry of managedFields, minutes after the hour.
+func by(manager string, minute int, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: manager, Time: ptr.To(metav1.NewTime(at(minute, 0))), FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+	}
+}
+
+func at(minute, second int) time.Time { return time.Date(2026, 2, 3, 4, minute, second, 0, time.UTC) }
+
+func newGuard(t *testing.T, namespace, config []metav1.ManagedFieldsEntry) (*CreationCheck, *fake.Clientset) {
+	t.Helper()
+	client := fake.NewSimpleClientset()
+	if err := client.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}, ManagedFields: namespace,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := index.Add(&admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "breakwater", ManagedFields: config},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return &CreationCheck{Namespaces: client.CoreV1(), Mutating: admissionlisters.NewMutatingWebhookConfigurationLister(index)}, client
+}
+
+func TestAWorkloadWentPastTheWebhook(t *testing.T) {
+	entries := func(e ...metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry { return e }
+	timeless := by("kubectl-label", 10, optedIn)
+	timeless.Time = nil
+	for name, tc := range map[string]struct {
+		namespace, config []metav1.ManagedFieldsEntry
+		created           time.Time
+		want              bool
+	}{
+		"when it was created after the opt-in": {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 11), true},
+		"not when it is older than the opt-in": {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
+		"not when that is too close to tell":   {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 10), false},
+		"not when the namespace was opted in before the webhook was there": {
+			entries(by("kubectl-label", 5, optedIn)), entries(by("ko", 10, guarding)), at(9, 0), false,
+		},
+		"not when somebody opted in again later":          {entries(by("a", 5, optedIn), by("b", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
+		"when somebody else wrote another field later":    {entries(by("a", 5, optedIn), by("b", 10, `{"f:metadata":{}}`)), entries(by("ko", 5, guarding)), at(9, 0), true},
+		"not when nobody is known who opted in":           {nil, entries(by("ko", 5, guarding)), at(30, 0), false},
+		"not when it is not known when that was":          {entries(timeless), entries(by("ko", 5, guarding)), at(30, 0), false},
+		"not when its kind has no webhook":                {entries(by("a", 5, optedIn)), entries(by("ko", 5, `{"f:webhooks":{}}`)), at(30, 0), false},
+		"not when what the API server wrote is not a map": {entries(by("a", 5, `[]`)), entries(by("ko", 5, guarding)), at(30, 0), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, _ := newGuard(t, tc.namespace, tc.config)
+			w := gen.Workload(t, build())
+			w.CreationTimestamp = metav1.NewTime(tc.created)
+			got, err := g.Missed(t.Context(), w)
+			if err != nil || got != tc.want {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerIsNotABaseline(t *testing.T) {
+	g, client := newGuard(t, nil, nil)
+	client.PrependReactor("get", "namespaces", func(clientgotesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("too slow")
+	})
+	s := newStamper()
+	s.Creations = g
+	answer := s.Admit(t.Context(), admissiontest.Request(t, build(), build(label("team", "a"))))
+	if !answer.Response.Allowed || answer.Response.Patch != nil || answer.Decision != "Error" {
+		t.Errorf("got %+v", answer)
+	}
+}

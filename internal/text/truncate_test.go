@@ -1,0 +1,30 @@
+package text
+
+import "testing"
+
+func TestACutLeavesWholeCharacters(t *testing.T) {
+	for _, tc := range []struct {
+		in    string
+		limit int
+		want  string
+	}{
+		{"web", 3, "web"},
+		{"web", 2, "we"},
+		{"web", 0, ""},
+		{"web", -1, ""},
+		{"", 0, ""},
+		{"发布失败", 12, "发布失败"},
+		{"发布失败", 11, "发布失"},
+		{"发布失败", 10, "发布失"},
+		{"发布失败", 9, "发布失"},
+		{"发布", 2, ""},
+		{"a😀", 4, "a"},
+		{"a\xffb", 9, "a\uFFFDb"},
+		{"a\xffb", 3, "a"}, // what replaces a broken byte is a character, too
+		{"a\xe5\x8f", 9, "a\uFFFD"},
+	} {
+		if got := Truncate(tc.in, tc.limit); got != tc.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package workload
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PodReadySince returns since when a pod is Ready; false when it is not.
+func PodReadySince(p *corev1.Pod) (time.Time, bool) {
+	for _, cond := range p.Status.Conditions {
+		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
+			return cond.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
+}
