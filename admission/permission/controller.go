@@ -33,15 +33,15 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// The names of what the manifests make, in SystemNamespace.
+// The names of objects in the manifests, in SystemNamespace.
 const (
-	// ServiceName is the Service that the configurations point to.
+	// ServiceName is the Service of the webhooks.
 	ServiceName = "permission-webhook"
-	// SecretName is the Secret with the certificate.
+	// SecretName is the Secret with the serving certificate.
 	SecretName = "permission-webhook-certs"
-	// Configuration is the name of both configurations. RBAC names it too.
+	// Configuration is the name of both webhook configurations. RBAC names it too.
 	Configuration = "breakwater-permission"
-	// imageVariable names the image of the init-action-client.
+	// imageEnv is the environment variable with the image of the init-action-client.
 	imageEnv = "INIT_ACTION_CLIENT_IMAGE"
 	// tokenFile is where the manifest mounts the token for the permission centre.
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
@@ -49,16 +49,16 @@ const (
 
 const meterName = "github.com/breakwater-dev/breakwater/admission/permission"
 
-// keys are what the bookkeeper looks after.
+// keys are the webhook configurations whose CA bundle the reconciler maintains.
 var keys = []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.ValidatingKey(Configuration)}
 
 // NewController returns the constructor for sharedmain. The context must have
-// webhook.Options. It panics on what no retry can mend.
+// webhook.Options. It panics on permanent errors.
 func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		must := func(err error) {
 			if err != nil {
-				logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
+				logging.FromContext(ctx).Panicw("initialize the webhooks", "error", err)
 			}
 		}
 		handlers, err := newHandlers(ctx, cmw)
@@ -77,11 +77,11 @@ func NewController(ready *server.Readiness) injection.ControllerConstructor {
 func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admission.Handler, error) {
 	image := os.Getenv(imageEnv)
 	if image == "" {
-		return nil, fmt.Errorf("%s: say which image the init container has", imageEnv)
+		return nil, fmt.Errorf("%s: must name the image of the init container", imageEnv)
 	}
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("create a client of metadata: %w", err)
+		return nil, fmt.Errorf("create a metadata client: %w", err)
 	}
 	store := settings.NewStore()
 	store.Follow(ctx, cmw)

@@ -1,10 +1,9 @@
-// Package permission decides what pre-authorization does at admission: pods that
-// need permissions get the init container that waits for them
-// (mpodpermission.kb.io), and sets that do not exist are refused where they are
-// written down (vpermissionset.kb.io). Templates of workloads are never touched.
+// Package permission implements the admission webhooks of pre-authorization.
+// mpodpermission.kb.io injects the init container into pods that need
+// permissions. vpermissionset.kb.io denies workloads and namespaces that name
+// unknown permission sets. Templates of workloads are not changed.
 //
-// Which sets a pod needs stands on its template, on a workload above it or on
-// its namespace; the nearest counts, and an empty one asks for none. That the
-// label of an injected pod is neither forged nor removed is a
-// ValidatingAdmissionPolicy.
+// The sets are in an annotation of the pod, a workload or the namespace; the first
+// of these takes precedence, and an empty value requests none. A
+// ValidatingAdmissionPolicy protects the label of injected pods.
 package permission

@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// tokenLifetime is the kubelet's shortest but for 10 min; it is renewed at 80 %.
+	// tokenLifetime is in seconds. The kubelet rotates the token at 80 % of it.
 	tokenLifetime = int64(3600)
-	// user is who the container runs as: nobody in particular.
+	// nonRootUser is the user and group of the container.
 	nonRootUser = int64(65532)
 )
 
-// Injection is what a pod gets.
+// Injection is the configuration of the injected init container.
 type Injection struct {
 	Sets []string
-	// Image is that of the init-action-client.
+	// Image is the image of the init-action-client.
 	Image string
 	// Server is the URL of the init-action-server.
 	Server   string
 	Deadline time.Duration
 }
 
-// Operation is one of a JSON patch (RFC 6902).
+// Operation is an operation of a JSON patch (RFC 6902).
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch returns what a pod lacks: the init container, first in order; the volume
-// with the token; the label; the annotation with the sets. All else stays as it
-// is, also what our types do not know. It returns nothing for a pod that has all
-// of it.
+// Patch returns the operations that add what the pod lacks: the init container as
+// the first one, the volume with the token, the label, and the annotation with the
+// sets. Other fields stay unchanged, including those unknown to the Go types. The
+// result is empty for a complete pod.
 func (i Injection) Patch(p *corev1.Pod) []Operation {
 	var ops []Operation
 	ops = append(ops, i.patchContainer(p)...)
@@ -65,8 +65,8 @@ func (i Injection) patchContainer(p *corev1.Pod) []Operation {
 	return []Operation{{"add", "/spec/initContainers/0", want}}
 }
 
-// build returns the container. All that the API server would fill in stands
-// here: what comes back is then what was sent.
+// container returns the init container. It sets all fields that the API server would
+// default, so that the container in the API server equals this one.
 func (i Injection) container(policy corev1.RestartPolicy, apps []corev1.Container) corev1.Container {
 	if policy == "" {
 		policy = corev1.RestartPolicyAlways
@@ -93,8 +93,8 @@ func (i Injection) container(policy corev1.RestartPolicy, apps []corev1.Containe
 	}
 }
 
-// volume has a token that is worth nothing elsewhere: its audience is the
-// server, and it ends with the pod.
+// patchVolume adds the volume with a token whose audience is the server and which is
+// bound to the pod.
 func (Injection) patchVolume(p *corev1.Pod) []Operation {
 	want := corev1.Volume{Name: podmeta.TokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// key sets one key of a map of the object.
+// setMapKey returns the operation that sets a key of a map at path.
 func setMapKey(path string, have map[string]string, name, value string) []Operation {
 	if have == nil {
 		return []Operation{{"add", path, map[string]string{name: value}}}
@@ -13,7 +13,7 @@ func setMapKey(path string, have map[string]string, name, value string) []Operat
 	if current, ok := have[name]; ok && current == value {
 		return nil
 	}
-	// As RFC 6901 wants it. Adding replaces what there is.
+	// Escaped as in RFC 6901. The operation "add" replaces an existing value.
 	name = strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 	return []Operation{{"add", path + "/" + name, value}}
 }

@@ -17,33 +17,33 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// PodWebhook is asked about new pods.
+// PodWebhook is the name of the webhook for new pods.
 const PodWebhook = "mpodpermission.kb.io"
 
 // Decisions, as metric labels.
 const (
-	// DecisionInjected: the pod got what it lacked.
+	// DecisionInjected: the pod was patched.
 	DecisionInjected = "Injected"
-	// DecisionComplete: the pod has all already.
+	// DecisionAlreadyInjected: the pod needs no patch.
 	DecisionAlreadyInjected = "AlreadyInjected"
-	// DecisionNotAsked: nothing asks for permissions.
+	// DecisionNoPermissionSet: no permission set is requested.
 	DecisionNoPermissionSet = "NoPermissionSet"
-	// DecisionInvalid: what asks cannot be understood.
+	// DecisionInvalid: the annotation is invalid.
 	DecisionInvalid = "Invalid"
-	// DecisionHostNetwork: the pod's address would be its node's.
+	// DecisionHostNetwork: a pod with hostNetwork requests a pod-scoped set.
 	DecisionHostNetwork = "HostNetwork"
-	// DecisionUnknownSet: there is no such set.
+	// DecisionUnknownSet: a set does not exist.
 	DecisionUnknownSet = "UnknownSet"
-	// DecisionUnchecked: the centre could not be asked.
+	// DecisionUnchecked: the permission centre could not be called.
 	DecisionUnchecked = "Unchecked"
 )
 
-// Pods gives new pods what they need to wait for their permissions.
+// Pods injects the init container into new pods that need permissions.
 type Pods struct {
 	RequiredSets requiredsets.Resolver
 	SetChecker   SetChecker
 	Settings     func() settings.Settings
-	// Image is that of the init-action-client.
+	// Image is the image of the init-action-client.
 	Image string
 }
 
@@ -70,8 +70,8 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 		return admission.Allow(DecisionNoPermissionSet)
 	}
 	if p.Spec.HostNetwork {
-		if refusal := h.SetChecker.hostNetwork(ctx, sets); refusal != "" {
-			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, refusal)
+		if message := h.SetChecker.hostNetwork(ctx, sets); message != "" {
+			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
 		}
 	}
 	s := h.Settings()
@@ -86,17 +86,18 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	return admission.AllowWith(DecisionInjected, patch)
 }
 
-// hostNetwork says why a pod with the network of its node may not have the sets.
+// hostNetwork returns why a pod with hostNetwork may not request the sets; empty if
+// it may.
 func (c SetChecker) hostNetwork(ctx context.Context, sets []string) string {
 	f := c.Check(ctx, sets)
-	const why = "the pod uses hostNetwork, so its address is its node's: what is granted to it is granted to every pod of the node. "
+	const why = "the pod uses hostNetwork, so a grant to its address applies to every pod of the node; "
 	switch {
 	case f.Err != nil:
-		return why + "Whether that is meant cannot be looked up now: " + f.Err.Error()
+		return why + "whether the sets allow this could not be checked: " + f.Err.Error()
 	case len(f.Unknown) > 0:
-		return "there is no permission set " + strings.Join(f.Unknown, ", ")
+		return "there is no permission set " + strings.Join(f.Unknown, ", ") + " at the permission centre"
 	case len(f.PodScoped) > 0:
-		return why + "Permission set " + strings.Join(f.PodScoped, ", ") + " is not for nodes"
+		return why + "permission set " + strings.Join(f.PodScoped, ", ") + " is not node-scoped, ask its owner"
 	}
 	return ""
 }

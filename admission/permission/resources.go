@@ -5,12 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resources of the init container, for a pod with these app containers. It needs
-// next to nothing, but a limit of next to nothing would have it take a second to
-// start. So it has no limit of CPU, or, where every app container has one, the
-// CPU of the one that may use most: a pod of QoS Guaranteed stays one, what a
-// LimitRange lets pass for the app it lets pass for us, and nothing is added to
-// what the pod needs.
+// resources returns the resources of the init container for a pod with these app
+// containers. The container needs little CPU, but a small limit would delay its
+// start by a second. So it has no CPU limit or, if every app container has one, the
+// CPU of the app container with the highest limit. Then a Guaranteed pod stays
+// Guaranteed, a LimitRange that allows the app allows the init container, and the
+// effective resources of the pod do not grow.
 func resources(apps []corev1.Container) corev1.ResourceRequirements {
 	memory := resource.MustParse("32Mi")
 	r := corev1.ResourceRequirements{

@@ -12,40 +12,40 @@ import (
 )
 
 const (
-	// fresh is how long an answer of the centre counts. One that there is no such
-	// set counts not at all: it may be registered the next moment.
+	// setTTL is how long a set is cached. Unknown sets are not cached, because they
+	// may be registered at any time.
 	setTTL = 10 * time.Second
-	// patience is how long the centre may take; the API server waits for 5 s.
+	// centreTimeout bounds the calls to the centre; the API server waits for 5 s.
 	centreTimeout = 3 * time.Second
 )
 
-// Centre knows permission sets.
+// Centre reads permission sets from the permission centre.
 type Centre interface {
 	PermissionSet(ctx context.Context, name string) (api.PermissionSet, error)
 }
 
-// Catalogue asks the permission centre about sets.
+// SetChecker checks permission sets at the permission centre and caches them.
 type SetChecker struct {
 	Centre Centre
 	Cache  *utilcache.Expiring
 }
 
-// NewCatalogue returns a Catalogue.
+// NewSetChecker returns a SetChecker.
 func NewSetChecker(c Centre) SetChecker {
 	return SetChecker{c, utilcache.NewExpiringWithClock(clock.RealClock{})}
 }
 
-// Finding is what is wrong with sets, if anything is.
+// CheckResult is the result of a check of sets.
 type CheckResult struct {
-	// Unknown are those that do not exist.
+	// Unknown are the sets that do not exist.
 	Unknown []string
-	// PodScoped are those that grant to pods' own addresses.
+	// PodScoped are the sets that grant to the addresses of pods.
 	PodScoped []string
-	// Err: the centre could not be asked about the rest.
+	// Err is the error of a call to the centre; the remaining sets are unchecked.
 	Err error
 }
 
-// Look asks about all sets.
+// Check checks all sets.
 func (c SetChecker) Check(ctx context.Context, sets []string) CheckResult {
 	ctx, cancel := context.WithTimeout(ctx, centreTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (c SetChecker) Check(ctx context.Context, sets []string) CheckResult {
 			f.Unknown = append(f.Unknown, name)
 		case err != nil:
 			f.Err = err
-			return f // the others would take as long
+			return f // the other calls would probably fail too
 		case !set.NodeScoped:
 			f.PodScoped = append(f.PodScoped, name)
 		}

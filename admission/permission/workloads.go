@@ -15,20 +15,20 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// SetWebhook is asked about workloads and namespaces that name sets.
+// SetWebhook is the name of the webhook for workloads and namespaces that name sets.
 const SetWebhook = "vpermissionset.kb.io"
 
-// Workloads refuses sets that do not exist, where they are written down.
+// Workloads denies workloads and namespaces that name unknown sets.
 type Workloads struct{ SetChecker SetChecker }
 
 var _ admission.Handler = Workloads{}
 
-// workload is what is read of any kind of workload, and of a namespace.
+// workload has the fields that the webhook reads of a workload or a namespace.
 type workload struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
 		Template template `json:"template"`
-		// JobTemplate is a CronJob's.
+		// JobTemplate is the template of a CronJob.
 		JobTemplate struct {
 			Spec struct {
 				Template template `json:"template"`
@@ -50,7 +50,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	defer cancel()
 	var w workload
 	if err := json.Unmarshal(req.Object.Raw, &w); err != nil {
-		return admission.Fail(fmt.Errorf("decode: %w", err))
+		return admission.Fail(fmt.Errorf("decode the object: %w", err))
 	}
 	all, err := w.sets()
 	if err != nil {
@@ -63,23 +63,23 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	f := h.SetChecker.Check(ctx, all)
 	if len(f.Unknown) > 0 {
 		return deny(DecisionUnknownSet, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre: register it there first, or mend the name",
+			fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre; correct the name or register the set first",
 				podmeta.SetAnnotation, strings.Join(f.Unknown, ", ")))
 	}
 	if w.hostNetwork() {
-		if refusal := h.SetChecker.hostNetwork(ctx, all); refusal != "" && f.Err == nil {
-			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, refusal)
+		if message := h.SetChecker.hostNetwork(ctx, all); message != "" && f.Err == nil {
+			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
 		}
 	}
 	if f.Err != nil {
 		answer := admission.Allow(DecisionUnchecked)
-		answer.Response.Warnings = []string{fmt.Sprintf("whether permission sets %s exist could not be checked: %v", strings.Join(all, ", "), f.Err)}
+		answer.Response.Warnings = []string{fmt.Sprintf("the permission centre could not be called to check permission sets %s: %v", strings.Join(all, ", "), f.Err)}
 		return answer
 	}
 	return admission.Allow(admission.DecisionAdmitted)
 }
 
-// sets are all that are named, wherever they stand.
+// sets returns all sets that the object and its templates name.
 func (w workload) sets() ([]string, error) {
 	var all []string
 	for _, m := range []metav1.ObjectMeta{w.Metadata, w.Spec.Template.Metadata, w.Spec.JobTemplate.Spec.Template.Metadata} {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// configuration and service are the webhook's. (Its package is not imported:
-	// the informers that it registers would be this process's too.)
+	// configuration and service are the names of the webhook's objects. The package
+	// of the webhook is not imported, because that would register its informers.
 	configuration = "breakwater-permission"
 	service       = "permission-webhook"
-	// label is the name of the policy that keeps the label of pods as it is, and of
-	// its binding.
+	// label is the name of the policy that protects the label of pods, and of its
+	// binding.
 	label = "breakwater-permission-label"
 )
 
-// guards is what config/permission installs and what has to stay as it is.
+// guards returns the guards that config/permission installs.
 func guards(ctx context.Context) webhookhealth.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }
@@ -35,7 +35,7 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 				Namespaces: func() ([]*corev1.Namespace, error) {
 					return webhookhealth.Guardable(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
 				}},
-			// It only tells early what the pod tells later.
+			// It only reports early what the pod's condition reports later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
 		},
 		Policies: []string{label}, Bindings: []string{label},

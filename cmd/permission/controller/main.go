@@ -1,6 +1,6 @@
-// The permission controller keeps pods that were granted something until that
-// was taken back. While it is away, pods that need permissions neither start nor
-// go; nothing is granted or left without it.
+// The permission controller keeps pods until their permissions are revoked. While
+// it does not run, pods that need permissions neither start nor disappear, so no
+// grant is left behind.
 package main
 
 import (
@@ -28,8 +28,8 @@ import (
 // component names the process in logs, metrics, Leases and its logging config.
 const component = "permission-controller"
 
-// accepted is what the API server may answer with: every pod of a cluster is
-// watched, and protobuf is cheaper to read.
+// accepted are the content types of API responses. The controller watches all pods
+// of the cluster, and protobuf is cheaper to decode.
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 func main() {

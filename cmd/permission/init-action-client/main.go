@@ -1,5 +1,5 @@
 // The init-action-client is the init container of pods that need permissions:
-// it asks the init-action-server, waits, and ends. Package protocol documents its
+// it calls the init-action-server, waits and exits. Package protocol documents its
 // environment variables and exit codes.
 package main
 
@@ -14,8 +14,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
-// terminationMessage is shown by kubectl describe; what is longer than 4096
-// bytes is cut by the kubelet.
+// terminationMessage is the path of the termination message, which kubectl describe
+// shows. The kubelet cuts it at 4096 bytes.
 const terminationMessage = "/dev/termination-log"
 
 func main() {
@@ -23,7 +23,7 @@ func main() {
 	result := run(ctx)
 	stop()
 	fmt.Println(result.Message)
-	// Outside of a pod there is no such file, and nobody to read it.
+	// The file exists only in a pod.
 	_ = os.WriteFile(terminationMessage, []byte(result.Message), 0o644)
 	os.Exit(result.Code)
 }

@@ -37,23 +37,23 @@ import (
 const (
 	meterName = "github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
 	queueName = "permission"
-	// workers is how many pods are looked at at a time; each may wait for the
+	// workers is how many pods are reconciled concurrently; each may wait for the
 	// centre.
 	workers = 16
 	// tokenFile is where the manifest mounts the token for the permission centre.
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
-	// calls to the centre a second: a namespace of a thousand pods is let go in
-	// seconds, and the centre has others to serve.
+	// calls is the limit of calls to the centre per second. It allows the deletion of
+	// a namespace with a thousand pods in seconds without overloading the centre.
 	calls = 200
 )
 
-// NewController returns the controller of pods that need permissions. owners
-// finds what stands above a pod.
+// NewController returns the controller of pods that need permissions. owners reads
+// the owner chain of a pod.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender, owners requiredsets.Owners) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	must := func(err error) {
 		if err != nil {
-			logger.Panicw("wire the controller of permissions", "error", err)
+			logger.Panicw("initialize the permission controller", "error", err)
 		}
 	}
 	pods, nodes, namespaces := podinformer.Get(ctx), nodeinformer.Get(ctx), namespaceinformer.Get(ctx)
@@ -70,7 +70,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
 		settings: store.Get, clock: resend.Clock(ctx), recorder: told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(told),
 	}
-	r.wants = requiredsets.Resolver{Owners: owners, Namespaces: r.namespaces, Client: kube.CoreV1().Namespaces()}
+	r.requiredSets = requiredsets.Resolver{Owners: owners, Namespaces: r.namespaces, Client: kube.CoreV1().Namespaces()}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())
 		for _, p := range all {
@@ -85,7 +85,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	_, err = namespaces.Informer().AddEventHandler(namespaceHandler(func(namespace string) {
 		all, err := r.pods.Pods(namespace).List(labels.Everything())
 		if err != nil {
-			logger.Errorw("list the pods of a namespace", "namespace", namespace, "error", err)
+			logger.Errorw("list pods of namespace", "namespace", namespace, "error", err)
 		}
 		for _, p := range all {
 			impl.Enqueue(p)
@@ -97,7 +97,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	return impl
 }
 
-// newRecord reads the record of the breaker through a watch of its own.
+// newBreakerRecord returns a BreakerRecord with its own informer.
 func newBreakerRecord(ctx context.Context, kube kubernetes.Interface) BreakerRecord {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(v1alpha1.SystemNamespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podbreaker.Label + "=true" }))

@@ -8,67 +8,67 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// grace is how long after its deletion timestamp a pod whose node is gone is
-// taken to run: the timestamp includes the time that it was given to end.
+// nodeLossGrace is how long after its deletion timestamp a pod on a lost node is
+// assumed to run. The timestamp already includes the grace period.
 const nodeLossGrace = 30 * time.Second
 
-// Outcome is what a pod needs.
+// Outcome is the action that a pod needs.
 type Outcome string
 
 // The outcomes.
 const (
-	// Nothing: it needs nothing now.
+	// Nothing: no action.
 	Nothing Outcome = "Nothing"
-	// Protect: the finalizer is to be put on it.
+	// AddFinalizer: add the finalizer.
 	AddFinalizer Outcome = "AddFinalizer"
-	// Revoke: it has ended; what was granted is to be taken back.
+	// Revoke: the pod has ended; revoke its permissions.
 	Revoke Outcome = "Revoke"
-	// Await: it is going, but may run yet.
+	// Wait: the pod is terminating but may still run.
 	Wait Outcome = "Wait"
 )
 
-// Input is what Decide decides by.
+// Input is the input of Decide.
 type Input struct {
 	Pod *corev1.Pod
-	// NodeGone: the pod's node is not there any more, or nothing can run on it.
+	// NodeLost: the pod's node does not exist or is marked out of service.
 	NodeLost bool
-	// NodeSilent: the kubelet of the pod's node does not report.
+	// NodeNotReady: the kubelet of the pod's node does not report.
 	NodeNotReady bool
 	Now          time.Time
 }
 
-// Decision is what a pod needs, and when to look again.
+// Decision is the action that a pod needs.
 type Decision struct {
 	Outcome Outcome
-	// Ended is when the pod ended, for Revoke; zero if that cannot be told.
+	// Ended is when the pod ended, for Revoke; zero if unknown.
 	Ended time.Time
-	// Again is when to look again, for Await.
+	// RecheckAt is when to reconcile again, for Wait.
 	RecheckAt time.Time
 }
 
-// Decide returns what a pod needs. What was granted is taken back when the pod
-// has ended, whether or not it is being deleted: finished Jobs and evicted pods
-// release their address too. And not before: a pod that drains still needs its
-// database.
+// Decide returns the action that a pod needs. Permissions are revoked when the pod
+// has ended, even if it is not being deleted, because finished Jobs and evicted
+// pods release their address too. They are not revoked earlier, because a draining
+// pod still needs its database.
 func Decide(in Input) Decision {
 	p := in.Pod
-	going, terminal := p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	terminating, finished := p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	switch {
 	case !podmeta.HasFinalizer(p):
-		if podmeta.InitContainer(p) != nil && !going && !terminal {
+		if podmeta.InitContainer(p) != nil && !terminating && !finished {
 			return Decision{Outcome: AddFinalizer}
 		}
 		return Decision{Outcome: Nothing}
-	case terminal:
+	case finished:
 		return Decision{Outcome: Revoke, Ended: endTime(p)}
-	case !going:
+	case !terminating:
 		return Decision{Outcome: Nothing}
 	case p.Spec.NodeName == "", allTerminated(p):
 		return Decision{Outcome: Revoke, Ended: endTime(p)}
 	}
 	due := p.DeletionTimestamp.Add(nodeLossGrace)
-	// Whoever deletes by force says that the pod does not run any more; where the
-	// kubelet can be asked, its word counts.
+	// A forced deletion states that the pod does not run. The kubelet's report takes
+	// precedence if the node is ready.
 	forced := p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 	if (in.NodeLost || forced && in.NodeNotReady) && !in.Now.Before(due) {
 		return Decision{Outcome: Revoke, Ended: p.DeletionTimestamp.Time}
@@ -79,9 +79,8 @@ func Decide(in Input) Decision {
 	return Decision{Outcome: Wait, RecheckAt: in.Now.Add(nodeLossGrace / 2)}
 }
 
-// allTerminated says that no container of a pod that is going runs or will. (The
-// containers of one that is not going may all have ended for a moment, and be
-// restarted the next.)
+// allTerminated reports whether all containers of a terminating pod have ended for
+// good. (The containers of a pod that is not terminating may be restarted.)
 func allTerminated(p *corev1.Pod) bool {
 	if len(p.Status.ContainerStatuses) < len(p.Spec.Containers) || len(p.Status.ContainerStatuses) == 0 {
 		return false
@@ -99,7 +98,7 @@ func allTerminated(p *corev1.Pod) bool {
 	return true
 }
 
-// ended is when the last container ended.
+// endTime returns when the last container ended.
 func endTime(p *corev1.Pod) time.Time {
 	var last time.Time
 	if p.DeletionTimestamp != nil {
@@ -115,20 +114,21 @@ func endTime(p *corev1.Pod) time.Time {
 	return last
 }
 
-// nodeState reads what a node says of its pods. Without a node there is none.
-func nodeState(n *corev1.Node) (gone, silent bool) {
+// nodeState returns whether a node is lost and whether it is not ready. nil is a
+// node that does not exist.
+func nodeState(n *corev1.Node) (lost, notReady bool) {
 	if n == nil {
 		return true, true
 	}
 	for _, t := range n.Spec.Taints {
-		// Somebody says that the machine is off.
-		gone = gone || t.Key == corev1.TaintNodeOutOfService
+		// An administrator marked the node as shut down.
+		lost = lost || t.Key == corev1.TaintNodeOutOfService
 	}
-	silent = true
+	notReady = true
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			silent = c.Status != corev1.ConditionTrue
+			notReady = c.Status != corev1.ConditionTrue
 		}
 	}
-	return gone, silent
+	return lost, notReady
 }

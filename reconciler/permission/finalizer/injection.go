@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// found are pods that should have been injected and were not, by why.
+// uninjectedPods maps pods without the required init container to the reason.
 type uninjectedPods struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]string
@@ -37,7 +37,7 @@ func (f *uninjectedPods) forget(at types.NamespacedName) {
 	delete(f.all, at)
 }
 
-// counts returns how many there are, by why; each reason has one.
+// counts returns the number of pods by reason, including reasons without pods.
 func (f *uninjectedPods) counts() map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +48,7 @@ func (f *uninjectedPods) counts() map[string]int64 {
 	return counts
 }
 
-// inspect tells of a pod that should have been injected and was not.
+// checkInjection reports a pod that lacks the required init container.
 func (r *Reconciler) checkInjection(ctx context.Context, p *corev1.Pod) error {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
@@ -79,27 +79,27 @@ func (r *Reconciler) checkInjection(ctx context.Context, p *corev1.Pod) error {
 	return nil
 }
 
-// onNamespaces returns a handler for namespaces that calls look with the name of
-// each one that came, or of which what its pods ask for changed: a watch of pods
-// may be ahead of that of namespaces, and pods that run do not change with theirs.
-func namespaceHandler(look func(namespace string)) cache.ResourceEventHandler {
+// namespaceHandler returns a handler that calls enqueue with the name of each added
+// namespace and of each namespace whose request changed. The watch of pods may be
+// ahead of that of namespaces, and running pods do not change with their namespace.
+func namespaceHandler(enqueue func(namespace string)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if n, ok := obj.(*corev1.Namespace); ok {
-				look(n.Name)
+				enqueue(n.Name)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			was, ok := before.(*corev1.Namespace)
 			is, ok2 := after.(*corev1.Namespace)
 			if ok && ok2 && requestOf(was) != requestOf(is) {
-				look(is.Name)
+				enqueue(is.Name)
 			}
 		},
 	}
 }
 
-// request is what a namespace says of its pods' permissions.
+// namespaceRequest is the label and the annotation of a namespace.
 type namespaceRequest struct {
 	label, sets string
 	hasSets     bool
@@ -112,7 +112,7 @@ func requestOf(n *corev1.Namespace) namespaceRequest {
 
 func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (InjectionProblem, error) {
 	if podmeta.InitContainer(p) != nil && p.Labels[podmeta.Label] == podmeta.LabelRequired {
-		return InjectionProblem{}, nil // most of those that ask
+		return InjectionProblem{}, nil // the usual case of pods with permission sets
 	}
 	n, err := r.namespaces.Get(p.Namespace)
 	if apierrs.IsNotFound(err) {
@@ -121,16 +121,16 @@ func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (Injec
 		return InjectionProblem{}, err
 	}
 	enabled := n.Labels[podmeta.Label] == podmeta.LabelEnabled
-	value, asks := p.Annotations[podmeta.SetAnnotation]
-	if !asks {
-		value, asks = n.Annotations[podmeta.SetAnnotation]
+	value, requests := p.Annotations[podmeta.SetAnnotation]
+	if !requests {
+		value, requests = n.Annotations[podmeta.SetAnnotation]
 	}
-	told := podmeta.Condition(p, podmeta.ConditionInjected) != nil
-	if !enabled && !asks && !told {
-		return InjectionProblem{}, nil // the owners of every pod of the cluster are not read
+	reported := podmeta.Condition(p, podmeta.ConditionInjected) != nil
+	if !enabled && !requests && !reported {
+		return InjectionProblem{}, nil // avoids reading the owners of every pod
 	}
-	if enabled || told {
-		if value, _, err = r.wants.Resolve(ctx, p.Namespace, p); err != nil {
+	if enabled || reported {
+		if value, _, err = r.requiredSets.Resolve(ctx, p.Namespace, p); err != nil {
 			return InjectionProblem{}, err
 		}
 	}
@@ -142,12 +142,12 @@ func (r *Reconciler) setInjectedCondition(ctx context.Context, p *corev1.Pod, d 
 		Reason: d.Reason, Message: d.Message, LastTransitionTime: metav1.NewTime(r.clock.Now())})
 }
 
-// forgetInjected takes the condition off a pod that asks for nothing any more.
+// removeInjectedCondition removes the condition of a pod without a problem.
 func (r *Reconciler) removeInjectedCondition(ctx context.Context, p *corev1.Pod) error {
 	return r.patchCondition(ctx, p, map[string]any{"type": podmeta.ConditionInjected, "$patch": "delete"})
 }
 
-// patchCondition writes an entry of a strategic merge patch.
+// patchCondition applies a strategic merge patch with one condition.
 func (r *Reconciler) patchCondition(ctx context.Context, p *corev1.Pod, condition any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": p.UID},
@@ -158,7 +158,7 @@ func (r *Reconciler) patchCondition(ctx context.Context, p *corev1.Pod, conditio
 	}
 	_, err = r.kube.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && !apierrs.IsNotFound(err) && !apierrs.IsConflict(err) {
-		return fmt.Errorf("write the condition: %w", err)
+		return fmt.Errorf("patch the condition: %w", err)
 	}
 	return nil
 }

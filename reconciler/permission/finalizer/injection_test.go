@@ -51,7 +51,7 @@ func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *t
 	p := pod(plain)
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonPermissionNotInjected})
 	w := newWorld(t, p, nil)
-	w.wants.Owners = workload{}
+	w.requiredSets.Owners = workload{}
 	w.look(t)
 	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {

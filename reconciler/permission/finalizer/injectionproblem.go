@@ -7,15 +7,14 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// Defence says whether a pod is as the webhook would have left it: the second
-// line of defence behind the webhook.
+// InjectionProblem is the difference between a pod and the result of the webhook.
 type InjectionProblem struct {
-	// Reason is empty for a pod that is right.
+	// Reason is empty if there is no problem.
 	Reason, Message string
 }
 
-// Inspect looks at a pod that asks for sets: value is the annotation that
-// counts, enabled says that its namespace is.
+// FindInjectionProblem checks a pod. value is its effective annotation; enabled is
+// true if its namespace has the label.
 func FindInjectionProblem(p *corev1.Pod, value string, enabled bool) InjectionProblem {
 	sets, err := podmeta.ParseSets(value)
 	switch {
@@ -24,9 +23,9 @@ func FindInjectionProblem(p *corev1.Pod, value string, enabled bool) InjectionPr
 	case podmeta.InitContainer(p) != nil && p.Labels[podmeta.Label] == podmeta.LabelRequired:
 		return InjectionProblem{}
 	case !enabled:
-		return InjectionProblem{podmeta.ReasonNamespaceNotEnabled, "permission sets " + value + " are asked for, but the namespace does not have the label " +
-			podmeta.Label + "=" + podmeta.LabelEnabled + ": the pod runs without them"}
+		return InjectionProblem{podmeta.ReasonNamespaceNotEnabled, "the pod runs without permission sets " + value + ", because its namespace does not have the label " +
+			podmeta.Label + "=" + podmeta.LabelEnabled + "; ask the owner of the namespace to add it"}
 	}
-	return InjectionProblem{podmeta.ReasonPermissionNotInjected, "the pod should have waited for permission sets " + value +
-		", and was let in without the init container: delete it, so that its successor waits"}
+	return InjectionProblem{podmeta.ReasonPermissionNotInjected, "the pod did not wait for permission sets " + value +
+		", because it was created without the init container; delete the pod so that its replacement waits"}
 }

@@ -18,15 +18,15 @@ type Lister interface {
 	List(ctx context.Context, query url.Values) ([]api.Application, error)
 }
 
-// leaks knows the addresses for which grants of former pods hold, and the pods
-// that have them now: they can do what was not granted to them.
+// leakTracker has the addresses with leaked grants and the pods that have these
+// addresses now. Such pods can use permissions that were not granted to them.
 type leakTracker struct {
 	recorder record.EventRecorder
 
 	mu sync.Mutex
-	// byIP are leaked applications; holders the pods that have such an address,
-	// with the application that was told of.
-	byIP    map[string]api.Application
+	// byIP maps an address to its leaked application.
+	byIP map[string]api.Application
+	// holders maps a pod with such an address to the id of the reported application.
 	holders map[types.NamespacedName]string
 }
 
@@ -34,7 +34,7 @@ func newLeakTracker(recorder record.EventRecorder) *leakTracker {
 	return &leakTracker{recorder: recorder, byIP: map[string]api.Application{}, holders: map[types.NamespacedName]string{}}
 }
 
-// refresh asks the centre which there are.
+// refresh lists the leaked applications.
 func (l *leakTracker) refresh(ctx context.Context, centre Lister, cluster string) error {
 	all, err := centre.List(ctx, url.Values{"cluster": {cluster}, "state": {string(api.Leaked)}})
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *leakTracker) refresh(ctx context.Context, centre Lister, cluster string
 	return nil
 }
 
-// look tells of a pod that has the address of a leak, once.
+// check reports a pod that has an address with a leaked grant, once.
 func (l *leakTracker) check(_ context.Context, p *corev1.Pod) {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	l.mu.Lock()
@@ -66,7 +66,7 @@ func (l *leakTracker) check(_ context.Context, p *corev1.Pod) {
 		if l.holders[at] != app.ID {
 			l.holders[at] = app.ID
 			l.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP,
-				"address %s still has what was granted to pod %s/%s, which is gone: %s", ip, app.Namespace, app.Pod, leakMessage(app))
+				"address %s still has permissions of the deleted pod %s/%s: %s", ip, app.Namespace, app.Pod, leakMessage(app))
 		}
 		return
 	}
@@ -79,7 +79,8 @@ func (l *leakTracker) forget(at types.NamespacedName) {
 	delete(l.holders, at)
 }
 
-// counts returns how many addresses leak, and how many pods have one.
+// counts returns the number of addresses with leaked grants, and of pods that have
+// one.
 func (l *leakTracker) counts() (addresses, holders int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// tick is how often it is looked whether a chore is due.
+	// dueCheckInterval is how often it is checked whether a task is due.
 	dueCheckInterval = 5 * time.Second
-	// often is how often leaks are asked for and the record is cleaned.
+	// refreshInterval is how often leaks are listed and stale breaker entries removed.
 	refreshInterval = time.Minute
 )
 
-// Record is the record of the breaker.
+// BreakerRecord removes stale entries of the breaker.
 type BreakerRecord interface {
-	RemoveStale(ctx context.Context, now time.Time, living func(key string) (types.UID, bool)) (int, error)
+	RemoveStale(ctx context.Context, now time.Time, podUID func(key string) (types.UID, bool)) (int, error)
 }
 
-// chores are what the leader does now and then.
+// periodicTasks are the periodic tasks of the leader.
 type periodicTasks struct {
 	*Reconciler
 	lister        Lister
@@ -35,13 +35,14 @@ type periodicTasks struct {
 	lastSweep, lastRefresh time.Time
 }
 
-// leads stands for all chores: with one bucket, who leads for one key leads for all.
-var leaderKey = types.NamespacedName{Namespace: "chores", Name: "chores"}
+// leaderKey is a key for the leader check of all tasks. There is one bucket, so the
+// leader of one key is the leader of all.
+var leaderKey = types.NamespacedName{Namespace: "periodic", Name: "periodic"}
 
-// run does what is due until ctx ends.
+// run runs the tasks that are due until ctx ends.
 func (c *periodicTasks) run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		// Whoever leads: it is this process that let them go.
+		// Not only the leader: each process reports the pods that it released.
 		c.unreported.report(ctx, c.centre)
 		if !c.IsLeaderFor(leaderKey) {
 			c.lastSweep, c.lastRefresh = time.Time{}, time.Time{}
@@ -62,23 +63,23 @@ func (c *periodicTasks) run(ctx context.Context) {
 func (c *periodicTasks) sweep(ctx context.Context, now time.Time) {
 	revoked, err := sweep(ctx, c.kube, c.podReporter, c.settings().Cluster, now)
 	if err != nil {
-		// Not a whole interval lost: in a minute again.
+		// Retry after refreshInterval instead of the whole interval.
 		c.lastSweep = now.Add(min(refreshInterval, c.settings().SweepInterval) - c.settings().SweepInterval)
-		logging.FromContext(ctx).Warnw("the living pods could not be reported", "error", err)
+		logging.FromContext(ctx).Warnw("report the existing pods", "error", err)
 		return
 	}
 	if revoked > 0 {
-		logging.FromContext(ctx).Infow("grants of pods that are gone are being revoked", "applications", revoked)
+		logging.FromContext(ctx).Infow("the permission centre revokes grants of deleted pods", "applications", revoked)
 	}
 }
 
 func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
 	if err := c.leaks.refresh(ctx, c.lister, c.settings().Cluster); err != nil {
-		logging.FromContext(ctx).Warnw("leaks could not be asked for", "error", err)
+		logging.FromContext(ctx).Warnw("list leaked applications", "error", err)
 	}
 	all, err := c.pods.List(labels.Everything())
 	if err != nil {
-		return // a store in memory has no error to give
+		return // a lister in memory returns no error
 	}
 	uids := map[string]types.UID{}
 	for _, p := range all {
@@ -89,8 +90,8 @@ func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
 	}
 	removed, err := c.breakerRecord.RemoveStale(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
 	if err != nil {
-		logging.FromContext(ctx).Warnw("the record of the breaker could not be cleaned", "error", err)
+		logging.FromContext(ctx).Warnw("remove stale breaker entries", "error", err)
 	} else if removed > 0 {
-		logging.FromContext(ctx).Infow("removed entries of pods that are gone from the record of the breaker", "entries", removed)
+		logging.FromContext(ctx).Infow("removed breaker entries of deleted pods", "entries", removed)
 	}
 }

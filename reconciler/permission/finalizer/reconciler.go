@@ -1,14 +1,12 @@
-// Package finalizer keeps pods that were granted something until that was taken
-// back. It puts the finalizer stke.io/podpermission-protection on pods that
-// carry the init container, before anything can be granted to them; when they
-// have ended it has the permission centre revoke, and takes the finalizer off on
-// proof, or when a deadline is over: then the leak is told, and the centre goes
-// on trying.
+// Package finalizer keeps pods until their permissions are revoked. It adds the
+// finalizer stke.io/podpermission-protection to pods with the init container,
+// before permissions can be granted to them. When a pod has ended, it asks the
+// permission centre to revoke, and removes the finalizer when that is done or the
+// deadline passes. At the deadline it reports a leak; the centre retries.
 //
-// Beside that it is the second line of defence: it finds pods that should have
-// been injected and were not, and addresses that came back while an old grant
-// still holds for them; it reports the living pods to the centre, and cleans the
-// record of the breaker.
+// It also reports pods without the required init container and pods whose address
+// has a leaked grant, reports existing pods to the centre, and removes stale
+// breaker entries.
 package finalizer
 
 import (
@@ -36,12 +34,12 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// Centre is the permission centre.
+// Centre revokes permissions at the permission centre.
 type Centre interface {
 	Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error)
 }
 
-// Reconciler looks after pods.
+// Reconciler reconciles pods.
 type Reconciler struct {
 	reconciler.LeaderAwareFuncs
 
@@ -54,15 +52,16 @@ type Reconciler struct {
 	clock      clock.PassiveClock
 	recorder   record.EventRecorder
 	reporter   *reporter
-	// tries knows for which pods it was tried to revoke, and how often.
+	// retries has the pods whose permissions are being revoked.
 	retries *retries
-	// letGo are pods that did not wait, of which the centre is to hear.
-	unreported *unreportedPods
-	wants      requiredsets.Resolver
-	// open are pods that should have been injected and were not, leaks the
-	// addresses for which an old grant holds.
+	// unreported has pods that were released at their deadline and are not yet
+	// reported to the centre.
+	unreported   *unreportedPods
+	requiredSets requiredsets.Resolver
+	// uninjected has pods without the required init container.
 	uninjected *uninjectedPods
-	leaks      *leakTracker
+	// leaks has the addresses with leaked grants.
+	leaks *leakTracker
 }
 
 var (
@@ -70,7 +69,7 @@ var (
 	_ reconciler.LeaderAware = (*Reconciler)(nil)
 )
 
-// Reconcile looks at one pod.
+// Reconcile reconciles one pod.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -96,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	return r.reconcileFinalizer(ctx, at, p)
 }
 
-// protect puts the finalizer on the pod, or takes it off.
+// reconcileFinalizer adds the finalizer to the pod, or revokes and removes it.
 func (r *Reconciler) reconcileFinalizer(ctx context.Context, at types.NamespacedName, p *corev1.Pod) error {
 	now := r.clock.Now()
 	in := Input{Pod: p, Now: now}
@@ -121,29 +120,30 @@ func (r *Reconciler) reconcileFinalizer(ctx context.Context, at types.Namespaced
 	return nil
 }
 
-// revoke has everything that was granted to the pod taken back.
+// revoke revokes the permissions of the pod and removes the finalizer when that is
+// done or the deadline passes.
 func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *corev1.Pod, d Decision) error {
 	s := r.settings()
-	seen, again := r.retries.next(at, p.UID, r.clock.Now())
-	deadline := Deadline(d.Ended, seen, s.RevokeDeadline)
-	// A centre that hangs must not hold the pod for longer.
-	asking, cancel := context.WithTimeout(ctx, max(deadline.Sub(r.clock.Now()), time.Second))
-	all, err := r.centre.Revoke(asking, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
+	firstSeen, delay := r.retries.next(at, p.UID, r.clock.Now())
+	deadline := Deadline(d.Ended, firstSeen, s.RevokeDeadline)
+	// A hanging centre must not keep the pod beyond the deadline.
+	revokeCtx, cancel := context.WithTimeout(ctx, max(deadline.Sub(r.clock.Now()), time.Second))
+	all, err := r.centre.Revoke(revokeCtx, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
 	cancel()
-	settlement := DecideRevocation(CentreState{Err: err, Applications: all}, r.clock.Now(), deadline)
-	switch settlement.Action {
+	revocation := DecideRevocation(CentreState{Err: err, Applications: all}, r.clock.Now(), deadline)
+	switch revocation.Action {
 	case Retry:
 		if err != nil {
-			logging.FromContext(ctx).Warnw("permissions could not be revoked yet", "pod", at.String(), "error", err)
+			logging.FromContext(ctx).Warnw("revoke permissions, will retry", "pod", at.String(), "error", err)
 		}
-		return controller.NewRequeueAfter(min(again, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
+		return controller.NewRequeueAfter(min(delay, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case GiveUp:
 		r.unreported.add(s.Cluster, p.UID)
 	case RemoveFinalizer:
 	}
-	// What is told is told before the pod can go, and again after a crash: the
-	// events have the same id.
-	r.reporter.revocation(ctx, p, settlement, err)
+	// The result is reported before the finalizer is removed. After a crash it is
+	// reported again with the same event ids.
+	r.reporter.revocation(ctx, p, revocation, err)
 	if err := r.patchFinalizer(ctx, p, map[string]any{"$deleteFromPrimitiveList/finalizers": []string{podmeta.Finalizer}}); err != nil {
 		return err
 	}
@@ -151,7 +151,8 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	return nil
 }
 
-// patchFinalizer changes our finalizer and no other, of this very pod.
+// patchFinalizer changes only Breakwater's finalizer, and only of the pod with this
+// UID.
 func (r *Reconciler) patchFinalizer(ctx context.Context, p *corev1.Pod, change map[string]any) error {
 	change["uid"] = p.UID
 	patch, err := json.Marshal(map[string]any{"metadata": change})
@@ -161,14 +162,14 @@ func (r *Reconciler) patchFinalizer(ctx context.Context, p *corev1.Pod, change m
 	_, err = r.kube.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	switch {
 	case apierrs.IsNotFound(err), apierrs.IsConflict(err):
-		return nil // it is gone, or another has its name
+		return nil // the pod no longer exists, or another pod has its name
 	case apierrs.IsInvalid(err), apierrs.IsForbidden(err):
 		if live, e := r.kube.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{}); e == nil && live.DeletionTimestamp != nil && p.DeletionTimestamp == nil {
-			return nil // it goes meanwhile: no finalizer can be added any more, and nothing was granted
+			return nil // the pod is terminating: no finalizer can be added, and nothing was granted
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("change the finalizer: %w", err)
+		return fmt.Errorf("patch the finalizer: %w", err)
 	}
 	return nil
 }

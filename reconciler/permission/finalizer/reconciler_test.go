@@ -80,7 +80,7 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
 		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.told),
 	}
-	w.wants = requiredsets.Resolver{Owners: nobody{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
+	w.requiredSets = requiredsets.Resolver{Owners: nobody{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,11 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// teller tells what became of permissions.
+// reporter reports the result of revocations as Events, CloudEvents and metrics.
 type reporter struct {
 	recorder record.EventRecorder
 	sender   events.Sender
-	// revoked counts applications that were revoked, leaked those that were not,
-	// by why.
+	// revoked and leaked count applications.
 	revoked, leaked metric.Int64Counter
 }
 
@@ -37,60 +36,60 @@ func newReporter(recorder record.EventRecorder, sender events.Sender, meter metr
 	return &reporter{recorder, sender, revoked, leaked}, nil
 }
 
-// Why something leaked.
+// The causes of a leak, as metric labels.
 const (
-	whyProvider    = "provider"    // the centre says that it cannot be taken back
-	whyUnreachable = "unreachable" // the centre could not be asked until the deadline
-	whyDeadline    = "deadline"    // it was not taken back until the deadline
+	whyProvider    = "provider"    // the provider cannot revoke
+	whyUnreachable = "unreachable" // the centre was unreachable until the deadline
+	whyDeadline    = "deadline"    // not revoked before the deadline
 )
 
-// settled tells what became of all that a pod had.
-func (t *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, err error) {
+// revocation reports the result of a revocation.
+func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, err error) {
 	for _, app := range s.Revoked {
-		t.revoked.Add(ctx, 1)
-		delivery.SendBestEffort(ctx, t.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
+		r.revoked.Add(ctx, 1)
+		delivery.SendBestEffort(ctx, r.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
 	}
 	if n := len(s.Revoked); n > 0 {
-		t.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "%s taken back from %s", setNames(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
+		r.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "revoked %s from %s", setNames(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
 	}
 	for _, app := range s.Leaked {
-		t.leak(ctx, p, app, whyProvider, fmt.Sprintf("permission set %s could not be taken back: %s", app.Set, leakMessage(app)))
+		r.leak(ctx, p, app, whyProvider, fmt.Sprintf("permission set %s could not be revoked: %s", app.Set, leakMessage(app)))
 	}
 	if s.Action != GiveUp {
 		return
 	}
 	if len(s.Unfinished) == 0 {
-		message := "whether permissions were taken back is not known, the deadline is over"
+		message := "the permission centre was unreachable until the deadline, so the permissions may not be revoked"
 		if err != nil {
 			message += ": " + err.Error()
 		}
-		t.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, whyUnreachable, message)
+		r.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, whyUnreachable, message)
 	}
 	for _, app := range s.Unfinished {
-		t.leak(ctx, p, app, whyDeadline, fmt.Sprintf("permission set %s was not taken back until the deadline: it is %s; the centre goes on trying", app.Set, app.State))
+		r.leak(ctx, p, app, whyDeadline, fmt.Sprintf("permission set %s was not revoked before the deadline: it is %s; the permission centre retries", app.Set, app.State))
 	}
 }
 
-func (t *reporter) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
-	t.leaked.Add(ctx, 1, metric.WithAttributes(attribute.String("why", why)))
-	t.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonPermissionLeaked, message)
+func (r *reporter) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
+	r.leaked.Add(ctx, 1, metric.WithAttributes(attribute.String("why", why)))
+	r.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonPermissionLeaked, message)
 	d := podmeta.PermissionEvent(events.PermissionLeaked, p, app)
 	d.Reason, d.Message = podmeta.ReasonPermissionLeaked, message
-	delivery.SendBestEffort(ctx, t.sender, d)
+	delivery.SendBestEffort(ctx, r.sender, d)
 }
 
-// messageOf names the permissions that are left, and whom to ask.
+// leakMessage lists the leaked permissions and whom to ask.
 func leakMessage(app api.Application) string {
-	var words []string
+	var parts []string
 	for _, p := range app.Permissions {
 		if p.State == api.Leaked {
-			words = append(words, fmt.Sprintf("permission %s %s, ask %s", p.Permission, p.Message, p.Owner))
+			parts = append(parts, fmt.Sprintf("permission %s %s, ask %s", p.Permission, p.Message, p.Owner))
 		}
 	}
-	if len(words) == 0 {
+	if len(parts) == 0 {
 		return app.Message
 	}
-	return strings.Join(words, "; ")
+	return strings.Join(parts, "; ")
 }
 
 func setNames(all []api.Application) string {

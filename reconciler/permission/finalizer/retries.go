@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// soon and late are the pauses between two looks at what is being revoked.
+	// minRetryDelay and maxRetryDelay bound the delay between two checks of a
+	// revocation.
 	minRetryDelay = 250 * time.Millisecond
 	maxRetryDelay = 10 * time.Second
 )
 
-// tries remembers pods whose permissions are being revoked. It is in memory
-// only: a process that is new tries anew.
+// retries has the pods whose permissions are being revoked. It is in memory only; a
+// new process starts again.
 type retries struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]*retryState
@@ -28,18 +29,18 @@ type retryState struct {
 
 func newRetries() *retries { return &retries{all: map[types.NamespacedName]*retryState{}} }
 
-// next notes a try, and returns when the pod was first seen to have ended, and
-// after how long to try again.
-func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (seen time.Time, again time.Duration) {
+// next records a retry, and returns when the pod was first seen to have ended and
+// the delay until the next retry.
+func (t *retries) next(at types.NamespacedName, uid types.UID, now time.Time) (firstSeen time.Time, delay time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one := t.all[at]
-	if one == nil || one.uid != uid {
-		one = &retryState{uid: uid, firstSeen: now, delay: minRetryDelay / 2}
-		t.all[at] = one
+	state := t.all[at]
+	if state == nil || state.uid != uid {
+		state = &retryState{uid: uid, firstSeen: now, delay: minRetryDelay / 2}
+		t.all[at] = state
 	}
-	one.delay = min(2*one.delay, maxRetryDelay)
-	return one.firstSeen, one.delay
+	state.delay = min(2*state.delay, maxRetryDelay)
+	return state.firstSeen, state.delay
 }
 
 func (t *retries) forget(at types.NamespacedName) {

@@ -6,55 +6,54 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// moment is how long a process that has just begun goes on trying what should
-// have been done before.
+// minRetryPeriod is how long a new process retries a revocation whose deadline has
+// already passed.
 const minRetryPeriod = 30 * time.Second
 
-// Fate is what becomes of a pod's finalizer.
+// FinalizerAction is what to do with a pod's finalizer.
 type FinalizerAction string
 
-// The fates.
+// The actions.
 const (
-	// Release: nothing that was granted is left, or nothing can be taken back;
-	// the finalizer goes.
+	// RemoveFinalizer: all grants are revoked or cannot be revoked.
 	RemoveFinalizer FinalizerAction = "RemoveFinalizer"
-	// Retry: not yet.
+	// Retry: keep the finalizer and retry.
 	Retry FinalizerAction = "Retry"
-	// GiveUp: the deadline is over; the finalizer goes, and the leak is told.
+	// GiveUp: the deadline passed; remove the finalizer and report the leak.
 	GiveUp FinalizerAction = "GiveUp"
 )
 
-// Proof is what the centre said of a pod's applications.
+// CentreState is the answer of the centre about a pod's applications.
 type CentreState struct {
-	// Err: it could not be asked.
+	// Err is the error if the call failed.
 	Err          error
 	Applications []api.Application
 }
 
-// Settlement is the fate and why.
+// Revocation is the action and the applications by their state.
 type Revocation struct {
 	Action FinalizerAction
-	// Revoked and Leaked are the applications that ended so.
+	// Revoked and Leaked are the applications in these states.
 	Revoked, Leaked []api.Application
-	// Open are those that have not ended.
+	// Unfinished are all other applications.
 	Unfinished []api.Application
 }
 
-// Deadline is when a pod that has ended is let go. It counts from when the pod
-// ended, but not from before this process looked for the first time: each pod is
-// tried for a moment at least.
-func Deadline(ended, seen time.Time, patience time.Duration) time.Time {
-	if ended.IsZero() || ended.After(seen) {
-		ended = seen
+// Deadline returns when the finalizer of a pod that has ended is removed in any
+// case: timeout after its end, but not earlier than minRetryPeriod after this
+// process first saw that it had ended.
+func Deadline(ended, firstSeen time.Time, timeout time.Duration) time.Time {
+	if ended.IsZero() || ended.After(firstSeen) {
+		ended = firstSeen
 	}
-	deadline := ended.Add(patience)
-	if least := seen.Add(min(minRetryPeriod, patience)); deadline.Before(least) {
-		deadline = least
+	deadline := ended.Add(timeout)
+	if earliest := firstSeen.Add(min(minRetryPeriod, timeout)); deadline.Before(earliest) {
+		deadline = earliest
 	}
 	return deadline
 }
 
-// Settle says what becomes of the finalizer of a pod that has ended.
+// DecideRevocation decides about the finalizer of a pod that has ended.
 func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
 	var s Revocation
 	for _, app := range p.Applications {

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// reportPage is how many pods a page of a report may have.
+	// reportPage is the maximum number of pods in a page of a report.
 	reportPage = 5000
-	// listPage is how many pods are read at a time.
+	// listPage is how many pods one list call requests.
 	listPage = 500
 )
 
-// Reporter takes reports of living pods.
+// PodReporter receives reports of existing pods.
 type PodReporter interface {
 	ReportPods(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error)
 }
 
-// sweep reports the living pods to the centre, which revokes what is granted to
-// others. The pods are read from the API server and not from a cache: one that
-// is missing here loses its permissions.
+// sweep reports the existing pods to the centre, which revokes the grants of all
+// others. It lists the pods from the API server, not from a cache, because a pod
+// that is missing in the report loses its permissions.
 func sweep(ctx context.Context, kube kubernetes.Interface, centre PodReporter, cluster string, now time.Time) (revoked int, err error) {
 	var live []api.LivePod
 	options := metav1.ListOptions{LabelSelector: podmeta.Label + "=" + podmeta.LabelRequired, Limit: listPage}
@@ -51,15 +51,15 @@ func sweep(ctx context.Context, kube kubernetes.Interface, centre PodReporter, c
 	for _, page := range pages(live, now) {
 		result, err := centre.ReportPods(ctx, cluster, page)
 		if err != nil {
-			return revoked, fmt.Errorf("report living pods: %w", err)
+			return revoked, fmt.Errorf("report existing pods: %w", err)
 		}
 		revoked += result.Revoked
 	}
 	return revoked, nil
 }
 
-// pages cuts a report so that each page speaks for a range of UIDs, and all of
-// them for every UID.
+// pages splits a report into pages. Each page covers a range of UIDs; together they
+// cover every UID.
 func pages(live []api.LivePod, observed time.Time) []api.PodReport {
 	slices.SortFunc(live, func(a, b api.LivePod) int { return cmp.Compare(a.UID, b.UID) })
 	var all []api.PodReport

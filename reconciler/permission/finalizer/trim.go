@@ -13,8 +13,8 @@ var (
 	_ cache.TransformFunc = trimNode
 )
 
-// trimPod reduces a pod, before it is cached, to what is decided by: every pod
-// of the cluster is watched.
+// trimPod keeps only the fields of a pod that the package uses, because the pods of
+// the whole cluster are cached.
 func trimPod(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -69,7 +69,7 @@ func trimStates(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return trimmed
 }
 
-// trimNode reduces a node to whether its pods can run.
+// trimNode keeps only the taints and the Ready condition of a node.
 func trimNode(obj any) (any, error) {
 	n, ok := obj.(*corev1.Node)
 	if !ok {

@@ -12,37 +12,37 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// tellTimeout bounds telling the centre of one pod that was let go.
+// reportTimeout bounds the report of one pod.
 const reportTimeout = 5 * time.Second
 
-// letGo knows pods that were let go at their deadline and of which the centre
-// has not heard: it is told as soon as it answers, so that the leak is in its
-// books too, and taken back. It is in memory only: a process that is new reports
-// the living pods at once, and what the others have is taken back by that.
+// unreportedPods has the pods that were released at their deadline while the centre
+// was unreachable. They are reported as soon as it answers, so that it records the
+// leak and revokes. It is in memory only: a new process reports the existing pods
+// at once, and the centre revokes the grants of all others.
 type unreportedPods struct {
 	mu  sync.Mutex
-	all map[types.UID]string // to the cluster
+	all map[types.UID]string // UID to cluster
 }
 
 func newUnreportedPods() *unreportedPods { return &unreportedPods{all: map[types.UID]string{}} }
 
-// add notes a pod.
+// add adds a pod.
 func (l *unreportedPods) add(cluster string, uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all[uid] = cluster
 }
 
-// tell tells of the pods, until the centre gives no answer.
+// report reports the pods to the centre and stops at the first error.
 func (l *unreportedPods) report(ctx context.Context, centre Centre) {
 	l.mu.Lock()
-	left := maps.Clone(l.all)
+	pods := maps.Clone(l.all)
 	l.mu.Unlock()
-	for uid, cluster := range left {
+	for uid, cluster := range pods {
 		if err := reportPod(ctx, centre, cluster, uid); err != nil {
 			return
 		}
-		logging.FromContext(ctx).Infow("the permission centre knows of a pod that was let go before its permissions were taken back", "uid", uid)
+		logging.FromContext(ctx).Infow("reported a pod that was deleted before its permissions were revoked", "uid", uid)
 		l.mu.Lock()
 		delete(l.all, uid)
 		l.mu.Unlock()
@@ -56,7 +56,7 @@ func reportPod(ctx context.Context, centre Centre, cluster string, uid types.UID
 	return err
 }
 
-// count is how many the centre has not heard of.
+// count returns the number of unreported pods.
 func (l *unreportedPods) count() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
