@@ -80,7 +80,7 @@ func TestAProtectedDaemonSetIsNotDeletedWhileItHasPods(t *testing.T) {
 		}
 		return nil
 	})
-	n.refused(t, "hang on it", "delete", "daemonset", "web", "--wait=false")
+	n.refused(t, "belong to it", "delete", "daemonset", "web", "--wait=false")
 	n.run(t, "patch", "daemonset", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
 	n.until(t, "the DaemonSet has no pod and can be deleted", func() error {
 		if r := n.try(t, "delete", "daemonset", "web", "--wait=false"); r.Code != 0 {
@@ -105,7 +105,7 @@ spec:
 		}
 		return nil
 	})
-	n.refused(t, "1 pod hangs on it", "delete", "job", "web", "--wait=false")
+	n.refused(t, "1 pod belongs to it", "delete", "job", "web", "--wait=false")
 	n.run(t, "patch", "job", "web", "-p", `{"spec":{"suspend":true}}`)
 	n.until(t, "the suspended Job can be deleted", func() error {
 		if r := n.try(t, "delete", "job", "web", "--wait=false"); r.Code != 0 {
