@@ -40,15 +40,15 @@ type write struct {
 	fields        []string
 }
 
-// api is an API server: it stores, numbers, and compares and swaps.
+// api is a model of the API server, with resource versions and conflicts.
 type api struct {
 	clock   clock.PassiveClock
 	objects map[id]object
 	version int64
 	uids    int
-	// journal is what informers read.
+	// journal has every write, for the informers.
 	journal []write
-	// writing and wrote are called around a write of a client, and may die.
+	// writing and wrote are called around a write of a client, and may panic.
 	writing, wrote func(by string, of id)
 	// written is called with every write that is stored.
 	written func(write)
@@ -93,8 +93,8 @@ func copyOf(o object) object {
 	return o.DeepCopyObject().(object)
 }
 
-// redate gives what was stamped with the clock of this machine, as knative's
-// conditions are, the time of the world, which is months behind.
+// redate sets times of the machine's clock, as in knative's conditions, to the time
+// of the world, which is months earlier.
 func (a *api) redate(o object) {
 	r, ok := o.(duckv1.KRShaped)
 	if !ok {
@@ -125,7 +125,7 @@ func (a *api) store(by string, of id, next object) {
 	a.written(w)
 }
 
-// create makes an object and gives it what the API server gives.
+// create creates an object and sets the metadata that the API server sets.
 func (a *api) create(by, resource string, o object) (object, error) {
 	of := id{resource, o.GetNamespace(), o.GetName()}
 	if _, there := a.objects[of]; there {
@@ -140,7 +140,7 @@ func (a *api) create(by, resource string, o object) (object, error) {
 	return copyOf(o), nil
 }
 
-// change reads, edits and writes as one, as somebody without a stale cache.
+// change edits an object without a conflict.
 func change[T object](a *api, by string, of id, edit func(T)) {
 	current, ok := a.objects[of]
 	if !ok {
@@ -344,8 +344,8 @@ func sameVersion(of id, current object, kind types.PatchType, patch []byte) erro
 	return nil
 }
 
-// differences are the fields in which two objects differ: those of status one
-// by one, others as spec or metadata.x.
+// differences returns the fields in which two objects differ, as status.x,
+// metadata.x, spec or data.
 func differences(before, after object) []string {
 	var out []string
 	b, n := shape(before), shape(after)

@@ -11,34 +11,34 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 )
 
-// tries is how often a Trigger delivers before it hands on to deadletter.
-const tries = 4
+// maxDeliveries is how often a Trigger delivers before it sends to deadletter.
+const maxDeliveries = 4
 
-// letter is an event that the Broker has.
-type letter struct {
+// delivery is an event in the Broker.
+type delivery struct {
 	event event.Event
-	// durable: its sender was told that it is accepted, so it may come late,
-	// again and out of order, but it comes, or goes to deadletter.
+	// durable: the Broker confirmed the event, so it is delivered, or sent to
+	// deadletter; it may be late, duplicate and out of order.
 	durable bool
 	tried   int
 }
 
 // broker is the Broker and its Triggers.
-type broker struct{ letters []*letter }
+type broker struct{ deliveries []*delivery }
 
-func (b *broker) accept(e cloudevents.Event, durable bool) *letter {
-	l := &letter{event: e, durable: durable}
-	b.letters = append(b.letters, l)
+func (b *broker) accept(e cloudevents.Event, durable bool) *delivery {
+	l := &delivery{event: e, durable: durable}
+	b.deliveries = append(b.deliveries, l)
 	return l
 }
 
-func (b *broker) take(at int) *letter {
-	l := b.letters[at]
-	b.letters = append(b.letters[:at:at], b.letters[at+1:]...)
+func (b *broker) take(at int) *delivery {
+	l := b.deliveries[at]
+	b.deliveries = append(b.deliveries[:at:at], b.deliveries[at+1:]...)
 	return l
 }
 
-// subscribers are the functions that get a type.
+// subscriber returns the function that receives an event type.
 func subscriber(eventType string) string {
 	switch eventType {
 	case events.TypeChangePodReady, events.TypeChangeWorkloadStarted, events.TypeOrderReady:
@@ -50,9 +50,9 @@ func subscriber(eventType string) string {
 	}
 }
 
-// deliverEvent delivers a letter to its function. What could not be done comes
-// again or, in the end, goes to deadletter.
-func (w *world) deliverEvent(l *letter) {
+// deliverEvent delivers an event to its function. A failed delivery is repeated and
+// in the end sent to deadletter.
+func (w *world) deliverEvent(l *delivery) {
 	to := subscriber(l.event.Type())
 	if to == "" {
 		return
@@ -62,20 +62,20 @@ func (w *world) deliverEvent(l *letter) {
 		return
 	}
 	l.tried++
-	if l.tried < tries && functions.FateOf(err) == functions.FateRetry {
-		w.broker.letters = append(w.broker.letters, l)
+	if l.tried < maxDeliveries && functions.FateOf(err) == functions.FateRetry {
+		w.broker.deliveries = append(w.broker.deliveries, l)
 		return
 	}
 	if !l.durable {
-		return // shown on its object; its reconciler sends it again
+		return // its reconciler sends it again
 	}
 	if w.call("deadletter", l.event) != nil {
-		l.tried = 0 // deadletter is tried for as long as it takes
-		w.broker.letters = append(w.broker.letters, l)
+		l.tried = 0 // deadletter is retried without limit
+		w.broker.deliveries = append(w.broker.deliveries, l)
 	}
 }
 
-// errNotAccepted is a Broker that is away or slow.
+// errNotAccepted is the error of an unreachable or slow Broker.
 var errNotAccepted = errors.New("the Broker did not answer")
 
 // Deliver implements the callback's Deliverer.
@@ -84,7 +84,7 @@ func (w *world) Deliver(_ context.Context, e event.Event) error {
 	case 4:
 		return errNotAccepted
 	case 3:
-		w.broker.accept(e, false) // accepted, but nobody was told
+		w.broker.accept(e, false) // accepted, but the answer is lost
 		return errNotAccepted
 	default:
 		w.broker.accept(e, true)
@@ -92,19 +92,19 @@ func (w *world) Deliver(_ context.Context, e event.Event) error {
 	}
 }
 
-// deliverSome delivers, doubles or loses one letter of the Broker.
+// deliverSome delivers, duplicates or loses one event of the Broker.
 func (w *world) deliverSome() bool {
-	if len(w.broker.letters) == 0 {
+	if len(w.broker.deliveries) == 0 {
 		return false
 	}
-	at := w.draw("letter", len(w.broker.letters))
+	at := w.draw("event", len(w.broker.deliveries))
 	switch w.draw("fate", 8) {
-	case 7: // lost, unless its sender may rely on it
-		if l := w.broker.letters[at]; !l.durable {
+	case 7: // lost, unless it is durable
+		if l := w.broker.deliveries[at]; !l.durable {
 			w.broker.take(at)
 		}
-	case 6: // doubled
-		copied := *w.broker.letters[at]
+	case 6: // duplicate
+		copied := *w.broker.deliveries[at]
 		copied.durable = false
 		w.deliverEvent(&copied)
 	default:

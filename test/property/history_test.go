@@ -15,20 +15,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// history is what has happened, as far as the invariants ask.
+// history records what the invariants need.
 type history struct {
 	violations []string
 	madePods   int
-	// calls counts the starts and finishes that reached the judge, by ChangePod
-	// and stage.
+	// calls counts the starts and finishes that reached the server, by object and
+	// stage.
 	calls map[string]int
-	// promises are the verdicts that the callback has answered with 200.
+	// promises are the verdicts that the callback answered with 200.
 	promises []promise
-	// said is what people have said of pods, by ChangePod.
-	said map[types.UID]map[string]string
-	// wasDown: the judge was away for some time, so an order may have been late.
+	// personResults are the verdicts of people, by ChangePod and pod.
+	personResults map[types.UID]map[string]string
+	// wasDown: the server was unreachable, so an order may have timed out.
 	wasDown bool
-	// quietSince is when the drain began: nothing is lost any more.
+	// quietSince is when the faults ended.
 	quietSince time.Time
 }
 
@@ -38,21 +38,21 @@ type promise struct {
 }
 
 func newHistory() history {
-	return history{calls: map[string]int{}, said: map[types.UID]map[string]string{}}
+	return history{calls: map[string]int{}, personResults: map[types.UID]map[string]string{}}
 }
 
 func (w *world) violated(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// mayWrite says which fields of a status a process may write: one writer a
-// field, as docs/architecture.md has it.
+// mayWrite returns the fields of a status that a process may write, as in
+// docs/architecture.md.
 func mayWrite(resource, by string) []string {
 	switch resource + " " + by {
 	case "changepods controller":
 		return statuspatch.ChangePodDerived
 	case "changepods submit":
-		// Function submit records what it learned itself by the same Recorder.
+		// Function submit records the verdicts of its own calls with the Recorder.
 		return slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict)
 	case "changepods verdict":
 		return statuspatch.ChangePodVerdict
@@ -73,18 +73,18 @@ func mayWrite(resource, by string) []string {
 	}
 }
 
-// note looks at every write.
-func (w *world) note(x write) {
+// checkWrite checks the writer of every write, and that conditions have reasons.
+func (w *world) checkWrite(x write) {
 	if x.by == kubernetes || x.by == "test" || x.by == "webhook" || x.after == nil {
 		return
 	}
 	if x.id.resource == "deployments" {
-		w.noteDeployment(x)
+		w.checkDeploymentWrite(x)
 		return
 	}
 	if x.before == nil {
 		if x.id.resource != "changepods" || x.by != controllerName {
-			w.violated("%s made %s %s", x.by, x.id.resource, x.id.name)
+			w.violated("%s created %s %s", x.by, x.id.resource, x.id.name)
 		}
 		return
 	}
@@ -103,12 +103,12 @@ func (w *world) note(x write) {
 		}
 	}
 	if before, ok := x.before.(*v1alpha1.ChangeWorkload); ok {
-		w.noteInbox(x.by, before, x.after.(*v1alpha1.ChangeWorkload))
+		w.checkInboxWrite(x.by, before, x.after.(*v1alpha1.ChangeWorkload))
 	}
 }
 
-// noteDeployment: older versions never touch the workload.
-func (w *world) noteDeployment(x write) {
+// checkDeploymentWrite: an old release never changes the workload.
+func (w *world) checkDeploymentWrite(x write) {
 	if x.by != controllerName {
 		w.violated("%s wrote the Deployment", x.by)
 		return
@@ -121,7 +121,7 @@ func (w *world) noteDeployment(x write) {
 	release, _ := v1alpha1.ReleaseOf(w.deployment().Annotations)
 	o, ok, _ := w.process.informer("changeworkloads").indexer.GetByKey(w.process.at.key)
 	if !ok {
-		w.violated("%s wrote the Deployment and is no ChangeWorkload", w.process.at.key)
+		w.violated("%s wrote the Deployment, but is not a ChangeWorkload", w.process.at.key)
 		return
 	}
 	if c := o.(*v1alpha1.ChangeWorkload); c.Spec.Reversion != release.Version || c.Spec.Attempt != release.Attempt {
@@ -129,33 +129,33 @@ func (w *world) noteDeployment(x write) {
 	}
 }
 
-// noteInbox: who receives adds, who empties takes out.
-func (w *world) noteInbox(by string, before, after *v1alpha1.ChangeWorkload) {
+// checkInboxWrite: only the controller removes entries, and it adds none.
+func (w *world) checkInboxWrite(by string, before, after *v1alpha1.ChangeWorkload) {
 	has := func(list []v1alpha1.InboxVerdict, of v1alpha1.InboxVerdict) bool {
 		return slices.ContainsFunc(list, func(v v1alpha1.InboxVerdict) bool { return v.ID == of.ID })
 	}
 	for _, v := range before.Status.Inbox {
 		if by != controllerName && !has(after.Status.Inbox, v) {
-			w.violated("%s took %s out of the inbox", by, v.ID)
+			w.violated("%s removed %s from the inbox", by, v.ID)
 		}
 	}
 	for _, v := range after.Status.Inbox {
 		if by == controllerName && !has(before.Status.Inbox, v) {
-			w.violated("the controller put %s into the inbox", v.ID)
+			w.violated("the controller added %s to the inbox", v.ID)
 		}
 	}
 }
 
-// called looks at every call that reaches the judge: its intent is stored, and
-// each intent is good for one call.
-func (w *world) called(action string, body []byte) {
+// checkCall: each call that reaches the server has a stored intent, and each intent
+// has at most one call.
+func (w *world) checkCall(action string, body []byte) {
 	var in struct {
 		Order   string `json:"bizExecOrderId"`
 		Node    string `json:"nodeId"`
 		BatchNo int32  `json:"batchNo"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		w.violated("%s was sent as %s", action, body)
+		w.violated("the body of %s is not valid: %s", action, body)
 		return
 	}
 	stage := v1alpha1.StagePre
@@ -163,9 +163,9 @@ func (w *world) called(action string, body []byte) {
 	case "submitChangeExecBatchStartNotify":
 	case "submitChangeFinishNotify":
 		stage = v1alpha1.StagePost
-		w.calledForOrder(in.Order, in.Node, stage)
+		w.checkOrderCall(in.Order, in.Node, stage)
 	case "submitChangeExecOrderStartNotify":
-		w.calledForOrder(in.Order, "", stage)
+		w.checkOrderCall(in.Order, "", stage)
 		return
 	default:
 		return
@@ -179,13 +179,13 @@ func (w *world) called(action string, body []byte) {
 		of := string(p.UID) + "/" + string(stage)
 		w.calls[of]++
 		if s := p.Status.SubmissionOf(stage); s == nil || int(s.Attempts) < w.calls[of] {
-			w.violated("call %d for %s of %s was made, its intent is %+v", w.calls[of], stage, p.Name, s)
+			w.violated("call %d for %s of %s has intent %+v", w.calls[of], stage, p.Name, s)
 		}
 	}
 }
 
-// calledForOrder looks at a start or finish of the order as a whole.
-func (w *world) calledForOrder(order, node string, stage v1alpha1.Stage) {
+// checkOrderCall is checkCall for a start or finish of the order check.
+func (w *world) checkOrderCall(order, node string, stage v1alpha1.Stage) {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		if c.Spec.OrderID != order || (stage == v1alpha1.StagePost && c.Status.Order.Node() != node) {
 			continue
@@ -193,7 +193,7 @@ func (w *world) calledForOrder(order, node string, stage v1alpha1.Stage) {
 		of := string(c.UID) + "/" + string(stage)
 		w.calls[of]++
 		if s := c.Status.Order.SubmissionOf(stage); s == nil || int(s.Attempts) < w.calls[of] {
-			w.violated("call %d for %s of the order of %s was made, its intent is %+v", w.calls[of], stage, c.Name, s)
+			w.violated("call %d for %s of the order of %s has intent %+v", w.calls[of], stage, c.Name, s)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (w *world) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
 	return nil
 }
 
-// nodes are those that ChangePods and ChangeWorkloads know.
+// nodes returns the order nodes in ChangePods and ChangeWorkloads.
 func (w *world) nodes() map[string]bool {
 	out := map[string]bool{}
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
@@ -219,11 +219,11 @@ func (w *world) nodes() map[string]bool {
 	return out
 }
 
-// promised notes what the callback has taken.
-func (w *world) promised(p posted, known map[string]bool) {
+// recordPromise records the verdicts of a callback that was answered with 200.
+func (w *world) recordPromise(p callbackRequest, known map[string]bool) {
 	said, err := callback.Read(p.header, p.body)
 	if err != nil {
-		w.violated("a callback that cannot be read was answered with 200: %v", err)
+		w.violated("a malformed callback was answered with 200: %v", err)
 		return
 	}
 	for _, r := range said {
@@ -231,7 +231,7 @@ func (w *world) promised(p posted, known map[string]bool) {
 	}
 }
 
-// personJudges has a person judge a batch with kubectl.
+// personJudges: a person judges a batch with kubectl.
 func (w *world) personJudges() bool {
 	list := all[*v1alpha1.ChangePod](w.api, "changepods")
 	if len(list) == 0 {
@@ -245,10 +245,10 @@ func (w *world) personJudges() bool {
 
 func (w *world) judgeByHand(p *v1alpha1.ChangePod, word string) {
 	results := slices.Clone(p.Spec.PodInfos)
-	w.said[p.UID] = map[string]string{}
+	w.personResults[p.UID] = map[string]string{}
 	for i := range results {
 		results[i].Verdict = word
-		w.said[p.UID][results[i].Pod] = word
+		w.personResults[p.UID][results[i].Pod] = word
 	}
 	raw, err := json.Marshal(map[string]any{"status": map[string]any{"podResults": results, "message": "PostFinish"}})
 	if err == nil {
@@ -259,7 +259,7 @@ func (w *world) judgeByHand(p *v1alpha1.ChangePod, word string) {
 	}
 }
 
-// judgeOrderByHand has a person judge the order as a whole.
+// judgeOrderByHand: a person judges the order with kubectl.
 func (w *world) judgeOrderByHand(c *v1alpha1.ChangeWorkload, word string) {
 	raw := []byte(`{"status":{"orderResult":{"verdict":"` + word + `"}}}`)
 	if _, err := w.api.patch("person", id{"changeworkloads", c.Namespace, c.Name}, types.MergePatchType, raw, "status"); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// informer is a SharedIndexInformer whose cache moves when it is told to.
+// informer is a SharedIndexInformer whose cache changes only by apply and add.
 type informer struct {
-	cache.SharedIndexInformer // nothing else of it is used
+	cache.SharedIndexInformer // nil; its other methods are not used
 	resource                  string
 	indexer                   cache.Indexer
 	handlers                  []cache.ResourceEventHandler
-	// kind is that of workloads, which the cache holds in a form of their own.
+	// kind is the kind of a workload, which the cache holds as workload.Workload.
 	kind *workload.Kind
 }
 
@@ -41,15 +41,15 @@ func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler,
 	return i.AddEventHandler(h)
 }
 
-// see takes one write into the cache.
-func (i *informer) see(w write) error {
+// apply applies one write to the cache.
+func (i *informer) apply(w write) error {
 	if w.after == nil {
 		return i.indexer.Delete(w.before)
 	}
 	return i.add(w.after)
 }
 
-// add takes an object into the cache.
+// add adds an object to the cache.
 func (i *informer) add(o object) error {
 	if i.kind == nil {
 		return i.indexer.Update(copyOf(o))

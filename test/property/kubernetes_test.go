@@ -21,7 +21,7 @@ const (
 
 var deploymentID = id{"deployments", namespace, deploymentName}
 
-// by whom the model writes.
+// kubernetes is the writer of the modelled controllers.
 const kubernetes = "kubernetes"
 
 func firstDeployment() *appsv1.Deployment {
@@ -37,7 +37,7 @@ func firstDeployment() *appsv1.Deployment {
 	return d
 }
 
-// stamp gives a Deployment a template, and what the webhook writes for it.
+// stamp sets a template, and the version and attempt that the webhook writes.
 func stamp(d *appsv1.Deployment, template string) {
 	d.Spec.Template.Labels = map[string]string{"app": deploymentName, "template": template}
 	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
@@ -54,8 +54,8 @@ func (w *world) deployment() *appsv1.Deployment {
 	return w.api.objects[deploymentID].(*appsv1.Deployment)
 }
 
-// release applies a template, as the webhooks admit it: a suspended Deployment
-// takes a repair, once.
+// release applies a template if the webhooks admit it: to a suspended Deployment
+// only as a repair, and only once.
 func (w *world) release(template string, repair bool) bool {
 	d := w.deployment()
 	if d.Spec.Template.Labels["template"] == template {
@@ -92,9 +92,9 @@ func parsed[T any](raw string) *T {
 	return &v
 }
 
-// kubernetesStep lets one of the controllers of the model do one thing.
+// kubernetesStep makes one step of one modelled controller.
 func (w *world) kubernetesStep() bool {
-	steps := []func() bool{w.workloadReconciler, w.podReconciler, w.kubelet, w.replicaSetController, w.deploymentController, w.deploymentStatus, w.garbage}
+	steps := []func() bool{w.workloadReconciler, w.podReconciler, w.kubelet, w.replicaSetController, w.deploymentController, w.deploymentStatus, w.collectGarbage}
 	first := w.draw("kubernetes", len(steps))
 	for i := range steps {
 		if steps[(first+i)%len(steps)]() {
@@ -104,8 +104,8 @@ func (w *world) kubernetesStep() bool {
 	return false
 }
 
-// workloadReconciler stands for the reconciler of workloads: it makes the
-// ChangeWorkload of the release, and deletes the others when that succeeded.
+// workloadReconciler models the reconciler of workloads: it creates the ChangeWorkload
+// of the release, and deletes the others after its Success.
 func (w *world) workloadReconciler() bool {
 	d := w.deployment()
 	release, _ := v1alpha1.ReleaseOf(d.Annotations)
@@ -143,7 +143,7 @@ func (w *world) workloadReconciler() bool {
 	return false
 }
 
-// podReconciler stands for the reconciler of pods, for whose label nobody waits.
+// podReconciler models the reconciler of pods.
 func (w *world) podReconciler() bool {
 	for _, p := range all[*corev1.Pod](w.api, "pods") {
 		if p.Labels[v1alpha1.FinishedLabel] == "" && isReady(p) {
@@ -197,7 +197,7 @@ func (w *world) replicaSetController() bool {
 			}})
 			return err == nil
 		case len(own) > wanted:
-			w.api.store(kubernetes, id{"pods", namespace, own[w.draw("victim", len(own))].Name}, nil)
+			w.api.store(kubernetes, id{"pods", namespace, own[w.draw("pod", len(own))].Name}, nil)
 			return true
 		}
 	}
@@ -218,7 +218,7 @@ func (w *world) sets() (current *appsv1.ReplicaSet, others []*appsv1.ReplicaSet)
 	return current, others
 }
 
-// deploymentController rolls out one pod at a time; a paused roll-out stands.
+// deploymentController replaces one pod at a time, unless the rollout is paused.
 func (w *world) deploymentController() bool {
 	d := w.deployment()
 	if d.Spec.Paused {
@@ -296,8 +296,8 @@ func (w *world) deploymentStatus() bool {
 	return true
 }
 
-// garbage takes what lost its owner.
-func (w *world) garbage() bool {
+// collectGarbage deletes a ChangePod whose owner was deleted.
+func (w *world) collectGarbage() bool {
 	owners := map[string]bool{}
 	for _, o := range w.api.objects {
 		owners[string(o.GetUID())] = true

@@ -46,7 +46,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// controllerName is the process that reconciles, and the writer that it is.
+// controllerName is the name of the controller as process and as writer.
 const controllerName = "controller"
 
 // The informers, with the listers of their kinds.
@@ -78,22 +78,22 @@ func (i opsConfigInfoes) Lister() listers.OpsConfigInfoLister {
 	return listers.NewOpsConfigInfoLister(i.indexer)
 }
 
-// work names what a reconciler has to look at.
+// work is a key in the queue of a reconciler.
 type work struct{ kind, key string }
 
-// process is the controller's process: caches, reconcilers, and what they have
-// to do. When it dies all of that is lost.
+// process is the controller's process: caches, reconcilers and queues. A crash
+// loses all of them.
 type process struct {
 	api         *api
 	informers   []*informer
 	seen        map[string]int // how much of the journal an informer has seen
 	reconcilers map[string]*controller.Impl
 	due         map[work]time.Time
-	// at is the work that is being done.
+	// at is the work in progress.
 	at work
 }
 
-// start makes a process whose caches are current.
+// start starts a process with current caches.
 func start(w *world) *process {
 	p := &process{api: w.api, seen: map[string]int{}, reconcilers: map[string]*controller.Impl{}, due: map[work]time.Time{}}
 	kube, change := &kubefake.Clientset{}, &fake.Clientset{}
@@ -133,7 +133,7 @@ func start(w *world) *process {
 	for _, i := range p.informers {
 		for of, o := range w.api.objects {
 			if of.resource == i.resource {
-				_ = i.add(o) // it was an object of that kind when it was stored
+				_ = i.add(o) // it has the kind of the informer
 			}
 		}
 		p.seen[i.resource] = len(w.api.journal)
@@ -155,7 +155,7 @@ func start(w *world) *process {
 	return p
 }
 
-// stop ends the goroutines of the work queues, which are not used.
+// stop ends the goroutines of the unused work queues.
 func (p *process) stop() {
 	for _, impl := range p.reconcilers {
 		impl.WorkQueue().ShutDown()
@@ -169,7 +169,7 @@ func (p *process) enqueue(kind string, o object, at time.Time) {
 	}
 }
 
-// behind returns the informers that have something to see.
+// behind returns the informers that have not applied every write.
 func (p *process) behind() []*informer {
 	var out []*informer
 	for _, i := range p.informers {
@@ -180,7 +180,7 @@ func (p *process) behind() []*informer {
 	return out
 }
 
-// next returns where in the journal an informer's next write is, or -1.
+// next returns the index of an informer's next write in the journal, or -1.
 func (p *process) next(i *informer) int {
 	for n := p.seen[i.resource]; n < len(p.api.journal); n++ {
 		if p.api.journal[n].id.resource == i.resource {
@@ -191,7 +191,7 @@ func (p *process) next(i *informer) int {
 	return -1
 }
 
-// sync lets an informer see one write, and enqueues what watches it.
+// sync applies one write to an informer and enqueues the objects that depend on it.
 func (p *process) sync(i *informer, now time.Time) {
 	n := p.next(i)
 	if n < 0 {
@@ -199,12 +199,12 @@ func (p *process) sync(i *informer, now time.Time) {
 	}
 	p.seen[i.resource] = n + 1
 	w := p.api.journal[n]
-	_ = i.see(w) // it was an object of that kind when it was stored
+	_ = i.apply(w) // it has the kind of the informer
 	about := w.after
 	if about == nil {
 		about = w.before
 	}
-	if !onlyLabelled(w.before, w.after) {
+	if !onlyLabelChanged(w.before, w.after) {
 		p.wake(about, now)
 	}
 	before, _ := w.before.(*v1alpha1.ChangeWorkload)
@@ -214,14 +214,14 @@ func (p *process) sync(i *informer, now time.Time) {
 	}
 }
 
-// onlyLabelled: a pod got its label, which wakes nobody.
-func onlyLabelled(before, after object) bool {
+// onlyLabelChanged: the label of a pod enqueues nothing.
+func onlyLabelChanged(before, after object) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)
 	return okA && okB && equality.Semantic.DeepEqual(a.Status, b.Status)
 }
 
-// wake enqueues what the controllers enqueue for a change of an object.
+// wake enqueues the same objects as the controllers do for a changed object.
 func (p *process) wake(about object, now time.Time) {
 	workloads := func(of func(*v1alpha1.ChangeWorkload) bool) {
 		for _, o := range p.informer("changeworkloads").indexer.List() {
@@ -255,7 +255,8 @@ func (p *process) wakeBatches(release string, now time.Time) {
 	}
 }
 
-// stopsBatches: the order was not taken or failed its check, or a newer template came.
+// stopsBatches: the order was not accepted, its check failed, or the release was
+// superseded.
 func stopsBatches(c *v1alpha1.ChangeWorkload) bool {
 	if c == nil {
 		return false
@@ -274,7 +275,7 @@ func (p *process) informer(resource string) *informer {
 	panic("no informer of " + resource)
 }
 
-// ready returns the work that is due, in an order that is always the same.
+// ready returns the work that is due, in a deterministic order.
 func (p *process) ready(now time.Time) []work {
 	var out []work
 	for w, at := range p.due {
@@ -297,8 +298,7 @@ func (p *process) nextDue() time.Time {
 	return out
 }
 
-// reconcile does one piece of work, and enqueues it again as the controller's
-// work queue does.
+// reconcile reconciles one key, and enqueues it again as a work queue does.
 func (p *process) reconcile(ctx context.Context, w work, now func() time.Time) {
 	delete(p.due, w)
 	p.at = w
@@ -315,7 +315,7 @@ func (p *process) reconcile(ctx context.Context, w work, now func() time.Time) {
 		return
 	}
 	if err != nil && controller.IsPermanentError(err) {
-		panic(fmt.Sprintf("%v can never be done: %v", w, err))
+		panic(fmt.Sprintf("permanent error of %v: %v", w, err))
 	}
 	if err != nil {
 		again(time.Second)

@@ -23,17 +23,17 @@ func TestMain(m *testing.M) {
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for name, value := range map[string]string{"rapid.checks": "30", "rapid.nofailfile": "true"} {
 		if !given[name] {
-			_ = flag.Set(name, value) // flags of rapid, which exist
+			_ = flag.Set(name, value) // rapid defines these flags
 		}
 	}
-	utilruntime.PanicHandlers = nil // deaths are wanted, and their stacks are long
+	utilruntime.PanicHandlers = nil // crashes are intended, and their stacks are long
 	_ = os.Setenv("SYSTEM_NAMESPACE", v1alpha1.SystemNamespace)
 	os.Exit(m.Run())
 }
 
 func TestEveryHistoryEndsAsItsVerdictsSay(t *testing.T) {
-	// A step is a seed; 0 is no step, so that a step can be taken out of a
-	// history and leaves the others as they were.
+	// A step is a seed, and 0 is no step: so a step can be removed from a history
+	// without a change of the others.
 	steps := rapid.SliceOfN(rapid.Uint64(), 150, 250)
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -45,12 +45,12 @@ func TestEveryHistoryEndsAsItsVerdictsSay(t *testing.T) {
 			}
 		}
 		w.drain()
-		w.atTheEnd()
+		w.checkEnd()
 		w.check(t)
 	})
 }
 
-// step does one thing.
+// step does one random action.
 func (w *world) step(seed, at uint64) {
 	w.random = rand.New(rand.NewPCG(seed, at))
 	actions := w.actions()
@@ -61,25 +61,25 @@ func (w *world) step(seed, at uint64) {
 	chosen := w.random.IntN(total)
 	for _, a := range actions {
 		if chosen -= a.weight; chosen < 0 {
-			w.told = nil
+			w.draws = nil
 			if a.do() {
-				w.story = append(w.story, fmt.Sprintf("%s %v", a.name, w.told))
+				w.trace = append(w.trace, fmt.Sprintf("%s %v", a.name, w.draws))
 			}
 			return
 		}
 	}
 }
 
-// check fails with what was violated.
+// check fails the test with the violations.
 func (w *world) check(t *rapid.T) {
-	w.claimedOnce()
+	w.checkClaims()
 	if len(w.violations) > 0 {
-		t.Fatalf("policy %s, %d per cent:\n%s\n\nwhat happened:\n%s", w.policy, w.percent,
-			strings.Join(w.violations, "\n"), strings.Join(w.story, "\n"))
+		t.Fatalf("policy %s, %d per cent:\n%s\n\nhistory:\n%s", w.policy, w.percent,
+			strings.Join(w.violations, "\n"), strings.Join(w.trace, "\n"))
 	}
 }
 
-// action is something that can happen; do returns false where it cannot now.
+// action is a possible action; do returns false if it is not possible now.
 type action struct {
 	name   string
 	weight int
@@ -104,10 +104,10 @@ func (w *world) actions() []action {
 	}
 	return []action{
 		{"kubernetes", 22, repeated(w.kubernetesStep, 8)},
-		{"see", 20, repeated(w.see, 16)},
+		{"see", 20, repeated(w.syncOne, 16)},
 		{"reconcile", 20, repeated(w.reconcileSome, 4)},
 		{"deliver", 18, repeated(w.deliverSome, 4)},
-		{"call back", 12, repeated(w.deliverMail, 3)},
+		{"call back", 12, repeated(w.deliverSomeCallback, 3)},
 		{"time", 8, move(100*time.Millisecond, time.Second, 3*time.Second, 10*time.Second, 30*time.Second, 70*time.Second, 140*time.Second)},
 		{"clock step", 1, move(-time.Second, -time.Minute, -10*time.Minute, 10*time.Minute)},
 		{"release", 2, func() bool {
@@ -118,7 +118,7 @@ func (w *world) actions() []action {
 		{"scale", 2, w.scale},
 		{"die soon", 3, func() bool { w.dieIn = 1 + w.draw("in", 6); return true }},
 		{"restart", 1, func() bool { w.restart(); return true }},
-		{"judge", 1, func() bool { w.judge.down = !w.judge.down; w.wasDown = true; return true }},
+		{"judge", 1, func() bool { w.server.down = !w.server.down; w.wasDown = true; return true }},
 	}
 }
 
@@ -137,21 +137,21 @@ func (w *world) scale() bool {
 	return true
 }
 
-// drain ends the faults and goes on until nothing more happens, with a person
-// who passes what waits for one.
+// drain ends the faults and runs until nothing is due; a person passes what waits
+// for one.
 func (w *world) drain() {
-	w.quiet, w.dieIn, w.judge.down = true, 0, false
+	w.quiet, w.dieIn, w.server.down = true, 0, false
 	began := w.clock.Now()
 	w.quietSince = began
 	for steps := 0; ; steps++ {
-		if w.kubernetesStep() || w.see() || w.deliverSome() || w.deliverMail() || w.reconcileSome() {
+		if w.kubernetesStep() || w.syncOne() || w.deliverSome() || w.deliverSomeCallback() || w.reconcileSome() {
 			if steps > 20000 {
-				w.violated("it never rests")
+				w.violated("work remains after 20000 steps")
 				return
 			}
 			continue
 		}
-		if w.decide() {
+		if w.personPasses() {
 			continue
 		}
 		next := w.process.nextDue()
@@ -162,8 +162,8 @@ func (w *world) drain() {
 	}
 }
 
-// decide passes a batch, or an order, that waits for a person.
-func (w *world) decide() bool {
+// personPasses passes a batch or an order that waits for a person.
+func (w *world) personPasses() bool {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		order := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 		if order.IsFalse() && order.Reason == v1alpha1.ReasonHeldUnjudged && c.Status.OrderResult == nil {

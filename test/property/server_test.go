@@ -18,43 +18,43 @@ const (
 	platform = "breakwater"
 )
 
-// judge is the double of the server, without a network.
-type judge struct {
+// fakeServer is the double of the server without a network.
+type fakeServer struct {
 	*double.Double
 	world *world
-	// down: a proxy answers 404 for it. Whatever it has done stays.
+	// down: a proxy answers 404 for it. Its state stays.
 	down bool
 
-	mu   sync.Mutex
-	mail []posted // what it calls back
+	mu        sync.Mutex
+	callbacks []callbackRequest // sent and not delivered
 }
 
-// posted is a callback on its way.
-type posted struct {
+// callbackRequest is a callback that was not delivered yet.
+type callbackRequest struct {
 	header http.Header
 	body   []byte
 }
 
-func newJudge(w *world) *judge {
-	j := &judge{world: w}
+func newFakeServer(w *world) *fakeServer {
+	j := &fakeServer{world: w}
 	j.Double = double.NewDouble(double.Options{
 		CallbackURL: "http://callback", Tokens: map[string]string{platform: token}, Clock: w.clock,
-		HTTP: &http.Client{Transport: mailbox{j}},
+		HTTP: &http.Client{Transport: callbackTransport{j}},
 	})
 	return j
 }
 
-// mailbox keeps what the judge calls back.
-type mailbox struct{ *judge }
+// callbackTransport stores the callbacks of the server.
+type callbackTransport struct{ *fakeServer }
 
-func (m mailbox) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m callbackTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mail = append(m.mail, posted{r.Header.Clone(), body})
+	m.callbacks = append(m.callbacks, callbackRequest{r.Header.Clone(), body})
 	return answer(http.StatusOK, nil), nil
 }
 
@@ -65,7 +65,7 @@ func answer(status int, body []byte) *http.Response {
 var errLost = errors.New("the connection broke")
 
 // RoundTrip is a call of function submit or verdict.
-func (j *judge) RoundTrip(r *http.Request) (*http.Response, error) {
+func (j *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -78,15 +78,15 @@ func (j *judge) RoundTrip(r *http.Request) (*http.Response, error) {
 	if fate == 9 {
 		return nil, errLost // before it arrived
 	}
-	w.called(action, body)
-	w.judging(action)
+	w.checkCall(action, body)
+	w.scriptChecks(action)
 	recorded := httptest.NewRecorder()
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	j.Handler().ServeHTTP(recorded, r)
 	if err := j.Idle(r.Context()); err != nil {
 		return nil, err
 	}
-	w.mayDie("server/" + action)
+	w.maybeDie("server/" + action)
 	w.interleave() // a callback can overtake the answer
 	if fate == 8 {
 		return nil, errLost // after it was done
@@ -94,8 +94,8 @@ func (j *judge) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(recorded.Code, recorded.Body.Bytes()), nil
 }
 
-// judging scripts what becomes of a check that the call may begin.
-func (w *world) judging(action string) {
+// scriptChecks draws the result of a check that the call may start.
+func (w *world) scriptChecks(action string) {
 	if !strings.HasSuffix(action, "Notify") {
 		return
 	}
@@ -122,31 +122,31 @@ func (w *world) judging(action string) {
 	case 5:
 		b.As = "structured"
 	}
-	if err := w.judge.SetScript(double.Script{Default: b}); err != nil {
+	if err := w.server.SetScript(double.Script{Default: b}); err != nil {
 		panic(err)
 	}
 }
 
-// letters returns how many callbacks are on their way.
-func (j *judge) letters() int {
+// pendingCallbacks returns how many callbacks were not delivered yet.
+func (j *fakeServer) pendingCallbacks() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(j.mail)
+	return len(j.callbacks)
 }
 
-func (j *judge) take(at int, keep bool) posted {
+func (j *fakeServer) takeCallback(at int, keep bool) callbackRequest {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := j.mail[at]
+	p := j.callbacks[at]
 	if !keep {
-		j.mail = append(j.mail[:at:at], j.mail[at+1:]...)
+		j.callbacks = append(j.callbacks[:at:at], j.callbacks[at+1:]...)
 	}
 	return p
 }
 
-// deliverCallback posts a callback, and notes what was promised by the answer.
-func (w *world) deliverCallback(p posted) {
-	// One that dies has promised nothing.
+// deliverCallback posts a callback and records its verdicts if it is answered with 200.
+func (w *world) deliverCallback(p callbackRequest) {
+	// A callback process that crashes has not answered.
 	_ = w.activate("callback", func() error {
 		r := httptest.NewRequest(http.MethodPost, "/openapi/altershield/callback", bytes.NewReader(p.body)).WithContext(quietContext())
 		r.Header = p.header.Clone()
@@ -154,7 +154,7 @@ func (w *world) deliverCallback(p posted) {
 		known := w.nodes()
 		w.callback.ServeHTTP(recorded, r)
 		if recorded.Code == http.StatusOK {
-			w.promised(p, known)
+			w.recordPromise(p, known)
 		}
 		return nil
 	})

@@ -29,28 +29,28 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 )
 
-// world is everything, and what has happened in it.
+// world has all processes and models, and their history.
 type world struct {
 	random *rand.Rand
-	// story is what happened, told what is drawn for what happens now.
-	story, told []string
+	// trace has the past actions, draws the random numbers of the current one.
+	trace, draws []string
 
 	clock *clocktesting.FakeClock
 	api   *api
-	// quiet: there are no faults any more.
+	// quiet: the faults have ended.
 	quiet bool
 
 	process  *process
 	broker   broker
-	judge    *judge
+	server   *fakeServer
 	callback http.Handler
-	// instances are the running functions, by name: what one does, another
-	// may overtake.
+	// instances are the running functions, by name, so that one can overtake
+	// another.
 	instances map[string][]functions.Function
-	// busy counts what runs, by process; depth how deep it is nested.
+	// busy counts the running calls, by process; depth is how deep they are nested.
 	busy  map[string]int
 	depth int
-	// dieIn counts down to the death of a process.
+	// dieIn counts down the writes and calls until a process crashes; 0 is never.
 	dieIn int
 
 	policy  v1alpha1.NoVerdictPolicy
@@ -58,8 +58,8 @@ type world struct {
 	history
 }
 
-// died ends the process that panics with it.
-type died struct{ at string }
+// processDied is the panic value of a crash.
+type processDied struct{ at string }
 
 func newWorld(t *rapid.T) *world {
 	w := &world{
@@ -70,19 +70,19 @@ func newWorld(t *rapid.T) *world {
 		v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail}).Draw(t, "no-verdict")
 	w.percent = rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "percent")
 	w.api = newAPI(w.clock)
-	w.api.written = w.note
-	w.judge = newJudge(w)
-	w.furnish()
+	w.api.written = w.checkWrite
+	w.server = newFakeServer(w)
+	w.createObjects()
 	w.functions()
-	w.api.writing = func(by string, of id) { w.mayDie(by + " before " + of.resource); w.interleave() }
-	w.api.wrote = func(by string, of id) { w.mayDie(by + " after " + of.resource) }
+	w.api.writing = func(by string, of id) { w.maybeDie(by + " before " + of.resource); w.interleave() }
+	w.api.wrote = func(by string, of id) { w.maybeDie(by + " after " + of.resource) }
 	w.process = start(w)
 	return w
 }
 
 func (w *world) close() {
 	w.process.stop()
-	w.judge.Close()
+	w.server.Close()
 }
 
 // configMap is config-altershield.
@@ -92,13 +92,13 @@ func (w *world) configMap() *corev1.ConfigMap {
 		Data: map[string]string{
 			"base-url": "http://judge", "platform": platform, "tenant-code": "t", "change-scene-key": "s",
 			"cluster-name": "c", "qps": "10000", "burst": "10000",
-			"breaker-failures": "10000", // its pauses are of the machine's clock
+			"breaker-failures": "10000", // its pauses use the clock of the machine
 		},
 	}
 }
 
-// furnish puts into the cluster what is there before a release.
-func (w *world) furnish() {
+// createObjects creates the objects that exist before a release.
+func (w *world) createObjects() {
 	put := func(resource string, o object) {
 		if _, err := w.api.create("test", resource, o); err != nil {
 			panic(err)
@@ -123,11 +123,11 @@ func (w *world) furnish() {
 	put("deployments", firstDeployment())
 }
 
-// functions makes two instances of each function, and the callback.
+// functions starts two instances of each function, and the callback.
 func (w *world) functions() {
 	kube := &kubefake.Clientset{}
 	kube.AddReactor("*", "*", w.api.react("functions"))
-	server := functions.NewServer(kube, altershield.WithClock(w.clock), altershield.WithTransport(w.judge), altershield.WithPause(1))
+	server := functions.NewServer(kube, altershield.WithClock(w.clock), altershield.WithTransport(w.server), altershield.WithPause(1))
 	meter := noop.Meter{}
 	must := func(err error) {
 		if err != nil {
@@ -158,17 +158,17 @@ func (w *world) functions() {
 		Change: client("callback"), Server: server, Broker: w, Clock: w.clock, Meter: meter, StoreTimeout: 2 * time.Second,
 	})
 	must(err)
-	w.callback.(*echo.Echo).Logger.SetOutput(io.Discard) // it would tell of every death
+	w.callback.(*echo.Echo).Logger.SetOutput(io.Discard) // it would log every crash
 }
 
-// draw returns a number below n; 0 is always the harmless one, and the only one
-// when the world is quiet.
+// draw returns a random number below n. 0 is never a fault, and is the only result
+// after the faults have ended.
 func (w *world) draw(what string, n int) int {
 	if w.quiet || n <= 1 {
 		return 0
 	}
 	out := w.random.IntN(n)
-	w.told = append(w.told, fmt.Sprintf("%s %d", what, out))
+	w.draws = append(w.draws, fmt.Sprintf("%s %d", what, out))
 	return out
 }
 
@@ -176,7 +176,7 @@ func quietContext() context.Context {
 	return logging.WithLogger(context.Background(), zap.NewNop().Sugar())
 }
 
-// call has a function handle an event, on an instance that has nothing to do.
+// call calls a function with an event, on an idle instance.
 func (w *world) call(name string, e event.Event) error {
 	if w.busy[name] >= len(w.instances[name]) {
 		return errNotAccepted // all instances are busy
@@ -185,7 +185,7 @@ func (w *world) call(name string, e event.Event) error {
 	return w.activate(name, func() error { return instance(quietContext(), e) })
 }
 
-// activate runs something in a process, which may die of it.
+// activate runs run in a process that may crash.
 func (w *world) activate(name string, run func() error) (err error) {
 	w.busy[name]++
 	w.depth++
@@ -194,7 +194,7 @@ func (w *world) activate(name string, run func() error) (err error) {
 		w.depth--
 		switch p := recover().(type) {
 		case nil:
-		case died:
+		case processDied:
 			err = fmt.Errorf("%s died at %s", name, p.at)
 			if name == controllerName {
 				w.restart()
@@ -206,33 +206,33 @@ func (w *world) activate(name string, run func() error) (err error) {
 	return run()
 }
 
-// mayDie is a point at which a process can die.
-func (w *world) mayDie(at string) {
+// maybeDie is a point at which a process can crash.
+func (w *world) maybeDie(at string) {
 	if w.dieIn == 0 || w.depth == 0 {
 		return
 	}
 	if w.dieIn--; w.dieIn == 0 {
-		panic(died{at})
+		panic(processDied{at})
 	}
 }
 
-// restart makes the controller's process anew: what it knew is gone.
+// restart restarts the controller's process without its memory.
 func (w *world) restart() {
 	w.process.stop()
 	w.process = start(w)
 }
 
-// interleave is a point at which others can be faster.
+// interleave is a point at which other processes can run.
 func (w *world) interleave() {
 	if w.quiet || w.depth == 0 || w.depth > 2 || w.draw("interleave", 6) != 5 {
 		return
 	}
-	others := []func() bool{w.deliverSome, w.deliverMail, w.see, w.reconcileSome, w.kubernetesStep, w.personJudges}
+	others := []func() bool{w.deliverSome, w.deliverSomeCallback, w.syncOne, w.reconcileSome, w.kubernetesStep, w.personJudges}
 	others[w.draw("other", len(others))]()
 }
 
-// see lets one informer see one write.
-func (w *world) see() bool {
+// syncOne applies one write to one informer.
+func (w *world) syncOne() bool {
 	behind := w.process.behind()
 	if len(behind) == 0 {
 		return false
@@ -241,7 +241,7 @@ func (w *world) see() bool {
 	return true
 }
 
-// reconcileSome does some work that is due.
+// reconcileSome reconciles one key that is due.
 func (w *world) reconcileSome() bool {
 	ready := w.process.ready(w.clock.Now())
 	if w.busy[controllerName] > 0 || len(ready) == 0 {
@@ -256,20 +256,20 @@ func (w *world) reconcileSome() bool {
 	return true
 }
 
-// deliverMail delivers, doubles or loses one callback.
-func (w *world) deliverMail() bool {
-	n := w.judge.letters()
+// deliverSomeCallback delivers, duplicates or loses one callback.
+func (w *world) deliverSomeCallback() bool {
+	n := w.server.pendingCallbacks()
 	if n == 0 || w.busy["callback"] > 0 {
 		return false
 	}
 	at := w.draw("callback", n)
 	switch w.draw("mail", 8) {
 	case 7:
-		w.judge.take(at, false)
+		w.server.takeCallback(at, false)
 	case 6:
-		w.deliverCallback(w.judge.take(at, true))
+		w.deliverCallback(w.server.takeCallback(at, true))
 	default:
-		w.deliverCallback(w.judge.take(at, false))
+		w.deliverCallback(w.server.takeCallback(at, false))
 	}
 	return true
 }

@@ -68,8 +68,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			return ok && (orderNotAccepted(c) || superseded(c) || orderCheckFailed(c))
 		},
 		Handler: controller.HandleAll(func(obj any) {
-			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = tombstone.Obj
 			}
 			impl.FilteredGlobalResync(func(cp any) bool {
 				owner, ok := obj.(*v1alpha1.ChangeWorkload)

@@ -205,8 +205,8 @@ func podMatters(before, after any) bool {
 
 // deleted returns the last known state of a deleted object.
 func deleted(obj any) any {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		return gone.Obj
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		return tombstone.Obj
 	}
 	return obj
 }

@@ -26,8 +26,8 @@ type PodOutcomes struct {
 	FailedUnjudged int
 }
 
-// unjudgedMessage is the message of an unjudged pod. It tells it from a pod with a
-// failed check, whose fail is sticky.
+// unjudgedMessage is the message of an unjudged pod. It differs from that of a
+// failed check, which is sticky.
 const unjudgedMessage = "unjudged"
 
 // podOutcomes sorts the pods by outcome. A fail is sticky: it stays after the pod,
@@ -113,7 +113,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 	if outcome == v1alpha1.OutcomeFail {
 		pod.Verdict = "fail"
 		if r := c.Status.ResultOf(pod.Pod); r != nil && r.Verdict != "" {
-			pod.Verdict = r.Verdict // the word of the server or the person
+			pod.Verdict = r.Verdict // as the server or the person wrote it
 		}
 		if unjudged {
 			t.FailedUnjudged++

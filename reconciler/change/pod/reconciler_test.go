@@ -29,12 +29,12 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 		answer  error
 		rolling bool
 		before  int // labels of the release before
-		told    int
+		events  int
 		wantErr bool
 	}{
-		"an event follows a label":                                   {told: 1},
+		"an event follows a label":                                   {events: 1},
 		"a pod above the burst waits":                                {before: labelBurst, wantErr: true},
-		"the last pod of the burst does not wait during the rollout": {rolling: true, before: labelBurst - 1, told: 1},
+		"the last pod of the burst does not wait during the rollout": {rolling: true, before: labelBurst - 1, events: 1},
 		"a deleted pod is no error and has no event": {
 			answer: apierrs.NewNotFound(corev1.Resource("pods"), "p"),
 		},
@@ -69,8 +69,8 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 			if (err != nil) != tc.wantErr {
 				t.Errorf("got error %v, want one: %v", err, tc.wantErr)
 			}
-			if got := len(sent.all()); got != tc.told {
-				t.Errorf("%d events, want %d", got, tc.told)
+			if got := len(sent.all()); got != tc.events {
+				t.Errorf("%d events, want %d", got, tc.events)
 			}
 		})
 	}
