@@ -11,14 +11,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// BreakerVerb says what became of the breaker of a pod's permissions.
+// BreakerVerb is a change of state of the breaker of a pod's permissions.
 type BreakerVerb string
 
 // The verbs.
 const (
-	// BreakerOpened: the pod was denied or failed too often.
+	// BreakerOpened: requests for the pod were denied or failed too often.
 	BreakerOpened BreakerVerb = "opened"
-	// BreakerClosed: it was reset, or a try succeeded.
+	// BreakerClosed: a user reset the breaker, or a request succeeded.
 	BreakerClosed BreakerVerb = "closed"
 )
 
@@ -26,22 +26,22 @@ const breakerPrefix = "dev.breakwater.breaker."
 
 // Breaker is the data of the breaker types.
 type Breaker struct {
-	// Verb is told by the event's type and therefore not in the data.
+	// Verb is part of the event's type and not of the JSON.
 	Verb      BreakerVerb `json:"-"`
 	Namespace string      `json:"namespace"`
 	Pod       string      `json:"pod"`
 	PodUID    types.UID   `json:"podUid"`
-	// AtUnix is when the last failure happened that counted, in seconds: it
-	// tells one opening from the next.
+	// AtUnix is the time of the last counted failure, in seconds. It
+	// distinguishes one opening from the next.
 	AtUnix int64 `json:"atUnix"`
-	// Denied and Failed are what had been counted.
+	// Denied and Failed are the counts of denied and failed requests.
 	Denied int64 `json:"denied,omitempty"`
 	Failed int64 `json:"failed,omitempty"`
 	// Reason is one of the Reason constants of permission/podmeta.
 	Reason string `json:"reason,omitempty"`
-	// User is who reset it. New cuts it to 512 bytes.
+	// User is the user who reset the breaker, truncated to 512 bytes.
 	User string `json:"user,omitempty"`
-	// Message is for people. New cuts it to MaxText bytes.
+	// Message is for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func (d Breaker) Validate() error {
 	return c.err()
 }
 
-func (d Breaker) bounded(limit int) Data {
+func (d Breaker) truncated(limit int) Data {
 	d.Message, d.User = text.Truncate(d.Message, limit), text.Truncate(d.User, maxUser)
 	return d
 }
@@ -95,7 +95,7 @@ func breakerVerbOf(eventType string) BreakerVerb {
 	return BreakerVerb(verb)
 }
 
-// podPath is a pod's path at the API server.
+// podPath returns a pod's path at the API server.
 func podPath(namespace, name string) string {
 	return path(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, namespace, name)
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// ChangePodReady is the data of TypeChangePodReady: the ChangePod waits for
-// the call of a stage. It is sent again until the call is on the object.
+// ChangePodReady is the data of TypeChangePodReady: the ChangePod needs the call
+// of a stage. The event is sent again until the object records the call.
 type ChangePodReady struct {
 	// Namespace, Name and UID are the ChangePod's.
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
-	// ChangeWorkload is the name of its owner.
+	// ChangeWorkload is the name of the owner.
 	ChangeWorkload string         `json:"changeWorkload"`
 	Version        string         `json:"version"`
 	Attempt        int64          `json:"attempt"`
@@ -31,7 +31,7 @@ func (d ChangePodReady) ID() string {
 }
 
 // Source implements Data: the ChangePod.
-func (d ChangePodReady) Source() string { return own("changepods", d.Namespace, d.Name) }
+func (d ChangePodReady) Source() string { return changePath("changepods", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangePod.
 func (d ChangePodReady) Subject() string { return d.Name }
@@ -49,4 +49,4 @@ func (d ChangePodReady) Validate() error {
 	return c.err()
 }
 
-func (d ChangePodReady) bounded(int) Data { return d }
+func (d ChangePodReady) truncated(int) Data { return d }

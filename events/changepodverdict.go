@@ -7,34 +7,34 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// ChangePodVerdict is the data of TypeChangePodVerdict inside the cluster: a
-// fact from outside that will not come again.
+// ChangePodVerdict is the data of TypeChangePodVerdict inside the cluster. The
+// server sends a verdict only once.
 type ChangePodVerdict struct {
 	// Namespace, Name and UID are the ChangePod's.
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
-	// ChangeWorkload is the name of its owner.
+	// ChangeWorkload is the name of the owner.
 	ChangeWorkload string `json:"changeWorkload"`
 	Version        string `json:"version"`
-	// BizExecOrderID is the order that the verdict was given for.
+	// BizExecOrderID is the id of the order.
 	BizExecOrderID string `json:"bizExecOrderId"`
-	// NodeID is the server's id of the batch that was judged.
+	// NodeID is the id of the batch's order node.
 	NodeID string         `json:"nodeId"`
 	Stage  v1alpha1.Stage `json:"stage"`
-	// Verdict is the word as it came, which may be empty or unknown; see
+	// Verdict is the verdict as received, which may be empty or unknown; see
 	// v1alpha1.ParseVerdict. At most 63 bytes.
 	Verdict string `json:"verdict"`
-	// Unjudged says that the verdict came with no rule.
+	// Unjudged marks a verdict without rules.
 	Unjudged bool `json:"unjudged,omitempty"`
-	// Message is the reason, for people. New cuts it to MaxText bytes.
+	// Message is the reason, for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 	// PodResults are verdicts for single pods: pod, uid, verdict and message;
-	// New leaves the rest of a summary out. A pod without one is meant by the
-	// verdict of the stage, so where not all of them fit New leaves out those
-	// that say the same, but for the first.
+	// New drops the other fields. The verdict of the stage applies to pods
+	// without a result, so if not all results fit, New drops those that agree
+	// with the stage, except the first.
 	PodResults []v1alpha1.PodSummary `json:"podResults,omitempty"`
-	// Time is when the verdict came.
+	// Time is the time of receipt.
 	Time metav1.MicroTime `json:"time"`
 }
 
@@ -43,8 +43,8 @@ var _ Data = ChangePodVerdict{}
 // Type implements Data.
 func (ChangePodVerdict) Type() string { return TypeChangePodVerdict }
 
-// ID implements Data. Another word, or pods of which something else is said
-// than of the stage, are another fact; another message or time are not.
+// ID implements Data. Another verdict, or other pods that deviate from it, is
+// another fact; another message or time is not.
 func (d ChangePodVerdict) ID() string {
 	id := string(d.UID) + "/" + d.Version + "/" + string(d.Stage) + "/" + segment(d.NodeID) + "/" + segment(d.Verdict)
 	if more := hashResults(d.PodResults, d.Verdict); more != "" {
@@ -54,7 +54,7 @@ func (d ChangePodVerdict) ID() string {
 }
 
 // Source implements Data: the ChangePod.
-func (d ChangePodVerdict) Source() string { return own("changepods", d.Namespace, d.Name) }
+func (d ChangePodVerdict) Source() string { return changePath("changepods", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangePod.
 func (d ChangePodVerdict) Subject() string { return d.Name }
@@ -67,30 +67,30 @@ func (d ChangePodVerdict) Validate() error {
 	c.uid("uid", d.UID)
 	c.name("changeWorkload", d.ChangeWorkload)
 	c.version(d.Version)
-	checkVerdict(&c, d.said())
+	checkVerdict(&c, d.external())
 	if d.Time.IsZero() {
 		c.required("time", "", 0)
 	}
 	return c.err()
 }
 
-// Inbox returns the verdict as it waits on a ChangeWorkload for a Broker.
+// Inbox returns the verdict as an entry of a ChangeWorkload's inbox.
 func (d ChangePodVerdict) Inbox() v1alpha1.InboxVerdict {
-	said := d.said().bounded(MaxText)
+	external := d.external().truncated(MaxText)
 	return v1alpha1.InboxVerdict{
 		ID:         d.ID(),
 		NodeID:     d.NodeID,
 		Stage:      d.Stage,
 		Verdict:    d.Verdict,
 		Unjudged:   d.Unjudged,
-		Message:    said.Message,
-		PodResults: said.PodResults,
+		Message:    external.Message,
+		PodResults: external.PodResults,
 		Time:       d.Time,
 	}
 }
 
-// said is what the judge said.
-func (d ChangePodVerdict) said() ExternalVerdict {
+// external returns the part that the judge sent.
+func (d ChangePodVerdict) external() ExternalVerdict {
 	return ExternalVerdict{
 		BizExecOrderID: d.BizExecOrderID,
 		NodeID:         d.NodeID,
@@ -101,8 +101,8 @@ func (d ChangePodVerdict) said() ExternalVerdict {
 	}
 }
 
-func (d ChangePodVerdict) bounded(limit int) Data {
-	said := d.said().bounded(limit)
-	d.Message, d.PodResults = said.Message, said.PodResults
+func (d ChangePodVerdict) truncated(limit int) Data {
+	external := d.external().truncated(limit)
+	d.Message, d.PodResults = external.Message, external.PodResults
 	return d
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestTextsAreCutUntilTheDataFits(t *testing.T) {
-	many := func(n int, word string) []v1alpha1.PodSummary {
+func TestMessagesAreTruncatedUntilTheDataFits(t *testing.T) {
+	many := func(n int, verdict string) []v1alpha1.PodSummary {
 		var out []v1alpha1.PodSummary
 		for i := range n {
 			out = append(out, v1alpha1.PodSummary{
-				Pod: "sleep-7d9c5b4f5d-" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)), Verdict: word,
+				Pod: "sleep-7d9c5b4f5d-" + string(rune('a'+i%26)) + string(rune('a'+i/26%26)), Verdict: verdict,
 				Message: strings.Repeat("<reason> ", 500),
 			})
 		}
@@ -26,13 +26,13 @@ func TestTextsAreCutUntilTheDataFits(t *testing.T) {
 		want   int // results
 		err    bool
 	}{
-		"a long message":                      {func(v *ChangePodVerdict) { v.Message = strings.Repeat("ä", 10_000) }, 2, false},
-		"control characters":                  {func(v *ChangePodVerdict) { v.Message = strings.Repeat("\x01", 10_000) }, 2, false},
-		"not UTF-8":                           {func(v *ChangePodVerdict) { v.Message = strings.Repeat("\xff", 10_000) }, 2, false},
-		"long results":                        {func(v *ChangePodVerdict) { v.PodResults = many(40, "pass") }, 40, false},
-		"too many that say the same":          {func(v *ChangePodVerdict) { v.PodResults = append(many(300, "fail"), v.PodResults[1]) }, 2, false},
-		"too many that say something else":    {func(v *ChangePodVerdict) { v.PodResults = many(90, "pass") }, 0, true},
-		"more than the inbox has a place for": {func(v *ChangePodVerdict) { v.PodResults = many(101, "pass") }, 0, true},
+		"long message":                     {func(v *ChangePodVerdict) { v.Message = strings.Repeat("ä", 10_000) }, 2, false},
+		"control characters":               {func(v *ChangePodVerdict) { v.Message = strings.Repeat("\x01", 10_000) }, 2, false},
+		"not UTF-8":                        {func(v *ChangePodVerdict) { v.Message = strings.Repeat("\xff", 10_000) }, 2, false},
+		"long messages of results":         {func(v *ChangePodVerdict) { v.PodResults = many(40, "pass") }, 40, false},
+		"too many redundant results":       {func(v *ChangePodVerdict) { v.PodResults = append(many(300, "fail"), v.PodResults[1]) }, 2, false},
+		"too many deviating results":       {func(v *ChangePodVerdict) { v.PodResults = many(90, "pass") }, 0, true},
+		"more results than an inbox holds": {func(v *ChangePodVerdict) { v.PodResults = many(101, "pass") }, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := verdict()
@@ -61,7 +61,7 @@ func TestTextsAreCutUntilTheDataFits(t *testing.T) {
 	}
 }
 
-func TestTooLargeDataIsAnErrorOfItsOwn(t *testing.T) {
+func TestDataOverTheLimitIsATooLargeError(t *testing.T) {
 	v := verdict()
 	v.PodResults = nil
 	for i := range 90 {
@@ -76,18 +76,18 @@ func TestTooLargeDataIsAnErrorOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAJudgeCannotSpeakAsAPerson(t *testing.T) {
+func TestAJudgeCannotSetTheSourceOfAResult(t *testing.T) {
 	v := verdict()
 	v.PodResults[0].Source = v1alpha1.SourceServer
 	v.PodResults[0].IP = "10.0.0.1"
-	for _, got := range []v1alpha1.PodSummary{v.bounded(MaxText).(ChangePodVerdict).PodResults[0], v.Inbox().PodResults[0]} {
+	for _, got := range []v1alpha1.PodSummary{v.truncated(MaxText).(ChangePodVerdict).PodResults[0], v.Inbox().PodResults[0]} {
 		if got.Source != "" || got.IP != "" {
 			t.Errorf("result %+v", got)
 		}
 	}
 }
 
-func TestTheInboxKeepsWhatWasSaid(t *testing.T) {
+func TestTheInboxEntryHasAllFieldsOfTheVerdict(t *testing.T) {
 	v := verdict()
 	v.Unjudged = true
 	want := v1alpha1.InboxVerdict{

@@ -11,25 +11,24 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// Verb says what became of a release: which of the changeworkload types an
-// event has.
+// Verb is a step of a release and the last part of a changeworkload type.
 type Verb string
 
 // The verbs.
 const (
 	// VerbStarted: the release began.
 	VerbStarted Verb = "started"
-	// VerbProgressed: how far it is, every 30 s while it runs and whenever it
-	// enters a state that has no verb of its own.
+	// VerbProgressed: the progress of the release, every 30 s while it runs and
+	// whenever it enters a state without a verb of its own.
 	VerbProgressed Verb = "progressed"
-	// VerbSucceeded, VerbSuspended and VerbFailed: it entered that state. A
-	// state can be entered again, which is another fact.
+	// VerbSucceeded, VerbSuspended and VerbFailed: the release entered that
+	// state. Each entry is a fact of its own.
 	VerbSucceeded Verb = "succeeded"
 	VerbSuspended Verb = "suspended"
 	VerbFailed    Verb = "failed"
-	// VerbRolledBack: the workload went back to another version.
+	// VerbRolledBack: the workload was rolled back to another version.
 	VerbRolledBack Verb = "rolledback"
-	// VerbBypassed: it began although the workload was suspended.
+	// VerbBypassed: the release began although the workload was suspended.
 	VerbBypassed Verb = "bypassed"
 )
 
@@ -40,7 +39,7 @@ const (
 
 // ChangeWorkload is the data of the changeworkload types.
 type ChangeWorkload struct {
-	// Verb is told by the event's type and therefore not in the data.
+	// Verb is part of the event's type and not of the JSON.
 	Verb Verb `json:"-"`
 	// Namespace, Name and UID are the ChangeWorkload's.
 	Namespace string    `json:"namespace"`
@@ -49,20 +48,20 @@ type ChangeWorkload struct {
 	Workload  Workload  `json:"workload"`
 	Version   string    `json:"version"`
 	Attempt   int64     `json:"attempt"`
-	// Status is the state; empty is Init.
+	// Status is the state; empty means Init.
 	Status v1alpha1.WorkloadPhase `json:"status,omitempty"`
-	// EntryTimeUnix is when Status was entered, in seconds; needed by
+	// EntryTimeUnix is when the release entered Status, in seconds. Required for
 	// VerbSucceeded, VerbSuspended and VerbFailed.
 	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`
-	// SlotUnix is the moment that VerbProgressed tells of, in seconds: the
+	// SlotUnix is the time that VerbProgressed reports on, in seconds: the
 	// beginning of a slot of 30 s, or the entry into a state.
 	SlotUnix int64 `json:"slotUnix,omitempty"`
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason,omitempty"`
-	// Message is for people. New cuts it to MaxText bytes.
+	// Message is for people, truncated to MaxText bytes.
 	Message string             `json:"message,omitempty"`
 	Counts  v1alpha1.PodCounts `json:"counts"`
-	// User is who bypassed, for VerbBypassed. New cuts it to 512 bytes.
+	// User is the author of the bypass (VerbBypassed), truncated to 512 bytes.
 	User string `json:"user,omitempty"`
 }
 
@@ -71,7 +70,7 @@ var _ Data = ChangeWorkload{}
 // Type implements Data.
 func (d ChangeWorkload) Type() string { return changeWorkloadPrefix + string(d.Verb) + versionSuffix }
 
-// ID implements Data. The UID tells attempts apart: each has an object of its own.
+// ID implements Data. The UID distinguishes attempts: each has its own object.
 func (d ChangeWorkload) ID() string {
 	id := string(d.UID) + "/" + d.Version + "/" + string(d.Verb)
 	switch d.Verb {
@@ -84,7 +83,7 @@ func (d ChangeWorkload) ID() string {
 }
 
 // Source implements Data: the ChangeWorkload.
-func (d ChangeWorkload) Source() string { return own("changeworkloads", d.Namespace, d.Name) }
+func (d ChangeWorkload) Source() string { return changePath("changeworkloads", d.Namespace, d.Name) }
 
 // Subject implements Data: the workload.
 func (d ChangeWorkload) Subject() string { return d.Workload.Name }
@@ -101,7 +100,7 @@ func (d ChangeWorkload) Validate() error {
 	d.Workload.check(&c)
 	c.version(d.Version)
 	c.attempt(d.Attempt)
-	c.optional("status", string(d.Status), maxWord)
+	c.optional("status", string(d.Status), maxShortText)
 	switch d.Verb {
 	case VerbSucceeded, VerbSuspended, VerbFailed:
 		if d.EntryTimeUnix <= 0 {
@@ -118,7 +117,7 @@ func (d ChangeWorkload) Validate() error {
 	return c.err()
 }
 
-func (d ChangeWorkload) bounded(limit int) Data {
+func (d ChangeWorkload) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
 	d.User = text.Truncate(d.User, maxUser)
 	return d

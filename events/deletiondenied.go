@@ -12,18 +12,19 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// DenialSlot is for how long refusals by one guard are one event.
+// DenialSlot is the length of a slot. All denials by a guard within one slot
+// share one event.
 const DenialSlot = time.Minute
 
-// maxOperation is what the longest operation needs, and more.
+// maxOperation limits Operation, in bytes.
 const maxOperation = 32
 
-// Guard names what refused: a PodUnavailableBudget, a PodDeletionFlowControl, or
-// an object that is protected from cascading deletion.
+// Guard references the object that denied a request: a PodUnavailableBudget, a
+// PodDeletionFlowControl, or an object that is protected from cascading deletion.
 type Guard struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Namespace is empty for what is in none.
+	// Namespace is empty if the guard is cluster-scoped.
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
@@ -39,7 +40,7 @@ func (g Guard) check(c *checker) {
 	c.uid("guard.uid", g.UID)
 }
 
-// source is its path at the API server.
+// source returns the guard's path at the API server.
 func (g Guard) source() string {
 	gvr, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(g.APIVersion, g.Kind))
 	if g.Namespace == "" {
@@ -48,26 +49,25 @@ func (g Guard) source() string {
 	return path(gvr, g.Namespace, g.Name)
 }
 
-// DeletionDenied is the data of TypeDeletionDenied: in the slot a guard refused
-// at least one request that would have made pods unavailable or deleted them.
-// It tells of the first that a replica refused; the guard's status and its
-// Kubernetes Events tell of all.
+// DeletionDenied is the data of TypeDeletionDenied: within the slot, a guard
+// denied at least one request that would have deleted pods or made them
+// unavailable. It describes the first denial of a replica; the guard's status and
+// its Kubernetes Events cover all of them.
 type DeletionDenied struct {
 	Guard Guard `json:"guard"`
-	// SlotUnix is when the slot began; see DenialSlot.
+	// SlotUnix is the beginning of the slot, in seconds; see DenialSlot.
 	SlotUnix int64 `json:"slotUnix"`
-	// Operation is what was asked for: DELETE, EVICT, UPDATE, RESIZE, RESTART.
+	// Operation is the denied operation: DELETE, EVICT, UPDATE, RESIZE, RESTART.
 	Operation string `json:"operation"`
-	// Namespace and Object are what it was asked for: a pod, a workload, a
-	// namespace. Namespace is empty for what is in none.
+	// Namespace and Object identify the target: a pod, a workload, a namespace.
+	// Namespace is empty if the target is cluster-scoped.
 	Namespace string `json:"namespace,omitempty"`
 	Object    string `json:"object"`
-	// User is the name under which the API server knew the author. New cuts it
-	// to 512 bytes.
+	// User is the author's user name at the API server, truncated to 512 bytes.
 	User string `json:"user"`
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason"`
-	// Message is what the user was told. New cuts it to MaxText bytes.
+	// Message is the message of the denial, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 }
 
@@ -76,14 +76,14 @@ var _ Data = DeletionDenied{}
 // Type implements Data.
 func (DeletionDenied) Type() string { return TypeDeletionDenied }
 
-// ID implements Data. A storm of refusals is one event a slot, whichever replica
-// tells of it.
+// ID implements Data. All replicas send the same id within a slot, so a storm of
+// denials is one event.
 func (d DeletionDenied) ID() string { return fmt.Sprintf("%s/%d/denied", d.Guard.UID, d.SlotUnix) }
 
 // Source implements Data: the guard.
 func (d DeletionDenied) Source() string { return d.Guard.source() }
 
-// Subject implements Data: what was to be deleted.
+// Subject implements Data: the target of the denied operation.
 func (d DeletionDenied) Subject() string { return d.Object }
 
 // Validate implements Data.
@@ -104,7 +104,7 @@ func (d DeletionDenied) Validate() error {
 	return c.err()
 }
 
-func (d DeletionDenied) bounded(limit int) Data {
+func (d DeletionDenied) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
 	d.User = text.Truncate(d.User, maxUser)
 	return d

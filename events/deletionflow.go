@@ -10,29 +10,30 @@ import (
 )
 
 // DeletionFlow is the data of TypeDeletionFlowOpened and TypeDeletionFlowClosed:
-// the breaker of a PodDeletionFlowControl opened, because a limit is hit, or
-// closed. Who did what stands in status.shares of the object.
+// the breaker of a flow control opened because a limit was reached, or closed.
+// Field status.shares of the object attributes the deletions.
 type DeletionFlow struct {
-	// Open says which of the two types it is. It is not part of the JSON: the
-	// type says it.
+	// Open is true for TypeDeletionFlowOpened. It is part of the event's type
+	// and not of the JSON.
 	Open bool      `json:"-"`
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
-	// SinceUnix is when the condition Open became what it is.
+	// SinceUnix is the last transition time of condition Open, in seconds.
 	SinceUnix int64 `json:"sinceUnix"`
-	// Deleted is how many deletions the longest window held.
+	// Deleted is the number of deletions in the longest window.
 	Deleted int64 `json:"deleted"`
-	// Suspected is what the deletions looked like: rollout, drain, mass-delete.
+	// Suspected is the suspected cause: rollout, drain, mass-delete.
 	Suspected string `json:"suspected,omitempty"`
-	// RatioTenths is how many times the usual the full window held, in tenths; 0 where
-	// there is no usual.
+	// RatioTenths is the ratio of the full window to the usual number of
+	// deletions, in tenths; 0 if the usual number is unknown.
 	RatioTenths int64 `json:"ratioTenths,omitempty"`
-	// RoomUnix is when there is room again; 0: not known, or never.
+	// RoomUnix is when the window admits a deletion again, in seconds; 0 means
+	// unknown or never.
 	RoomUnix int64 `json:"roomUnix,omitempty"`
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason"`
-	// Message is for people: shares by user, owner and namespace among it. New
-	// cuts it to MaxText bytes.
+	// Message is for people and includes the shares by user, owner and
+	// namespace, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 }
 
@@ -76,13 +77,13 @@ func (d DeletionFlow) Validate() error {
 	if d.RatioTenths < 0 {
 		c.invalid("ratioTenths", d.RatioTenths, "must not be negative")
 	}
-	c.optional("suspected", d.Suspected, maxWord)
+	c.optional("suspected", d.Suspected, maxShortText)
 	c.required("reason", d.Reason, maxReason)
 	c.optional("message", d.Message, MaxText)
 	return c.err()
 }
 
-func (d DeletionFlow) bounded(limit int) Data {
+func (d DeletionFlow) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
 	return d
 }

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// MaxData is how many bytes the data of an event may have. Brokers take
-	// far more; the bound keeps events what they are, references.
+	// MaxData is the largest size of an event's data, in bytes. Brokers accept
+	// far more; the limit ensures that events carry references and not objects.
 	MaxData = 4096
-	// MaxText is how many bytes a text for people (a message) may have: what
-	// the fields of the status that it ends in can hold.
+	// MaxText is the longest message, in bytes: the limit of the status fields
+	// that messages are copied to.
 	MaxText = 1024
 )
 
-// Data is what an event carries. Type, ID, Source and Subject are its
-// CloudEvents attributes; all of them follow from the data.
+// Data is the payload of an event. Type, ID, Source and Subject are its
+// CloudEvents attributes, which are derived from the data.
 type Data interface {
 	Type() string
 	ID() string
@@ -26,18 +26,18 @@ type Data interface {
 	Subject() string
 	// Validate returns an error that names the field.
 	Validate() error
-	// bounded returns the data with no text longer than limit bytes.
-	bounded(limit int) Data
+	// truncated returns the data with messages of at most limit bytes.
+	truncated(limit int) Data
 }
 
-// New returns the event that carries the data. Texts longer than MaxText are
-// cut, and all of them shorter yet when the data would not fit MaxData. The
-// error names the field that is missing or wrong.
+// New returns the event that carries the data. Messages are truncated to MaxText
+// bytes, and further if the data exceeds MaxData. An error names the field that
+// is missing or invalid.
 //
-// The attribute time is set where the data knows one: the time of a fact, not
-// of a sending.
+// The attribute time is set if the data has one: the time of the fact, not the
+// time of sending.
 func New(d Data) (cloudevents.Event, error) {
-	d = d.bounded(MaxText)
+	d = d.truncated(MaxText)
 	if err := d.Validate(); err != nil {
 		return cloudevents.Event{}, fmt.Errorf("event %s: %w", d.Type(), err)
 	}
@@ -59,7 +59,7 @@ func New(d Data) (cloudevents.Event, error) {
 	if err := e.SetData(cloudevents.ApplicationJSON, raw); err != nil {
 		return cloudevents.Event{}, fmt.Errorf("event %s: %w", d.Type(), err)
 	}
-	// Bytes are otherwise written as base64 in structured mode, which nobody can read.
+	// Without this, structured mode writes the data as base64 instead of JSON.
 	e.DataBase64 = false
 	if err := e.Validate(); err != nil {
 		return cloudevents.Event{}, fmt.Errorf("event %s: %w", d.Type(), err)
@@ -67,11 +67,11 @@ func New(d Data) (cloudevents.Event, error) {
 	return e, nil
 }
 
-// encode halves the bound on texts until the data fits. A text of control
-// characters is six times as long in JSON, so its length alone says little.
+// encode halves the limit of messages until the data fits into MaxData. JSON
+// escapes control characters with six bytes, so only the encoded size counts.
 func encode(d Data) ([]byte, error) {
 	for limit := MaxText; ; limit /= 2 {
-		raw, err := marshal(d.bounded(limit))
+		raw, err := marshal(d.truncated(limit))
 		if err != nil {
 			return nil, err
 		}
@@ -84,8 +84,8 @@ func encode(d Data) ([]byte, error) {
 	}
 }
 
-// marshal leaves <, > and & as they are: nobody puts the data into HTML, and
-// each would cost six bytes.
+// marshal does not escape <, > and &: the data is not used in HTML, and each
+// escape costs six bytes.
 func marshal(d Data) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -96,12 +96,12 @@ func marshal(d Data) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// TooLargeError says that data does not fit MaxData, even without any text.
+// TooLargeError reports data that exceeds MaxData even without messages.
 type TooLargeError struct {
-	// Size is in bytes.
+	// Size is the size of the data in bytes.
 	Size int
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("data: %d bytes, at most %d are allowed", e.Size, MaxData)
+	return fmt.Sprintf("data has %d bytes, at most %d are allowed", e.Size, MaxData)
 }

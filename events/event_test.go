@@ -14,9 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestEveryTypeHasAnExample(t *testing.T) {
+func TestEveryTypeHasASample(t *testing.T) {
 	var have []string
-	for _, d := range examples() {
+	for _, d := range samples() {
 		have = append(have, d.Type())
 	}
 	if diff := cmp.Diff(Types(), have); diff != "" {
@@ -24,8 +24,8 @@ func TestEveryTypeHasAnExample(t *testing.T) {
 	}
 }
 
-func TestWhatIsOnTheWireStaysAsItIs(t *testing.T) {
-	for _, d := range examples() {
+func TestEventsMatchTheGoldenFiles(t *testing.T) {
+	for _, d := range samples() {
 		t.Run(short(d.Type()), func(t *testing.T) {
 			e, err := New(d)
 			if err != nil {
@@ -57,8 +57,8 @@ func TestWhatIsOnTheWireStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestDataComesBackAsItWasSent(t *testing.T) {
-	for _, d := range examples() {
+func TestParsingReturnsTheSentData(t *testing.T) {
+	for _, d := range samples() {
 		t.Run(short(d.Type()), func(t *testing.T) {
 			e, err := New(d)
 			if err != nil {
@@ -72,14 +72,14 @@ func TestDataComesBackAsItWasSent(t *testing.T) {
 				t.Errorf("data (-sent +parsed):\n%s", diff)
 			}
 			if e.ID() != got.ID() || e.Source() != got.Source() || e.Subject() != got.Subject() {
-				t.Errorf("attributes do not follow from the data: %s", e)
+				t.Errorf("attributes do not match the data: %s", e)
 			}
 		})
 	}
 }
 
-func TestParseRefusesAnotherType(t *testing.T) {
-	e, err := New(examples()[0])
+func TestParseRejectsOtherTypes(t *testing.T) {
+	e, err := New(samples()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,22 +6,22 @@ import (
 )
 
 // ExternalVerdict is the data of TypeChangePodVerdict as a judge outside the
-// cluster posts it to the callback: it knows the server's ids and pods by
-// name. The callback finds the ChangePod and sends a ChangePodVerdict on.
+// cluster posts it to the callback, with the server's ids and pod names. The
+// callback finds the ChangePod and forwards a ChangePodVerdict.
 type ExternalVerdict struct {
-	// BizExecOrderID is the order; at most 128 bytes.
+	// BizExecOrderID is the id of the order; at most 128 bytes.
 	BizExecOrderID string `json:"bizExecOrderId"`
-	// NodeID is the server's id of the batch; at most 128 bytes.
+	// NodeID is the id of the order node; at most 128 bytes.
 	NodeID string `json:"nodeId"`
 	// Stage is PRE or POST.
 	Stage v1alpha1.Stage `json:"stage"`
-	// Verdict is the word for the whole batch; see v1alpha1.ParseVerdict. At
-	// most 63 bytes.
+	// Verdict applies to the whole batch; see v1alpha1.ParseVerdict. At most 63
+	// bytes.
 	Verdict string `json:"verdict"`
-	// Message is the reason, for people; longer than MaxText bytes it is cut.
+	// Message is the reason, for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
-	// PodResults are words for single pods, each at most once: pod, verdict
-	// and message. A pod without one is meant by Verdict.
+	// PodResults are verdicts for single pods, at most one a pod: pod, verdict
+	// and message. Verdict applies to pods without a result.
 	PodResults []v1alpha1.PodSummary `json:"podResults,omitempty"`
 }
 
@@ -32,14 +32,14 @@ func (v ExternalVerdict) Validate() error {
 	return c.err()
 }
 
-// bounded returns the verdict with no text longer than limit bytes. Results
-// that are not essential are left out where all of them would be too many, or
-// as the last means to fit: no outcome changes by that.
-func (v ExternalVerdict) bounded(limit int) ExternalVerdict {
+// truncated returns the verdict with messages of at most limit bytes. It drops
+// redundant results, which changes no outcome, if there are more than maxResults
+// or if limit is 0.
+func (v ExternalVerdict) truncated(limit int) ExternalVerdict {
 	v.Message = text.Truncate(v.Message, limit)
-	v.PodResults = boundedResults(v.PodResults, limit)
+	v.PodResults = truncatedResults(v.PodResults, limit)
 	if limit == 0 || len(v.PodResults) > maxResults {
-		v.PodResults = essential(v.PodResults, v.Verdict)
+		v.PodResults = withoutRedundant(v.PodResults, v.Verdict)
 	}
 	return v
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Bounds on what a field may have, in bytes: those of the server and of the
-// status that the field ends in.
+// Limits of fields, in bytes: those of the server and of the status fields that
+// the values are copied to.
 const (
-	maxUID     = 128
-	maxOrderID = 128
-	maxNodeID  = 128
-	maxWord    = 63
-	maxReason  = 128
-	maxUser    = 512
+	maxUID       = 128
+	maxOrderID   = 128
+	maxNodeID    = 128
+	maxShortText = 63 // a phase, a verdict
+	maxReason    = 128
+	maxUser      = 512
 )
 
-// Workload names a workload of the event's namespace.
+// Workload references a workload in the event's namespace.
 type Workload struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -37,18 +37,18 @@ func (w Workload) check(c *checker) {
 	c.name("workload.name", w.Name)
 }
 
-// source is the workload's path at the API server.
+// source returns the workload's path at the API server.
 func (w Workload) source(namespace string) string {
 	gvr, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(w.APIVersion, w.Kind))
 	return path(gvr, namespace, w.Name)
 }
 
-// own is the path of an object of our group.
-func own(plural, namespace, name string) string {
+// changePath returns the path of an object of API group apis/change.
+func changePath(plural, namespace, name string) string {
 	return path(v1alpha1.SchemeGroupVersion.WithResource(plural), namespace, name)
 }
 
-// clusterPath is the path of an object that is in no namespace.
+// clusterPath returns the path of a cluster-scoped object.
 func clusterPath(gvr schema.GroupVersionResource, name string) string {
 	if gvr.Group == "" {
 		return "/api/" + gvr.Version + "/" + gvr.Resource + "/" + name
@@ -56,6 +56,7 @@ func clusterPath(gvr schema.GroupVersionResource, name string) string {
 	return "/apis/" + gvr.Group + "/" + gvr.Version + "/" + gvr.Resource + "/" + name
 }
 
+// path returns the path of a namespaced object.
 func path(gvr schema.GroupVersionResource, namespace, name string) string {
 	root := "/apis/" + gvr.Group + "/"
 	if gvr.Group == "" {
@@ -64,14 +65,14 @@ func path(gvr schema.GroupVersionResource, namespace, name string) string {
 	return root + gvr.Version + "/namespaces/" + namespace + "/" + gvr.Resource + "/" + name
 }
 
-// plain says that a word can stand in an id and in a header as it is.
-func plain(word string) bool {
-	return word != "" && strings.IndexFunc(word, func(r rune) bool {
+// idSafe reports whether s can be part of an id and of an HTTP header unchanged.
+func idSafe(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 	}) < 0
 }
 
-// checker collects what is wrong with a struct's fields, by their JSON names.
+// checker collects the validation errors of a struct's fields, by JSON name.
 type checker struct{ errs field.ErrorList }
 
 func (c *checker) required(name, value string, limit int) {
@@ -81,7 +82,7 @@ func (c *checker) required(name, value string, limit int) {
 	c.optional(name, value, limit)
 }
 
-// conforms asks one of the checks of package validation.
+// conforms requires a value that passes a check of package validation.
 func (c *checker) conforms(name, value string, check func(string) []string) {
 	if value == "" {
 		c.errs = append(c.errs, field.Required(field.NewPath(name), ""))
@@ -92,8 +93,8 @@ func (c *checker) conforms(name, value string, check func(string) []string) {
 	}
 }
 
-// The names of objects become part of paths at the API server and of HTTP
-// headers, so they are held to their syntax.
+// Object names become part of API paths and HTTP headers, so their syntax is
+// checked.
 
 func (c *checker) namespace(value string) {
 	c.conforms("namespace", value, validation.IsDNS1123Label)
@@ -107,7 +108,7 @@ func (c *checker) version(value string) {
 
 func (c *checker) uid(name string, uid types.UID) {
 	c.required(name, string(uid), maxUID)
-	if uid != "" && !plain(string(uid)) {
+	if uid != "" && !idSafe(string(uid)) {
 		c.invalid(name, string(uid), "must consist of letters, digits, '.', '_' and '-'")
 	}
 }

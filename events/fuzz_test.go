@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Whatever parses can be sent on, and comes back as the same fact.
+// Data that parses can be sent again, and then parses to the same fact.
 
 func FuzzParsePodFinished(f *testing.F) { fuzz(f, ParsePodFinished, TypePodFinished) }
 
@@ -56,26 +56,26 @@ func FuzzParseExternalVerdict(f *testing.F) {
 	})
 }
 
-// FuzzNewChangePodVerdict starts from words instead of JSON, which gets further.
+// FuzzNewChangePodVerdict fuzzes fields instead of JSON, which reaches more code.
 func FuzzNewChangePodVerdict(f *testing.F) {
 	f.Add("order", "node", "fail", "message", "pod", "pass", uint8(3))
 	f.Add("order", "node", "", "\x00<>\u2028", "pod", "\xff", uint8(200))
-	f.Fuzz(func(t *testing.T, order, node, word, message, pod, podWord string, results uint8) {
+	f.Fuzz(func(t *testing.T, order, node, received, message, pod, podVerdict string, results uint8) {
 		d := verdict()
-		d.BizExecOrderID, d.NodeID, d.Verdict, d.Message, d.PodResults = order, node, word, message, nil
+		d.BizExecOrderID, d.NodeID, d.Verdict, d.Message, d.PodResults = order, node, received, message, nil
 		for i := range results {
 			d.PodResults = append(d.PodResults, v1alpha1.PodSummary{
-				Pod: fmt.Sprintf("%s%d", pod, i), Verdict: podWord, Message: message,
+				Pod: fmt.Sprintf("%s%d", pod, i), Verdict: podVerdict, Message: message,
 			})
 		}
-		if d.bounded(MaxText).Validate() == nil {
+		if d.truncated(MaxText).Validate() == nil {
 			resend(t, d)
 		}
 	})
 }
 
 func fuzz[D Data](f *testing.F, parse func(cloudevents.Event) (D, error), eventTypes ...string) {
-	for _, d := range examples() {
+	for _, d := range samples() {
 		raw, err := marshal(d)
 		if err != nil {
 			f.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// OrderReady is the data of TypeOrderReady: the order of a release, as a whole,
-// waits for a call to the server. It is sent again until the call is on the
-// ChangeWorkload.
+// OrderReady is the data of TypeOrderReady: the order of a release needs a call
+// to the server. The event is sent again until the ChangeWorkload records the
+// call.
 type OrderReady struct {
 	// Namespace, Name and UID are the ChangeWorkload's.
 	Namespace string    `json:"namespace"`
@@ -16,8 +16,8 @@ type OrderReady struct {
 	UID       types.UID `json:"uid"`
 	Version   string    `json:"version"`
 	Attempt   int64     `json:"attempt"`
-	// Step is status.orderStep.name when it was sent. The object decides: an
-	// event of a step that is over changes nothing.
+	// Step is status.orderStep.name at the time of sending. An event for an
+	// earlier step has no effect.
 	Step v1alpha1.OrderStepName `json:"step"`
 }
 
@@ -30,7 +30,7 @@ func (OrderReady) Type() string { return TypeOrderReady }
 func (d OrderReady) ID() string { return string(d.UID) + "/" + d.Version + "/" + string(d.Step) }
 
 // Source implements Data: the ChangeWorkload.
-func (d OrderReady) Source() string { return own("changeworkloads", d.Namespace, d.Name) }
+func (d OrderReady) Source() string { return changePath("changeworkloads", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangeWorkload.
 func (d OrderReady) Subject() string { return d.Name }
@@ -51,4 +51,4 @@ func (d OrderReady) Validate() error {
 	return c.err()
 }
 
-func (d OrderReady) bounded(int) Data { return d }
+func (d OrderReady) truncated(int) Data { return d }

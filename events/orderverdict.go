@@ -8,26 +8,27 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// OrderVerdict is the data of TypeOrderVerdict: what the server said of the
-// order of a release as a whole, a fact from outside that will not come again.
+// OrderVerdict is the data of TypeOrderVerdict: the server's verdict on the order
+// of a release as a whole. The server sends a verdict only once.
 type OrderVerdict struct {
 	// Namespace, Name and UID are the ChangeWorkload's.
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 	Version   string    `json:"version"`
-	// BizExecOrderID is the order.
+	// BizExecOrderID is the id of the order.
 	BizExecOrderID string `json:"bizExecOrderId"`
-	// NodeID is the server's id of the check of the order as a whole.
+	// NodeID is the id of the order node of the order check.
 	NodeID string         `json:"nodeId"`
 	Stage  v1alpha1.Stage `json:"stage"`
-	// Verdict is the word as it came; see v1alpha1.ParseVerdict. At most 63 bytes.
+	// Verdict is the verdict as received; see v1alpha1.ParseVerdict. At most 63
+	// bytes.
 	Verdict string `json:"verdict"`
-	// Unjudged says that the verdict came with no rule.
+	// Unjudged marks a verdict without rules.
 	Unjudged bool `json:"unjudged,omitempty"`
-	// Message is the reason, for people. New cuts it to MaxText bytes.
+	// Message is the reason, for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
-	// Time is when the verdict came.
+	// Time is the time of receipt.
 	Time metav1.MicroTime `json:"time"`
 }
 
@@ -36,13 +37,14 @@ var _ Data = OrderVerdict{}
 // Type implements Data.
 func (OrderVerdict) Type() string { return TypeOrderVerdict }
 
-// ID implements Data. Another word is another fact; another message or time is not.
+// ID implements Data. Another verdict is another fact; another message or time
+// is not.
 func (d OrderVerdict) ID() string {
 	return string(d.UID) + "/" + d.Version + "/" + string(d.Stage) + "/" + segment(d.NodeID) + "/" + segment(d.Verdict)
 }
 
 // Source implements Data: the ChangeWorkload.
-func (d OrderVerdict) Source() string { return own("changeworkloads", d.Namespace, d.Name) }
+func (d OrderVerdict) Source() string { return changePath("changeworkloads", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangeWorkload.
 func (d OrderVerdict) Subject() string { return d.Name }
@@ -54,14 +56,14 @@ func (d OrderVerdict) Validate() error {
 	c.name("name", d.Name)
 	c.uid("uid", d.UID)
 	c.version(d.Version)
-	checkVerdict(&c, d.said())
+	checkVerdict(&c, d.external())
 	if d.Time.IsZero() {
 		c.required("time", "", 0)
 	}
 	return c.err()
 }
 
-// Inbox returns the verdict as it waits on its ChangeWorkload for a Broker.
+// Inbox returns the verdict as an entry of the ChangeWorkload's inbox.
 func (d OrderVerdict) Inbox() v1alpha1.InboxVerdict {
 	return v1alpha1.InboxVerdict{
 		ID: d.ID(), NodeID: d.NodeID, Stage: d.Stage, Verdict: d.Verdict, Unjudged: d.Unjudged,
@@ -69,14 +71,14 @@ func (d OrderVerdict) Inbox() v1alpha1.InboxVerdict {
 	}
 }
 
-// said is what the judge said.
-func (d OrderVerdict) said() ExternalVerdict {
+// external returns the part that the judge sent.
+func (d OrderVerdict) external() ExternalVerdict {
 	return ExternalVerdict{
 		BizExecOrderID: d.BizExecOrderID, NodeID: d.NodeID, Stage: d.Stage, Verdict: d.Verdict, Message: d.Message,
 	}
 }
 
-func (d OrderVerdict) bounded(limit int) Data {
+func (d OrderVerdict) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
 	return d
 }

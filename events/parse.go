@@ -7,49 +7,48 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 )
 
-// The Parse functions return the data of an event that has the right type and
-// valid data. Their errors are for ever: the same event never parses later, so
-// a function answers 400.
+// The Parse functions return the data of an event and reject other types and
+// invalid data. Their errors are permanent, so functions answer 400.
 
-// ParsePodFinished returns the data of a TypePodFinished.
+// ParsePodFinished returns the data of a TypePodFinished event.
 func ParsePodFinished(e cloudevents.Event) (PodFinished, error) {
 	d, err := decode[PodFinished](e, TypePodFinished)
 	return valid(e, d, err)
 }
 
-// ParseChangePodReady returns the data of a TypeChangePodReady.
+// ParseChangePodReady returns the data of a TypeChangePodReady event.
 func ParseChangePodReady(e cloudevents.Event) (ChangePodReady, error) {
 	d, err := decode[ChangePodReady](e, TypeChangePodReady)
 	return valid(e, d, err)
 }
 
-// ParseChangePodVerdict returns the data of a TypeChangePodVerdict that came
-// through the Broker.
+// ParseChangePodVerdict returns the data of a TypeChangePodVerdict event from
+// the Broker.
 func ParseChangePodVerdict(e cloudevents.Event) (ChangePodVerdict, error) {
 	d, err := decode[ChangePodVerdict](e, TypeChangePodVerdict)
 	return valid(e, d, err)
 }
 
-// ParseExternalVerdict returns the data of a TypeChangePodVerdict that came
-// from a judge. Who received it has bounded its size; texts are cut here.
+// ParseExternalVerdict returns the data of a TypeChangePodVerdict event from a
+// judge, with truncated messages. The caller limits the size of the event.
 func ParseExternalVerdict(e cloudevents.Event) (ExternalVerdict, error) {
 	d, err := decode[ExternalVerdict](e, TypeChangePodVerdict)
-	return valid(e, d.bounded(MaxText), err)
+	return valid(e, d.truncated(MaxText), err)
 }
 
-// ParseOrderReady returns the data of a TypeOrderReady.
+// ParseOrderReady returns the data of a TypeOrderReady event.
 func ParseOrderReady(e cloudevents.Event) (OrderReady, error) {
 	d, err := decode[OrderReady](e, TypeOrderReady)
 	return valid(e, d, err)
 }
 
-// ParseOrderVerdict returns the data of a TypeOrderVerdict.
+// ParseOrderVerdict returns the data of a TypeOrderVerdict event.
 func ParseOrderVerdict(e cloudevents.Event) (OrderVerdict, error) {
 	d, err := decode[OrderVerdict](e, TypeOrderVerdict)
 	return valid(e, d, err)
 }
 
-// ParseChangeWorkload returns the data of any changeworkload type.
+// ParseChangeWorkload returns the data of an event of any changeworkload type.
 func ParseChangeWorkload(e cloudevents.Event) (ChangeWorkload, error) {
 	d, err := decode[ChangeWorkload](e,
 		TypeChangeWorkloadStarted, TypeChangeWorkloadProgressed, TypeChangeWorkloadSucceeded,
@@ -59,13 +58,13 @@ func ParseChangeWorkload(e cloudevents.Event) (ChangeWorkload, error) {
 	return valid(e, d, err)
 }
 
-// ParseReleaseDenied returns the data of a TypeReleaseDenied.
+// ParseReleaseDenied returns the data of a TypeReleaseDenied event.
 func ParseReleaseDenied(e cloudevents.Event) (ReleaseDenied, error) {
 	d, err := decode[ReleaseDenied](e, TypeReleaseDenied)
 	return valid(e, d, err)
 }
 
-// ParsePermission returns the data of any permission type.
+// ParsePermission returns the data of an event of any permission type.
 func ParsePermission(e cloudevents.Event) (Permission, error) {
 	d, err := decode[Permission](e, TypePermissionRequested, TypePermissionGranted, TypePermissionDenied,
 		TypePermissionRevoked, TypePermissionLeaked)
@@ -73,20 +72,20 @@ func ParsePermission(e cloudevents.Event) (Permission, error) {
 	return valid(e, d, err)
 }
 
-// ParseBreaker returns the data of TypeBreakerOpened and TypeBreakerClosed.
+// ParseBreaker returns the data of a TypeBreakerOpened or TypeBreakerClosed event.
 func ParseBreaker(e cloudevents.Event) (Breaker, error) {
 	d, err := decode[Breaker](e, TypeBreakerOpened, TypeBreakerClosed)
 	d.Verb = breakerVerbOf(e.Type())
 	return valid(e, d, err)
 }
 
-// ParseDeletionDenied returns the data of a TypeDeletionDenied.
+// ParseDeletionDenied returns the data of a TypeDeletionDenied event.
 func ParseDeletionDenied(e cloudevents.Event) (DeletionDenied, error) {
 	d, err := decode[DeletionDenied](e, TypeDeletionDenied)
 	return valid(e, d, err)
 }
 
-// ParseDeletionFlow returns the data of any deletionflow type.
+// ParseDeletionFlow returns the data of an event of any deletionflow type.
 func ParseDeletionFlow(e cloudevents.Event) (DeletionFlow, error) {
 	d, err := decode[DeletionFlow](e, TypeDeletionFlowOpened, TypeDeletionFlowClosed)
 	d.Open = e.Type() == TypeDeletionFlowOpened
@@ -99,7 +98,7 @@ func decode[D any](e cloudevents.Event, types ...string) (D, error) {
 		return d, fmt.Errorf("event type %q: want %q", e.Type(), types)
 	}
 	if err := e.DataAs(&d); err != nil {
-		return d, fmt.Errorf("event %s %s: %w", e.Type(), e.ID(), err)
+		return d, fmt.Errorf("parse event %s %s: %w", e.Type(), e.ID(), err)
 	}
 	return d, nil
 }
@@ -107,7 +106,7 @@ func decode[D any](e cloudevents.Event, types ...string) (D, error) {
 func valid[D interface{ Validate() error }](e cloudevents.Event, d D, err error) (D, error) {
 	if err == nil {
 		if invalid := d.Validate(); invalid != nil {
-			err = fmt.Errorf("event %s %s: %w", e.Type(), e.ID(), invalid)
+			err = fmt.Errorf("parse event %s %s: %w", e.Type(), e.ID(), invalid)
 		}
 	}
 	if err != nil {

@@ -11,47 +11,46 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// PermissionVerb says what became of the permissions of a pod.
+// PermissionVerb is a step of the permissions of a pod.
 type PermissionVerb string
 
 // The verbs.
 const (
-	// PermissionRequested: the permission centre was asked; an attempt began.
+	// PermissionRequested: an attempt began at the permission centre.
 	PermissionRequested PermissionVerb = "requested"
-	// PermissionGranted: everything in the set was granted.
+	// PermissionGranted: every permission of the set was granted.
 	PermissionGranted PermissionVerb = "granted"
-	// PermissionDenied: a provider refused the parameters.
+	// PermissionDenied: a provider rejected the parameters.
 	PermissionDenied PermissionVerb = "denied"
-	// PermissionRevoked: the pod has ended, and nothing that was granted is left.
+	// PermissionRevoked: the pod has ended and all its grants are revoked.
 	PermissionRevoked PermissionVerb = "revoked"
-	// PermissionLeaked: the pod has ended, and something that was granted could
-	// not be taken back.
+	// PermissionLeaked: the pod has ended and a grant could not be revoked.
 	PermissionLeaked PermissionVerb = "leaked"
 )
 
 const permissionPrefix = "dev.breakwater.permission."
 
-// maxIPs is how many addresses a pod may have: one of each family, and some
-// that are to come.
+// maxIPs is the maximum number of addresses of a pod: one of each IP family
+// today, with a reserve.
 const maxIPs = 8
 
 // Permission is the data of the permission types.
 type Permission struct {
-	// Verb is told by the event's type and therefore not in the data.
+	// Verb is part of the event's type and not of the JSON.
 	Verb      PermissionVerb `json:"-"`
 	Namespace string         `json:"namespace"`
 	Pod       string         `json:"pod"`
 	PodUID    types.UID      `json:"podUid"`
 	IPs       []string       `json:"ips,omitempty"`
-	// Set and Application are those that it is about; without them it is about
-	// all of the pod.
+	// Set and Application are empty if the event covers all applications of the
+	// pod.
 	Set         string `json:"set,omitempty"`
 	Application string `json:"application,omitempty"`
-	// Attempt counts those of the application, from 1.
+	// Attempt is the attempt of the application, from 1.
 	Attempt int64 `json:"attempt,omitempty"`
 	// Reason is one of the Reason constants of permission/podmeta.
 	Reason string `json:"reason,omitempty"`
-	// Message is for people. New cuts it to MaxText bytes.
+	// Message is for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 }
 
@@ -60,7 +59,7 @@ var _ Data = Permission{}
 // Type implements Data.
 func (d Permission) Type() string { return permissionPrefix + string(d.Verb) + versionSuffix }
 
-// ID implements Data. An attempt ends once; an application is revoked once.
+// ID implements Data. An attempt ends once, and an application is revoked once.
 func (d Permission) ID() string {
 	application := d.Application
 	if application == "" {
@@ -87,7 +86,7 @@ func (d Permission) Validate() error {
 	}
 	for _, ip := range d.IPs {
 		if _, err := netip.ParseAddr(ip); err != nil {
-			c.invalid("ips", ip, "must be addresses")
+			c.invalid("ips", ip, "must be IP addresses")
 		}
 	}
 	if d.Set != "" {
@@ -100,7 +99,7 @@ func (d Permission) Validate() error {
 	return c.err()
 }
 
-func (d Permission) bounded(limit int) Data {
+func (d Permission) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
 	return d
 }

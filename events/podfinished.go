@@ -2,9 +2,9 @@ package events
 
 import "k8s.io/apimachinery/pkg/types"
 
-// PodFinished is the data of TypePodFinished: the pod is Ready in this version, and
-// was labelled. In a large release that is told minutes later, so that telling it
-// is not taken from the roll-out.
+// PodFinished is the data of TypePodFinished: the pod is Ready in this version
+// and labeled. In a large release these events are minutes late, because the
+// sender limits their rate to leave capacity to the rollout.
 type PodFinished struct {
 	Namespace string    `json:"namespace"`
 	Pod       string    `json:"pod"`
@@ -40,4 +40,4 @@ func (d PodFinished) Validate() error {
 	return c.err()
 }
 
-func (d PodFinished) bounded(int) Data { return d }
+func (d PodFinished) truncated(int) Data { return d }

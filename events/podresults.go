@@ -11,13 +11,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// maxResults is how many results the inbox of a ChangeWorkload can hold.
+// maxResults is the maximum number of results of a verdict in an inbox.
 const maxResults = 100
 
-// boundedResults keeps of each summary what a judge says: pod, UID, verdict
-// and message, the message cut. Whoever reads the event finds the rest on the
-// ChangePod. A judge cannot set Source, by which a person's word is told.
-func boundedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSummary {
+// truncatedResults keeps the fields that a judge may set: pod, UID, verdict and
+// the truncated message. The ChangePod has the others. A judge must not set
+// Source, which marks the verdicts of persons.
+func truncatedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSummary {
 	var out []v1alpha1.PodSummary
 	for _, r := range results {
 		out = append(out, v1alpha1.PodSummary{
@@ -30,50 +30,50 @@ func boundedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSumm
 	return out
 }
 
-// agrees says that a result counts as the verdict of the stage does.
+// agrees reports whether a result counts the same as the verdict of the stage.
 func agrees(r v1alpha1.PodSummary, stage string) bool {
 	return v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.ParseVerdict(stage)
 }
 
-// essential returns the results that do not agree with the verdict of the
-// stage, and of those that do the first: pods that are not named are meant by
-// the stage, but a fail that names nobody is meant for all.
-func essential(results []v1alpha1.PodSummary, stage string) []v1alpha1.PodSummary {
+// withoutRedundant drops the results that agree with the verdict of the stage,
+// except the first. The verdict of the stage applies to pods without a result,
+// but a fail without any failed pod would apply to all pods.
+func withoutRedundant(results []v1alpha1.PodSummary, stage string) []v1alpha1.PodSummary {
 	found := false
 	return slices.DeleteFunc(slices.Clone(results), func(r v1alpha1.PodSummary) bool {
-		again := found && agrees(r, stage)
+		redundant := found && agrees(r, stage)
 		found = found || agrees(r, stage)
-		return again
+		return redundant
 	})
 }
 
-// hashResults returns 16 hexadecimal characters for what results say beyond
-// the verdict of the stage, whatever their order and messages, and nothing
-// where they say no more. It is the same for the essential ones alone.
+// hashResults returns a hash of 16 hexadecimal characters of the results that
+// deviate from the verdict of the stage, or "" if none does. Order, messages and
+// redundant results do not change it.
 func hashResults(results []v1alpha1.PodSummary, stage string) string {
-	var said []string
+	var deviating []string
 	for _, r := range results {
 		if !agrees(r, stage) {
-			said = append(said, fmt.Sprintf("%q %q", r.Pod, r.Verdict))
+			deviating = append(deviating, fmt.Sprintf("%q %q", r.Pod, r.Verdict))
 		}
 	}
-	if len(said) == 0 {
+	if len(deviating) == 0 {
 		return ""
 	}
-	if len(said) < len(results) {
-		said = append(said, "others agree")
+	if len(deviating) < len(results) {
+		deviating = append(deviating, "others agree")
 	}
-	slices.Sort(said)
-	return hash(strings.Join(said, "\n"))
+	slices.Sort(deviating)
+	return hash(strings.Join(deviating, "\n"))
 }
 
-// segment returns a word that came from outside as a part of an id: as it is
-// where it is plain, and as a hash, marked by a tilde, where it is not.
-func segment(word string) string {
-	if plain(word) {
-		return word
+// segment returns an external value as a part of an id: unchanged if it is
+// idSafe, else as a hash with prefix "~".
+func segment(value string) string {
+	if idSafe(value) {
+		return value
 	}
-	return "~" + hash(word)
+	return "~" + hash(value)
 }
 
 func hash(s string) string {
@@ -81,12 +81,12 @@ func hash(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// checkVerdict checks the fields that both forms of a verdict have.
+// checkVerdict checks the fields that all verdicts have.
 func checkVerdict(c *checker, v ExternalVerdict) {
 	c.required("bizExecOrderId", v.BizExecOrderID, maxOrderID)
 	c.required("nodeId", v.NodeID, maxNodeID)
 	c.stage(v.Stage)
-	c.optional("verdict", v.Verdict, maxWord)
+	c.optional("verdict", v.Verdict, maxShortText)
 	c.optional("message", v.Message, MaxText)
 	if len(v.PodResults) > maxResults {
 		c.invalid("podResults", len(v.PodResults), fmt.Sprintf("at most %d", maxResults))
@@ -96,10 +96,10 @@ func checkVerdict(c *checker, v ExternalVerdict) {
 		at := fmt.Sprintf("podResults[%d].", i)
 		c.name(at+"pod", r.Pod)
 		c.optional(at+"uid", string(r.UID), maxUID)
-		c.optional(at+"verdict", r.Verdict, maxWord)
+		c.optional(at+"verdict", r.Verdict, maxShortText)
 		c.optional(at+"message", r.Message, MaxText)
 		if seen[r.Pod] {
-			c.invalid(at+"pod", r.Pod, "must be there only once")
+			c.invalid(at+"pod", r.Pod, "must be unique")
 		}
 		seen[r.Pod] = true
 	}

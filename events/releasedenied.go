@@ -6,20 +6,19 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// ReleaseDenied is the data of TypeReleaseDenied: an update of a suspended
-// workload, or a release that did not pass its check, was refused. Reason says
-// which.
+// ReleaseDenied is the data of TypeReleaseDenied: admission denied an update of a
+// suspended workload or, as Reason says, a release that did not pass its release
+// check.
 type ReleaseDenied struct {
 	// RequestUID is the uid of the admission request.
 	RequestUID types.UID `json:"requestUid"`
 	Namespace  string    `json:"namespace"`
 	Workload   Workload  `json:"workload"`
-	// User is the name under which the API server knew the author. New cuts it
-	// to 512 bytes.
+	// User is the author's user name at the API server, truncated to 512 bytes.
 	User string `json:"user"`
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason"`
-	// Message is what the user was told. New cuts it to MaxText bytes.
+	// Message is the message of the denial, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 }
 
@@ -28,8 +27,8 @@ var _ Data = ReleaseDenied{}
 // Type implements Data.
 func (ReleaseDenied) Type() string { return TypeReleaseDenied }
 
-// ID implements Data. Admission may be called several times for one request:
-// that is one refusal.
+// ID implements Data. Admission may be called several times for one request,
+// which is one denial.
 func (d ReleaseDenied) ID() string { return string(d.RequestUID) + "/denied" }
 
 // Source implements Data: the workload.
@@ -50,9 +49,8 @@ func (d ReleaseDenied) Validate() error {
 	return c.err()
 }
 
-func (d ReleaseDenied) bounded(limit int) Data {
+func (d ReleaseDenied) truncated(limit int) Data {
 	d.Message = text.Truncate(d.Message, limit)
-	// Who it was stays, however long the message is.
-	d.User = text.Truncate(d.User, maxUser)
+	d.User = text.Truncate(d.User, maxUser) // the user name is kept even if limit is small
 	return d
 }

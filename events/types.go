@@ -1,27 +1,27 @@
 package events
 
-// The types of event. A change that a reader of the old data would
-// misunderstand gets a new type with the next version, never the old one.
+// The event types. An incompatible change of the data gets a new type with the
+// next version.
 const (
-	// TypePodFinished: a pod of a release is Ready. Data is PodFinished.
+	// TypePodFinished: a pod of a release is finished. Data is PodFinished.
 	TypePodFinished = "dev.breakwater.pod.finished.v1"
 
-	// TypeChangePodReady: a batch waits for a call to the server. Data is ChangePodReady.
+	// TypeChangePodReady: a batch needs a call to the server. Data is ChangePodReady.
 	TypeChangePodReady = "dev.breakwater.changepod.ready.v1"
-	// TypeChangePodVerdict: the server judged a batch. Data is
-	// ChangePodVerdict inside the cluster and ExternalVerdict where a judge
-	// posts it to the callback.
+	// TypeChangePodVerdict: the server judged a batch. Data is ChangePodVerdict
+	// inside the cluster, and ExternalVerdict if a judge posts it to the callback.
 	TypeChangePodVerdict = "dev.breakwater.changepod.verdict.v1"
 
-	// TypeOrderReady: the order of a release waits for a call to the server.
-	// Data is OrderReady.
+	// TypeOrderReady: the order of a release needs a call to the server. Data is
+	// OrderReady.
 	TypeOrderReady = "dev.breakwater.order.ready.v1"
-	// TypeOrderVerdict: the server judged the order of a release as a whole.
-	// Data is OrderVerdict. A judge posts a TypeChangePodVerdict with the node
-	// of the order; the callback knows it by that.
+	// TypeOrderVerdict: the server judged the order of a release as a whole. Data
+	// is OrderVerdict. A judge posts a TypeChangePodVerdict with the order's node
+	// id, by which the callback recognizes it.
 	TypeOrderVerdict = "dev.breakwater.order.verdict.v1"
 
-	// TypeChangeWorkloadStarted and its likes follow a release. Data is ChangeWorkload.
+	// TypeChangeWorkloadStarted and the types below follow a release. Data is
+	// ChangeWorkload.
 	TypeChangeWorkloadStarted    = "dev.breakwater.changeworkload.started.v1"
 	TypeChangeWorkloadProgressed = "dev.breakwater.changeworkload.progressed.v1"
 	TypeChangeWorkloadSucceeded  = "dev.breakwater.changeworkload.succeeded.v1"
@@ -30,33 +30,33 @@ const (
 	TypeChangeWorkloadRolledBack = "dev.breakwater.changeworkload.rolledback.v1"
 	TypeChangeWorkloadBypassed   = "dev.breakwater.changeworkload.bypassed.v1"
 
-	// TypeReleaseDenied: an update of a suspended workload, or a release that
-	// did not pass its check, was refused. Data is ReleaseDenied.
+	// TypeReleaseDenied: admission denied an update of a suspended workload, or a
+	// release that did not pass its release check. Data is ReleaseDenied.
 	TypeReleaseDenied = "dev.breakwater.release.denied.v1"
 
-	// TypePermissionRequested and its likes follow the permissions of a pod. Data
-	// is Permission.
+	// TypePermissionRequested and the types below follow the permissions of a
+	// pod. Data is Permission.
 	TypePermissionRequested = "dev.breakwater.permission.requested.v1"
 	TypePermissionGranted   = "dev.breakwater.permission.granted.v1"
 	TypePermissionDenied    = "dev.breakwater.permission.denied.v1"
 	TypePermissionRevoked   = "dev.breakwater.permission.revoked.v1"
 	TypePermissionLeaked    = "dev.breakwater.permission.leaked.v1"
 
-	// TypeBreakerOpened and TypeBreakerClosed: whether a pod's permissions may be
-	// asked for. Data is Breaker.
+	// TypeBreakerOpened and TypeBreakerClosed: the breaker of a pod's permissions
+	// opened or closed. Data is Breaker.
 	TypeBreakerOpened = "dev.breakwater.breaker.opened.v1"
 	TypeBreakerClosed = "dev.breakwater.breaker.closed.v1"
 
-	// TypeDeletionDenied: a guard refused deletions, evictions or changes in
-	// place of pods, or a cascading deletion. Data is DeletionDenied.
+	// TypeDeletionDenied: a guard denied deletions, evictions or in-place updates
+	// of pods, or a cascading deletion. Data is DeletionDenied.
 	TypeDeletionDenied = "dev.breakwater.deletion.denied.v1"
-	// TypeDeletionFlowOpened and TypeDeletionFlowClosed: the breaker of deletion
-	// flow control opened, or closed again. Data is DeletionFlow.
+	// TypeDeletionFlowOpened and TypeDeletionFlowClosed: the breaker of a flow
+	// control opened or closed. Data is DeletionFlow.
 	TypeDeletionFlowOpened = "dev.breakwater.deletionflow.opened.v1"
 	TypeDeletionFlowClosed = "dev.breakwater.deletionflow.closed.v1"
 )
 
-// Types returns every type, in the order of the package's table.
+// Types returns every type, in the order of the table in the package doc.
 func Types() []string {
 	return []string{
 		TypePodFinished,

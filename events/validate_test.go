@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestAnErrorNamesTheField(t *testing.T) {
-	pod := func(f func(*PodFinished)) Data { d := examples()[0].(PodFinished); f(&d); return d }
-	ready := func(f func(*ChangePodReady)) Data { d := examples()[1].(ChangePodReady); f(&d); return d }
+func TestValidationErrorsNameTheField(t *testing.T) {
+	pod := func(f func(*PodFinished)) Data { d := samples()[0].(PodFinished); f(&d); return d }
+	ready := func(f func(*ChangePodReady)) Data { d := samples()[1].(ChangePodReady); f(&d); return d }
 	judged := func(f func(*ChangePodVerdict)) Data { d := verdict(); f(&d); return d }
-	work := func(f func(*ChangeWorkload)) Data { d := release(VerbSuspended); f(&d); return d }
-	step := func(f func(*OrderReady)) Data { d := examples()[3].(OrderReady); f(&d); return d }
-	slot := func(f func(*ChangeWorkload)) Data { d := release(VerbProgressed); f(&d); return d }
-	denied := func(f func(*ReleaseDenied)) Data { d := examples()[12].(ReleaseDenied); f(&d); return d }
-	granted := func(f func(*Permission)) Data { d := granting(PermissionGranted); f(&d); return d }
-	opened := func(f func(*Breaker)) Data { d := breaking(BreakerOpened); f(&d); return d }
-	guard := func(f func(*DeletionDenied)) Data { d := refusedDeletion(); f(&d); return d }
-	flow := func(f func(*DeletionFlow)) Data { d := breaker(true); f(&d); return d }
+	work := func(f func(*ChangeWorkload)) Data { d := changeWorkload(VerbSuspended); f(&d); return d }
+	step := func(f func(*OrderReady)) Data { d := samples()[3].(OrderReady); f(&d); return d }
+	slot := func(f func(*ChangeWorkload)) Data { d := changeWorkload(VerbProgressed); f(&d); return d }
+	denied := func(f func(*ReleaseDenied)) Data { d := samples()[12].(ReleaseDenied); f(&d); return d }
+	granted := func(f func(*Permission)) Data { d := permission(PermissionGranted); f(&d); return d }
+	opened := func(f func(*Breaker)) Data { d := breaker(BreakerOpened); f(&d); return d }
+	guard := func(f func(*DeletionDenied)) Data { d := deletionDenied(); f(&d); return d }
+	flow := func(f func(*DeletionFlow)) Data { d := deletionFlow(true); f(&d); return d }
 	for want, d := range map[string]Data{
 		"ips:":                  granted(func(d *Permission) { d.IPs = []string{"here"} }),
 		"set:":                  granted(func(d *Permission) { d.Set = "a/b" }),
@@ -67,7 +67,7 @@ func TestAnErrorNamesTheField(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			_, err := New(d)
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("error %v, want one that names %s", err, want)
+				t.Errorf("error %v, want one for field %s", err, want)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package eventstest has a sender for tests that keeps what it is given.
+// Package eventstest provides a sender of events for tests, which records them.
 package eventstest
 
 import (
@@ -9,8 +9,8 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 )
 
-// Recorder stands in for an delivery.Sender and may be used by many goroutines.
-// Its zero value accepts everything.
+// Recorder replaces a delivery.Sender. It is safe for concurrent use, and its zero
+// value accepts all events.
 type Recorder struct {
 	mu        sync.Mutex
 	sent      []cloudevents.Event
@@ -25,7 +25,7 @@ func (r *Recorder) Send(_ context.Context, e cloudevents.Event) {
 	r.sent = append(r.sent, e.Clone())
 }
 
-// Deliver records the event, unless it was told to fail.
+// Deliver records the event, or returns the error set by FailDeliveries.
 func (r *Recorder) Deliver(ctx context.Context, e cloudevents.Event) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -39,28 +39,30 @@ func (r *Recorder) Deliver(ctx context.Context, e cloudevents.Event) error {
 	return nil
 }
 
-// FailDeliveries makes Deliver return err from now on; nil ends that.
+// FailDeliveries makes Deliver return err from now on; nil resets it.
 func (r *Recorder) FailDeliveries(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failure = err
 }
 
-// Sent returns what Send was given, in its order; with types, only of these.
+// Sent returns the events passed to Send, in order. If types are given, it returns
+// only events of these types.
 func (r *Recorder) Sent(types ...string) []cloudevents.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return filter(r.sent, types)
 }
 
-// Delivered returns what Deliver accepted, in its order; with types, only of these.
+// Delivered returns the events that Deliver accepted, in order. If types are given,
+// it returns only events of these types.
 func (r *Recorder) Delivered(types ...string) []cloudevents.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return filter(r.delivered, types)
 }
 
-// Reset forgets what was recorded.
+// Reset deletes the recorded events.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

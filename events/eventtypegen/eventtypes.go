@@ -14,9 +14,9 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// Where events come from. The stars stand for any namespace and name: the
-// braces that Knative's documentation uses for that come back from its storage
-// version as %7B, and each `ko apply` would then see a difference.
+// The sources of events. A star stands for any namespace or name. Knative's
+// documentation uses braces, but its storage version returns them as %7B, so each
+// `ko apply` would report a difference.
 const (
 	fromPod            = "/api/v1/namespaces/*/pods/*"
 	fromWorkload       = "/apis/apps/v1/namespaces/*/deployments/*"
@@ -26,39 +26,39 @@ const (
 	fromChangeWorkload = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changeworkloads/*"
 )
 
-// entry is what `kubectl get eventtypes` shows of a type.
+// entry has the columns of `kubectl get eventtypes` for a type.
 type entry struct{ source, description string }
 
 func entries() map[string]entry {
 	return map[string]entry{
 		events.TypePodFinished:              {fromWorkload, "A pod of a release is Ready. Subject: the pod."},
-		events.TypeChangePodReady:           {fromChangePod, "A batch of pods waits for a call to the change-control server, stage PRE or POST. Subject: the ChangePod."},
+		events.TypeChangePodReady:           {fromChangePod, "A batch of pods needs a call to the change-control server, stage PRE or POST. Subject: the ChangePod."},
 		events.TypeChangePodVerdict:         {fromChangePod, "The change-control server judged a stage of a batch. Subject: the ChangePod."},
-		events.TypeOrderReady:               {fromChangeWorkload, "The order of a release waits for a call to the change-control server: Start, Finish or Close. Subject: the ChangeWorkload."},
+		events.TypeOrderReady:               {fromChangeWorkload, "The order of a release needs a call to the change-control server: Start, Finish or Close. Subject: the ChangeWorkload."},
 		events.TypeOrderVerdict:             {fromChangeWorkload, "The change-control server judged a stage of the order of a release. Subject: the ChangeWorkload."},
-		events.TypeChangeWorkloadStarted:    {fromChangeWorkload, "A release began to be judged. Subject: the workload."},
-		events.TypeChangeWorkloadProgressed: {fromChangeWorkload, "How far a release is, every 30 s and when its state changes: pods preparing, checking, passed, failed. Subject: the workload."},
+		events.TypeChangeWorkloadStarted:    {fromChangeWorkload, "A release began. Subject: the workload."},
+		events.TypeChangeWorkloadProgressed: {fromChangeWorkload, "The progress of a release, every 30 s and when its state changes: pods preparing, checking, passed, failed. Subject: the workload."},
 		events.TypeChangeWorkloadSucceeded:  {fromChangeWorkload, "All pods of a release passed. Subject: the workload."},
 		events.TypeChangeWorkloadSuspended:  {fromChangeWorkload, "A release was suspended because a check failed. Subject: the workload."},
-		events.TypeChangeWorkloadFailed:     {fromChangeWorkload, "The change-control server did not take a release: it is not judged. Subject: the workload."},
+		events.TypeChangeWorkloadFailed:     {fromChangeWorkload, "The change-control server did not accept the order of a release: the release is not judged. Subject: the workload."},
 		events.TypeChangeWorkloadRolledBack: {fromChangeWorkload, "A release was rolled back. Subject: the workload."},
 		events.TypeChangeWorkloadBypassed:   {fromChangeWorkload, "A user's repair or rollback was admitted to a suspended workload. Subject: the workload."},
-		events.TypeReleaseDenied:            {fromWorkload, "A release was refused: its workload is suspended, or its check did not pass. Subject: the workload."},
-		events.TypePermissionRequested:      {fromPod, "Permissions were asked for, for the address of a pod. Subject: the pod."},
+		events.TypeReleaseDenied:            {fromWorkload, "A release was denied: its workload is suspended, or its release check did not pass. Subject: the workload."},
+		events.TypePermissionRequested:      {fromPod, "Permissions were requested for the address of a pod. Subject: the pod."},
 		events.TypePermissionGranted:        {fromPod, "A permission set was granted to the address of a pod. Subject: the pod."},
 		events.TypePermissionDenied:         {fromPod, "A permission set was denied to a pod. Subject: the pod."},
-		events.TypePermissionRevoked:        {fromPod, "A pod ended, and what was granted to its address was taken back. Subject: the pod."},
-		events.TypePermissionLeaked:         {fromPod, "A pod ended, and something that was granted to its address could not be taken back. Subject: the pod."},
-		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often: they are not asked for any more. Subject: the pod."},
-		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are asked for again. Subject: the pod."},
-		events.TypeDeletionDenied:           {fromGuard, "Deletions, evictions or changes in place were refused by a PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion; at most one a minute. Subject: what was to go."},
-		events.TypeDeletionFlowOpened:       {fromFlowControl, "A limit of deletions is hit: the breaker of a PodDeletionFlowControl is open. Subject: the flow control."},
-		events.TypeDeletionFlowClosed:       {fromFlowControl, "There is room again: the breaker of a PodDeletionFlowControl is closed. Subject: the flow control."},
+		events.TypePermissionRevoked:        {fromPod, "A pod ended, and the grants of its address were revoked. Subject: the pod."},
+		events.TypePermissionLeaked:         {fromPod, "A pod ended, and a grant of its address could not be revoked. Subject: the pod."},
+		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often and are no longer requested. Subject: the pod."},
+		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are requested again. Subject: the pod."},
+		events.TypeDeletionDenied:           {fromGuard, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute. Subject: the target of the request."},
+		events.TypeDeletionFlowOpened:       {fromFlowControl, "A deletion limit was reached: the breaker of a PodDeletionFlowControl is open. Subject: the flow control."},
+		events.TypeDeletionFlowClosed:       {fromFlowControl, "Deletions are below the limit again: the breaker of a PodDeletionFlowControl is closed. Subject: the flow control."},
 	}
 }
 
-// eventType returns the manifest of a type. Its attributes are those, in that
-// order, which Knative's storage version gives back.
+// eventType returns the manifest of a type, with the attributes that Knative's
+// storage version returns, in its order.
 func eventType(name string, e entry) *v1beta3.EventType {
 	return &v1beta3.EventType{
 		TypeMeta: metav1.TypeMeta{
@@ -90,8 +90,8 @@ func eventType(name string, e entry) *v1beta3.EventType {
 // manifests returns the YAML of all types.
 func manifests() ([]byte, error) {
 	var out bytes.Buffer
-	out.WriteString("# The events of the change defence, for `kubectl get eventtypes`; nothing depends\n" +
-		"# on these objects. Generated by events/eventtypegen: change it there.\n")
+	out.WriteString("# The events of Breakwater, for `kubectl get eventtypes`. Nothing depends on\n" +
+		"# these objects. Generated by events/eventtypegen: change it there.\n")
 	all := entries()
 	for _, name := range events.Types() {
 		e, ok := all[name]

@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-func TestEveryTypeHasAManifestAndNothingElseDoes(t *testing.T) {
+func TestManifestsMatchTheEventTypes(t *testing.T) {
 	all := entries()
 	for _, name := range events.Types() {
 		if _, ok := all[name]; !ok {
@@ -19,14 +19,14 @@ func TestEveryTypeHasAManifestAndNothingElseDoes(t *testing.T) {
 		delete(all, name)
 	}
 	if len(all) > 0 {
-		t.Errorf("entries of no type: %v", all)
+		t.Errorf("entries without a type: %v", all)
 	}
 	if _, err := manifests(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAManifestIsValid(t *testing.T) {
+func TestManifestsAreValid(t *testing.T) {
 	for name, e := range entries() {
 		if err := eventType(name, e).Validate(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -34,7 +34,7 @@ func TestAManifestIsValid(t *testing.T) {
 	}
 }
 
-func TestAManifestComesBackFromStorageAsItWasApplied(t *testing.T) {
+func TestManifestsSurviveConversionToTheStorageVersion(t *testing.T) {
 	for name, e := range entries() {
 		applied := eventType(name, e)
 		var stored v1beta2.EventType

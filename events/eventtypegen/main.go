@@ -1,6 +1,6 @@
-// Command generate writes the EventType manifests of package events to
-// config/core/310-eventtypes.yaml. It is run in the repository's root, by
-// hack/generate.sh.
+// Command eventtypegen writes the EventType manifests of package events to
+// config/core/310-eventtypes.yaml. hack/generate.sh runs it in the root of the
+// repository.
 package main
 
 import (

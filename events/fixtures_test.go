@@ -17,8 +17,8 @@ func deployment() Workload {
 	return Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: "sleep"}
 }
 
-// examples returns one of each type.
-func examples() []Data {
+// samples returns data of each type, in the order of Types.
+func samples() []Data {
 	all := []Data{
 		PodFinished{
 			Namespace: "default",
@@ -51,7 +51,7 @@ func examples() []Data {
 	for _, verb := range []Verb{
 		VerbStarted, VerbProgressed, VerbSucceeded, VerbSuspended, VerbFailed, VerbRolledBack, VerbBypassed,
 	} {
-		all = append(all, release(verb))
+		all = append(all, changeWorkload(verb))
 	}
 	all = append(all, ReleaseDenied{
 		RequestUID: "0a1b2c3d-0000-4000-8000-000000000004",
@@ -62,13 +62,13 @@ func examples() []Data {
 		Message:    "deployment sleep is suspended",
 	})
 	for _, verb := range []PermissionVerb{PermissionRequested, PermissionGranted, PermissionDenied, PermissionRevoked, PermissionLeaked} {
-		all = append(all, granting(verb))
+		all = append(all, permission(verb))
 	}
-	all = append(all, breaking(BreakerOpened), breaking(BreakerClosed))
-	return append(all, refusedDeletion(), breaker(true), breaker(false))
+	all = append(all, breaker(BreakerOpened), breaker(BreakerClosed))
+	return append(all, deletionDenied(), deletionFlow(true), deletionFlow(false))
 }
 
-func granting(verb PermissionVerb) Permission {
+func permission(verb PermissionVerb) Permission {
 	d := Permission{
 		Verb:        verb,
 		Namespace:   "default",
@@ -85,7 +85,7 @@ func granting(verb PermissionVerb) Permission {
 	return d
 }
 
-func breaking(verb BreakerVerb) Breaker {
+func breaker(verb BreakerVerb) Breaker {
 	d := Breaker{
 		Verb:      verb,
 		Namespace: "default",
@@ -102,7 +102,7 @@ func breaking(verb BreakerVerb) Breaker {
 	return d
 }
 
-func refusedDeletion() DeletionDenied {
+func deletionDenied() DeletionDenied {
 	return DeletionDenied{
 		Guard: Guard{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "default", Name: "sleep",
 			UID: "0a1b2c3d-0000-4000-8000-000000000005"},
@@ -112,11 +112,11 @@ func refusedDeletion() DeletionDenied {
 		Object:    "sleep-7d9c5b4f5d-x2k9q",
 		User:      "jane",
 		Reason:    policyv1alpha1.ReasonDisruptionDenied,
-		Message:   "EVICT of pod sleep-7d9c5b4f5d-x2k9q is refused by PodUnavailableBudget sleep",
+		Message:   "EVICT of pod sleep-7d9c5b4f5d-x2k9q is denied by PodUnavailableBudget sleep",
 	}
 }
 
-func breaker(open bool) DeletionFlow {
+func deletionFlow(open bool) DeletionFlow {
 	d := DeletionFlow{Open: open, Name: "cluster", UID: "0a1b2c3d-0000-4000-8000-000000000006", SinceUnix: 1_767_323_045,
 		Deleted: 12, Reason: policyv1alpha1.ReasonWithinLimit}
 	if open {
@@ -161,7 +161,7 @@ func orderVerdict() OrderVerdict {
 	}
 }
 
-func release(verb Verb) ChangeWorkload {
+func changeWorkload(verb Verb) ChangeWorkload {
 	d := ChangeWorkload{
 		Verb:          verb,
 		Namespace:     "default",
@@ -185,7 +185,7 @@ func release(verb Verb) ChangeWorkload {
 	return d
 }
 
-// short returns a type without what all types have in common.
+// short returns a type without the common prefix and the version.
 func short(eventType string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(eventType, "dev.breakwater."), ".v1")
 }
