@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestDeliverTellsWhetherTheBrokerAccepted(t *testing.T) {
+func TestDeliverReportsWhetherTheBrokerAccepted(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{}, to(b.URL))
 	s.run(t)
@@ -28,20 +28,20 @@ func TestDeliverTellsWhetherTheBrokerAccepted(t *testing.T) {
 		t.Errorf("403: %v", err)
 	}
 
-	b.hold()
-	t.Cleanup(b.release)
+	b.block()
+	t.Cleanup(b.unblock)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.Deliver(ctx, wakeUp(t, "a")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("no answer in time: %v", err)
+		t.Errorf("no response in time: %v", err)
 	}
 }
 
 func TestDeliverWithoutABrokerFailsAtOnce(t *testing.T) {
 	s := newFixture(t, Options{}, func(context.Context) (Endpoint, error) { return Endpoint{}, errors.New("not there") })
 	s.run(t)
-	var none *NoBrokerError
-	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &none) {
+	var noBroker *NoBrokerError
+	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &noBroker) {
 		t.Errorf("error %v", err)
 	}
 	if n := s.value(t, "breakwater.events.broker.known"); n != 0 {
@@ -49,19 +49,19 @@ func TestDeliverWithoutABrokerFailsAtOnce(t *testing.T) {
 	}
 }
 
-func TestDeliverWaitsForTheFirstLookUp(t *testing.T) {
+func TestDeliverWaitsForTheFirstLookup(t *testing.T) {
 	b := newBroker(t)
-	asked, found := make(chan struct{}), make(chan struct{})
+	started, proceed := make(chan struct{}), make(chan struct{})
 	s := newFixture(t, Options{}, func(context.Context) (Endpoint, error) {
-		close(asked)
-		<-found
+		close(started)
+		<-proceed
 		return Endpoint{URL: b.URL}, nil
 	})
 	s.run(t)
-	<-asked
+	<-started
 	delivered := make(chan error)
 	go func() { delivered <- s.Deliver(t.Context(), wakeUp(t, "a")) }()
-	close(found)
+	close(proceed)
 	if err := <-delivered; err != nil {
 		t.Error(err)
 	}
@@ -70,7 +70,7 @@ func TestDeliverWaitsForTheFirstLookUp(t *testing.T) {
 	}
 }
 
-func TestABrokerWithTheCertificatesOfItsAddressIsTrusted(t *testing.T) {
+func TestTheCertificatesOfTheEndpointAreTrusted(t *testing.T) {
 	b := newBroker(t)
 	secure := httptest.NewTLSServer(b.Config.Handler)
 	t.Cleanup(secure.Close)

@@ -11,25 +11,26 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 )
 
-// fakeBroker is an HTTP server that keeps what it is sent.
+// fakeBroker is an HTTP server that records events.
 type fakeBroker struct {
 	*httptest.Server
 	requests chan struct{}
-	arrived  chan arrival
+	answered chan delivered
 
 	mu      sync.Mutex
-	held    chan struct{}
+	blocked chan struct{}
 	answers []int
-	all     []arrival
+	all     []delivered
 }
 
-type arrival struct {
+// delivered is an event that was answered.
+type delivered struct {
 	event  cloudevents.Event
 	header http.Header
 }
 
 func newBroker(t *testing.T) *fakeBroker {
-	b := &fakeBroker{requests: make(chan struct{}, 100), arrived: make(chan arrival, 100)}
+	b := &fakeBroker{requests: make(chan struct{}, 100), answered: make(chan delivered, 100)}
 	b.Server = httptest.NewServer(b)
 	t.Cleanup(b.Close)
 	return b
@@ -42,58 +43,58 @@ func (b *fakeBroker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.mu.Lock()
-	held := b.held
+	blocked := b.blocked
 	code := http.StatusAccepted
 	if len(b.answers) > 0 {
 		code, b.answers = b.answers[0], b.answers[1:]
 	}
 	b.mu.Unlock()
 	b.requests <- struct{}{}
-	if held != nil {
-		<-held
+	if blocked != nil {
+		<-blocked
 	}
-	a := arrival{event: *e, header: r.Header}
+	d := delivered{event: *e, header: r.Header}
 	b.mu.Lock()
-	b.all = append(b.all, a)
+	b.all = append(b.all, d)
 	b.mu.Unlock()
 	w.WriteHeader(code)
-	b.arrived <- a
+	b.answered <- d
 }
 
-// hold lets no request be answered until release.
-func (b *fakeBroker) hold() {
+// block blocks all requests until unblock.
+func (b *fakeBroker) block() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held = make(chan struct{})
+	b.blocked = make(chan struct{})
 }
 
-func (b *fakeBroker) release() {
+func (b *fakeBroker) unblock() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	close(b.held)
-	b.held = nil
+	close(b.blocked)
+	b.blocked = nil
 }
 
-// answer gives the next requests these answers, one each.
+// answer sets the status codes of the next requests.
 func (b *fakeBroker) answer(codes ...int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.answers = codes
 }
 
-// began returns when one more request has come in.
-func (b *fakeBroker) began(t *testing.T) {
+// awaitRequest waits for the next request.
+func (b *fakeBroker) awaitRequest(t *testing.T) {
 	t.Helper()
 	receive(t, b.requests)
 }
 
-// next returns the next event that was answered.
-func (b *fakeBroker) next(t *testing.T) arrival {
+// next waits for the next answered event.
+func (b *fakeBroker) next(t *testing.T) delivered {
 	t.Helper()
-	return receive(t, b.arrived)
+	return receive(t, b.answered)
 }
 
-// subjects returns those of the next n events that were answered.
+// subjects waits for the next n answered events and returns their subjects.
 func (b *fakeBroker) subjects(t *testing.T, n int) []string {
 	t.Helper()
 	var out []string
@@ -103,7 +104,8 @@ func (b *fakeBroker) subjects(t *testing.T, n int) []string {
 	return out
 }
 
-func (b *fakeBroker) seen(i int) arrival {
+// nth returns the answered event with index i.
+func (b *fakeBroker) nth(i int) delivered {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all[i]
@@ -115,7 +117,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	case v := <-from:
 		return v
 	case <-time.After(time.Minute):
-		t.Fatal("nothing came")
+		t.Fatal("nothing received within a minute")
 		panic("unreachable")
 	}
 }

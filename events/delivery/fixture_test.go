@@ -19,8 +19,8 @@ import (
 // fixture is a sender with its metrics.
 type fixture struct {
 	*Sender
-	reader *sdkmetric.ManualReader
-	end    chan error
+	reader  *sdkmetric.ManualReader
+	stopped chan error
 }
 
 func newFixture(t *testing.T, o Options, resolve Resolve) *fixture {
@@ -31,7 +31,7 @@ func newFixture(t *testing.T, o Options, resolve Resolve) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{Sender: s, reader: reader, end: make(chan error, 1)}
+	return &fixture{Sender: s, reader: reader, stopped: make(chan error, 1)}
 }
 
 func to(url string) Resolve {
@@ -42,30 +42,30 @@ func to(url string) Resolve {
 func (f *fixture) run(t *testing.T) (stop func()) {
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
-		defer close(f.end)
-		f.end <- f.Run(ctx)
+		defer close(f.stopped)
+		f.stopped <- f.Run(ctx)
 	}()
 	t.Cleanup(func() {
 		stop()
-		f.ended(t)
+		f.awaitStop(t)
 	})
 	return stop
 }
 
-// ended returns when Run has.
-func (f *fixture) ended(t *testing.T) {
+// awaitStop waits until Run returns.
+func (f *fixture) awaitStop(t *testing.T) {
 	t.Helper()
 	select {
-	case err := <-f.end:
+	case err := <-f.stopped:
 		if err != nil {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("Run does not end")
+		t.Fatal("Run did not return within a minute")
 	}
 }
 
-// value sums the points of a metric that have all the labels.
+// value returns the sum of a metric's points that have all the labels.
 func (f *fixture) value(t *testing.T, name string, labels ...attribute.KeyValue) int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -104,7 +104,7 @@ func has(set attribute.Set, labels []attribute.KeyValue) bool {
 	return true
 }
 
-// eventually returns when the metric has the value.
+// eventually waits until the metric has the value.
 func (f *fixture) eventually(t *testing.T, want int64, name string, labels ...attribute.KeyValue) {
 	t.Helper()
 	err := poll(t, func() bool { return f.value(t, name, labels...) == want })
@@ -113,7 +113,7 @@ func (f *fixture) eventually(t *testing.T, want int64, name string, labels ...at
 	}
 }
 
-// wakeUp is an event that is sent at once.
+// wakeUp returns an event whose rate is not limited.
 func wakeUp(t *testing.T, name string) cloudevents.Event {
 	t.Helper()
 	return mustNew(t, events.ChangePodReady{
@@ -127,8 +127,8 @@ func wakeUp(t *testing.T, name string) cloudevents.Event {
 	})
 }
 
-// podEvent is an event of which there are many, and which is sent at a pace.
-func podEvent(t *testing.T, pod string) cloudevents.Event {
+// podFinished returns an event whose rate is limited.
+func podFinished(t *testing.T, pod string) cloudevents.Event {
 	t.Helper()
 	return mustNew(t, events.PodFinished{
 		Namespace: "default",
@@ -140,7 +140,7 @@ func podEvent(t *testing.T, pod string) cloudevents.Event {
 	})
 }
 
-// started is the data of an event whose message does not belong to its id.
+// started returns data with a message, which is not part of the id.
 func started(message string) events.ChangeWorkload {
 	return events.ChangeWorkload{
 		Verb:      events.VerbStarted,

@@ -55,7 +55,7 @@ func newMetrics(provider metric.MeterProvider, length func() int, t *Target) (*m
 	m.observer, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(waiting, int64(length()))
 		var is int64
-		if t.get().outlet != nil {
+		if t.get().client != nil {
 			is = 1
 		}
 		o.ObserveInt64(known, is)

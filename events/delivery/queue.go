@@ -8,87 +8,86 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// key is what CloudEvents calls the identity of an event.
+// key is the identity of an event, as CloudEvents defines it.
 type key struct{ source, id string }
 
-// waiting is an event with the span that it belongs to.
-type waiting struct {
+// queued is an event with the span of its sender.
+type queued struct {
 	event cloudevents.Event
 	span  trace.SpanContext
 }
 
-// put says what became of an event that was put into a queue.
-type put int
+// addResult is the result of adding an event to a queue.
+type addResult int
 
 const (
-	putAdded put = iota
-	// putCoalesced: an event of the same identity waited and was replaced.
-	putCoalesced
-	// putFull: the event was left out.
-	putFull
-	// putClosed: the event was left out, the sender ends.
-	putClosed
+	addQueued addResult = iota
+	// addCoalesced: the event replaced a queued one of the same identity.
+	addCoalesced
+	// addFull: the event was dropped because the queue is full.
+	addFull
+	// addClosed: the event was dropped because the sender stops.
+	addClosed
 )
 
-// queue holds at most limit events, one of an identity, in the order in which
-// they came. An event whose identity is being sent right now waits until that
-// is over: one object never occupies two workers, and who reads the object for
-// the first event may have read it too early for the second.
+// queue holds at most limit events in FIFO order, at most one of an identity. An
+// event stays queued while another one of its identity is being sent: an object
+// never occupies two workers, and the receiver of the first event may have read
+// the object too early for the second.
 //
-// A full queue leaves out the newest. All that reconcilers wait for they send
-// again until it has happened, so nothing is lost by it; the oldest has waited
-// longest and its deadline is next.
+// A full queue drops the newest event, because the deadline of the oldest is the
+// nearest. Reconcilers repeat the wake-ups that they depend on, so none is lost.
 type queue struct {
 	limit int
 	order workqueue.TypedInterface[key]
 
 	mu     sync.Mutex
-	events map[key]waiting
+	events map[key]queued
 }
 
 func newQueue(limit int) *queue {
 	return &queue{
 		limit:  limit,
 		order:  workqueue.NewTyped[key](),
-		events: make(map[key]waiting),
+		events: make(map[key]queued),
 	}
 }
 
-func (q *queue) add(w waiting) put {
-	k := key{w.event.Source(), w.event.ID()}
+func (q *queue) add(e queued) addResult {
+	k := key{e.event.Source(), e.event.ID()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.order.ShuttingDown() {
-		return putClosed
+		return addClosed
 	}
-	_, known := q.events[k]
-	if !known && len(q.events) >= q.limit {
-		return putFull
+	_, found := q.events[k]
+	if !found && len(q.events) >= q.limit {
+		return addFull
 	}
-	q.events[k] = w
+	q.events[k] = e
 	q.order.Add(k)
-	if known {
-		return putCoalesced
+	if found {
+		return addCoalesced
 	}
-	return putAdded
+	return addQueued
 }
 
-// next waits for an identity whose event is to be sent. It returns false when
-// the queue was closed and is empty. Each identity that it returns is handed
-// back with done.
+// next waits for the next identity to send, and returns false if the queue is
+// closed and empty. The caller must call done with each identity.
 func (q *queue) next() (key, bool) {
 	k, closed := q.order.Get()
 	return k, !closed
 }
 
-// take removes the event: the newest of its identity. There is none when the
-// event that came between next and take was taken the time before.
-func (q *queue) take(k key) (waiting, bool) {
+// take removes and returns the newest event of the identity. It returns false if
+// an earlier take already returned it: an event that is added between next and
+// take queues its identity once more.
+func (q *queue) take(k key) (queued, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w, ok := q.events[k]
+	e, ok := q.events[k]
 	delete(q.events, k)
-	return w, ok
+	return e, ok
 }
 
 func (q *queue) done(k key) { q.order.Done(k) }
@@ -99,5 +98,5 @@ func (q *queue) length() int {
 	return len(q.events)
 }
 
-// close ends add; next still hands out what is there.
+// close makes add reject events; next still returns the queued ones.
 func (q *queue) close() { q.order.ShutDown() }

@@ -19,44 +19,43 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// Options of a Sender. A zero value means the default.
+// Options configures a Sender. Zero values mean the defaults.
 type Options struct {
-	// QueueLength is how many events may wait. Default 1000.
+	// QueueLength is the maximum number of queued events. Default 1000.
 	QueueLength int
-	// Workers is how many events are sent at a time. The in-memory Broker
-	// answers only after the subscriber has, a cold start included, so there
-	// are more than the rate alone would need. Default 16.
+	// Workers is the number of concurrent requests. The in-memory Broker answers
+	// only after the subscriber did, cold start included, so more workers are
+	// needed than the rate suggests. Default 16.
 	Workers int
-	// SendTimeout is how long one try may take. It covers the cold start of a
-	// function and its work. Default 30s.
+	// SendTimeout limits one attempt, which includes the cold start and the work
+	// of a function. Default 30s.
 	SendTimeout time.Duration
-	// PodsPerSecond bounds how many events of finished pods are sent a second,
-	// queued apart from all others (five times QueueLength of them). A
-	// roll-out finishes hundreds of pods in seconds, and nobody waits for these
-	// events: what delivering them costs is not taken from the roll-out, and no
-	// wake-up waits behind them. Default 10.
+	// PodsPerSecond limits the rate of pod.finished events, which have a queue of
+	// their own (five times QueueLength). A rollout finishes hundreds of pods
+	// within seconds. The limit leaves capacity to the rollout, and wake-ups do
+	// not queue behind these events. Default 10.
 	PodsPerSecond float64
-	// RetryTime is how long an event is tried again, from its first try; the
-	// pauses double from 200ms to 5s, with jitter. It is shorter than
-	// SendTimeout, so a try that timed out, and whose event has most likely
-	// arrived, is the last one. Default 15s.
+	// RetryTime limits the retries of an event, from its first attempt; pauses
+	// double from 200ms to 5s, with jitter. It is shorter than SendTimeout, so an
+	// attempt that times out is the last one: its event most likely arrived.
+	// Default 15s.
 	RetryTime time.Duration
-	// DrainTime is how long Run goes on sending after its context ended.
+	// DrainTime limits how long Run continues to send after its context ended.
 	// Default 5s.
 	DrainTime time.Duration
-	// Clock defaults to the real one.
+	// Clock defaults to the real clock.
 	Clock clock.WithDelayedExecution
-	// MeterProvider defaults to that of the process.
+	// MeterProvider defaults to the global provider.
 	MeterProvider metric.MeterProvider
 }
 
 func (o Options) withDefaults() Options {
-	set(&o.QueueLength, 1000)
-	set(&o.Workers, 16)
-	set(&o.PodsPerSecond, 10)
-	set(&o.SendTimeout, 30*time.Second)
-	set(&o.RetryTime, 15*time.Second)
-	set(&o.DrainTime, 5*time.Second)
+	setDefault(&o.QueueLength, 1000)
+	setDefault(&o.Workers, 16)
+	setDefault(&o.PodsPerSecond, 10)
+	setDefault(&o.SendTimeout, 30*time.Second)
+	setDefault(&o.RetryTime, 15*time.Second)
+	setDefault(&o.DrainTime, 5*time.Second)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -66,26 +65,26 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func set[T comparable](to *T, value T) {
+func setDefault[T comparable](to *T, value T) {
 	var zero T
 	if *to == zero {
 		*to = value
 	}
 }
 
-// Sender hands events to the Broker. Its methods may be called by many
-// goroutines, and before Run.
+// Sender sends events to the Broker. It is safe for concurrent use. Events may be
+// queued before Run.
 type Sender struct {
 	options Options
 	target  *Target
-	// queue has the events that somebody waits for, pods those of finished pods.
+	// queue has all events except pod.finished, pods has pod.finished.
 	queue, pods *queue
 	metrics     *metrics
-	// full is set while the queue leaves events out, so that it is logged once.
+	// full is set while a full queue drops events, so that this is logged once.
 	full atomic.Bool
 }
 
-// NewSender returns a sender to the target. Nothing is sent before Run.
+// NewSender returns a sender to the target. It sends nothing before Run.
 func NewSender(target *Target, o Options) (*Sender, error) {
 	o = o.withDefaults()
 	q, pods := newQueue(o.QueueLength), newQueue(podsQueueFactor*o.QueueLength)
@@ -96,57 +95,57 @@ func NewSender(target *Target, o Options) (*Sender, error) {
 	return &Sender{options: o, target: target, queue: q, pods: pods, metrics: m}, nil
 }
 
-// podsQueueFactor is how much longer the queue of finished pods is: they come
-// faster than they are sent.
+// podsQueueFactor times QueueLength is the length of the queue of pod.finished
+// events: they are queued faster than they are sent.
 const podsQueueFactor = 5
 
-// podsWorkers send the events of finished pods, at their pace.
+// podsWorkers is the number of workers for pod.finished events.
 const podsWorkers = 2
 
-// queueOf returns the queue of a type.
-func (s *Sender) queueOf(eventType string) *queue {
+// queueFor returns the queue for events of the type.
+func (s *Sender) queueFor(eventType string) *queue {
 	if eventType == events.TypePodFinished {
 		return s.pods
 	}
 	return s.queue
 }
 
-// Send queues the event and returns at once. It may never arrive: a full queue
-// leaves it out, and so does a Broker that does not accept it in RetryTime.
-// Whoever needs what it brings about sends it again until that has happened.
-// An event of the same id and source that still waits is replaced. The span of
-// ctx goes with the event; its end does not.
+// Send queues the event and returns at once. The event may be lost: if the queue
+// is full, or if the Broker does not accept it within RetryTime. Senders of
+// wake-ups therefore repeat them until they took effect. A queued event with the
+// same id and source is replaced. The event carries the span of ctx; the end of
+// ctx does not cancel it.
 func (s *Sender) Send(ctx context.Context, e cloudevents.Event) {
-	switch s.queueOf(e.Type()).add(waiting{event: e, span: trace.SpanContextFromContext(ctx)}) {
-	case putAdded:
+	switch s.queueFor(e.Type()).add(queued{event: e, span: trace.SpanContextFromContext(ctx)}) {
+	case addQueued:
 		s.full.Store(false)
-	case putCoalesced:
+	case addCoalesced:
 		s.metrics.coalesce(ctx, e.Type())
-	case putFull:
+	case addFull:
 		s.metrics.drop(ctx, e.Type(), droppedFull)
 		if !s.full.Swap(true) {
-			logging.FromContext(ctx).Warnw("The queue of events is full; new ones are left out",
-				"type", e.Type(), "length", s.queueOf(e.Type()).limit)
+			logging.FromContext(ctx).Warnw("The event queue is full; new events are dropped",
+				"type", e.Type(), "length", s.queueFor(e.Type()).limit)
 		}
-	case putClosed:
+	case addClosed:
 		s.metrics.drop(ctx, e.Type(), droppedShutdown)
 	}
 }
 
-// Deliver sends the event past the queue, once, and returns nil when the
-// Broker has accepted it. It takes as long as ctx allows and at most
-// SendTimeout; where no Broker is known it returns a NoBrokerError at once. An
-// error does not say that the event did not arrive.
+// Deliver sends the event once, bypassing the queue, and returns nil if the
+// Broker accepted it. It waits until ctx ends, at most SendTimeout. If no Broker
+// is known, it returns a NoBrokerError at once. After an error the event may have
+// arrived nevertheless.
 func (s *Sender) Deliver(ctx context.Context, e cloudevents.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.SendTimeout)
 	defer cancel()
-	return s.try(ctx, e)
+	return s.post(ctx, e)
 }
 
-// Run sends until ctx ends, then for at most DrainTime what is still queued.
+// Run sends events until ctx ends, then drains the queues for at most DrainTime.
 func (s *Sender) Run(ctx context.Context) error {
-	// Requests outlive ctx by DrainTime: a process that is replaced does not
-	// break off what it has begun.
+	// Requests outlive ctx by at most DrainTime, so that a terminating process
+	// completes them.
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
@@ -157,14 +156,14 @@ func (s *Sender) Run(ctx context.Context) error {
 	})
 	for range s.options.Workers {
 		running.Go(func() error {
-			s.work(ctx, sending, s.queue, nil)
+			s.runWorker(ctx, sending, s.queue, nil)
 			return nil
 		})
 	}
-	pace := rate.NewLimiter(rate.Limit(s.options.PodsPerSecond), 1)
+	limiter := rate.NewLimiter(rate.Limit(s.options.PodsPerSecond), 1)
 	for range podsWorkers {
 		running.Go(func() error {
-			s.work(ctx, sending, s.pods, pace)
+			s.runWorker(ctx, sending, s.pods, limiter)
 			return nil
 		})
 	}
@@ -176,38 +175,39 @@ func (s *Sender) Run(ctx context.Context) error {
 	return errors.Join(running.Wait(), s.metrics.observer.Unregister())
 }
 
-// work sends one event after another. Where there is no Broker it waits for
-// one, as long as ctx lasts, before it takes an event from the queue: events
-// that wait are coalesced. A pace counts until ctx ends.
-func (s *Sender) work(ctx, sending context.Context, q *queue, pace *rate.Limiter) {
+// runWorker sends the events of a queue one by one. It waits for the Broker and
+// the limiter before it takes an event, because queued events are coalesced. Both
+// waits stop when ctx ends.
+func (s *Sender) runWorker(ctx, sending context.Context, q *queue, limiter *rate.Limiter) {
 	for {
 		k, ok := q.next()
 		if !ok {
 			return
 		}
 		_, err := s.target.wait(ctx)
-		if pace != nil {
-			_ = pace.Wait(ctx) // it fails when ctx ends: what is left goes at once
+		if limiter != nil {
+			_ = limiter.Wait(ctx) // fails when ctx ends: the rest is sent without a limit
 		}
-		if w, ok := q.take(k); ok {
+		if event, ok := q.take(k); ok {
 			if err == nil {
-				err = s.sendOne(sending, w)
+				err = s.sendWithRetries(sending, event)
 			}
-			s.settle(sending, w, err)
+			s.recordDropped(sending, event, err)
 		}
 		q.done(k)
 	}
 }
 
-// sendOne tries until the event is accepted, will never be, or RetryTime is over.
-func (s *Sender) sendOne(ctx context.Context, w waiting) error {
-	ctx = trace.ContextWithRemoteSpanContext(ctx, w.span)
+// sendWithRetries posts the event until the Broker accepts it, an error is
+// permanent, or RetryTime is over.
+func (s *Sender) sendWithRetries(ctx context.Context, q queued) error {
+	ctx = trace.ContextWithRemoteSpanContext(ctx, q.span)
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval, pause.Multiplier = 200*time.Millisecond, 5*time.Second, 2
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.options.SendTimeout)
 		defer cancel()
-		err := s.try(ctx, w.event)
+		err := s.post(ctx, q.event)
 		switch resultOf(err) {
 		case resultRefused, resultInvalid:
 			err = backoff.Permanent(err)
@@ -217,18 +217,19 @@ func (s *Sender) sendOne(ctx context.Context, w waiting) error {
 	return err
 }
 
-func (s *Sender) try(ctx context.Context, e cloudevents.Event) error {
+// post makes one attempt and records it.
+func (s *Sender) post(ctx context.Context, e cloudevents.Event) error {
 	began := s.options.Clock.Now()
-	out, err := s.target.current(ctx)
+	client, err := s.target.client(ctx)
 	if err == nil {
-		err = out.post(ctx, e)
+		err = client.post(ctx, e)
 	}
 	s.metrics.tried(ctx, e.Type(), resultOf(err), s.options.Clock.Since(began))
 	return err
 }
 
-// settle counts an event that was given up.
-func (s *Sender) settle(ctx context.Context, w waiting, err error) {
+// recordDropped counts and logs the event if it was not sent.
+func (s *Sender) recordDropped(ctx context.Context, q queued, err error) {
 	if err == nil {
 		return
 	}
@@ -236,7 +237,7 @@ func (s *Sender) settle(ctx context.Context, w waiting, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		reason = droppedShutdown
 	}
-	s.metrics.drop(ctx, w.event.Type(), reason)
-	logging.FromContext(ctx).Warnw("An event was given up",
-		"type", w.event.Type(), "id", w.event.ID(), "reason", reason, "error", err)
+	s.metrics.drop(ctx, q.event.Type(), reason)
+	logging.FromContext(ctx).Warnw("Event dropped",
+		"type", q.event.Type(), "id", q.event.ID(), "reason", reason, "error", err)
 }

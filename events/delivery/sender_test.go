@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-func TestAnEventArrivesInBinaryModeWithItsTrace(t *testing.T) {
+func TestEventsAreSentInBinaryModeWithTheirTrace(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{}, to(b.URL))
 	s.run(t)
@@ -27,7 +27,7 @@ func TestAnEventArrivesInBinaryModeWithItsTrace(t *testing.T) {
 
 	got := b.next(t)
 	if diff := cmp.Diff(sent.String(), got.event.String()); diff != "" {
-		t.Errorf("event (-sent +arrived):\n%s", diff)
+		t.Errorf("event (-sent +received):\n%s", diff)
 	}
 	if id := got.header.Get("ce-id"); id != sent.ID() {
 		t.Errorf("header ce-id is %q, want binary mode with %q", id, sent.ID())
@@ -37,111 +37,111 @@ func TestAnEventArrivesInBinaryModeWithItsTrace(t *testing.T) {
 	}
 }
 
-func TestSendNeverBlocksAndAFullQueueLeavesOutTheNewest(t *testing.T) {
+func TestSendNeverBlocksAndAFullQueueDropsTheNewest(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1, QueueLength: 2}, to(b.URL))
 	s.run(t)
-	b.hold()
+	b.block()
 	s.Send(t.Context(), wakeUp(t, "first"))
-	b.began(t) // the only worker waits for the answer
+	b.awaitRequest(t) // occupies the only worker
 	for _, pod := range []string{"a", "b", "c", "d"} {
 		s.Send(t.Context(), wakeUp(t, pod))
 	}
 	if got := s.value(t, "breakwater.events.queue.length"); got != 2 {
-		t.Errorf("%d events wait, want 2", got)
+		t.Errorf("%d events are queued, want 2", got)
 	}
 	if got := s.value(t, "breakwater.events.dropped", attribute.String("reason", "queue_full")); got != 2 {
-		t.Errorf("%d events were left out, want 2", got)
+		t.Errorf("%d events were dropped, want 2", got)
 	}
-	b.release()
+	b.unblock()
 	if diff := cmp.Diff([]string{"first", "a", "b"}, b.subjects(t, 3)); diff != "" {
-		t.Errorf("arrived (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
 }
 
-func TestNoWakeUpWaitsBehindFinishedPods(t *testing.T) {
+func TestWakeUpsDoNotQueueBehindFinishedPods(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1, QueueLength: 2, PodsPerSecond: 1e-6}, to(b.URL))
 	s.run(t)
 	pods := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} // five times the length of the queue
 	for _, pod := range pods {
-		s.Send(t.Context(), podEvent(t, pod))
+		s.Send(t.Context(), podFinished(t, pod))
 	}
-	b.subjects(t, 1) // the pace lets the first through, and none of the others for days
+	b.subjects(t, 1) // the limiter admits the first at once, and the next one days later
 	s.Send(t.Context(), wakeUp(t, "ready"))
 	if got := b.subjects(t, 1)[0]; got != "ready" {
-		t.Errorf("%s arrived, want the wake-up", got)
+		t.Errorf("received %s, want the wake-up", got)
 	}
 	if n := s.value(t, "breakwater.events.dropped"); n != 0 {
-		t.Errorf("%d were left out", n)
+		t.Errorf("%d were dropped", n)
 	}
 }
 
-func TestFinishedPodsAreToldWithoutAPaceWhenTheSenderEnds(t *testing.T) {
+func TestFinishedPodsAreDrainedWithoutARateLimit(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{PodsPerSecond: 1e-6}, to(b.URL))
 	stop := s.run(t)
 	for _, pod := range []string{"a", "b", "c"} {
-		s.Send(t.Context(), podEvent(t, pod))
+		s.Send(t.Context(), podFinished(t, pod))
 	}
 	got := b.subjects(t, 1)
 	stop()
 	got = append(got, b.subjects(t, 2)...)
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
-		t.Errorf("arrived (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
 }
 
-func TestEventsOfOneIDThatWaitBecomeTheNewestOne(t *testing.T) {
+func TestTheNewestOfQueuedEventsWithOneIDIsSent(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
-	b.hold()
+	b.block()
 	s.Send(t.Context(), wakeUp(t, "first"))
-	b.began(t)
+	b.awaitRequest(t)
 	for _, message := range []string{"old", "older", "newest"} {
 		s.Send(t.Context(), mustNew(t, started(message)))
 	}
 	s.Send(t.Context(), wakeUp(t, "last"))
-	b.release()
+	b.unblock()
 	if diff := cmp.Diff([]string{"first", "sleep", "last"}, b.subjects(t, 3)); diff != "" {
-		t.Fatalf("arrived (-want +got):\n%s", diff)
+		t.Fatalf("received (-want +got):\n%s", diff)
 	}
-	got, err := events.ParseChangeWorkload(b.seen(1).event)
+	got, err := events.ParseChangeWorkload(b.nth(1).event)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.Message != "newest" {
-		t.Errorf("the %s one arrived", got.Message)
+		t.Errorf("received the %s one", got.Message)
 	}
 	if n := s.value(t, "breakwater.events.coalesced"); n != 2 {
 		t.Errorf("%d were coalesced, want 2", n)
 	}
 }
 
-func TestAnIDThatIsBeingSentWaitsUntilThatIsOver(t *testing.T) {
+func TestEventsWithOneIDAreNotSentConcurrently(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 4}, to(b.URL))
 	s.run(t)
-	b.hold()
+	b.block()
 	s.Send(t.Context(), wakeUp(t, "a"))
-	b.began(t)
+	b.awaitRequest(t)
 	s.Send(t.Context(), wakeUp(t, "a"))
 	s.Send(t.Context(), wakeUp(t, "b"))
-	b.began(t)
+	b.awaitRequest(t)
 	if n := s.value(t, "breakwater.events.queue.length"); n != 1 {
-		t.Errorf("%d events wait, want the second of a", n)
+		t.Errorf("%d events are queued, want the second of a", n)
 	}
-	b.release()
+	b.unblock()
 	got := b.subjects(t, 3)
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"a", "a", "b"}, got); diff != "" {
-		t.Errorf("arrived (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
 }
 
-func TestABrokerThatIsAwayForAMomentGetsTheEvent(t *testing.T) {
+func TestTransientErrorsAreRetried(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
@@ -153,21 +153,21 @@ func TestABrokerThatIsAwayForAMomentGetsTheEvent(t *testing.T) {
 	s.eventually(t, 0, "breakwater.events.dropped")
 }
 
-func TestAnEventThatCannotArriveIsGivenUpAndCounted(t *testing.T) {
+func TestUndeliverableEventsAreDroppedAndCounted(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	refusing, failing, slow := newBroker(t), newBroker(t), newBroker(t)
-	refusing.answer(http.StatusBadRequest)
+	rejecting, failing, slow := newBroker(t), newBroker(t), newBroker(t)
+	rejecting.answer(http.StatusBadRequest)
 	failing.answer(http.StatusInternalServerError)
-	slow.hold()
-	t.Cleanup(slow.release)
+	slow.block()
+	t.Cleanup(slow.unblock)
 	for name, tc := range map[string]struct {
 		url    string
 		event  cloudevents.Event
 		reason string
 		within time.Duration
 	}{
-		"refused":         {refusing.URL, wakeUp(t, "a"), "refused", time.Minute},
+		"rejected":        {rejecting.URL, wakeUp(t, "a"), "refused", time.Minute},
 		"failing":         {failing.URL, wakeUp(t, "a"), "failed", time.Minute},
 		"slow":            {slow.URL, wakeUp(t, "a"), "timeout", 250 * time.Millisecond},
 		"closed":          {closed.URL, wakeUp(t, "a"), "unreachable", time.Minute},
@@ -185,7 +185,7 @@ func TestAnEventThatCannotArriveIsGivenUpAndCounted(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsForEverIsNotAskedForTwice(t *testing.T) {
+func TestPermanentErrorsAreNotRetried(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
@@ -193,41 +193,41 @@ func TestAnAnswerThatIsForEverIsNotAskedForTwice(t *testing.T) {
 	s.Send(t.Context(), wakeUp(t, "a"))
 	s.Send(t.Context(), wakeUp(t, "b"))
 	if diff := cmp.Diff([]string{"a", "b"}, b.subjects(t, 2)); diff != "" {
-		t.Errorf("arrived (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
 }
 
-func TestWhatIsQueuedWhenTheProcessEndsIsStillSent(t *testing.T) {
+func TestQueuedEventsAreSentAtShutdown(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	stop := s.run(t)
-	b.hold()
+	b.block()
 	s.Send(t.Context(), wakeUp(t, "a"))
-	b.began(t)
+	b.awaitRequest(t)
 	s.Send(t.Context(), wakeUp(t, "b"))
 	stop()
-	b.release()
+	b.unblock()
 	if diff := cmp.Diff([]string{"a", "b"}, b.subjects(t, 2)); diff != "" {
-		t.Errorf("arrived (-want +got):\n%s", diff)
+		t.Errorf("received (-want +got):\n%s", diff)
 	}
-	s.ended(t)
+	s.awaitStop(t)
 	s.Send(t.Context(), wakeUp(t, "c"))
 	if n := s.value(t, "breakwater.events.dropped", attribute.String("reason", "shutdown")); n != 1 {
-		t.Errorf("%d events after the end were counted, want 1", n)
+		t.Errorf("%d events after the shutdown were counted, want 1", n)
 	}
 }
 
-func TestABrokerThatDoesNotAnswerHoldsTheEndUpForDrainTimeOnly(t *testing.T) {
+func TestShutdownTakesAtMostTheDrainTime(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1, DrainTime: time.Millisecond}, to(b.URL))
 	stop := s.run(t)
-	b.hold()
-	t.Cleanup(b.release)
+	b.block()
+	t.Cleanup(b.unblock)
 	s.Send(t.Context(), wakeUp(t, "a"))
-	b.began(t)
+	b.awaitRequest(t)
 	s.Send(t.Context(), wakeUp(t, "b"))
 	stop()
-	s.ended(t)
+	s.awaitStop(t)
 	if n := s.value(t, "breakwater.events.dropped", attribute.String("reason", "shutdown")); n != 2 {
 		t.Errorf("%d events were counted, want 2", n)
 	}

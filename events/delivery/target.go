@@ -13,71 +13,70 @@ import (
 )
 
 const (
-	// recheck is how often a known address is looked up again. A change is
-	// told by a watch; this is for a watch that missed one.
-	recheck = 30 * time.Second
-	// firstLookup and lastLookup bound the time to the next try to find an
-	// address where there is none.
-	firstLookup = time.Second
-	lastLookup  = 30 * time.Second
+	// refreshInterval is the time between two lookups of a known address. A watch
+	// triggers lookups; the interval covers missed changes.
+	refreshInterval = 30 * time.Second
+	// minRetryInterval and maxRetryInterval limit the time between two lookups
+	// while there is no address.
+	minRetryInterval = time.Second
+	maxRetryInterval = 30 * time.Second
 )
 
-// Endpoint is an address that takes events.
+// Endpoint is the address of a Broker.
 type Endpoint struct {
-	// URL is absolute.
+	// URL is an absolute URL.
 	URL string
-	// CACerts are certificates in PEM that are trusted beside those of the
-	// system; empty where the cluster does not encrypt its inner transport.
+	// CACerts are certificates in PEM that are trusted in addition to those of
+	// the system. Empty if the cluster does not encrypt internal traffic.
 	CACerts string
 }
 
-// Resolve finds the address of the Broker. It is called by one goroutine.
+// Resolve looks up the address of the Broker. Only one goroutine calls it.
 type Resolve func(context.Context) (Endpoint, error)
 
-// Target knows where events go. That there is no such place (no Broker yet, no
-// Knative Eventing) is a state like another one and not an error of the process.
+// Target holds the current address of the Broker. A missing Broker or a missing
+// Knative Eventing is a normal state and not an error of the process.
 type Target struct {
 	resolve Resolve
 	clock   clock.Clock
-	poked   chan struct{}
+	refresh chan struct{}
 
-	mu  sync.Mutex
-	now lookup
+	mu      sync.Mutex
+	current lookup
 }
 
-// lookup is what the last look-up found: an outlet or the error why there is
-// none. Before the first one it has neither. changed is closed by the next
-// that finds something else.
+// lookup is the result of the last lookup: a client or an error. Before the first
+// lookup it has neither. The next lookup with another result closes changed.
 type lookup struct {
-	outlet  *outlet
+	client  *client
 	err     error
 	changed chan struct{}
 }
 
-// NewTarget returns a target that is found by resolve.
+// NewTarget returns a target whose address resolve returns.
 func NewTarget(c clock.Clock, resolve Resolve) *Target {
 	return &Target{
 		resolve: resolve,
 		clock:   c,
-		poked:   make(chan struct{}, 1),
-		now:     lookup{changed: make(chan struct{})},
+		refresh: make(chan struct{}, 1),
+		current: lookup{changed: make(chan struct{})},
 	}
 }
 
-// Poke says that a look-up may find something else now. It never blocks.
-func (t *Target) Poke() {
+// Refresh triggers a lookup. It never blocks.
+func (t *Target) Refresh() {
 	select {
-	case t.poked <- struct{}{}:
-	default: // a look-up that has not begun covers this one too
+	case t.refresh <- struct{}{}:
+	default: // a lookup is pending already
 	}
 }
 
-// run keeps the target current until ctx ends. It logs each change once.
+// run looks the address up until ctx ends. It logs each change once.
 func (t *Target) run(ctx context.Context) {
 	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval, pause.Multiplier = firstLookup, lastLookup, 2
+	pause.InitialInterval, pause.MaxInterval, pause.Multiplier = minRetryInterval, maxRetryInterval, 2
 	for ctx.Err() == nil {
-		next := recheck
+		next := refreshInterval
 		if t.lookUp(ctx) {
 			pause.Reset()
 		} else {
@@ -86,44 +85,44 @@ func (t *Target) run(ctx context.Context) {
 		timer := t.clock.NewTimer(next)
 		select {
 		case <-ctx.Done():
-		case <-t.poked:
+		case <-t.refresh:
 		case <-timer.C():
 		}
 		timer.Stop()
 	}
 }
 
-// lookUp resolves once and reports whether there is an address.
+// lookUp resolves the address once and reports whether there is one.
 func (t *Target) lookUp(ctx context.Context) bool {
-	was := t.get()
-	next := t.find(ctx, was.outlet)
-	if next.outlet != was.outlet && was.outlet != nil {
-		was.outlet.close()
+	old := t.get()
+	next := t.find(ctx, old.client)
+	if next.client != old.client && old.client != nil {
+		old.client.close()
 	}
-	if next.outlet == was.outlet && errorText(next.err) == errorText(was.err) {
-		return next.outlet != nil
+	if next.client == old.client && errorText(next.err) == errorText(old.err) {
+		return next.client != nil
 	}
 	t.set(next)
 	if next.err != nil {
-		logging.FromContext(ctx).Warnw("No Broker to send events to; they wait", "error", next.err)
+		logging.FromContext(ctx).Warnw("No Broker; events stay queued", "error", next.err)
 		return false
 	}
-	logging.FromContext(ctx).Infow("Events go to the Broker", "url", next.outlet.endpoint.URL)
+	logging.FromContext(ctx).Infow("Sending events to the Broker", "url", next.client.endpoint.URL)
 	return true
 }
 
-// find keeps the outlet that it is given when the address is still the same,
-// and with it the connections.
-func (t *Target) find(ctx context.Context, was *outlet) lookup {
+// find resolves the address. If it is unchanged, the old client and its
+// connections are kept.
+func (t *Target) find(ctx context.Context, old *client) lookup {
 	endpoint, err := t.resolve(ctx)
 	if err != nil {
 		return lookup{err: err}
 	}
-	if was != nil && was.endpoint == endpoint {
-		return lookup{outlet: was}
+	if old != nil && old.endpoint == endpoint {
+		return lookup{client: old}
 	}
-	out, err := newOutlet(endpoint)
-	return lookup{outlet: out, err: err}
+	c, err := newClient(endpoint)
+	return lookup{client: c, err: err}
 }
 
 func errorText(err error) string {
@@ -136,58 +135,57 @@ func errorText(err error) string {
 func (t *Target) get() lookup {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.now
+	return t.current
 }
 
 func (t *Target) set(next lookup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	close(t.now.changed)
+	close(t.current.changed)
 	next.changed = make(chan struct{})
-	t.now = next
+	t.current = next
 }
 
-// current returns the outlet, or the error why there is none. It waits only
-// for the first look-up, at most until ctx ends.
-func (t *Target) current(ctx context.Context) (*outlet, error) {
-	now := t.get()
-	if now.outlet == nil && now.err == nil {
+// client returns the current client or the error of the last lookup. It waits
+// only for the first lookup, at most until ctx ends.
+func (t *Target) client(ctx context.Context) (*client, error) {
+	last := t.get()
+	if last.client == nil && last.err == nil {
 		select {
-		case <-now.changed:
-			now = t.get()
+		case <-last.changed:
+			last = t.get()
 		case <-ctx.Done():
 			return nil, &NoBrokerError{Err: context.Cause(ctx)}
 		}
 	}
-	if now.err != nil {
-		return nil, &NoBrokerError{Err: now.err}
+	if last.err != nil {
+		return nil, &NoBrokerError{Err: last.err}
 	}
-	return now.outlet, nil
+	return last.client, nil
 }
 
-// wait returns the outlet as soon as there is one, or an error when ctx ends
-// before.
-func (t *Target) wait(ctx context.Context) (*outlet, error) {
+// wait waits for a client and returns it, or an error if ctx ends first.
+func (t *Target) wait(ctx context.Context) (*client, error) {
 	for {
-		now := t.get()
-		if now.outlet != nil {
-			return now.outlet, nil
+		last := t.get()
+		if last.client != nil {
+			return last.client, nil
 		}
 		select {
-		case <-now.changed:
+		case <-last.changed:
 		case <-ctx.Done():
-			return nil, &NoBrokerError{Err: errors.Join(now.err, context.Cause(ctx))}
+			return nil, &NoBrokerError{Err: errors.Join(last.err, context.Cause(ctx))}
 		}
 	}
 }
 
-// NoBrokerError says that there is no address to send to now.
+// NoBrokerError reports that the address of the Broker is not known.
 type NoBrokerError struct {
-	// Err is why.
+	// Err is the cause.
 	Err error
 }
 
 func (e *NoBrokerError) Error() string { return fmt.Sprintf("no broker: %v", e.Err) }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *NoBrokerError) Unwrap() error { return e.Err }

@@ -17,19 +17,19 @@ func poll(t *testing.T, holds func() bool) error {
 		func(context.Context) (bool, error) { return holds(), nil })
 }
 
-func TestATargetThatIsNotFoundIsLookedUpAgainWithGrowingPauses(t *testing.T) {
+func TestFailedLookupsAreRetriedWithBackoff(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
-	lookUps := make(chan time.Time)
+	lookups := make(chan time.Time)
 	target := NewTarget(clock, func(ctx context.Context) (Endpoint, error) {
 		select {
-		case lookUps <- clock.Now():
+		case lookups <- clock.Now():
 		case <-ctx.Done():
 		}
 		return Endpoint{}, errors.New("not there")
 	})
 	go target.run(t.Context())
 
-	last := <-lookUps
+	last := <-lookups
 	var pauses []time.Duration
 	for range 10 {
 		var now time.Time
@@ -38,7 +38,7 @@ func TestATargetThatIsNotFoundIsLookedUpAgainWithGrowingPauses(t *testing.T) {
 				clock.Step(100 * time.Millisecond)
 			}
 			select {
-			case now = <-lookUps:
+			case now = <-lookups:
 				return true
 			default:
 				return false
@@ -50,26 +50,26 @@ func TestATargetThatIsNotFoundIsLookedUpAgainWithGrowingPauses(t *testing.T) {
 		pauses = append(pauses, now.Sub(last))
 		last = now
 	}
-	if pauses[0] > 2*firstLookup {
+	if pauses[0] > 2*minRetryInterval {
 		t.Errorf("the first pause is %v", pauses[0])
 	}
 	for _, p := range pauses {
-		if p > 2*lastLookup {
+		if p > 2*maxRetryInterval {
 			t.Errorf("a pause of %v", p)
 		}
 	}
-	if pauses[9] < lastLookup/2 {
+	if pauses[9] < maxRetryInterval/2 {
 		t.Errorf("the tenth pause is only %v", pauses[9])
 	}
 }
 
-func TestAnAddressThatStaysKeepsItsConnections(t *testing.T) {
+func TestAnUnchangedAddressKeepsItsConnections(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
 	var url atomic.Value
 	url.Store("http://one")
-	var lookUps atomic.Int32
+	var lookups atomic.Int32
 	target := NewTarget(clock, func(context.Context) (Endpoint, error) {
-		lookUps.Add(1)
+		lookups.Add(1)
 		return Endpoint{URL: url.Load().(string)}, nil
 	})
 	go target.run(t.Context())
@@ -78,28 +78,28 @@ func TestAnAddressThatStaysKeepsItsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = poll(t, func() bool {
-		clock.Step(recheck)
-		return lookUps.Load() > 3
+		clock.Step(refreshInterval)
+		return lookups.Load() > 3
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := target.get().outlet; got != one {
-		t.Error("the outlet was made anew")
+	if got := target.get().client; got != one {
+		t.Error("the client was replaced")
 	}
 	url.Store("http://two")
-	target.Poke()
-	if err := poll(t, func() bool { return target.get().outlet.endpoint.URL == "http://two" }); err != nil {
-		t.Error("a poke did not look up: ", err)
+	target.Refresh()
+	if err := poll(t, func() bool { return target.get().client.endpoint.URL == "http://two" }); err != nil {
+		t.Error("Refresh did not trigger a lookup: ", err)
 	}
 }
 
-func TestABrokerThatIsGoneIsNotSentTo(t *testing.T) {
+func TestADeletedBrokerGetsNoEvents(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
-	var gone atomic.Bool
+	var deleted atomic.Bool
 	target := NewTarget(clock, func(context.Context) (Endpoint, error) {
-		if gone.Load() {
-			return Endpoint{}, errors.New("gone")
+		if deleted.Load() {
+			return Endpoint{}, errors.New("deleted")
 		}
 		return Endpoint{URL: "http://one"}, nil
 	})
@@ -107,12 +107,12 @@ func TestABrokerThatIsGoneIsNotSentTo(t *testing.T) {
 	if _, err := target.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	gone.Store(true)
-	target.Poke()
-	var none *NoBrokerError
+	deleted.Store(true)
+	target.Refresh()
+	var noBroker *NoBrokerError
 	err := poll(t, func() bool {
-		_, err := target.current(t.Context())
-		return errors.As(err, &none)
+		_, err := target.client(t.Context())
+		return errors.As(err, &noBroker)
 	})
 	if err != nil {
 		t.Error(err)

@@ -23,7 +23,7 @@ func main() {
 }
 
 func build(ctx context.Context, clients functions.Clients) (functions.Parts, error) {
-	sender, follow, err := broker.NewLoneSender(ctx, clients.Kube, clients.Config)
+	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
 		return functions.Parts{}, err
 	}

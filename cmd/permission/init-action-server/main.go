@@ -55,7 +55,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		return functions.Parts{}, err
 	}
 	share = server.NewCentreLimiter(watch.Settings.Get)
-	sender, follow, err := broker.NewLoneSender(ctx, clients.Kube, clients.Config)
+	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
 		return functions.Parts{}, err
 	}

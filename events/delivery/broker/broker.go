@@ -1,15 +1,13 @@
-// Package broker finds the Broker that events are sent to: the object that
-// ConfigMap config-broker refers to, by its address in status.
+// Package broker creates senders of events to the Broker that ConfigMap
+// config-broker references. The address is in the status of the Broker.
 //
-// A cluster without Knative Eventing is a good one. The resolver makes its
-// informer when the reference is looked up and not when the process starts,
-// and asks with a plain list first: where the CRD is not installed that is an
-// error of this look-up, the sender keeps its queue, and the next look-up
-// tries again. It runs in a goroutine of its own, because its first success
-// waits for the informer's cache.
+// Knative Eventing may be missing. The resolver creates its informer at the first
+// lookup and not at process start, and lists the objects first. Without the CRD
+// that lookup fails, the sender keeps its queue, and the next lookup tries again.
 //
-// What it needs: get, list and watch on the referenced kind in all namespaces
-// (the informer is not bound to one), and on ConfigMaps of the system namespace.
+// Required permissions: get, list and watch on the referenced kind in all
+// namespaces, because the informer is cluster-wide, and on ConfigMaps of the
+// system namespace.
 package broker
 
 import (
@@ -33,19 +31,19 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
-// lease is how long the tracker remembers that a change of the Broker matters
-// to us. Each look-up renews it, and they are seconds apart.
-const lease = time.Hour
+// trackingLease is how long the tracker reports changes of the Broker after a
+// lookup. Lookups are seconds apart and renew it.
+const trackingLease = time.Hour
 
-// firstRead is how long the first look-up waits for the ConfigMap. The watcher
-// is started after the sender was made, and stands in for what it has not read
-// yet with nothing; only later does nothing mean that the ConfigMap is absent.
-const firstRead = 2 * time.Second
+// configMapTimeout limits how long the first lookup waits for the ConfigMap. The
+// watcher starts after the sender is created and reports an empty ConfigMap until
+// then; after this time an empty ConfigMap means that it does not exist.
+const configMapTimeout = 2 * time.Second
 
-// NewSender returns a sender to the Broker that the ConfigMap refers to, and
-// follows both. ctx is that of knative.dev/pkg/injection; cmw must not have
-// been started. A ConfigMap that does not exist is waited for, if cmw can
-// (those of sharedmain can). The caller runs the sender.
+// NewSender returns a sender to the Broker that the ConfigMap references, and
+// follows changes of both. ctx is a context of knative.dev/pkg/injection; cmw must
+// not be started yet. If cmw supports defaults, as in sharedmain, the ConfigMap may
+// be created later. The caller runs the sender.
 func NewSender(ctx context.Context, cmw configmap.Watcher, o delivery.Options) (*delivery.Sender, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -53,18 +51,18 @@ func NewSender(ctx context.Context, cmw configmap.Watcher, o delivery.Options) (
 	f := newFinder(o.Clock)
 	target := delivery.NewTarget(o.Clock, f.find)
 	f.addresses = resolver.NewURIResolverFromTracker(ctx,
-		tracker.New(func(types.NamespacedName) { target.Poke() }, lease))
+		tracker.New(func(types.NamespacedName) { target.Refresh() }, trackingLease))
 
 	optionalconfig.Watch(cmw, ConfigName, func(cm *corev1.ConfigMap) {
-		if err := f.refer(cm); err != nil {
-			logging.FromContext(ctx).Errorw("The reference to the Broker was left as it was", "error", err)
+		if err := f.setReference(cm); err != nil {
+			logging.FromContext(ctx).Errorw("Invalid reference to the Broker; the previous one stays in use", "error", err)
 		}
-		target.Poke()
+		target.Refresh()
 	})
 	return delivery.NewSender(target, o)
 }
 
-// parent is the ConfigMap as the tracker knows it.
+// parent returns the ConfigMap as the object that tracks the Broker.
 func parent() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.SystemNamespace,
@@ -72,12 +70,12 @@ func parent() *corev1.ConfigMap {
 	}}
 }
 
-// finder finds the address of what the ConfigMap refers to.
+// finder resolves the reference in the ConfigMap to an address.
 type finder struct {
 	clock     clock.Clock
 	addresses *resolver.URIResolver
 	parent    *corev1.ConfigMap
-	// read is closed when a ConfigMap with content was read.
+	// read is closed when the first ConfigMap with data is read.
 	read     chan struct{}
 	readOnce sync.Once
 
@@ -90,10 +88,9 @@ func newFinder(c clock.Clock) *finder {
 	return &finder{clock: c, parent: parent(), read: make(chan struct{}), err: errAbsent()}
 }
 
-// refer takes the reference from the ConfigMap. One that is wrong is returned
-// as an error and does not take the place of one that was right: a slip of the
-// pen must not stop a release.
-func (f *finder) refer(cm *corev1.ConfigMap) error {
+// setReference sets the reference from the ConfigMap. An invalid reference is an
+// error and does not replace a valid one, so a typing error does not stop releases.
+func (f *finder) setReference(cm *corev1.ConfigMap) error {
 	ref, err := parse(cm)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,9 +104,9 @@ func (f *finder) refer(cm *corev1.ConfigMap) error {
 	return nil
 }
 
-// reference returns what refer took, and at first waits for it.
+// reference returns the reference. The first calls wait for the ConfigMap.
 func (f *finder) reference(ctx context.Context) (duckv1.KReference, error) {
-	wait := f.clock.NewTimer(firstRead)
+	wait := f.clock.NewTimer(configMapTimeout)
 	defer wait.Stop()
 	select {
 	case <-f.read:

@@ -36,7 +36,7 @@ func brokers() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "eventing.knative.dev", Version: "v1", Resource: "brokers"}
 }
 
-func TestEventsGoToTheBrokerThatTheConfigMapNames(t *testing.T) {
+func TestEventsGoToTheBrokerInTheConfigMap(t *testing.T) {
 	c := newCluster(t)
 	one, two := newReceiver(t), newReceiver(t)
 	c.create(t, broker("one", one.URL))
@@ -53,46 +53,46 @@ func TestEventsGoToTheBrokerThatTheConfigMapNames(t *testing.T) {
 	})
 }
 
-func TestABrokerThatComesLaterGetsWhatWaited(t *testing.T) {
+func TestQueuedEventsAreSentWhenTheBrokerIsCreated(t *testing.T) {
 	c := newCluster(t)
 	receiver := newReceiver(t)
 	sender := c.start(t, "late")
 
 	sender.Send(t.Context(), event(t, "a"))
 	if err := sender.Deliver(t.Context(), event(t, "b")); err == nil {
-		t.Error("Deliver accepted an event although there is no Broker")
+		t.Error("Deliver returned no error without a Broker")
 	}
 	c.create(t, broker("late", ""))
 	c.create(t, broker("other", receiver.URL))
 	if n := receiver.count.Load(); n != 0 {
-		t.Fatalf("%d events arrived without a Broker", n)
+		t.Fatalf("received %d events without a Broker", n)
 	}
 	c.update(t, broker("late", receiver.URL))
 	receiver.wait(t)
 }
 
-func TestAClusterWithoutKnativeEventingHasASenderThatWaits(t *testing.T) {
+func TestEventsStayQueuedWithoutKnativeEventing(t *testing.T) {
 	c := newCluster(t)
 	receiver := newReceiver(t)
 	var installed atomic.Bool
-	var asked atomic.Int32
+	var lists atomic.Int32
 	c.dynamic.PrependReactor("list", "brokers", func(clienttesting.Action) (bool, runtime.Object, error) {
-		asked.Add(1)
+		lists.Add(1)
 		return !installed.Load(), nil, apierrors.NewNotFound(brokers().GroupResource(), "")
 	})
 	c.create(t, broker("default", receiver.URL))
 	sender := c.start(t, "default")
 
 	sender.Send(t.Context(), event(t, "a"))
-	c.eventually(t, func() bool { return asked.Load() > 2 })
+	c.eventually(t, func() bool { return lists.Load() > 2 })
 	if n := receiver.count.Load(); n != 0 {
-		t.Fatalf("%d events arrived without Knative Eventing", n)
+		t.Fatalf("received %d events without Knative Eventing", n)
 	}
 	installed.Store(true)
 	c.eventually(t, func() bool { return receiver.count.Load() == 1 })
 }
 
-func TestAConfigMapThatDoesNotExistStopsNothing(t *testing.T) {
+func TestTheConfigMapMayBeCreatedLater(t *testing.T) {
 	c := newCluster(t)
 	receiver := newReceiver(t)
 	c.create(t, broker("default", receiver.URL))
@@ -110,8 +110,8 @@ func TestAConfigMapThatDoesNotExistStopsNothing(t *testing.T) {
 	delivered := make(chan error, 1)
 	go func() { delivered <- sender.Deliver(t.Context(), event(t, "b")) }()
 	c.eventually(t, func() bool { return len(delivered) == 1 })
-	var none *delivery.NoBrokerError
-	if err := <-delivered; !errors.As(err, &none) {
+	var noBroker *delivery.NoBrokerError
+	if err := <-delivered; !errors.As(err, &noBroker) {
 		t.Errorf("Deliver without a ConfigMap: %v", err)
 	}
 	if _, err := kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Create(t.Context(), configMap("default"), metav1.CreateOptions{}); err != nil {
@@ -120,25 +120,25 @@ func TestAConfigMapThatDoesNotExistStopsNothing(t *testing.T) {
 	receiver.wait(t)
 }
 
-func TestAReferenceThatIsWrongDoesNotReplaceOneThatWasRight(t *testing.T) {
+func TestAnInvalidReferenceDoesNotReplaceAValidOne(t *testing.T) {
 	f := newFinder(clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)))
-	if err := f.refer(configMap("right")); err != nil {
+	if err := f.setReference(configMap("valid")); err != nil {
 		t.Fatal(err)
 	}
-	wrong := configMap("right")
-	wrong.Data["kind"] = "not a kind"
-	if err := f.refer(wrong); err == nil {
-		t.Error("a wrong reference was taken")
+	invalid := configMap("valid")
+	invalid.Data["kind"] = "not a kind"
+	if err := f.setReference(invalid); err == nil {
+		t.Error("no error for an invalid reference")
 	}
-	if f.err != nil || f.ref.Name != "right" {
+	if f.err != nil || f.ref.Name != "valid" {
 		t.Errorf("reference is %v, %v", f.ref, f.err)
 	}
-	if err := f.refer(&corev1.ConfigMap{}); err != nil || f.err == nil {
-		t.Errorf("a ConfigMap that was deleted left the reference: %v, %v", f.ref, f.err)
+	if err := f.setReference(&corev1.ConfigMap{}); err != nil || f.err == nil {
+		t.Errorf("the reference is still set after the ConfigMap was deleted: %v, %v", f.ref, f.err)
 	}
 }
 
-// cluster is what a sender looks at.
+// cluster has the objects that a sender reads.
 type cluster struct {
 	ctx     context.Context
 	clock   *clocktesting.FakeClock
@@ -159,7 +159,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 }
 
-// start returns a running sender to the Broker of that name.
+// start returns a running sender to the Broker with the name.
 func (c *cluster) start(t *testing.T, name string) *delivery.Sender {
 	t.Helper()
 	sender, err := NewSender(c.ctx, c.config, delivery.Options{Clock: c.clock})
@@ -171,14 +171,14 @@ func (c *cluster) start(t *testing.T, name string) *delivery.Sender {
 	return sender
 }
 
-// run runs the sender until the test ends, and then sees it end.
+// run runs the sender until the test ends, and waits for its end.
 func run(t *testing.T, sender *delivery.Sender) {
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- sender.Run(ctx) }()
+	stopped := make(chan error)
+	go func() { stopped <- sender.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
 	})
@@ -200,7 +200,7 @@ func (c *cluster) update(t *testing.T, b *unstructured.Unstructured) {
 	}
 }
 
-// eventually lets time pass until the condition holds.
+// eventually advances the clock until the condition holds.
 func (c *cluster) eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true,
@@ -215,20 +215,20 @@ func (c *cluster) eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// receiver is a Broker's ingress.
+// receiver is the ingress of a Broker.
 type receiver struct {
 	*httptest.Server
-	count   atomic.Int32
-	arrived chan struct{}
+	count    atomic.Int32
+	received chan struct{}
 }
 
 func newReceiver(t *testing.T) *receiver {
-	r := &receiver{arrived: make(chan struct{}, 1)}
+	r := &receiver{received: make(chan struct{}, 1)}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		r.count.Add(1)
 		w.WriteHeader(http.StatusAccepted)
 		select {
-		case r.arrived <- struct{}{}:
+		case r.received <- struct{}{}:
 		default:
 		}
 	}))
@@ -236,13 +236,13 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// wait returns when an event has arrived.
+// wait waits for an event.
 func (r *receiver) wait(t *testing.T) {
 	t.Helper()
 	select {
-	case <-r.arrived:
+	case <-r.received:
 	case <-time.After(time.Minute):
-		t.Fatal("no event arrived")
+		t.Fatal("no event received within a minute")
 	}
 }
 
@@ -258,7 +258,7 @@ func configMap(name string) *corev1.ConfigMap {
 	}
 }
 
-// broker returns a Broker; without an address it is not ready.
+// broker returns a Broker. Without an address it is not ready.
 func broker(name, address string) *unstructured.Unstructured {
 	b := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "eventing.knative.dev/v1",

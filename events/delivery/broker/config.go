@@ -9,7 +9,8 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 )
 
-// ConfigName is the ConfigMap of the system namespace that refers to the Broker.
+// ConfigName is the name of the ConfigMap, in the system namespace, that references
+// the Broker.
 const ConfigName = "config-broker"
 
 // The keys of the ConfigMap.
@@ -20,8 +21,8 @@ const (
 	keyName       = "name"
 )
 
-// parse returns the reference. Any object with an address will do, a Broker of
-// whatever class first of all. The error names the key.
+// parse returns the reference: a Broker of any class, or any other addressable
+// object. The error names the key.
 func parse(cm *corev1.ConfigMap) (duckv1.KReference, error) {
 	if len(cm.Data) == 0 {
 		return duckv1.KReference{}, errAbsent()

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestAReferenceNamesAllOfItsParts(t *testing.T) {
-	whole := map[string]string{
+func TestTheReferenceRequiresAllKeys(t *testing.T) {
+	complete := map[string]string{
 		"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "namespace": "some", "name": "default",
 	}
 	without := func(key string) map[string]string {
 		data := map[string]string{}
-		for k, v := range whole {
+		for k, v := range complete {
 			if k != key {
 				data[k] = v
 			}
@@ -27,9 +27,9 @@ func TestAReferenceNamesAllOfItsParts(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		data map[string]string
-		want string // in the error; none when empty
+		want string // part of the error; empty means no error
 	}{
-		"whole":              {whole, ""},
+		"complete":           {complete, ""},
 		"absent":             {nil, "absent or empty"},
 		"without apiVersion": {without("apiVersion"), "apiVersion"},
 		"without kind":       {without("kind"), "kind"},
@@ -45,7 +45,7 @@ func TestAReferenceNamesAllOfItsParts(t *testing.T) {
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("parse: %v, want an error about %q", err, tc.want)
+				t.Errorf("parse: %v, want an error with %q", err, tc.want)
 			}
 		})
 	}

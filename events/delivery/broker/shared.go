@@ -12,43 +12,44 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// SharedSender holds the process's one Sender. It is made when the first controller
-// that wants it is built, because clients are in the context only then.
+// SharedSender holds the one Sender of a process of controllers, with one queue and
+// one set of connections. The first constructor that needs it creates it, because
+// sharedmain adds the clients to the context only then.
 type SharedSender struct {
 	sender *delivery.Sender
-	// drained is closed when the Sender has ended.
+	// drained is closed when the Sender has stopped.
 	drained chan struct{}
 }
 
-// With turns a constructor that wants the Sender into one for sharedmain,
-// which calls them one after another.
+// With returns a constructor for sharedmain that passes the Sender to build.
+// sharedmain calls constructors sequentially.
 func (s *SharedSender) With(build func(context.Context, configmap.Watcher, events.Sender) *controller.Impl) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		if s.sender == nil {
-			s.open(ctx, cmw)
+			s.start(ctx, cmw)
 		}
 		return build(ctx, cmw, s.sender)
 	}
 }
 
-// open makes the Sender and runs it until ctx ends.
-func (s *SharedSender) open(ctx context.Context, cmw configmap.Watcher) {
+// start creates the Sender and runs it until ctx ends.
+func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 	logger := logging.FromContext(ctx)
 	sender, err := NewSender(ctx, cmw, delivery.Options{})
 	if err != nil {
-		logger.Panicw("create the sender of events", "error", err)
+		logger.Panicw("create event sender", "error", err)
 	}
 	s.sender, s.drained = sender, make(chan struct{})
 	go func() {
 		defer close(s.drained)
 		if err := sender.Run(ctx); err != nil {
-			logger.Errorw("the sender of events ended", "error", err)
+			logger.Errorw("event sender stopped", "error", err)
 		}
 	}()
 }
 
-// Drain waits until the Sender has sent what it still can; it bounds that
-// itself. Events are wake-ups, so what it cannot send loses nothing.
+// Drain waits until the Sender has drained its queues, at most
+// delivery.Options.DrainTime. Events are wake-ups, so unsent ones lose no fact.
 func (s *SharedSender) Drain() {
 	if s.drained != nil {
 		<-s.drained

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// connectTimeout is short, because a Broker is in the same cluster: who
-	// does not accept a connection now is gone.
+	// connectTimeout is short because the Broker is in the same cluster: an
+	// address that accepts no connection within this time is unreachable.
 	connectTimeout = 3 * time.Second
-	// idleConns is how many connections to the Broker are kept open.
+	// idleConns is the maximum number of idle connections to the Broker.
 	idleConns = 32
-	// maxAnswer is how many bytes of an answer are read, so that the
-	// connection can be used again. A Broker answers without a body.
-	maxAnswer = 64 << 10
+	// maxResponse is how many bytes of a response are read so that its connection
+	// can be reused. A Broker responds without a body.
+	maxResponse = 64 << 10
 )
 
-// outlet posts events to one endpoint.
-type outlet struct {
+// client posts events to one endpoint.
+type client struct {
 	endpoint  Endpoint
-	client    http.Client
+	http      http.Client
 	transport *http.Transport
 }
 
-func newOutlet(e Endpoint) (*outlet, error) {
+func newClient(e Endpoint) (*client, error) {
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
@@ -46,39 +46,39 @@ func newOutlet(e Endpoint) (*outlet, error) {
 	if e.CACerts != "" {
 		pool, err := x509.SystemCertPool()
 		if err != nil {
-			return nil, fmt.Errorf("read the certificates of the system: %w", err)
+			return nil, fmt.Errorf("read system certificates: %w", err)
 		}
 		if !pool.AppendCertsFromPEM([]byte(e.CACerts)) {
-			return nil, fmt.Errorf("%s: its CA certificates are not PEM", e.URL)
+			return nil, fmt.Errorf("parse CA certificates of %s: not PEM", e.URL)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return &outlet{
+	return &client{
 		endpoint:  e,
 		transport: transport,
-		client: http.Client{
-			// Named here and not left to the process: the trace goes on through
-			// a binary that does not export traces itself.
+		http: http.Client{
+			// The propagator is explicit and not the global one, so that a process
+			// that exports no traces still propagates them.
 			Transport: otelhttp.NewTransport(transport, otelhttp.WithPropagators(propagation.TraceContext{})),
-			// A Broker does not redirect, and a POST that is followed loses its body.
+			// A Broker does not redirect, and following a redirect could lose the body.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// post sends the event once, in binary mode, and returns nil when it was
-// accepted.
-func (o *outlet) post(ctx context.Context, e cloudevents.Event) error {
-	req, err := cehttp.NewHTTPRequestFromEvent(ctx, o.endpoint.URL, e)
+// post sends the event once, in binary mode, and returns nil if the Broker
+// accepted it.
+func (c *client) post(ctx context.Context, e cloudevents.Event) error {
+	req, err := cehttp.NewHTTPRequestFromEvent(ctx, c.endpoint.URL, e)
 	if err != nil {
 		return fmt.Errorf("post event %s: %w", e.Type(), &invalidEventError{err})
 	}
-	resp, err := o.client.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("post event %s: %w", e.Type(), err)
 	}
-	// What follows the status says nothing: the event is accepted or not.
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	// Errors of the body are irrelevant: the status decides.
+	_, _ = io.CopyN(io.Discard, resp.Body, maxResponse)
 	_ = resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("post event %s: %w", e.Type(), &StatusError{Code: resp.StatusCode})
@@ -86,19 +86,19 @@ func (o *outlet) post(ctx context.Context, e cloudevents.Event) error {
 	return nil
 }
 
-// close lets requests that are under way end.
-func (o *outlet) close() { o.transport.CloseIdleConnections() }
+// close closes idle connections. Requests in flight are not interrupted.
+func (c *client) close() { c.transport.CloseIdleConnections() }
 
-// StatusError says that the Broker answered and did not accept the event.
+// StatusError reports a response of the Broker that does not accept the event.
 type StatusError struct {
-	// Code is the HTTP status.
+	// Code is the HTTP status code.
 	Code int
 }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("the broker answered %d", e.Code) }
 
-// Permanent says that the same event will not be accepted later either. 404 is
-// what a Broker's ingress answers until it has heard of a new Broker.
+// Permanent reports whether the Broker will never accept the event. 404 is not
+// permanent: a Broker's ingress answers it until it knows a new Broker.
 func (e *StatusError) Permanent() bool {
 	switch e.Code {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -107,31 +107,31 @@ func (e *StatusError) Permanent() bool {
 	return e.Code/100 == 3 || e.Code/100 == 4
 }
 
-// invalidEventError says that no request can be made of the event.
+// invalidEventError reports an event that cannot be encoded as a request.
 type invalidEventError struct{ err error }
 
 func (e *invalidEventError) Error() string { return e.err.Error() }
 func (e *invalidEventError) Unwrap() error { return e.err }
 
-// The results of a try, as the metrics name them.
+// The results of an attempt, as metric labels.
 const (
 	resultAccepted    = "accepted"
-	resultRefused     = "refused"     // will never be accepted
-	resultFailed      = "failed"      // an answer that may become another one
-	resultTimeout     = "timeout"     // no answer in time
-	resultUnreachable = "unreachable" // no connection, or one that broke
+	resultRefused     = "refused"     // the Broker's error is permanent
+	resultFailed      = "failed"      // the Broker's error is transient
+	resultTimeout     = "timeout"     // no response in time
+	resultUnreachable = "unreachable" // no connection, or a broken one
 	resultNoBroker    = "no_broker"
 	resultInvalid     = "invalid" // not an event
 )
 
 func resultOf(err error) string {
 	var status *StatusError
-	var none *NoBrokerError
+	var noBroker *NoBrokerError
 	var invalid *invalidEventError
 	switch {
 	case err == nil:
 		return resultAccepted
-	case errors.As(err, &none):
+	case errors.As(err, &noBroker):
 		return resultNoBroker
 	case errors.As(err, &invalid):
 		return resultInvalid

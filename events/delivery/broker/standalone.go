@@ -18,15 +18,15 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// NewLoneSender is NewSender for a process without injection. What it returns
-// beside the sender follows the ConfigMap until ctx ends; the caller runs both.
-// Of all ConfigMaps only that one is read, so that no right to others is needed.
-func NewLoneSender(ctx context.Context, kube kubernetes.Interface, config *rest.Config) (*delivery.Sender, func(context.Context) error, error) {
+// NewStandaloneSender is NewSender for a process without injection. The returned
+// function watches the ConfigMap until ctx ends; the caller runs it and the sender.
+// Only that ConfigMap is watched, so no permission for others is needed.
+func NewStandaloneSender(ctx context.Context, kube kubernetes.Interface, config *rest.Config) (*delivery.Sender, func(context.Context) error, error) {
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create client: %w", err)
 	}
-	// What the Broker's resolver wants to find; the rest of injection is not needed.
+	// The Broker's resolver takes these two from the context.
 	ctx = addressable.WithDuck(context.WithValue(ctx, dynamicclient.Key{}, objects))
 	cmw := informer.NewInformedWatcherFromFactory(informers.NewSharedInformerFactoryWithOptions(kube, 0,
 		informers.WithNamespace(v1alpha1.SystemNamespace),
