@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// clientQPS and clientBurst keep the client's own throttle (5 a second by
-	// default) out of the way of a burst of verdicts. How much the functions
-	// may ask is the API server's to say: their priority level.
+	// clientQPS and clientBurst replace the client's default rate limit of 5
+	// requests a second, which would delay a burst of verdicts. The priority level
+	// of the functions limits them at the API server.
 	clientQPS   = 100
 	clientBurst = 200
-	// clientTimeout bounds one request to the API server, so that an event is
-	// answered before its Trigger gives up.
+	// clientTimeout limits one request to the API server, so that an event is
+	// answered before the timeout of its Trigger.
 	clientTimeout = 5 * time.Second
 )
 
-// Clients are what a function reads and writes with.
+// Clients are the Kubernetes clients of a function.
 type Clients struct {
 	Kube   kubernetes.Interface
 	Change versioned.Interface
-	// Config made the two, for what needs a client of another kind.
+	// Config is the configuration of both, for creating other clients.
 	Config *rest.Config
 }
 
-// NewClients returns clients for the cluster that the process runs in, or that
-// the kubeconfig names. The user agent tells the functions apart in the API
-// server's audit log and as field managers.
+// NewClients returns clients for the cluster of the process or of the kubeconfig.
+// The user agent identifies the function in the API server's audit log and as field
+// manager.
 func NewClients(kubeconfig, userAgent string) (Clients, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return Clients{}, fmt.Errorf("find the cluster: %w", err)
+		return Clients{}, fmt.Errorf("load kubeconfig: %w", err)
 	}
 	config.UserAgent = userAgent
 	config.QPS, config.Burst, config.Timeout = clientQPS, clientBurst, clientTimeout

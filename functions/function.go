@@ -1,11 +1,11 @@
-// Package functions is the small runtime that the functions share: it receives
-// CloudEvents over HTTP, hands them to one Function, and answers what a Trigger
-// understands.
+// Package functions is the runtime that the functions share. It receives
+// CloudEvents over HTTP, calls a Function with each, and answers with a status
+// that a Trigger understands.
 //
-// A function scales to zero, so it starts without informers, leader election or
-// a wait for anything: it listens first and reads what it needs when an event
-// comes. It writes facts by compare-and-swap (Swap) and tolerates wake-ups that
-// are doubled, late or outdated.
+// A function scales to zero. It therefore starts without informers and without
+// leader election, and reads objects only when an event arrives. It writes facts by
+// compare-and-swap (PatchStatus) and tolerates duplicate, late and outdated
+// wake-ups.
 package functions
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 )
 
-// Function reacts to one event. nil means that nothing more has to be done,
-// which includes a wake-up that is outdated. Permanent marks an error that no
-// repetition mends; every other error is worth a repetition.
+// Function handles one event. It returns nil if nothing is left to do, also for an
+// outdated wake-up. Permanent marks permanent errors; all others are transient and
+// are retried.
 type Function func(ctx context.Context, e event.Event) error

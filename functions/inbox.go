@@ -12,33 +12,33 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// MaxInbox is how many verdicts wait on one ChangeWorkload.
+// MaxInbox is the maximum number of verdicts in the inbox of a ChangeWorkload.
 const MaxInbox = 64
 
-// ErrInboxFull says that the inbox took no more.
+// ErrInboxFull reports that the inbox has MaxInbox verdicts.
 var ErrInboxFull = errors.New("the inbox of the release is full")
 
-// ErrOtherRelease says that the ChangeWorkload is a later one of the same name.
-var ErrOtherRelease = errors.New("the release is another one by now")
+// ErrReleaseReplaced reports that a later ChangeWorkload has the name.
+var ErrReleaseReplaced = errors.New("the release was replaced by a later one of the same name")
 
-// PutIntoInbox makes a verdict durable on its ChangeWorkload, by
-// compare-and-swap, for the ChangeWorkload reconciler to send again. A verdict
-// that is there already is a success. In a full inbox a fail takes the place of a
-// pass: the server repeats a pass when it is asked, and nothing else.
-func PutIntoInbox(ctx context.Context, client versioned.Interface, namespace, name string, uid types.UID, v v1alpha1.InboxVerdict) error {
+// AddToInbox stores a verdict in the inbox of its ChangeWorkload, by
+// compare-and-swap. The ChangeWorkload reconciler sends it again. Adding a verdict
+// twice is no error. In a full inbox a fail replaces a pass, because the server
+// repeats only a pass on request.
+func AddToInbox(ctx context.Context, client versioned.Interface, namespace, name string, uid types.UID, v v1alpha1.InboxVerdict) error {
 	workloads := client.AppV1alpha1().ChangeWorkloads(namespace)
-	_, err := Swap(ctx, workloads, name, statuspatch.ChangeWorkloadInbox, func(w *v1alpha1.ChangeWorkload) error {
+	_, err := PatchStatus(ctx, workloads, name, statuspatch.ChangeWorkloadInbox, func(w *v1alpha1.ChangeWorkload) error {
 		switch {
 		case w.UID != uid:
-			return ErrOtherRelease
+			return ErrReleaseReplaced
 		case slices.ContainsFunc(w.Status.Inbox, func(old v1alpha1.InboxVerdict) bool { return old.ID == v.ID }):
 			return nil
 		case len(w.Status.Inbox) >= MaxInbox:
-			at := slices.IndexFunc(w.Status.Inbox, onlyPass)
-			if onlyPass(v) || at < 0 {
+			i := slices.IndexFunc(w.Status.Inbox, isPassOnly)
+			if isPassOnly(v) || i < 0 {
 				return ErrInboxFull
 			}
-			w.Status.Inbox = slices.Delete(slices.Clone(w.Status.Inbox), at, at+1)
+			w.Status.Inbox = slices.Delete(slices.Clone(w.Status.Inbox), i, i+1)
 		}
 		w.Status.Inbox = append(w.Status.Inbox, v)
 		return nil
@@ -46,7 +46,7 @@ func PutIntoInbox(ctx context.Context, client versioned.Interface, namespace, na
 	return err
 }
 
-// onlyPass says whether a verdict is a pass and nothing else.
-func onlyPass(v v1alpha1.InboxVerdict) bool {
+// isPassOnly reports whether a verdict is a pass without results of pods.
+func isPassOnly(v v1alpha1.InboxVerdict) bool {
 	return v1alpha1.ParseVerdict(v.Verdict) == v1alpha1.OutcomePass && len(v.PodResults) == 0
 }

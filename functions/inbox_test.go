@@ -12,14 +12,14 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
-func letter(id string) v1alpha1.InboxVerdict {
+func failVerdict(id string) v1alpha1.InboxVerdict {
 	return v1alpha1.InboxVerdict{ID: id, NodeID: "n", Stage: v1alpha1.StagePost, Verdict: "fail", Time: metav1.NewMicroTime(ft.Now())}
 }
 
-func TestTheInboxTakesEachVerdictOnce(t *testing.T) {
+func TestTheInboxHasEachVerdictOnce(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	for _, id := range []string{"a", "b", "a"} {
-		if err := functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", letter(id)); err != nil {
+		if err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict(id)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -28,14 +28,14 @@ func TestTheInboxTakesEachVerdictOnce(t *testing.T) {
 	}
 }
 
-func TestTwoThatWriteAtOnceBothGetIn(t *testing.T) {
+func TestConcurrentVerdictsAreBothAdded(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	c.BeforeNextPatch(func() {
 		w := c.ChangeWorkload(ft.Release)
-		w.Status.Inbox = append(w.Status.Inbox, letter("a"))
+		w.Status.Inbox = append(w.Status.Inbox, failVerdict("a"))
 		c.Write(w)
 	})
-	if err := functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", letter("b")); err != nil {
+	if err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict("b")); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(c.ChangeWorkload(ft.Release).Status.Inbox); n != 2 {
@@ -43,57 +43,57 @@ func TestTwoThatWriteAtOnceBothGetIn(t *testing.T) {
 	}
 }
 
-func TestAFullInboxKeepsWhatItHas(t *testing.T) {
+func TestAFullInboxRejectsFurtherFails(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
 		for i := range functions.MaxInbox {
-			w.Status.Inbox = append(w.Status.Inbox, letter(fmt.Sprint(i)))
+			w.Status.Inbox = append(w.Status.Inbox, failVerdict(fmt.Sprint(i)))
 		}
 	}))
-	err := functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", letter("new"))
-	if !errors.Is(err, functions.ErrInboxFull) || functions.FateOf(err) != functions.FateRetry {
+	err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict("new"))
+	if !errors.Is(err, functions.ErrInboxFull) || functions.ResultOf(err) != functions.ResultRetry {
 		t.Errorf("got %v", err)
 	}
-	if err := functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", letter("0")); err != nil {
-		t.Errorf("what is there already is a success, got %v", err)
+	if err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict("0")); err != nil {
+		t.Errorf("adding a verdict again: %v", err)
 	}
 	if inbox := c.ChangeWorkload(ft.Release).Status.Inbox; len(inbox) != functions.MaxInbox || inbox[0].ID != "0" {
 		t.Error("the inbox has changed")
 	}
 }
 
-func TestAFailTakesThePlaceOfAPassInAFullInbox(t *testing.T) {
-	passes := letter("pass")
-	passes.Verdict = "pass"
+func TestAFailReplacesAPassInAFullInbox(t *testing.T) {
+	pass := failVerdict("pass")
+	pass.Verdict = "pass"
 	c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
-		w.Status.Inbox = append(w.Status.Inbox, letter("first"), passes)
+		w.Status.Inbox = append(w.Status.Inbox, failVerdict("first"), pass)
 		for i := range functions.MaxInbox - 2 {
-			w.Status.Inbox = append(w.Status.Inbox, letter(fmt.Sprint(i)))
+			w.Status.Inbox = append(w.Status.Inbox, failVerdict(fmt.Sprint(i)))
 		}
 	}))
-	put := func(v v1alpha1.InboxVerdict) error {
-		return functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", v)
+	add := func(v v1alpha1.InboxVerdict) error {
+		return functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", v)
 	}
-	another := passes
+	another := pass
 	another.ID = "another"
-	if err := put(another); !errors.Is(err, functions.ErrInboxFull) {
-		t.Errorf("a pass took the place of another: %v", err)
+	if err := add(another); !errors.Is(err, functions.ErrInboxFull) {
+		t.Errorf("a pass replaced another: %v", err)
 	}
-	if err := put(letter("fail")); err != nil {
+	if err := add(failVerdict("fail")); err != nil {
 		t.Error(err)
 	}
 	inbox := c.ChangeWorkload(ft.Release).Status.Inbox
 	if len(inbox) != functions.MaxInbox || inbox[0].ID != "first" || inbox[1].ID != "0" || inbox[functions.MaxInbox-1].ID != "fail" {
 		t.Errorf("inbox is %+v", inbox)
 	}
-	if err := put(letter("one more")); !errors.Is(err, functions.ErrInboxFull) {
-		t.Errorf("a fail took the place of a fail: %v", err)
+	if err := add(failVerdict("one more")); !errors.Is(err, functions.ErrInboxFull) {
+		t.Errorf("a fail replaced a fail: %v", err)
 	}
 }
 
-func TestALaterReleaseOfTheNameGetsNothing(t *testing.T) {
+func TestALaterReleaseOfTheSameNameGetsNoVerdict(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	err := functions.PutIntoInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "earlier", letter("a"))
-	if !errors.Is(err, functions.ErrOtherRelease) || c.Patches() != 0 {
+	err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "earlier", failVerdict("a"))
+	if !errors.Is(err, functions.ErrReleaseReplaced) || c.Patches() != 0 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// manifests decodes every document of a kind in config/core files of a pattern.
+// manifests decodes all documents of a kind in the files of config/core that match
+// the pattern.
 func manifests[T any](t *testing.T, pattern, kind string) []T {
 	t.Helper()
 	files, err := filepath.Glob("../config/core/" + pattern)
@@ -50,9 +51,9 @@ func manifests[T any](t *testing.T, pattern, kind string) []T {
 	return out
 }
 
-func TestEachTriggerAsksForTheTypesOfItsFunction(t *testing.T) {
+func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 	got := map[string][]string{}
-	// On by default, as in the ConfigMap that comes with Knative Eventing.
+	// The default in the ConfigMap of Knative Eventing.
 	ctx := feature.ToContext(t.Context(), feature.Flags{feature.DeliveryTimeout: feature.Enabled})
 	for _, trigger := range manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger") {
 		if err := trigger.Validate(ctx); err != nil {
@@ -81,7 +82,7 @@ func TestEachTriggerAsksForTheTypesOfItsFunction(t *testing.T) {
 	}
 }
 
-func TestATriggerIsThroughWithAnEventInTenSecondsOfPauses(t *testing.T) {
+func TestThePausesBetweenRetriesOfATriggerTakeLessThanTenSeconds(t *testing.T) {
 	for _, trigger := range manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger") {
 		delivery := trigger.Spec.Delivery
 		first, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(*delivery.BackoffDelay, "PT")))
@@ -98,8 +99,8 @@ func TestATriggerIsThroughWithAnEventInTenSecondsOfPauses(t *testing.T) {
 	}
 }
 
-func TestAFunctionMayOnlyWhatItDoes(t *testing.T) {
-	const our = "app.ops.cloud.alipay.com"
+func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
+	const group = "app.ops.cloud.alipay.com"
 	got := map[string][]string{}
 	add := func(name string, rules []rbacv1.PolicyRule) {
 		for _, rule := range rules {
@@ -113,7 +114,7 @@ func TestAFunctionMayOnlyWhatItDoes(t *testing.T) {
 			if len(rule.APIGroups) != 1 || slices.Contains(rule.APIGroups, "*") {
 				t.Errorf("%s: API groups are %v", name, rule.APIGroups)
 			}
-			if strings.HasPrefix(rule.Resources[0], "change") != (rule.APIGroups[0] == our) {
+			if strings.HasPrefix(rule.Resources[0], "change") != (rule.APIGroups[0] == group) {
 				t.Errorf("%s: %s is not in %s", name, rule.Resources, rule.APIGroups)
 			}
 		}

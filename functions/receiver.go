@@ -22,17 +22,17 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// maxBody is how many bytes an event may have on the wire. Its data has at
-// most events.MaxData; the rest is room for attributes, for a Broker's
-// extensions (the error of a dead letter) and for structured mode.
+// maxBody is the maximum size of a request, in bytes. The data has at most
+// events.MaxData; the rest is for attributes, for extensions of a Broker (the error
+// of a dead letter) and for structured mode.
 const maxBody = 64 << 10
 
-// wakeUpTimeout bounds the work for one event: two calls to the server at their
-// default deadline of 15 s each, and what is read and written around them.
-const wakeUpTimeout = 40 * time.Second
+// eventTimeout limits the handling of one event: two calls to the server, at their
+// default deadline of 15 s each, with the reads and writes around them.
+const eventTimeout = 40 * time.Second
 
-// Receiver is the HTTP side of one function. It answers with an empty body: a
-// body would be taken for a reply event and sent into the Broker.
+// Receiver is the HTTP handler of one function. Its responses have no body, because
+// the Broker would accept a body as a reply event.
 type Receiver struct {
 	name     string
 	handle   Function
@@ -58,37 +58,37 @@ func NewReceiver(name string, handle Function, clock clock.PassiveClock, meter m
 	return &Receiver{name: name, handle: handle, clock: clock, received: received, duration: duration}, nil
 }
 
-// ServeHTTP takes one event in binary or structured mode.
+// ServeHTTP receives one event in binary or structured mode.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	start := r.clock.Now()
-	// A sender that hangs up must not break off a call to the server, whose
-	// answer would then be lost. It will send again and change nothing.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), wakeUpTimeout)
+	// A disconnected sender must not cancel a call to the server, whose response
+	// would be lost. The sender repeats the event, which has no further effect.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), eventTimeout)
 	defer cancel()
 	req.Body = http.MaxBytesReader(w, req.Body, maxBody)
 	e, err := decode(req)
 	if err == nil {
-		ctx = traced(ctx, req.Header, *e)
+		ctx = withTrace(ctx, req.Header, *e)
 		ctx = logging.WithLogger(ctx, logging.FromContext(ctx).With(
 			"function", r.name, "type", e.Type(), "id", e.ID(), "source", e.Source(), "trace", traceID(ctx)))
 		err = r.run(ctx, *e)
 	}
-	fate := FateOf(err)
-	switch fate {
-	case FatePermanent:
-		logging.FromContext(ctx).Errorw("event can never work", "error", err)
-	case FateRetry:
-		logging.FromContext(ctx).Warnw("event has to come again", "error", err)
+	result := ResultOf(err)
+	switch result {
+	case ResultPermanent:
+		logging.FromContext(ctx).Errorw("Permanent error; the event is not retried", "error", err)
+	case ResultRetry:
+		logging.FromContext(ctx).Warnw("Transient error; the event will be retried", "error", err)
 	}
 	labels := metric.WithAttributes(attribute.String("function", r.name),
-		attribute.String("type", typeLabel(e)), attribute.String("fate", string(fate)))
+		attribute.String("type", typeLabel(e)), attribute.String("fate", string(result)))
 	r.received.Add(ctx, 1, labels)
 	r.duration.Record(ctx, r.clock.Since(start).Seconds(), labels)
-	w.WriteHeader(fate.Status())
+	w.WriteHeader(result.Status())
 }
 
-// run turns a panic into an error, so that the event is told from a lost
-// connection and its stack is logged with its id.
+// run turns a panic into an error, so that its stack is logged with the event's id
+// and the sender does not see a lost connection.
 func (r *Receiver) run(ctx context.Context, e event.Event) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -98,36 +98,36 @@ func (r *Receiver) run(ctx context.Context, e event.Event) (err error) {
 	return r.handle(ctx, e)
 }
 
-// decode reads the event. What is not an event now will not be one next time.
+// decode reads the event. Its errors are permanent.
 func decode(req *http.Request) (*event.Event, error) {
 	if req.Method != http.MethodPost {
-		return nil, Permanentf("method %s: an event is posted", req.Method)
+		return nil, Permanentf("method %s is not POST", req.Method)
 	}
 	e, err := cehttp.NewEventFromHTTPRequest(req)
 	if err != nil {
-		return nil, Permanent(fmt.Errorf("decode the event: %w", err))
+		return nil, Permanent(fmt.Errorf("decode event: %w", err))
 	}
 	if err := e.Validate(); err != nil {
-		return nil, Permanent(fmt.Errorf("decode the event: %w", err))
+		return nil, Permanent(fmt.Errorf("decode event: %w", err))
 	}
 	return e, nil
 }
 
-// traced continues the sender's trace: from the HTTP headers, which the server
-// has read already where traces are exported, or, where a Broker has dropped
-// those, from the event's own traceparent.
-func traced(ctx context.Context, header http.Header, e event.Event) context.Context {
-	sent := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(header))
-	came := trace.SpanContextFromContext(sent)
+// withTrace continues the trace of the sender: from the HTTP headers, which the
+// HTTP server has already extracted if it exports traces, or from the event's
+// traceparent extension if a Broker dropped the headers.
+func withTrace(ctx context.Context, header http.Header, e event.Event) context.Context {
+	extracted := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(header))
+	sender := trace.SpanContextFromContext(extracted)
 	switch {
-	case !came.IsValid() && e.Extensions()[extensions.TraceParentExtension] == nil:
-		return ctx // the library would warn at each event
-	case !came.IsValid():
+	case !sender.IsValid() && e.Extensions()[extensions.TraceParentExtension] == nil:
+		return ctx // ExtractDistributedTracingExtension would log a warning
+	case !sender.IsValid():
 		return client.ExtractDistributedTracingExtension(ctx, e)
-	case trace.SpanContextFromContext(ctx).TraceID() == came.TraceID():
+	case trace.SpanContextFromContext(ctx).TraceID() == sender.TraceID():
 		return ctx
 	default:
-		return trace.ContextWithRemoteSpanContext(ctx, came)
+		return trace.ContextWithRemoteSpanContext(ctx, sender)
 	}
 }
 
@@ -138,7 +138,8 @@ func traceID(ctx context.Context) string {
 	return ""
 }
 
-// typeLabel bounds the metric label: anybody in the cluster can invent types.
+// typeLabel replaces unknown types by "other", to bound the metric label: senders in
+// the cluster may use any type.
 func typeLabel(e *event.Event) string {
 	if e == nil || !slices.Contains(events.Types(), e.Type()) {
 		return "other"

@@ -49,23 +49,23 @@ func structured(body string) *http.Request {
 	return r
 }
 
-func TestAnAnswerHasNoBody(t *testing.T) {
-	takes := func(context.Context, event.Event) error { return nil }
+func TestResponsesHaveNoBody(t *testing.T) {
+	succeeds := func(context.Context, event.Event) error { return nil }
 	for name, tc := range map[string]struct {
 		request *http.Request
 		handle  functions.Function
 		want    int
 	}{
-		"a binary event":      {binary(`{"a":1}`), takes, http.StatusOK},
-		"a structured event":  {structured(`{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{}}`), takes, http.StatusOK},
-		"no event at all":     {httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader("{}")), takes, http.StatusBadRequest},
-		"an event without id": {binary("{}", "Ce-Id", ""), takes, http.StatusBadRequest},
-		"a GET":               {httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil), takes, http.StatusBadRequest},
-		"a body too long":     {binary(`"` + strings.Repeat("x", 65<<10) + `"`), takes, http.StatusBadRequest},
-		"a function that wants it again": {
+		"binary event":     {binary(`{"a":1}`), succeeds, http.StatusOK},
+		"structured event": {structured(`{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{}}`), succeeds, http.StatusOK},
+		"no event":         {httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader("{}")), succeeds, http.StatusBadRequest},
+		"event without id": {binary("{}", "Ce-Id", ""), succeeds, http.StatusBadRequest},
+		"GET":              {httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil), succeeds, http.StatusBadRequest},
+		"body too large":   {binary(`"` + strings.Repeat("x", 65<<10) + `"`), succeeds, http.StatusBadRequest},
+		"transient error": {
 			binary("{}"), func(context.Context, event.Event) error { return errors.New("later") }, http.StatusServiceUnavailable,
 		},
-		"a function that panics": {
+		"panic": {
 			binary("{}"), func(context.Context, event.Event) error { panic("oh") }, http.StatusServiceUnavailable,
 		},
 	} {
@@ -79,15 +79,15 @@ func TestAnAnswerHasNoBody(t *testing.T) {
 	}
 }
 
-func TestTheSendersTraceGoesOn(t *testing.T) {
+func TestTheTraceOfTheSenderIsContinued(t *testing.T) {
 	for name, tc := range map[string]struct {
 		request *http.Request
 		want    string
 	}{
-		"from the header":               {binary("{}", "Traceparent", traceA), traceA},
-		"from the event":                {binary("{}", "Ce-Traceparent", traceB), traceB},
-		"from the header, if both have": {binary("{}", "Traceparent", traceA, "Ce-Traceparent", traceB), traceA},
-		"from nowhere":                  {binary("{}"), ""},
+		"header":           {binary("{}", "Traceparent", traceA), traceA},
+		"event":            {binary("{}", "Ce-Traceparent", traceB), traceB},
+		"header and event": {binary("{}", "Traceparent", traceA, "Ce-Traceparent", traceB), traceA},
+		"none":             {binary("{}"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got trace.SpanContext
@@ -109,19 +109,19 @@ func TestTheSendersTraceGoesOn(t *testing.T) {
 	}
 }
 
-func TestASenderThatHangsUpDoesNotBreakOffTheWork(t *testing.T) {
-	ctx, hangUp := context.WithCancel(t.Context())
-	var during error
+func TestADisconnectedSenderDoesNotCancelTheFunction(t *testing.T) {
+	ctx, disconnect := context.WithCancel(t.Context())
+	var canceled error
 	r := receiver(t, func(ctx context.Context, _ event.Event) error {
-		hangUp()
-		during = ctx.Err()
-		if _, bounded := ctx.Deadline(); !bounded {
-			t.Error("the work has no deadline")
+		disconnect()
+		canceled = ctx.Err()
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("the context has no deadline")
 		}
 		return nil
 	})
 	r.ServeHTTP(httptest.NewRecorder(), binary("{}").WithContext(ctx))
-	if during != nil {
-		t.Errorf("the work was broken off: %v", during)
+	if canceled != nil {
+		t.Errorf("the context was canceled: %v", canceled)
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"knative.dev/pkg/logging"
 )
 
-// Run is the life of a function's process: logging, telemetry, clients, the
-// parts that build makes of them, then serving until ctx ends. PORT is the
-// port to serve on (Knative Serving sets it; default 8080), KUBECONFIG names a
-// cluster when the process runs outside one.
+// Run runs the process of a function: it sets up logging, telemetry and clients,
+// calls build, and serves its parts until ctx ends. Environment variable PORT is the
+// port to serve on (set by Knative Serving; default 8080), and KUBECONFIG names the
+// cluster for a process outside of it.
 func Run(ctx context.Context, name string, build func(context.Context, Clients) (Parts, error)) (err error) {
 	logger, err := NewLogger(name)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = logger.Sync() }() // stderr of a container cannot be synced; there is nobody to tell
+	defer func() { _ = logger.Sync() }() // fails on the stderr of a container
 	ctx = logging.WithLogger(ctx, logger)
 
 	flush, err := SetUpTelemetry(ctx, name)
@@ -27,9 +27,9 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 		return err
 	}
 	defer func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		flushCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
-		err = errors.Join(err, flush(last))
+		err = errors.Join(err, flush(flushCtx))
 	}()
 
 	clients, err := NewClients(os.Getenv("KUBECONFIG"), name)

@@ -11,8 +11,8 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 )
 
-// outside makes the process one that runs outside a cluster, on any port.
-func outside(t *testing.T) {
+// runOutsideCluster sets the environment of a process outside a cluster, on any port.
+func runOutsideCluster(t *testing.T) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	const content = `{"apiVersion":"v1","kind":"Config","current-context":"c",
@@ -25,8 +25,8 @@ func outside(t *testing.T) {
 	t.Setenv("PORT", "0")
 }
 
-func TestAProcessServesWithoutAskingAnybodyFirst(t *testing.T) {
-	outside(t) // an API server that is not there
+func TestAProcessServesWithoutTheAPIServer(t *testing.T) {
+	runOutsideCluster(t) // with an unreachable API server
 	ctx, stop := context.WithCancel(t.Context())
 	err := functions.Run(ctx, "test", func(_ context.Context, c functions.Clients) (functions.Parts, error) {
 		if c.Kube == nil || c.Change == nil || c.Config.UserAgent != "test" {
@@ -40,8 +40,8 @@ func TestAProcessServesWithoutAskingAnybodyFirst(t *testing.T) {
 	}
 }
 
-func TestAProcessThatCannotBeBuiltEnds(t *testing.T) {
-	outside(t)
+func TestAnErrorOfBuildEndsTheProcess(t *testing.T) {
+	runOutsideCluster(t)
 	broken := errors.New("broken")
 	err := functions.Run(t.Context(), "test", func(context.Context, functions.Clients) (functions.Parts, error) {
 		return functions.Parts{}, broken

@@ -13,41 +13,40 @@ import (
 	"knative.dev/pkg/logging"
 )
 
-// Times of the HTTP server. Nobody who is honest needs longer: bodies are
-// small, and a Trigger gives up after its own timeout.
+// Timeouts of the HTTP server. Bodies are small and a Trigger has a timeout of its
+// own, so regular requests stay below them.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// drainTimeout is how long a process that was told to stop finishes what
-	// it began.
-	drainTimeout = wakeUpTimeout + 5*time.Second
-	// flushTimeout is how long the last metrics and spans may take.
+	// drainTimeout limits how long a terminating process completes its requests.
+	drainTimeout = eventTimeout + 5*time.Second
+	// flushTimeout limits the export of the last metrics and spans.
 	flushTimeout = 5 * time.Second
 )
 
-// HealthPath answers 200 as long as the process serves. It asks nobody: a
-// function that cannot reach the API server answers 503 to the event, and
-// taking it out of service would only hide why.
+// HealthPath is the path of the health check, which answers 200 while the process
+// serves. It does not check the API server: a function that cannot reach it answers
+// 503 to events, and marking it unready would only hide the cause.
 const HealthPath = "/healthz"
 
-// Parts are what a process of ours does.
+// Parts are the parts of a process.
 type Parts struct {
-	// Handler serves requests, except those to HealthPath.
+	// Handler serves all requests except those to HealthPath.
 	Handler http.Handler
-	// Background are functions that run until their context ends. An error of one
-	// ends the process.
+	// Background functions run until their context ends. An error of one ends the
+	// process.
 	Background []func(context.Context) error
 }
 
-// Serve serves on the listener until ctx ends, then finishes the requests that
-// it has.
+// Serve serves on the listener until ctx ends, then completes the requests in
+// flight.
 func Serve(ctx context.Context, listener net.Listener, name string, parts Parts) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+HealthPath, func(http.ResponseWriter, *http.Request) {})
 	mux.Handle("/", otelhttp.NewHandler(parts.Handler, name))
 
-	// Requests keep the logger, but not the end of ctx: they are drained.
+	// Requests inherit the logger of ctx but not its end, because they are drained.
 	base := context.WithoutCancel(ctx)
 	server := &http.Server{
 		Handler:           mux,
@@ -71,10 +70,10 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 		drain, cancel := context.WithTimeout(base, drainTimeout)
 		defer cancel()
 		if err := server.Shutdown(drain); err != nil {
-			return fmt.Errorf("drain: %w", err)
+			return fmt.Errorf("drain requests: %w", err)
 		}
 		return nil
 	})
-	logging.FromContext(ctx).Infow("serving", "function", name, "address", listener.Addr().String())
+	logging.FromContext(ctx).Infow("Serving", "function", name, "address", listener.Addr().String())
 	return group.Wait()
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 )
 
-func TestAProcessThatIsToldToStopFinishesWhatItBegan(t *testing.T) {
+func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := "http://" + listener.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
-	begun, besideEnded := make(chan struct{}), make(chan struct{})
+	begun, backgroundEnded := make(chan struct{}), make(chan struct{})
 	parts := functions.Parts{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			close(begun)
-			<-ctx.Done() // told to stop while it works
+			<-ctx.Done() // stop is called during the request
 			if r.Context().Err() != nil {
-				t.Error("the request was broken off")
+				t.Error("the request was canceled")
 			}
 			_, _ = io.WriteString(w, "finished")
 		}),
 		Background: []func(context.Context) error{func(ctx context.Context) error {
 			<-ctx.Done()
-			close(besideEnded)
+			close(backgroundEnded)
 			return nil
 		}},
 	}
@@ -44,20 +44,20 @@ func TestAProcessThatIsToldToStopFinishesWhatItBegan(t *testing.T) {
 	if got := <-answered; got != "finished" {
 		t.Errorf("answer is %q", got)
 	}
-	<-besideEnded
+	<-backgroundEnded
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAPartThatFailsEndsTheProcess(t *testing.T) {
+func TestAFailingBackgroundFunctionEndsTheProcess(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fails := func(context.Context) error { return io.ErrUnexpectedEOF }
 	parts := functions.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{fails}}
-	if err := functions.Serve(t.Context(), listener, "test", parts); err != io.ErrUnexpectedEOF { //nolint:errorlint // it is the very one
+	if err := functions.Serve(t.Context(), listener, "test", parts); err != io.ErrUnexpectedEOF { //nolint:errorlint // must not be wrapped
 		t.Errorf("got %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func get(t *testing.T, url string) string {
 		t.Error(err)
 		return ""
 	}
-	defer func() { _ = response.Body.Close() }() // read to its end
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Errorf("%s: %d, %v", url, response.StatusCode, err)

@@ -19,16 +19,15 @@ import (
 	"knative.dev/pkg/observability/tracing"
 )
 
-// Where the manifests mount the ConfigMaps of the same names, which are those
-// of every Knative component. A mounted file is there before the process is: a
-// read through the API would either delay the first event or miss its metrics.
+// Mount paths of the ConfigMaps of the same names, as in every Knative component.
+// Mounted files exist before the process starts. A read through the API would delay
+// the first event or miss its metrics.
 const (
 	loggingPath       = "/etc/config-logging"
 	observabilityPath = "/etc/config-observability"
 )
 
-// NewLogger returns the logger of a function, at the level that the ConfigMap
-// config-logging has for its name.
+// NewLogger returns the logger of a function. ConfigMap config-logging has its level.
 func NewLogger(name string) (*zap.SugaredLogger, error) {
 	data, err := load(loggingPath)
 	if err != nil {
@@ -42,10 +41,10 @@ func NewLogger(name string) (*zap.SugaredLogger, error) {
 	return logger, nil
 }
 
-// SetUpTelemetry sets the process's meters, tracers and propagator as the
-// ConfigMap config-observability has them; without it nothing is exported. A
-// function that scales to zero is seldom there when Prometheus asks: push its
-// metrics (OTLP). The returned flush sends what was not sent yet.
+// SetUpTelemetry sets the global meter and tracer providers and the propagator as
+// ConfigMap config-observability configures them; without it nothing is exported. A
+// function that scales to zero is often not running when Prometheus scrapes, so its
+// metrics should be pushed (OTLP). flush exports the remaining data.
 func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Context) error, err error) {
 	data, err := load(observabilityPath)
 	if err != nil {
@@ -55,15 +54,15 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	if err != nil {
 		return nil, fmt.Errorf("read config-observability: %w", err)
 	}
-	who, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", name)))
+	service, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", name)))
 	if err != nil {
-		return nil, fmt.Errorf("name the source of telemetry: %w", err)
+		return nil, fmt.Errorf("create telemetry resource: %w", err)
 	}
-	meters, err := metrics.NewMeterProvider(ctx, config.Metrics, sdkmetric.WithResource(who))
+	meters, err := metrics.NewMeterProvider(ctx, config.Metrics, sdkmetric.WithResource(service))
 	if err != nil {
 		return nil, fmt.Errorf("set up metrics: %w", err)
 	}
-	tracers, err := tracing.NewTracerProvider(ctx, config.Tracing, sdktrace.WithResource(who))
+	tracers, err := tracing.NewTracerProvider(ctx, config.Tracing, sdktrace.WithResource(service))
 	if err != nil {
 		return nil, fmt.Errorf("set up traces: %w", err)
 	}
@@ -75,7 +74,7 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	}, nil
 }
 
-// load reads a mounted ConfigMap; one that is not there is empty.
+// load reads a mounted ConfigMap. A missing one is empty.
 func load(path string) (map[string]string, error) {
 	data, err := configmap.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -176,14 +176,14 @@ func (r *receiver) store(ctx context.Context, as became, data letter, of release
 		return malformed, errors.Join(errMalformed, err)
 	}
 	_, err = persist(ctx, func() (struct{}, error) {
-		err := functions.PutIntoInbox(ctx, r.Change, of.namespace, of.name, of.uid, entry)
-		if errors.Is(err, functions.ErrOtherRelease) || apierrors.IsNotFound(err) {
+		err := functions.AddToInbox(ctx, r.Change, of.namespace, of.name, of.uid, entry)
+		if errors.Is(err, functions.ErrReleaseReplaced) || apierrors.IsNotFound(err) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
 	})
 	switch {
-	case errors.Is(err, functions.ErrOtherRelease), apierrors.IsNotFound(err):
+	case errors.Is(err, functions.ErrReleaseReplaced), apierrors.IsNotFound(err):
 		return dropped, nil
 	case err != nil:
 		return lost, err

@@ -51,7 +51,7 @@ type Deliverer interface {
 // Options are what a Receiver works with.
 type Options struct {
 	Change versioned.Interface
-	Server *functions.Server
+	Server *functions.ClientSource
 	Broker Deliverer
 	Clock  clock.PassiveClock
 	Meter  metric.Meter

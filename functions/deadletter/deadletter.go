@@ -101,10 +101,10 @@ func (f *function) keep(ctx context.Context, l letter) (string, error) {
 		return "outdated", nil
 	}
 	if err == nil {
-		err = functions.PutIntoInbox(ctx, f.change, release.Namespace, release.Name, release.UID, l.entry)
+		err = functions.AddToInbox(ctx, f.change, release.Namespace, release.Name, release.UID, l.entry)
 	}
 	switch {
-	case apierrors.IsNotFound(err), errors.Is(err, functions.ErrOtherRelease):
+	case apierrors.IsNotFound(err), errors.Is(err, functions.ErrReleaseReplaced):
 		return "outdated", nil
 	case err != nil:
 		logging.FromContext(ctx).Errorw("a verdict is not stored yet", "node", l.entry.NodeID, "stage", l.entry.Stage, "error", err)

@@ -98,14 +98,14 @@ func TestAVerdictThatCannotBeStoredComesAgain(t *testing.T) {
 				w.Status.Inbox = append(w.Status.Inbox, v1alpha1.InboxVerdict{ID: fmt.Sprint(i)})
 			}
 		}))
-		if fate := functions.FateOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.FateRetry {
+		if fate := functions.ResultOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.ResultRetry {
 			t.Errorf("fate is %s", fate)
 		}
 	})
 	t.Run("the API server is away", func(t *testing.T) {
 		c := ft.New(t, ft.NewRelease())
 		c.FailPatches(errors.New("away"))
-		if fate := functions.FateOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.FateRetry {
+		if fate := functions.ResultOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.ResultRetry {
 			t.Errorf("fate is %s", fate)
 		}
 	})

@@ -19,7 +19,7 @@ const Token = "secret"
 type Judge struct {
 	*double.Double
 	// Server is for the functions.
-	Server *functions.Server
+	Server *functions.ClientSource
 	Clock  *clocktesting.FakeClock
 }
 
@@ -42,8 +42,8 @@ func NewJudge(t *testing.T, c *Cluster, callbackURL string) *Judge {
 
 // NewServer returns what functions reach the cluster's server with; it does not
 // wait long between its attempts.
-func NewServer(c *Cluster, clock *clocktesting.FakeClock) *functions.Server {
-	return functions.NewServer(c.Kube, altershield.WithClock(clock), altershield.WithPause(time.Millisecond))
+func NewServer(c *Cluster, clock *clocktesting.FakeClock) *functions.ClientSource {
+	return functions.NewClientSource(c.Kube, altershield.WithClock(clock), altershield.WithPause(time.Millisecond))
 }
 
 // Script sets how the double behaves.

@@ -23,19 +23,19 @@ import (
 )
 
 type function struct {
-	releases *functions.Releases
-	server   *functions.Server
+	releases *functions.ReleaseReader
+	server   *functions.ClientSource
 	reported metric.Int64Counter
 }
 
 // New returns the function.
-func New(client versioned.Interface, server *functions.Server, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
+func New(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
 	reported, err := meter.Int64Counter("breakwater.reports",
 		metric.WithDescription("Records sent to the server, by result."))
 	if err != nil {
 		return nil, fmt.Errorf("create metric: %w", err)
 	}
-	return (&function{releases: functions.NewReleases(client, clock), server: server, reported: reported}).handle, nil
+	return (&function{releases: functions.NewReleaseReader(client, clock), server: server, reported: reported}).handle, nil
 }
 
 // handle sends one record. A call that fails is counted and the event is
@@ -73,7 +73,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 // which release it is; a release's own event tells of a change of its state.
 func (f *function) release(ctx context.Context, a about) (*v1alpha1.ChangeWorkload, error) {
 	if a.ofPod {
-		workload, recent, err := f.releases.Recent(ctx, a.namespace, a.changeWorkload)
+		workload, recent, err := f.releases.Cached(ctx, a.namespace, a.changeWorkload)
 		if err != nil || !recent || a.isAbout(workload) {
 			return workload, err
 		}

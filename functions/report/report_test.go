@@ -43,7 +43,7 @@ func eventOf(t *testing.T, d events.Data) event.Event {
 	return e
 }
 
-func newFunction(t *testing.T, c *ft.Cluster, server *functions.Server) functions.Function {
+func newFunction(t *testing.T, c *ft.Cluster, server *functions.ClientSource) functions.Function {
 	t.Helper()
 	f, err := report.New(c.Change, server, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 	if err != nil {
@@ -152,7 +152,7 @@ func TestARecordThatDoesNotArriveHoldsNothingUp(t *testing.T) {
 
 func TestWithoutAServerNothingIsReported(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	if err := newFunction(t, c, functions.NewServer(c.Kube))(t.Context(), eventOf(t, finished(1))); err != nil {
+	if err := newFunction(t, c, functions.NewClientSource(c.Kube))(t.Context(), eventOf(t, finished(1))); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestAnEventThatSaysNothingIsPermanentlyWrong(t *testing.T) {
 	c := ft.New(t)
 	e := eventOf(t, finished(1))
 	e.SetType(events.TypeChangePodReady)
-	if fate := functions.FateOf(newFunction(t, c, functions.NewServer(c.Kube))(t.Context(), e)); fate != functions.FatePermanent {
+	if fate := functions.ResultOf(newFunction(t, c, functions.NewClientSource(c.Kube))(t.Context(), e)); fate != functions.ResultPermanent {
 		t.Errorf("fate is %s", fate)
 	}
 }

@@ -121,7 +121,7 @@ func (f *function) settle(ctx context.Context, in Input, callErr error, success 
 	attempt := in.Pod.Status.SubmissionOf(in.Stage).Attempts
 	pods := f.client.AppV1alpha1().ChangePods(in.Pod.Namespace)
 	// The intent's write returned the batch, and most often nobody writes while the server answers.
-	_, err := functions.SwapFrom(ctx, pods, in.Pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
+	_, err := functions.PatchStatusFrom(ctx, pods, in.Pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
 		if pod.UID != in.Pod.UID {
 			return errOutdated
 		}

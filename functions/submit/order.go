@@ -45,7 +45,7 @@ func (f *function) misconfigured(ctx context.Context, wake wakeUp, why error) er
 
 func (f *function) storeOrder(ctx context.Context, w *v1alpha1.ChangeWorkload, answer altershield.OrderAnswer, callErr error) (*v1alpha1.ChangeWorkload, error) {
 	workloads := f.client.AppV1alpha1().ChangeWorkloads(w.Namespace)
-	return functions.Swap(ctx, workloads, w.Name, statuspatch.ChangeWorkloadSubmit, func(current *v1alpha1.ChangeWorkload) error {
+	return functions.PatchStatus(ctx, workloads, w.Name, statuspatch.ChangeWorkloadSubmit, func(current *v1alpha1.ChangeWorkload) error {
 		if current.UID != w.UID {
 			return errOutdated
 		}

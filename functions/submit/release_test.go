@@ -30,7 +30,7 @@ func TestBatchesOfAReleaseShareAReadForASecond(t *testing.T) {
 		step  time.Duration
 		reads int
 	}{
-		{0, 0}, {functions.ReleaseAge, 0}, {1, 1},
+		{0, 0}, {functions.ReleaseCacheTTL, 0}, {1, 1},
 	} {
 		j.Clock.Step(tc.step)
 		before := c.Gets("changeworkloads")
@@ -102,7 +102,7 @@ func TestAReleaseThatEndsIsSeenWithinASecond(t *testing.T) {
 			w := c.ChangeWorkload(ft.Release)
 			end(w)
 			c.Write(w)
-			j.Clock.Step(functions.ReleaseAge + 1)
+			j.Clock.Step(functions.ReleaseCacheTTL + 1)
 			if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
 				t.Fatal(err)
 			}

@@ -57,8 +57,8 @@ type Server interface {
 
 type function struct {
 	client   versioned.Interface
-	releases *functions.Releases
-	server   *functions.Server
+	releases *functions.ReleaseReader
+	server   *functions.ClientSource
 	recorder *verdict.Recorder
 	clock    clock.PassiveClock
 	decided  metric.Int64Counter
@@ -67,14 +67,14 @@ type function struct {
 }
 
 // New returns the function.
-func New(client versioned.Interface, server *functions.Server, recorder *verdict.Recorder, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
+func New(client versioned.Interface, server *functions.ClientSource, recorder *verdict.Recorder, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
 	decided, err := meter.Int64Counter("breakwater.submit.decisions",
 		metric.WithDescription("What wake-ups of function submit led to, by outcome and stage."))
 	if err != nil {
 		return nil, fmt.Errorf("create metric: %w", err)
 	}
 	f := &function{
-		client: client, releases: functions.NewReleases(client, clock), server: server, recorder: recorder,
+		client: client, releases: functions.NewReleaseReader(client, clock), server: server, recorder: recorder,
 		clock: clock, decided: decided, answers: lru.New(maxAnswers),
 	}
 	return f.handle, nil
@@ -153,7 +153,7 @@ func (f *function) wake(ctx context.Context, w wakeUp) error {
 
 // wakeBatch decides and acts for a batch until there is nothing more to do.
 func (f *function) wakeBatch(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
-	workload, recent, err := f.releases.Recent(ctx, w.namespace, w.workload)
+	workload, recent, err := f.releases.Cached(ctx, w.namespace, w.workload)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (f *function) note(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d D
 func (f *function) decide(ctx context.Context, w wakeUp, in *Input) (Decision, error) {
 	var decision Decision
 	pods := f.client.AppV1alpha1().ChangePods(w.namespace)
-	stored, err := functions.Swap(ctx, pods, w.pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
+	stored, err := functions.PatchStatus(ctx, pods, w.pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
 		if pod.UID != w.podUID {
 			return errOutdated
 		}

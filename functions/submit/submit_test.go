@@ -189,7 +189,7 @@ func TestAServerThatIsAwayIsAFactAndWorthARepetition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
 			j.Script(t, double.Script{Faults: []double.FaultRule{{Action: start, Fault: fault}}})
-			if fate := functions.FateOf(function(t.Context(), ready(t, pre))); fate != functions.FateRetry {
+			if fate := functions.ResultOf(function(t.Context(), ready(t, pre))); fate != functions.ResultRetry {
 				t.Errorf("fate is %s", fate)
 			}
 			if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerUnreachable {
@@ -265,7 +265,7 @@ func TestAFinishWhoseAnswerWasLostIsNotBlindlyRepeated(t *testing.T) {
 			c, j, function := finishing(t)
 			before := len(j.Calls())
 			j.Script(t, tc.script)
-			if fate := functions.FateOf(function(t.Context(), ready(t, post))); fate != functions.FateRetry {
+			if fate := functions.ResultOf(function(t.Context(), ready(t, post))); fate != functions.ResultRetry {
 				t.Fatalf("fate is %s", fate)
 			}
 			if !tc.script.Default.Never {
@@ -358,7 +358,7 @@ func TestAnOutdatedWakeUpChangesNothing(t *testing.T) {
 func TestWithoutAServerThereIsNothingToSubmit(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	elsewhere := ft.NewJudge(t, ft.New(t), "")
-	elsewhere.Server = functions.NewServer(c.Kube)
+	elsewhere.Server = functions.NewClientSource(c.Kube)
 	function := functionOf(t, c, elsewhere)
 	for _, e := range []event.Event{begun(t), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
@@ -374,7 +374,7 @@ func TestAMistakeInTheConfigurationStandsOnTheRelease(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	c.Configure("no URL", ft.Token)
 	elsewhere := ft.NewJudge(t, ft.New(t), "")
-	elsewhere.Server = functions.NewServer(c.Kube)
+	elsewhere.Server = functions.NewClientSource(c.Kube)
 	function := functionOf(t, c, elsewhere)
 	for _, e := range []event.Event{begun(t), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
@@ -391,7 +391,7 @@ func TestAnEventOfAnotherTypeIsPermanentlyWrong(t *testing.T) {
 	_, _, function := newFunction(t)
 	e := ready(t, pre)
 	e.SetType(events.TypePodFinished)
-	if fate := functions.FateOf(function(t.Context(), e)); fate != functions.FatePermanent {
+	if fate := functions.ResultOf(function(t.Context(), e)); fate != functions.ResultPermanent {
 		t.Errorf("fate is %s", fate)
 	}
 }

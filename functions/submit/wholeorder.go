@@ -58,7 +58,7 @@ func (f *function) wakeOrder(ctx context.Context, server Server, w wakeUp, callD
 // call begins.
 func (f *function) decideOrder(ctx context.Context, w wakeUp, in *OrderInput) (Decision, error) {
 	var decision Decision
-	stored, err := functions.Swap(ctx, f.client.AppV1alpha1().ChangeWorkloads(w.namespace), w.workload, statuspatch.ChangeWorkloadSubmit,
+	stored, err := functions.PatchStatus(ctx, f.client.AppV1alpha1().ChangeWorkloads(w.namespace), w.workload, statuspatch.ChangeWorkloadSubmit,
 		func(c *v1alpha1.ChangeWorkload) error {
 			if c.UID != w.workloadUID {
 				return errOutdated
@@ -167,7 +167,7 @@ func (f *function) retrieveOrder(ctx context.Context, server Server, w *v1alpha1
 
 // settleOrder writes what came of a call, and returns the call's own error.
 func (f *function) settleOrder(ctx context.Context, w *v1alpha1.ChangeWorkload, callErr error, write func(*v1alpha1.Order)) error {
-	_, err := functions.Swap(ctx, f.client.AppV1alpha1().ChangeWorkloads(w.Namespace), w.Name, statuspatch.ChangeWorkloadSubmit,
+	_, err := functions.PatchStatus(ctx, f.client.AppV1alpha1().ChangeWorkloads(w.Namespace), w.Name, statuspatch.ChangeWorkloadSubmit,
 		func(c *v1alpha1.ChangeWorkload) error {
 			if c.UID != w.UID || c.Status.Order == nil {
 				return errOutdated

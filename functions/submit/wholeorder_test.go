@@ -201,7 +201,7 @@ func TestWhileTheBreakerIsOpenNothingIsWrittenOrLost(t *testing.T) {
 	}
 	before, attempts := c.Patches(), len(j.Calls())
 	for _, e := range []event.Event{ready(t, pre), orderReady(t, v1alpha1.OrderStepStart)} {
-		if fate := functions.FateOf(function(t.Context(), e)); fate != functions.FateDone {
+		if fate := functions.ResultOf(function(t.Context(), e)); fate != functions.ResultDone {
 			t.Errorf("fate is %s: the reconciler wakes again, and the Broker need not", fate)
 		}
 	}

@@ -71,7 +71,7 @@ func (r *Recorder) RecordOrder(ctx context.Context, said events.OrderVerdict, se
 func (r *Recorder) applyOrder(ctx context.Context, in OrderInput) (Outcome, error) {
 	var outcome Outcome
 	workloads := r.client.AppV1alpha1().ChangeWorkloads(in.Said.Namespace)
-	_, err := functions.Swap(ctx, workloads, in.Said.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
+	_, err := functions.PatchStatus(ctx, workloads, in.Said.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
 		in.Workload, in.Now = w, metav1.NewMicroTime(r.clock.Now())
 		outcome, w.Status.OrderVerdicts = DecideOrder(in)
 		return nil

@@ -73,7 +73,7 @@ func (r *Recorder) Record(ctx context.Context, said events.ChangePodVerdict, ser
 func (r *Recorder) apply(ctx context.Context, in Input) (Decision, error) {
 	var decision Decision
 	pods := r.client.AppV1alpha1().ChangePods(in.Said.Namespace)
-	_, err := functions.Swap(ctx, pods, in.Said.Name, statuspatch.ChangePodVerdict, func(pod *v1alpha1.ChangePod) error {
+	_, err := functions.PatchStatus(ctx, pods, in.Said.Name, statuspatch.ChangePodVerdict, func(pod *v1alpha1.ChangePod) error {
 		in.Pod, in.Now = pod, r.clock.Now()
 		decision = Decide(in)
 		pod.Status.Verdicts, pod.Status.PodResults = decision.Verdicts, decision.PodResults

@@ -128,7 +128,7 @@ func TestWithoutAServerNobodyConfirmsAPassWithoutRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	function := verdict.New(recorder, functions.NewServer(c.Kube))
+	function := verdict.New(recorder, functions.NewClientSource(c.Kube))
 	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", withoutRules)); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestAnEventThatSaysNothingIsPermanentlyWrong(t *testing.T) {
 	if err := e.SetData(event.ApplicationJSON, map[string]string{"stage": "LATER"}); err != nil {
 		t.Fatal(err)
 	}
-	if fate := functions.FateOf(function(t.Context(), e)); fate != functions.FatePermanent {
+	if fate := functions.ResultOf(function(t.Context(), e)); fate != functions.ResultPermanent {
 		t.Errorf("fate is %s", fate)
 	}
 }

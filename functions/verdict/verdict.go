@@ -19,7 +19,7 @@ import (
 )
 
 // New returns the function.
-func New(recorder *Recorder, server *functions.Server) functions.Function {
+func New(recorder *Recorder, server *functions.ClientSource) functions.Function {
 	return func(ctx context.Context, e event.Event) error {
 		if e.Type() == events.TypeOrderVerdict {
 			said, err := events.ParseOrderVerdict(e)
@@ -38,7 +38,7 @@ func New(recorder *Recorder, server *functions.Server) functions.Function {
 
 // lazy reads the server's configuration only when the server has to be asked:
 // most verdicts come with rules.
-type lazy struct{ server *functions.Server }
+type lazy struct{ server *functions.ClientSource }
 
 // Retrieve implements Retriever. Without a server nobody confirms anything.
 func (l lazy) Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error) {

@@ -58,11 +58,11 @@ func (w *world) deliverEvent(l *delivery) {
 		return
 	}
 	err := w.call(to, l.event)
-	if functions.FateOf(err) == functions.FateDone {
+	if functions.ResultOf(err) == functions.ResultDone {
 		return
 	}
 	l.tried++
-	if l.tried < maxDeliveries && functions.FateOf(err) == functions.FateRetry {
+	if l.tried < maxDeliveries && functions.ResultOf(err) == functions.ResultRetry {
 		w.broker.deliveries = append(w.broker.deliveries, l)
 		return
 	}

@@ -127,7 +127,7 @@ func (w *world) createObjects() {
 func (w *world) functions() {
 	kube := &kubefake.Clientset{}
 	kube.AddReactor("*", "*", w.api.react("functions"))
-	server := functions.NewServer(kube, altershield.WithClock(w.clock), altershield.WithTransport(w.server), altershield.WithPause(1))
+	server := functions.NewClientSource(kube, altershield.WithClock(w.clock), altershield.WithTransport(w.server), altershield.WithPause(1))
 	meter := noop.Meter{}
 	must := func(err error) {
 		if err != nil {

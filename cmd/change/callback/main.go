@@ -28,7 +28,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		return functions.Parts{}, err
 	}
 	handler, err := callback.New(callback.Options{
-		Change: clients.Change, Server: functions.CachedServer(clients.Kube), Broker: sender,
+		Change: clients.Change, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
 		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
 	})
 	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, err

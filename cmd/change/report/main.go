@@ -23,7 +23,7 @@ func main() {
 
 func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
 	meter := otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name)
-	function, err := report.New(clients.Change, functions.CachedServer(clients.Kube), clock.RealClock{}, meter)
+	function, err := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
 	if err != nil {
 		return functions.Parts{}, err
 	}

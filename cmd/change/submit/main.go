@@ -29,7 +29,7 @@ func build(_ context.Context, clients functions.Clients) (functions.Parts, error
 	if err != nil {
 		return functions.Parts{}, err
 	}
-	function, err := submit.New(clients.Change, functions.CachedServer(clients.Kube), recorder, clock.RealClock{}, meter)
+	function, err := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder, clock.RealClock{}, meter)
 	if err != nil {
 		return functions.Parts{}, err
 	}

@@ -27,7 +27,7 @@ func build(_ context.Context, clients functions.Clients) (functions.Parts, error
 	if err != nil {
 		return functions.Parts{}, err
 	}
-	function := verdict.New(recorder, functions.CachedServer(clients.Kube))
+	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube))
 	receiver, err := functions.NewReceiver(name, function, clock.RealClock{}, meter)
 	return functions.Parts{Handler: receiver}, err
 }

@@ -15,24 +15,24 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-func TestAConflictIsDecidedAgainOnWhatIsThereNow(t *testing.T) {
+func TestAConflictIsDecidedAgainOnTheCurrentObject(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}))
 	c.BeforeNextPatch(func() {
 		batch := c.ChangePod(ft.BatchName(1))
 		batch.Status.Phase = v1alpha1.PodPreWait
 		c.Write(batch)
 	})
-	var saw []v1alpha1.PodPhase
-	got, err := functions.Swap(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
+	var phases []v1alpha1.PodPhase
+	got, err := functions.PatchStatus(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
 		statuspatch.ChangePodSubmit, func(p *v1alpha1.ChangePod) error {
-			saw = append(saw, p.Status.Phase)
+			phases = append(phases, p.Status.Phase)
 			p.Status.ChangePodID = "n"
 			return nil
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]v1alpha1.PodPhase{v1alpha1.PodInit, v1alpha1.PodPreWait}, saw); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.PodPhase{v1alpha1.PodInit, v1alpha1.PodPreWait}, phases); diff != "" {
 		t.Error(diff)
 	}
 	if got.Status.ChangePodID != "n" || got.Status.Phase != v1alpha1.PodPreWait {
@@ -40,7 +40,7 @@ func TestAConflictIsDecidedAgainOnWhatIsThereNow(t *testing.T) {
 	}
 }
 
-func TestWhatWasJustReturnedIsNotReadAgainUnlessSomebodyWrote(t *testing.T) {
+func TestAReturnedObjectIsReadAgainOnlyAfterAConflict(t *testing.T) {
 	judge := func(c *ft.Cluster) {
 		batch := c.ChangePod(ft.BatchName(1))
 		ft.Judged(v1alpha1.StagePre, "pass")(batch)
@@ -50,26 +50,26 @@ func TestWhatWasJustReturnedIsNotReadAgainUnlessSomebodyWrote(t *testing.T) {
 		meanwhile func(c *ft.Cluster)
 		reads     int
 	}{
-		"nobody wrote":                     {func(*ft.Cluster) {}, 0},
-		"somebody wrote since":             {judge, 1},
-		"somebody writes at the same time": {func(c *ft.Cluster) { c.BeforeNextPatch(func() { judge(c) }) }, 1},
+		"no other write":     {func(*ft.Cluster) {}, 0},
+		"an earlier write":   {judge, 1},
+		"a concurrent write": {func(c *ft.Cluster) { c.BeforeNextPatch(func() { judge(c) }) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, ft.NewBatch(1, []string{"a"}))
-			known := c.ChangePod(ft.BatchName(1))
+			object := c.ChangePod(ft.BatchName(1))
 			tc.meanwhile(c)
-			var saw []*v1alpha1.ChangePod
-			got, err := functions.SwapFrom(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), known,
+			var decided []*v1alpha1.ChangePod
+			got, err := functions.PatchStatusFrom(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), object,
 				statuspatch.ChangePodSubmit, func(p *v1alpha1.ChangePod) error {
-					saw = append(saw, p)
+					decided = append(decided, p)
 					p.Status.ChangePodID = "n"
 					return nil
 				})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := c.Gets("changepods"); n != tc.reads || len(saw) != tc.reads+1 {
-				t.Errorf("%d reads and %d decisions", n, len(saw))
+			if n := c.Gets("changepods"); n != tc.reads || len(decided) != tc.reads+1 {
+				t.Errorf("%d reads and %d decisions", n, len(decided))
 			}
 			if diff := cmp.Diff(c.ChangePod(ft.BatchName(1)), got); diff != "" {
 				t.Errorf("stored (-) and returned (+):\n%s", diff)
@@ -77,25 +77,25 @@ func TestWhatWasJustReturnedIsNotReadAgainUnlessSomebodyWrote(t *testing.T) {
 			if judged := got.Status.VerdictOf(v1alpha1.StagePre) != nil; got.Status.ChangePodID != "n" || judged != (tc.reads > 0) {
 				t.Errorf("a fact is lost: %+v", got.Status)
 			}
-			if known.Status.ChangePodID != "" || slices.Contains(saw, known) {
-				t.Error("the known object was changed")
+			if object.Status.ChangePodID != "" || slices.Contains(decided, object) {
+				t.Error("the given object was modified")
 			}
 		})
 	}
 }
 
-func TestWhatWasJustReturnedMayBeGone(t *testing.T) {
+func TestAReturnedObjectMayBeDeleted(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{
-		"for good":                      {},
-		"and another one has its place": {ft.NewBatch(1, []string{"a"}, func(p *v1alpha1.ChangePod) { p.UID, p.ResourceVersion = "later", "9" })},
+		"deleted":  {},
+		"replaced": {ft.NewBatch(1, []string{"a"}, func(p *v1alpha1.ChangePod) { p.UID, p.ResourceVersion = "later", "9" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, objects...)
 			outdated := errors.New("outdated")
-			known := ft.NewBatch(1, []string{"a"})
-			_, err := functions.SwapFrom(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), known,
+			object := ft.NewBatch(1, []string{"a"})
+			_, err := functions.PatchStatusFrom(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), object,
 				statuspatch.ChangePodSubmit, func(p *v1alpha1.ChangePod) error {
-					if p.UID != known.UID {
+					if p.UID != object.UID {
 						return outdated
 					}
 					p.Status.ChangePodID = "n"
@@ -108,40 +108,40 @@ func TestWhatWasJustReturnedMayBeGone(t *testing.T) {
 	}
 }
 
-func TestAConflictThatDoesNotEndIsWorthARepetition(t *testing.T) {
+func TestARepeatedConflictIsATransientError(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}))
 	c.FailPatches(apierrors.NewConflict(v1alpha1.Resource("changepods"), "a", errors.New("again")))
 	tries := 0
-	_, err := functions.Swap(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
+	_, err := functions.PatchStatus(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
 		statuspatch.ChangePodSubmit, func(p *v1alpha1.ChangePod) error {
 			tries++
 			p.Status.ChangePodID = "n"
 			return nil
 		})
-	if functions.FateOf(err) != functions.FateRetry || tries != 5 {
+	if functions.ResultOf(err) != functions.ResultRetry || tries != 5 {
 		t.Errorf("%v after %d tries", err, tries)
 	}
 }
 
-func TestWhoChangesNothingWritesNothing(t *testing.T) {
+func TestAnUnchangedStatusIsNotWritten(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}))
-	if _, err := functions.Swap(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
+	if _, err := functions.PatchStatus(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
 		statuspatch.ChangePodSubmit, func(*v1alpha1.ChangePod) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if c.Patches() != 0 {
-		t.Error("something was written")
+		t.Error("the status was written")
 	}
 }
 
-func TestNobodyWritesTheFieldOfAnotherWriter(t *testing.T) {
+func TestAFieldOfAnotherWriterIsNotWritten(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}))
-	_, err := functions.Swap(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
+	_, err := functions.PatchStatus(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
 		statuspatch.ChangePodVerdict, func(p *v1alpha1.ChangePod) error {
 			p.Status.ChangePodID = "n"
 			return nil
 		})
-	if functions.FateOf(err) != functions.FatePermanent || c.Patches() != 0 {
+	if functions.ResultOf(err) != functions.ResultPermanent || c.Patches() != 0 {
 		t.Errorf("got %v", err)
 	}
 }

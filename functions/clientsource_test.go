@@ -14,7 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 )
 
-func TestAChangedConfigurationIsInForceAfterASecond(t *testing.T) {
+func TestAChangedConfigurationTakesEffectAfterTheCacheTTL(t *testing.T) {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: altershield.ConfigMapName}}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: altershield.SecretName},
@@ -22,7 +22,7 @@ func TestAChangedConfigurationIsInForceAfterASecond(t *testing.T) {
 	}
 	kube := fake.NewClientset(configMap, secret)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
-	server := functions.CachedServer(kube)
+	server := functions.NewCachedClientSource(kube)
 	server.Clock = clock
 	configured := func() bool {
 		t.Helper()
@@ -33,19 +33,19 @@ func TestAChangedConfigurationIsInForceAfterASecond(t *testing.T) {
 		return config.Configured()
 	}
 	if configured() {
-		t.Error("there is a server before one is configured")
+		t.Error("a server is configured without a base-url")
 	}
 	configMap.Data = map[string]string{"base-url": "http://server", "platform": "p", "tenant-code": "t", "change-scene-key": "s", "cluster-name": "c"}
 	if _, err := kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Update(t.Context(), configMap, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	reads := len(kube.Actions())
-	clock.SetTime(clock.Now().Add(functions.ConfigAge - 1))
+	clock.SetTime(clock.Now().Add(functions.ConfigCacheTTL - 1))
 	if configured() || len(kube.Actions()) != reads {
-		t.Error("it is read for each event")
+		t.Error("the configuration is read at each call")
 	}
 	clock.SetTime(clock.Now().Add(1))
 	if !configured() {
-		t.Error("the change is not seen")
+		t.Error("the change has no effect")
 	}
 }

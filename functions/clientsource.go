@@ -1,0 +1,103 @@
+package functions
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+)
+
+// ConfigCacheTTL is the maximum age of a cached configuration. A change takes effect
+// everywhere within 2 s, and a burst of events does not read two objects each.
+const ConfigCacheTTL = time.Second
+
+// ClientSource reads the configuration of the AlterShield server and returns clients
+// for it. Two reads of single objects are cheaper than an informer in a process that
+// lives for a few events. The client, with its connections and its rate limit, is
+// reused while the configuration is unchanged.
+type ClientSource struct {
+	Kube kubernetes.Interface
+	// Clock determines the age of the cached configuration. Default the real clock.
+	Clock   clock.PassiveClock
+	maxAge  time.Duration
+	clients altershield.Clients
+
+	mu     sync.Mutex
+	config altershield.Config
+	read   time.Time
+}
+
+// NewClientSource returns a ClientSource that reads the configuration at each call;
+// options are for tests.
+func NewClientSource(kube kubernetes.Interface, options ...altershield.Option) *ClientSource {
+	return &ClientSource{Kube: kube, Clock: clock.RealClock{}, clients: altershield.Clients{Options: options}}
+}
+
+// NewCachedClientSource returns a ClientSource that reads the configuration at most
+// once within ConfigCacheTTL.
+func NewCachedClientSource(kube kubernetes.Interface) *ClientSource {
+	s := NewClientSource(kube)
+	s.maxAge = ConfigCacheTTL
+	return s
+}
+
+// Config returns the configuration. Without the objects, no server and no token are
+// configured. An invalid object is a *ConfigError. Only a valid configuration is
+// cached.
+func (s *ClientSource) Config(ctx context.Context) (altershield.Config, error) {
+	if s.maxAge == 0 {
+		return s.readConfig(ctx)
+	}
+	// The lock is held during the read, so that concurrent callers share it.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Clock.Now()
+	if !s.read.IsZero() && now.Sub(s.read) < s.maxAge {
+		return s.config, nil
+	}
+	config, err := s.readConfig(ctx)
+	if err != nil {
+		return config, err
+	}
+	s.config, s.read = config, now
+	return config, nil
+}
+
+func (s *ClientSource) readConfig(ctx context.Context) (altershield.Config, error) {
+	config, secret, err := altershield.ReadConfig(ctx, s.Kube.CoreV1())
+	if err != nil {
+		return altershield.Config{}, err
+	}
+	parsed, err := altershield.ParseConfig(config, secret)
+	if err != nil {
+		return altershield.Config{}, &ConfigError{Err: err}
+	}
+	return parsed, nil
+}
+
+// ConfigError reports an invalid configuration. Its message has no secret and may be
+// shown to users.
+type ConfigError struct {
+	// Err names the invalid keys.
+	Err error
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// Client returns the client and its configuration. The client is nil if no server is
+// configured.
+func (s *ClientSource) Client(ctx context.Context) (*altershield.Client, altershield.Config, error) {
+	config, err := s.Config(ctx)
+	if err != nil || !config.Configured() {
+		return nil, config, err
+	}
+	return s.clients.For(config), config, nil
+}

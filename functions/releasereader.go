@@ -1,0 +1,78 @@
+package functions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+)
+
+const (
+	// ReleaseCacheTTL is the maximum age of releases that ReleaseReader.Cached
+	// returns.
+	ReleaseCacheTTL = time.Second
+	// releaseCacheSize is the size of the LRU cache.
+	releaseCacheSize = 1000
+)
+
+// ReleaseReader reads ChangeWorkloads for wake-ups about pods. A release gets many
+// of these in a second, and its object is large, so it is cached.
+//
+// Only a release whose batches may be sent to the server is cached, so a cached
+// release is never the reason to do nothing. It may be outdated: a batch can be
+// started up to ReleaseCacheTTL after the order check failed or the release was
+// deleted. The same race exists without a cache, because the call to the server
+// takes time. Decisions about the release itself use Live.
+type ReleaseReader struct {
+	client versioned.Interface
+	clock  clock.PassiveClock
+	cache  *cache.LRUExpireCache // types.NamespacedName to *v1alpha1.ChangeWorkload
+}
+
+// NewReleaseReader returns a ReleaseReader with an empty cache.
+func NewReleaseReader(client versioned.Interface, clock clock.PassiveClock) *ReleaseReader {
+	return &ReleaseReader{client: client, clock: clock, cache: cache.NewLRUExpireCacheWithClock(releaseCacheSize, clock)}
+}
+
+// Cached returns the release as of at most ReleaseCacheTTL ago, and whether it is
+// from the cache. If a cached release does not match the wake-up, the caller must
+// read it Live: the wake-up may be about a later release of the same name. The
+// object is shared and must not be modified.
+func (r *ReleaseReader) Cached(ctx context.Context, namespace, name string) (w *v1alpha1.ChangeWorkload, cached bool, err error) {
+	if entry, ok := r.cache.Get(types.NamespacedName{Namespace: namespace, Name: name}); ok {
+		return entry.(*v1alpha1.ChangeWorkload), true, nil
+	}
+	w, err = r.Live(ctx, namespace, name)
+	return w, false, err
+}
+
+// Live reads the release from the API server. The object must not be modified.
+func (r *ReleaseReader) Live(ctx context.Context, namespace, name string) (*v1alpha1.ChangeWorkload, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	began := r.clock.Now()
+	w, err := r.client.AppV1alpha1().ChangeWorkloads(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		r.cache.Remove(key)
+		return nil, fmt.Errorf("read release: %w", err)
+	}
+	if acceptsBatches(w) {
+		r.cache.Add(key, w, ReleaseCacheTTL-r.clock.Since(began))
+	} else {
+		r.cache.Remove(key)
+	}
+	return w, nil
+}
+
+// acceptsBatches reports whether batches of the release may be sent to the server.
+func acceptsBatches(w *v1alpha1.ChangeWorkload) bool {
+	outcome, _ := w.Status.OrderOutcome()
+	return w.DeletionTimestamp == nil && w.Spec.Attempt > 0 && w.Status.Phase != v1alpha1.WorkloadFailed &&
+		w.Status.Order.Opened() && outcome != v1alpha1.OutcomeFail
+}
