@@ -6,57 +6,57 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Outcome is what is done for a wake-up; it serves as a metric label.
+// Outcome is the action for a wake-up, and a metric label.
 type Outcome string
 
 // The outcomes.
 const (
 	// Nothing: the wake-up is outdated, or its call was made.
 	Nothing Outcome = "nothing"
-	// InFlight: somebody wrote an intent and may be calling right now.
+	// InFlight: another process has written an intent and may be calling.
 	InFlight Outcome = "in-flight"
-	// OpenOrder: without the order the server refuses every batch.
+	// OpenOrder opens the order, without which the server rejects every batch.
 	OpenOrder Outcome = "open-order"
-	// StartBatch asks for the PRE check.
+	// StartBatch requests the PRE check.
 	StartBatch Outcome = "start-batch"
-	// FinishBatch asks for the POST check.
+	// FinishBatch requests the POST check.
 	FinishBatch Outcome = "finish-batch"
-	// StoreAnswer writes the answer to a finish.
+	// StoreAnswer stores the cached answer to a finish.
 	StoreAnswer Outcome = "store-answer"
-	// AskRetrieve: the server may have a verdict whose callback was lost, or
-	// may have taken a finish whose answer was lost.
+	// AskRetrieve asks the server for the verdict: its callback may be lost, or the
+	// answer to an accepted finish.
 	AskRetrieve Outcome = "ask-retrieve"
 )
 
-// Input is all that a decision depends on.
+// Input has everything that a decision depends on.
 type Input struct {
 	Workload *v1alpha1.ChangeWorkload
 	Pod      *v1alpha1.ChangePod
-	// Stage is what the wake-up is for.
+	// Stage is the stage of the wake-up.
 	Stage v1alpha1.Stage
-	// Asked says that retrieve was asked in the course of this wake-up and did
-	// not say pass, which tells nothing: the server says fail also while a
-	// check runs, and of one that never began.
+	// Asked means that retrieve did not return a pass during this wake-up. That has
+	// no meaning: the server answers fail also while a check runs, and for a check
+	// that never began.
 	Asked bool
 	Now   time.Time
-	// CallDeadline is how long a call to the server can take: an intent that
-	// is older and has no answer will not get one.
+	// CallDeadline is the maximum duration of a call to the server. An older intent
+	// without an answer has expired.
 	CallDeadline time.Duration
-	// Remembered says that this process has the answer to the last finish, and
-	// has not written it: the verdict that would come made it needless.
-	Remembered bool
+	// AnswerCached means that this process has cached the answer to the last finish
+	// instead of storing it.
+	AnswerCached bool
 }
 
-// Decision is what has to be done, and why.
+// Decision is an action and its reason.
 type Decision struct {
 	Outcome Outcome
 	Reason  string
 }
 
-// Decide says what a wake-up for a batch leads to, from facts alone: the wake-up may be
-// doubled, late or outdated.
+// Decide returns the action for a wake-up for a batch. It depends on facts alone,
+// because the wake-up may be duplicate, late or outdated.
 func Decide(in Input) Decision {
-	for _, step := range []func(Input) Decision{release, batch, order, call} {
+	for _, step := range []func(Input) Decision{decideRelease, decideBatch, decideOpenOrder, decideCall} {
 		if d := step(in); d.Outcome != "" {
 			return d
 		}
@@ -64,45 +64,45 @@ func Decide(in Input) Decision {
 	return Decision{}
 }
 
-// release: is this a release that the server is to judge?
-func release(in Input) Decision {
+// decideRelease returns a decision if the server does not judge the release.
+func decideRelease(in Input) Decision {
 	w := in.Workload
 	switch {
 	case w.DeletionTimestamp != nil:
-		return Decision{Nothing, "the release is being deleted"}
+		return Decision{Nothing, "the release is terminating"}
 	case w.Spec.Attempt == 0:
 		return Decision{Nothing, "a baseline is not judged"}
 	case w.Status.Phase == v1alpha1.WorkloadFailed:
-		return Decision{Nothing, "the server did not take the order in time"}
+		return Decision{Nothing, "the server did not accept the order in time"}
 	}
 	return Decision{}
 }
 
-// batch: does the batch still wait for the stage?
-func batch(in Input) Decision {
+// decideBatch returns a decision if the batch does not need the stage.
+func decideBatch(in Input) Decision {
 	p := in.Pod
 	switch {
 	case p.DeletionTimestamp != nil:
-		return Decision{Nothing, "the batch is being deleted"}
+		return Decision{Nothing, "the batch is terminating"}
 	case !v1alpha1.OwnedBy(p, in.Workload.UID):
 		return Decision{Nothing, "the batch belongs to another attempt"}
-	case past(in.Stage, p.Status.Phase):
-		return Decision{Nothing, "the batch is past the stage"}
+	case stageOver(in.Stage, p.Status.Phase):
+		return Decision{Nothing, "the stage of the batch is over"}
 	case p.Status.VerdictOf(in.Stage) != nil:
-		return Decision{Nothing, "the verdict is there"}
+		return Decision{Nothing, "the verdict is stored"}
 	case in.Stage == v1alpha1.StagePre && p.Status.SubmissionOf(v1alpha1.StagePost) != nil:
-		return Decision{Nothing, "the batch is past the stage"}
-	case in.Stage == v1alpha1.StagePre && orderFailed(in.Workload):
-		return Decision{Nothing, "the order as a whole failed its check"}
+		return Decision{Nothing, "the stage of the batch is over"}
+	case in.Stage == v1alpha1.StagePre && orderCheckFailed(in.Workload):
+		return Decision{Nothing, "the order check failed"}
 	case in.Stage == v1alpha1.StagePost && p.Status.ChangePodID == "":
 		return Decision{Nothing, "the batch was not started"}
 	}
 	return Decision{}
 }
 
-// past says whether a stage is over in a state. A state lags behind the facts,
-// so that an earlier one says nothing.
-func past(stage v1alpha1.Stage, phase v1alpha1.PodPhase) bool {
+// stageOver reports whether the stage is over in the phase. A phase lags behind the
+// facts, so an earlier phase has no meaning.
+func stageOver(stage v1alpha1.Stage, phase v1alpha1.PodPhase) bool {
 	switch phase {
 	case v1alpha1.PodInit, v1alpha1.PodPreWait, v1alpha1.PodPreSubmitted:
 		return false
@@ -113,53 +113,54 @@ func past(stage v1alpha1.Stage, phase v1alpha1.PodPhase) bool {
 	}
 }
 
-// order: opening it twice does no harm, so it needs no intent.
-func order(in Input) Decision {
+// decideOpenOrder returns a decision if the order is not open. Opening an order twice
+// has no effect, so it needs no intent.
+func decideOpenOrder(in Input) Decision {
 	if !in.Workload.Status.Order.Opened() {
 		return Decision{OpenOrder, "the order is not open"}
 	}
 	return Decision{}
 }
 
-// orderFailed says whether the server, or a person, failed the order as a whole.
-func orderFailed(w *v1alpha1.ChangeWorkload) bool {
+// orderCheckFailed reports whether the server or a person failed the order check.
+func orderCheckFailed(w *v1alpha1.ChangeWorkload) bool {
 	outcome, _ := w.Status.OrderOutcome()
 	return outcome == v1alpha1.OutcomeFail
 }
 
-// call is the call of the stage.
-func call(in Input) Decision {
+// decideCall returns the call of the stage.
+func decideCall(in Input) Decision {
 	first := map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
 	s := in.Pod.Status.SubmissionOf(in.Stage)
-	if in.Remembered && s != nil && s.AnsweredTime == nil {
-		return Decision{StoreAnswer, "the server took the finish and its verdict takes its time"}
+	if in.AnswerCached && s != nil && s.AnsweredTime == nil {
+		return Decision{StoreAnswer, "the server accepted the finish and has not judged it yet"}
 	}
 	return nextCall(s, in.Stage, first, in.Asked, in.Now, in.CallDeadline)
 }
 
-// nextCall: a start that is repeated makes another node, whose predecessor's
-// verdict is dropped. A finish that is repeated is refused while the check of
-// the first one runs, and accepted and never judged after that; so the server
-// is asked before whether it has passed the batch already.
+// nextCall returns the next call of a stage. A repeated start creates a new node,
+// and verdicts for the old node are dropped. The server rejects a repeated finish
+// while the check of the first one runs; later it accepts but never judges it.
+// Therefore retrieve comes before a repeated finish.
 func nextCall(s *v1alpha1.Submission, stage v1alpha1.Stage, first Outcome, asked bool, now time.Time, callDeadline time.Duration) Decision {
 	switch {
 	case s == nil:
 		return Decision{first, "the call was not made"}
 	case s.AnsweredTime != nil && now.Sub(s.AnsweredTime.Time) < callDeadline:
-		return Decision{Nothing, "the server was called and its verdict may come"}
+		return Decision{Nothing, "waiting for the verdict"}
 	case s.AnsweredTime != nil && !asked:
-		return Decision{AskRetrieve, "the server was called and no verdict came"}
+		return Decision{AskRetrieve, "the verdict is overdue"}
 	case s.AnsweredTime != nil:
-		return Decision{Nothing, "the server has no verdict that one can believe"}
+		return Decision{Nothing, "the server has no reliable verdict"}
 	case s.Error == nil && now.Sub(s.IntentTime.Time) < callDeadline:
-		return Decision{InFlight, "somebody is calling"}
+		return Decision{InFlight, "another call is in flight"}
 	case stage == v1alpha1.StagePre:
 		return Decision{first, "the last start was not answered"}
 	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRejected:
-		return Decision{first, "the last finish was refused"}
+		return Decision{first, "the server rejected the last finish"}
 	case !asked:
 		return Decision{AskRetrieve, "the last finish may have arrived"}
 	default:
-		return Decision{first, "nothing says that the last finish arrived"}
+		return Decision{first, "the last finish probably did not arrive"}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
-func TestWhatAWakeUpForAnOrderLeadsTo(t *testing.T) {
+func TestDecideForAnOrder(t *testing.T) {
 	type edit = func(*v1alpha1.ChangeWorkload)
 	step := func(name v1alpha1.OrderStepName) edit {
 		return func(w *v1alpha1.ChangeWorkload) {
@@ -24,7 +24,7 @@ func TestWhatAWakeUpForAnOrderLeadsTo(t *testing.T) {
 	skipped := func(w *v1alpha1.ChangeWorkload) { w.Status.Order.Skipped = true }
 	node := func(w *v1alpha1.ChangeWorkload) { w.Status.Order.NodeID = "n" }
 	deleted := func(w *v1alpha1.ChangeWorkload) { at := metav1.NewTime(ft.Now()); w.DeletionTimestamp = &at }
-	// call is an intent, some time ago; answered, or with the error of a reason.
+	// call adds an intent of some time ago, optionally with an answer or an error.
 	call := func(stage v1alpha1.Stage, ago time.Duration, answered bool, reason string) edit {
 		return func(w *v1alpha1.ChangeWorkload) {
 			at := metav1.NewMicroTime(ft.Now().Add(-ago))
@@ -38,7 +38,7 @@ func TestWhatAWakeUpForAnOrderLeadsTo(t *testing.T) {
 			w.Status.Order.Submissions = append(w.Status.Order.Submissions, s)
 		}
 	}
-	said := func(stage v1alpha1.Stage) edit {
+	passed := func(stage v1alpha1.Stage) edit {
 		return func(w *v1alpha1.ChangeWorkload) {
 			w.Status.OrderVerdicts = append(w.Status.OrderVerdicts, v1alpha1.StageVerdict{Stage: stage, Verdict: "pass"})
 		}
@@ -55,44 +55,44 @@ func TestWhatAWakeUpForAnOrderLeadsTo(t *testing.T) {
 			}
 		}
 	}
-	const unreachable, refused = v1alpha1.ReasonServerUnreachable, v1alpha1.ReasonServerRejected
+	const unreachable, rejected = v1alpha1.ReasonServerUnreachable, v1alpha1.ReasonServerRejected
 	for name, tc := range map[string]struct {
 		release []edit
 		asked   bool
 		want    Outcome
 	}{
-		"nothing is due":                             {[]edit{}, false, Nothing},
-		"a release begins":                           {[]edit{start, unopened}, false, OpenOrder},
-		"a baseline":                                 {[]edit{start, unopened, baseline}, false, Nothing},
-		"a release that is being deleted":            {[]edit{start, unopened, deleted}, false, Nothing},
-		"a release whose order came too late":        {[]edit{start, unopened, failedPhase}, false, Nothing},
-		"an order that is open is started":           {[]edit{start}, false, StartOrder},
-		"somebody starts it right now":               {[]edit{start, call(pre, short, false, "")}, false, InFlight},
-		"a start that was never answered":            {[]edit{start, call(pre, long, false, "")}, false, StartOrder},
-		"a start that was refused":                   {[]edit{start, call(pre, short, false, refused)}, false, StartOrder},
-		"a start that was answered a moment ago":     {[]edit{start, call(pre, short, true, "")}, false, Nothing},
-		"a start whose verdict does not come":        {[]edit{start, call(pre, long, true, "")}, false, AskRetrieve},
-		"a start of which retrieve says nothing":     {[]edit{start, call(pre, long, true, "")}, true, Nothing},
-		"a start that has its verdict":               {[]edit{start, call(pre, long, true, ""), said(pre)}, false, Nothing},
-		"the server skips the order":                 {[]edit{start, call(pre, long, true, ""), skipped}, false, Nothing},
-		"all pods passed":                            {[]edit{finish, node, call(pre, long, true, "")}, false, FinishOrder},
-		"an order that was not started":              {[]edit{finish}, false, Nothing},
-		"somebody finishes it right now":             {[]edit{finish, node, call(post, short, false, "")}, false, InFlight},
-		"a finish that may have arrived":             {[]edit{finish, node, call(post, long, false, unreachable)}, false, AskRetrieve},
-		"and nothing says that it did":               {[]edit{finish, node, call(post, long, false, unreachable)}, true, FinishOrder},
-		"a finish that was refused":                  {[]edit{finish, node, call(post, short, false, refused)}, false, FinishOrder},
-		"a finish whose verdict does not come":       {[]edit{finish, node, call(post, long, true, "")}, false, AskRetrieve},
-		"a finish that has its verdict":              {[]edit{finish, node, call(post, long, true, ""), said(post)}, false, Nothing},
-		"a release has ended":                        {[]edit{end}, false, CloseOrder},
-		"one that was superseded, too":               {[]edit{end, failedPhase}, false, CloseOrder},
-		"an order that was never opened":             {[]edit{end, unopened}, false, Nothing},
-		"somebody closes it right now":               {[]edit{end, closing(1, short, false, "")}, false, InFlight},
-		"a closing that was never answered":          {[]edit{end, closing(1, long, false, "")}, false, CloseOrder},
-		"a closing that did not get through":         {[]edit{end, closing(2, short, false, unreachable)}, false, CloseOrder},
-		"a closing that did not get through 5 times": {[]edit{end, closing(5, long, false, unreachable)}, false, Nothing},
-		"the last intent was never answered":         {[]edit{end, closing(5, long, false, "")}, false, Nothing},
-		"a closing that was refused":                 {[]edit{end, closing(1, long, false, refused)}, false, Nothing},
-		"an order that is closed":                    {[]edit{end, closing(1, long, true, "")}, false, Nothing},
+		"no step":                                {[]edit{}, false, Nothing},
+		"order not open":                         {[]edit{start, unopened}, false, OpenOrder},
+		"baseline":                               {[]edit{start, unopened, baseline}, false, Nothing},
+		"release is terminating":                 {[]edit{start, unopened, deleted}, false, Nothing},
+		"order not accepted in time":             {[]edit{start, unopened, failedPhase}, false, Nothing},
+		"order open":                             {[]edit{start}, false, StartOrder},
+		"start in flight":                        {[]edit{start, call(pre, short, false, "")}, false, InFlight},
+		"start not answered in time":             {[]edit{start, call(pre, long, false, "")}, false, StartOrder},
+		"start rejected":                         {[]edit{start, call(pre, short, false, rejected)}, false, StartOrder},
+		"start answered, waiting for verdict":    {[]edit{start, call(pre, short, true, "")}, false, Nothing},
+		"start answered, verdict overdue":        {[]edit{start, call(pre, long, true, "")}, false, AskRetrieve},
+		"start answered, retrieve without pass":  {[]edit{start, call(pre, long, true, "")}, true, Nothing},
+		"start passed":                           {[]edit{start, call(pre, long, true, ""), passed(pre)}, false, Nothing},
+		"server skips the order check":           {[]edit{start, call(pre, long, true, ""), skipped}, false, Nothing},
+		"all pods passed":                        {[]edit{finish, node, call(pre, long, true, "")}, false, FinishOrder},
+		"finish without start":                   {[]edit{finish}, false, Nothing},
+		"finish in flight":                       {[]edit{finish, node, call(post, short, false, "")}, false, InFlight},
+		"server unreachable for finish":          {[]edit{finish, node, call(post, long, false, unreachable)}, false, AskRetrieve},
+		"server unreachable for finish, no pass": {[]edit{finish, node, call(post, long, false, unreachable)}, true, FinishOrder},
+		"finish rejected":                        {[]edit{finish, node, call(post, short, false, rejected)}, false, FinishOrder},
+		"finish answered, verdict overdue":       {[]edit{finish, node, call(post, long, true, "")}, false, AskRetrieve},
+		"finish passed":                          {[]edit{finish, node, call(post, long, true, ""), passed(post)}, false, Nothing},
+		"release ended":                          {[]edit{end}, false, CloseOrder},
+		"release ended as failed":                {[]edit{end, failedPhase}, false, CloseOrder},
+		"release ended, order not open":          {[]edit{end, unopened}, false, Nothing},
+		"close in flight":                        {[]edit{end, closing(1, short, false, "")}, false, InFlight},
+		"close not answered in time":             {[]edit{end, closing(1, long, false, "")}, false, CloseOrder},
+		"server unreachable for close":           {[]edit{end, closing(2, short, false, unreachable)}, false, CloseOrder},
+		"server unreachable for the fifth close": {[]edit{end, closing(5, long, false, unreachable)}, false, Nothing},
+		"fifth close not answered in time":       {[]edit{end, closing(5, long, false, "")}, false, Nothing},
+		"close rejected":                         {[]edit{end, closing(1, long, false, rejected)}, false, Nothing},
+		"order closed":                           {[]edit{end, closing(1, long, true, "")}, false, Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := OrderInput{Workload: ft.NewRelease(tc.release...), Asked: tc.asked, Now: ft.Now(), CallDeadline: 15 * time.Second}

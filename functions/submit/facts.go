@@ -11,12 +11,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// maxMessage is how many bytes a stored error message may have.
+// maxMessage is the maximum length of a stored error message, in bytes.
 const maxMessage = 1024
 
-// claim writes the intent to call and returns its number. Whoever gets it
-// through the compare-and-swap is the one who calls.
-func claim(list *[]v1alpha1.Submission, stage v1alpha1.Stage, now time.Time) int32 {
+// writeIntent writes the intent to call and returns its number. The process whose
+// compare-and-swap succeeds makes the call.
+func writeIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, now time.Time) int32 {
 	next := v1alpha1.Submission{Stage: stage, IntentTime: metav1.NewMicroTime(now), Attempts: 1}
 	old := v1alpha1.SubmissionOf(*list, stage)
 	if old == nil {
@@ -28,73 +28,73 @@ func claim(list *[]v1alpha1.Submission, stage v1alpha1.Stage, now time.Time) int
 	return next.Attempts
 }
 
-// claimBatch writes the intent to call for a batch.
-func claimBatch(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, now time.Time) {
-	claim(&s.Submissions, stage, now)
+// writeBatchIntent writes the intent to call for a batch.
+func writeBatchIntent(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, now time.Time) {
+	writeIntent(&s.Submissions, stage, now)
 	if stage == v1alpha1.StagePost {
 		s.PostSubmitTime, s.PostSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
 	}
 }
 
-// mine returns the submission if the intent of that number is still the last
-// one and has no answer, else nil: somebody has given up on this call and made
-// another one, and what this one brought counts no more.
-func mine(list []v1alpha1.Submission, stage v1alpha1.Stage, attempt int32) *v1alpha1.Submission {
+// pendingSubmission returns the submission if the intent with the number is the last
+// one and has no answer. It returns nil if a later call was made: then the result of
+// this one does not count.
+func pendingSubmission(list []v1alpha1.Submission, stage v1alpha1.Stage, attempt int32) *v1alpha1.Submission {
 	if s := v1alpha1.SubmissionOf(list, stage); s != nil && s.Attempts == attempt && s.AnsweredTime == nil {
 		return s
 	}
 	return nil
 }
 
-// started stores the node that a start made.
-func started(s *v1alpha1.ChangePodStatus, attempt int32, node string, now time.Time) bool {
-	submission := mine(s.Submissions, v1alpha1.StagePre, attempt)
+// storeStart stores the node that a start created.
+func storeStart(s *v1alpha1.ChangePodStatus, attempt int32, node string, now time.Time) bool {
+	submission := pendingSubmission(s.Submissions, v1alpha1.StagePre, attempt)
 	if submission == nil {
 		return false
 	}
-	answered(submission, now)
+	storeAnswer(submission, now)
 	s.ChangePodID = node
 	s.PreSubmitTime, s.PreSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
 	return true
 }
 
-// finished stores that the server took the finish.
-func finished(s *v1alpha1.ChangePodStatus, attempt int32, now time.Time) bool {
-	submission := mine(s.Submissions, v1alpha1.StagePost, attempt)
+// storeFinish stores that the server accepted the finish.
+func storeFinish(s *v1alpha1.ChangePodStatus, attempt int32, now time.Time) bool {
+	submission := pendingSubmission(s.Submissions, v1alpha1.StagePost, attempt)
 	if submission == nil {
 		return false
 	}
-	answered(submission, now)
+	storeAnswer(submission, now)
 	return true
 }
 
-// failed stores why the server did not take the call.
-func failed(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32, why *v1alpha1.ServerError) bool {
-	submission := mine(s.Submissions, stage, attempt)
+// storeError stores the error of a call.
+func storeError(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32, serverError *v1alpha1.ServerError) bool {
+	submission := pendingSubmission(s.Submissions, stage, attempt)
 	if submission == nil {
 		return false
 	}
-	submission.Error = why
+	submission.Error = serverError
 	return true
 }
 
-func answered(s *v1alpha1.Submission, now time.Time) {
+func storeAnswer(s *v1alpha1.Submission, now time.Time) {
 	at := metav1.NewMicroTime(now)
 	s.AnsweredTime, s.Error = &at, nil
 }
 
-// serverError turns the error of a call into a fact. Refused means that the
-// server understood and did nothing. Its internal error (901) is no refusal:
-// it may come after the server has stored its part, as a lost answer may.
+// serverError converts the error of a call into a fact. ReasonServerRejected means
+// that the call had no effect. The server's internal error (901) is no rejection:
+// like a lost answer, it may occur after the server stored the call.
 func serverError(err error, now time.Time) *v1alpha1.ServerError {
 	reason := v1alpha1.ReasonServerUnreachable
-	if refused(err) {
+	if isRejected(err) {
 		reason = v1alpha1.ReasonServerRejected
 	}
 	return &v1alpha1.ServerError{Reason: reason, Message: text.Truncate(err.Error(), maxMessage), Time: metav1.NewTime(now)}
 }
 
-func refused(err error) bool {
+func isRejected(err error) bool {
 	var result *altershield.ResultError
 	return errors.As(err, &result) && !altershield.MayHaveReached(err)
 }

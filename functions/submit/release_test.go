@@ -11,9 +11,9 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
-// known is a function that has started the first batch of a release, and so
-// knows that.
-func known(t *testing.T) (*ft.Cluster, *ft.Judge, functions.Function) {
+// newCachedFunction returns a function that has started two batches of a release and
+// cached the release.
+func newCachedFunction(t *testing.T) (*ft.Cluster, *ft.Judge, functions.Function) {
 	t.Helper()
 	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}), ft.NewBatch(2, []string{"b"}), ft.NewBatch(3, []string{"c"}))
 	for n := range 2 {
@@ -24,8 +24,8 @@ func known(t *testing.T) (*ft.Cluster, *ft.Judge, functions.Function) {
 	return c, j, function
 }
 
-func TestBatchesOfAReleaseShareAReadForASecond(t *testing.T) {
-	c, j, function := known(t)
+func TestBatchesShareAReadOfTheReleaseWithinTheTTL(t *testing.T) {
+	c, j, function := newCachedFunction(t)
 	for _, tc := range []struct {
 		step  time.Duration
 		reads int
@@ -44,20 +44,20 @@ func TestBatchesOfAReleaseShareAReadForASecond(t *testing.T) {
 	calls(t, j, open, start, start, start)
 }
 
-func TestABatchIsReadOnceForEachOfItsWrites(t *testing.T) {
-	c, _, function := known(t)
-	before, wrote := c.Gets("changepods"), c.Patches()
+func TestAStartReadsTheBatchOnceAndWritesItTwice(t *testing.T) {
+	c, _, function := newCachedFunction(t)
+	readsBefore, writesBefore := c.Gets("changepods"), c.Patches()
 	if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
 		t.Fatal(err)
 	}
-	if reads, writes := c.Gets("changepods")-before, c.Patches()-wrote; reads != 1 || writes != 2 {
+	if reads, writes := c.Gets("changepods")-readsBefore, c.Patches()-writesBefore; reads != 1 || writes != 2 {
 		t.Errorf("%d reads and %d writes", reads, writes)
 	}
 }
 
-// The names are those of the attempt before; only the UIDs tell them apart.
-func TestABatchOfALaterAttemptIsNotTakenForOutdated(t *testing.T) {
-	c, j, function := known(t)
+// The objects of both attempts have the same names and differ in their UIDs.
+func TestABatchOfALaterAttemptIsStarted(t *testing.T) {
+	c, j, function := newCachedFunction(t)
 	later := ft.OrderID[:len(ft.OrderID)-1] + "2"
 	c.Write(ft.NewRelease(unopened, func(w *v1alpha1.ChangeWorkload) { w.UID, w.Spec.Attempt, w.Spec.OrderID = "later", 2, later }))
 	c.Write(ft.NewBatch(3, []string{"c"}, func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "later" }))
@@ -75,8 +75,8 @@ func TestABatchOfALaterAttemptIsNotTakenForOutdated(t *testing.T) {
 	}
 }
 
-func TestABatchOfAnotherReleaseIsNotStartedForTheOneThatIsKnown(t *testing.T) {
-	c, j, function := known(t)
+func TestABatchOfAnotherReleaseIsNotStartedForTheCachedOne(t *testing.T) {
+	c, j, function := newCachedFunction(t)
 	c.Write(ft.NewBatch(3, []string{"c"}, func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "another" }))
 	before := c.Gets("changeworkloads")
 	if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
@@ -88,17 +88,17 @@ func TestABatchOfAnotherReleaseIsNotStartedForTheOneThatIsKnown(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatEndsIsSeenWithinASecond(t *testing.T) {
+func TestAnEndedReleaseIsDetectedAfterTheTTL(t *testing.T) {
 	now := metav1.NewTime(ft.Now())
 	for name, end := range map[string]func(*v1alpha1.ChangeWorkload){
-		"its order failed": func(w *v1alpha1.ChangeWorkload) {
+		"order check failed": func(w *v1alpha1.ChangeWorkload) {
 			w.Status.OrderVerdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: "fail"}}
 		},
-		"it is being deleted": func(w *v1alpha1.ChangeWorkload) { w.DeletionTimestamp, w.Finalizers = &now, []string{"f"} },
-		"it failed":           func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed },
+		"terminating": func(w *v1alpha1.ChangeWorkload) { w.DeletionTimestamp, w.Finalizers = &now, []string{"f"} },
+		"failed":      func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := known(t)
+			c, j, function := newCachedFunction(t)
 			w := c.ChangeWorkload(ft.Release)
 			end(w)
 			c.Write(w)
@@ -111,9 +111,9 @@ func TestAReleaseThatEndsIsSeenWithinASecond(t *testing.T) {
 	}
 }
 
-func TestAStepOfTheOrderIsDecidedOnWhatIsThereNow(t *testing.T) {
-	c, j, function := known(t)
-	due(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
+func TestAStepOfTheOrderIsDecidedOnTheCurrentRelease(t *testing.T) {
+	c, j, function := newCachedFunction(t)
+	setStep(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
 	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepClose)); err != nil {
 		t.Fatal(err)
 	}

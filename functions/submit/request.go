@@ -8,10 +8,10 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// What is told to the server. Its own limits (lengths, required fields) are
-// the client's business.
+// The content of requests to the server. The client enforces the server's limits
+// (lengths, required fields).
 
-// releaseParams is what a person at the server reads of a release.
+// releaseParams are the details of a release that the server shows to people.
 type releaseParams struct {
 	Namespace    string `json:"namespace"`
 	WorkloadType string `json:"workloadType"`
@@ -20,7 +20,7 @@ type releaseParams struct {
 	Attempt      int64  `json:"attempt"`
 }
 
-// finishResult is serviceResult of a finished batch.
+// finishResult is the serviceResult of a finished batch.
 type finishResult struct {
 	releaseParams
 	Pods []string `json:"pods"`

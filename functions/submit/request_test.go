@@ -10,7 +10,7 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
-func TestAStartSaysWhichPodsOfWhatItIsAbout(t *testing.T) {
+func TestAStartNamesItsPodsAndItsWorkload(t *testing.T) {
 	last := func(p *v1alpha1.ChangePod) { p.Spec.TotalBatches, p.Spec.Last = 3, true }
 	got := startOf(ft.NewRelease(), ft.NewBatch(3, []string{"a", "b"}, last), ft.Now())
 	want := altershield.StartBatch{
@@ -24,7 +24,7 @@ func TestAStartSaysWhichPodsOfWhatItIsAbout(t *testing.T) {
 	}
 }
 
-func TestAFinishAlwaysHasItsTime(t *testing.T) {
+func TestAFinishHasNodePodsAndTime(t *testing.T) {
 	got := finishOf(ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)), ft.Now())
 	if got.NodeID != "n" || got.Failed || got.FinishTime.IsZero() || got.Result == nil || !cmp.Equal(got.Pods, []string{"a"}) {
 		t.Errorf("got %+v", got)

@@ -1,16 +1,14 @@
 // Package submit is the function that calls the server for a release: it opens,
-// starts, finishes and closes the order (order.ready), starts and finishes
-// batches (changepod.ready), and writes what came of it as facts:
+// starts, finishes and closes the order (order.ready), and starts and finishes
+// batches (changepod.ready). It writes the results as facts: status.order of the
+// ChangeWorkload; status.submissions, changePodId and the submit times of the
+// ChangePod.
 //
-//   - ChangeWorkload status.order,
-//   - ChangePod status.submissions, changePodId and the submit times.
-//
-// Starts are not idempotent at the server. So the intent to call is written
-// first, by compare-and-swap, and only its writer calls. An intent that got no
-// answer within the deadline of a call is given up: a start is made anew, a
-// finish only after the server was asked whether it has passed the batch. While
-// the client's circuit breaker is open nothing is written or called: the
-// reconciler wakes again.
+// Starts are not idempotent. Therefore the intent is written before the call, by
+// compare-and-swap, and only its writer calls. An intent without an answer within
+// the deadline of a call has expired: a start is repeated, a finish only after
+// retrieve. While the client's circuit breaker is open, nothing is written or
+// called; the reconciler sends the wake-up again.
 package submit
 
 import (
@@ -38,14 +36,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// maxSteps bounds the decisions of one wake-up: order, retrieve, call, and one
-// that finds that others were faster.
+// maxSteps limits the decisions of one wake-up: order, retrieve, call, and reactions
+// to concurrent writes.
 const maxSteps = 5
 
-// errOutdated ends a wake-up whose object is another one by now.
+// errOutdated ends a wake-up whose object was replaced by another one.
 var errOutdated = errors.New("the wake-up is outdated")
 
-// Server is the server as this function uses it; *altershield.Client is one.
+// Server has the calls that this function makes; *altershield.Client implements it.
 type Server interface {
 	OpenOrder(ctx context.Context, in altershield.OpenOrder) (altershield.OrderAnswer, error)
 	StartOrder(ctx context.Context, in altershield.StartOrder) (altershield.StartAnswer, error)
@@ -62,7 +60,7 @@ type function struct {
 	recorder *verdict.Recorder
 	clock    clock.PassiveClock
 	decided  metric.Int64Counter
-	// answers are those to finishes that are not written, by batch.
+	// answers caches answers to finishes that are not stored, by batch.
 	answers *lru.Cache
 }
 
@@ -80,7 +78,7 @@ func New(client versioned.Interface, server *functions.ClientSource, recorder *v
 	return f.handle, nil
 }
 
-// wakeUp is what an event wakes for. Without a pod it is about the order.
+// wakeUp is a wake-up for a batch, or for the order if pod is empty.
 type wakeUp struct {
 	namespace, workload string
 	workloadUID         types.UID
@@ -96,28 +94,28 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		if err != nil {
 			return functions.Permanent(err)
 		}
-		return fate(f.wake(ctx, wakeUp{namespace: d.Namespace, workload: d.Name, workloadUID: d.UID}))
+		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{namespace: d.Namespace, workload: d.Name, workloadUID: d.UID}))
 	case events.TypeChangePodReady:
 		d, err := events.ParseChangePodReady(e)
 		if err != nil {
 			return functions.Permanent(err)
 		}
-		return fate(f.wake(ctx, wakeUp{
+		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{
 			namespace: d.Namespace, workload: d.ChangeWorkload, pod: d.Name, podUID: d.UID, stage: d.Stage,
 		}))
 	default:
-		return functions.Permanentf("event type %s is not for function submit", e.Type())
+		return functions.Permanentf("function submit does not handle event type %s", e.Type())
 	}
 }
 
-// fate: what is gone needs nothing; what the server refused is stored, and the
-// same words would be refused again. A proxy that says 4xx means a wrong
-// base-url, which no repetition within seconds cures. The reconciler wakes
-// again in either case, until the deadline.
-func fate(err error) error {
+// ignoreHandled drops errors for which the Broker must not retry: the object is
+// deleted; the server rejected the call, which is stored and would be rejected
+// again; or a proxy answered 4xx, which means a wrong base-url. The reconciler
+// repeats the wake-up until the deadline.
+func ignoreHandled(err error) error {
 	var transport *altershield.TransportError
 	switch {
-	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), refused(err), altershield.IsBreakerOpen(err):
+	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), isRejected(err), altershield.IsBreakerOpen(err):
 		return nil
 	case errors.As(err, &transport) && transport.Kind == altershield.KindStatus && transport.Status < http.StatusInternalServerError:
 		return nil
@@ -126,34 +124,34 @@ func fate(err error) error {
 	}
 }
 
-// wake has the batch, or the order, decided about. Whether a batch still waits
-// is read live; of its release one knows what was read a moment ago.
-func (f *function) wake(ctx context.Context, w wakeUp) error {
-	server, config, configErr := f.server.Client(ctx)
-	var mistake *functions.ConfigError
-	if errors.As(configErr, &mistake) {
-		configErr = nil
+// handleWakeUp handles a wake-up for a batch or an order. The batch is read from the
+// API server, its release from the cache.
+func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
+	server, config, err := f.server.Client(ctx)
+	var configErr *functions.ConfigError
+	if errors.As(err, &configErr) {
+		err = nil
 	}
-	if configErr != nil || (server == nil && mistake == nil) {
-		return configErr
+	if err != nil || (server == nil && configErr == nil) {
+		return err
 	}
-	if mistake == nil && server.BreakerOpen() {
-		f.note(ctx, w, w.stage, Decision{Nothing, "the server was away a moment ago; the reconciler wakes again"})
+	if configErr == nil && server.BreakerOpen() {
+		f.recordDecision(ctx, w, w.stage, Decision{Nothing, "the circuit breaker is open; the reconciler sends the wake-up again"})
 		return nil
 	}
 	switch {
-	case mistake != nil:
-		return f.misconfigured(ctx, w, mistake)
+	case configErr != nil:
+		return f.storeConfigError(ctx, w, configErr)
 	case w.pod == "":
-		return f.wakeOrder(ctx, server, w, config.TotalDeadline)
+		return f.handleOrder(ctx, server, w, config.TotalDeadline)
 	default:
-		return f.wakeBatch(ctx, server, w, config.TotalDeadline)
+		return f.handleBatch(ctx, server, w, config.TotalDeadline)
 	}
 }
 
-// wakeBatch decides and acts for a batch until there is nothing more to do.
-func (f *function) wakeBatch(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
-	workload, recent, err := f.releases.Cached(ctx, w.namespace, w.workload)
+// handleBatch decides and acts for a batch until nothing is left to do.
+func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
+	workload, cached, err := f.releases.Cached(ctx, w.namespace, w.workload)
 	if err != nil {
 		return err
 	}
@@ -163,15 +161,15 @@ func (f *function) wakeBatch(ctx context.Context, server Server, w wakeUp, callD
 		if err != nil {
 			return err
 		}
-		if recent && !v1alpha1.OwnedBy(in.Pod, in.Workload.UID) {
-			// Nothing was done: it may be a batch of a release that began since.
-			recent = false
+		if cached && !v1alpha1.OwnedBy(in.Pod, in.Workload.UID) {
+			// The batch may belong to a release that is newer than the cached one.
+			cached = false
 			if in.Workload, err = f.releases.Live(ctx, w.namespace, w.workload); err != nil {
 				return err
 			}
 			continue
 		}
-		f.note(ctx, w, w.stage, decision)
+		f.recordDecision(ctx, w, w.stage, decision)
 		switch decision.Outcome {
 		case OpenOrder:
 			in.Workload, err = f.openOrder(ctx, server, in.Workload)
@@ -192,19 +190,18 @@ func (f *function) wakeBatch(ctx context.Context, server Server, w wakeUp, callD
 			return err
 		}
 	}
-	return errors.New("the batch changed at every step")
+	return fmt.Errorf("batch changed at each of %d steps", maxSteps)
 }
 
-// note logs and counts a decision.
-func (f *function) note(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d Decision) {
-	logging.FromContext(ctx).Infow("submit", "namespace", w.namespace, "changeworkload", w.workload,
+// recordDecision logs and counts a decision.
+func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d Decision) {
+	logging.FromContext(ctx).Infow("Wake-up decided", "namespace", w.namespace, "changeworkload", w.workload,
 		"changepod", w.pod, "stage", stage, "outcome", d.Outcome, "reason", d.Reason)
 	f.decided.Add(ctx, 1, metric.WithAttributes(
 		attribute.String("outcome", string(d.Outcome)), attribute.String("stage", string(stage))))
 }
 
-// decide reads the batch, decides, and writes the intent with which a call
-// begins.
+// decide reads the batch, decides, and writes the intent of a call.
 func (f *function) decide(ctx context.Context, w wakeUp, in *Input) (Decision, error) {
 	var decision Decision
 	pods := f.client.AppV1alpha1().ChangePods(w.namespace)
@@ -213,14 +210,14 @@ func (f *function) decide(ctx context.Context, w wakeUp, in *Input) (Decision, e
 			return errOutdated
 		}
 		in.Pod, in.Now = pod.DeepCopy(), f.clock.Now()
-		answered, ok := f.remembered(pod)
-		in.Remembered = ok && w.stage == v1alpha1.StagePost
+		answeredAt, ok := f.cachedAnswer(pod)
+		in.AnswerCached = ok && w.stage == v1alpha1.StagePost
 		decision = Decide(*in)
 		switch decision.Outcome {
 		case StartBatch, FinishBatch:
-			claimBatch(&pod.Status, w.stage, in.Now)
+			writeBatchIntent(&pod.Status, w.stage, in.Now)
 		case StoreAnswer:
-			finished(&pod.Status, pod.Status.SubmissionOf(w.stage).Attempts, answered)
+			storeFinish(&pod.Status, pod.Status.SubmissionOf(w.stage).Attempts, answeredAt)
 		}
 		return nil
 	})

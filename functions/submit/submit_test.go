@@ -59,7 +59,7 @@ func wakeUp(t *testing.T, d events.Data) event.Event {
 
 func ready(t *testing.T, stage v1alpha1.Stage) event.Event { return readyOf(t, 1, stage) }
 
-// readyOf wakes for the nth batch, from 1.
+// readyOf returns a wake-up for the nth batch, from 1.
 func readyOf(t *testing.T, n int, stage v1alpha1.Stage) event.Event {
 	return wakeUp(t, events.ChangePodReady{
 		Namespace: ft.Namespace, Name: ft.BatchName(n), UID: types.UID(fmt.Sprintf("batch-%d", n)), ChangeWorkload: ft.Release,
@@ -67,19 +67,20 @@ func readyOf(t *testing.T, n int, stage v1alpha1.Stage) event.Event {
 	})
 }
 
-// begun wakes for the order as a whole.
-func begun(t *testing.T) event.Event {
+// orderStartReady returns a wake-up for the start of the order.
+func orderStartReady(t *testing.T) event.Event {
 	return wakeUp(t, events.OrderReady{
 		Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, Attempt: 1, Step: v1alpha1.OrderStepStart,
 	})
 }
 
-// unopened is a release that has just begun.
+// unopened makes the release a new one without an order.
 func unopened(w *v1alpha1.ChangeWorkload) {
 	w.Status.Order = nil
 	w.Status.OrderStep = &v1alpha1.OrderStep{Name: v1alpha1.OrderStepStart}
 }
 
+// calls checks the calls that the server has received.
 func calls(t *testing.T, j *ft.Judge, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, j.Calls()); diff != "" {
@@ -89,7 +90,7 @@ func calls(t *testing.T, j *ft.Judge, want ...string) {
 
 func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
-	for _, e := range []event.Event{begun(t), begun(t), ready(t, pre), ready(t, pre), ready(t, pre)} {
+	for _, e := range []event.Event{orderStartReady(t), orderStartReady(t), ready(t, pre), ready(t, pre), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +117,7 @@ func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
 	}
 }
 
-func TestAMissingOrderIsOpenedBeforeTheFirstStart(t *testing.T) {
+func TestTheOrderIsOpenedBeforeTheFirstStart(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func TestOnlyTheWriterOfTheIntentCalls(t *testing.T) {
 	}
 }
 
-func TestAnIntentThatNobodyAnsweredIsGivenUp(t *testing.T) {
+func TestAnExpiredIntentIsReplaced(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}, ft.Intent(pre, time.Minute)))
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
@@ -154,16 +155,16 @@ func TestAnIntentThatNobodyAnsweredIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestTheAnswerToACallThatWasGivenUpIsDropped(t *testing.T) {
+func TestTheAnswerToAnEarlierCallIsIgnored(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	j.Script(t, double.Script{})
-	// The order's patch passes; before the answer's, somebody else claims.
-	claimed := func() {
+	// Another process writes an intent before the third patch, that of the answer.
+	replaceIntent := func() {
 		batch := c.ChangePod(ft.BatchName(1))
 		batch.Status.Submissions[0].Attempts++
 		c.Write(batch)
 	}
-	c.BeforePatch(3, claimed)
+	c.BeforePatch(3, replaceIntent)
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
 	}
@@ -172,11 +173,11 @@ func TestTheAnswerToACallThatWasGivenUpIsDropped(t *testing.T) {
 	}
 }
 
-func TestARefusalIsAFactAndNotRepeated(t *testing.T) {
-	// The double knows no order, as a server that has lost it.
+func TestARejectionIsStoredAndNotRetried(t *testing.T) {
+	// The server does not know the order.
 	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
 	if err := function(t.Context(), ready(t, pre)); err != nil {
-		t.Fatalf("got %v, want nothing: the same words would be refused again", err)
+		t.Fatalf("got %v, want no error: the server would reject a retry", err)
 	}
 	calls(t, j, start)
 	if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerRejected {
@@ -184,13 +185,13 @@ func TestARefusalIsAFactAndNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayIsAFactAndWorthARepetition(t *testing.T) {
+func TestAnUnreachableServerIsStoredAndRetried(t *testing.T) {
 	for name, fault := range map[string]double.Fault{"502": double.Fault502, "reset": double.FaultReset, "901": double.Fault901} {
 		t.Run(name, func(t *testing.T) {
 			c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
 			j.Script(t, double.Script{Faults: []double.FaultRule{{Action: start, Fault: fault}}})
-			if fate := functions.ResultOf(function(t.Context(), ready(t, pre))); fate != functions.ResultRetry {
-				t.Errorf("fate is %s", fate)
+			if result := functions.ResultOf(function(t.Context(), ready(t, pre))); result != functions.ResultRetry {
+				t.Errorf("result is %s", result)
 			}
 			if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerUnreachable {
 				t.Errorf("error is %+v", e)
@@ -199,18 +200,18 @@ func TestAServerThatIsAwayIsAFactAndWorthARepetition(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatIsNotTakenIsAFact(t *testing.T) {
+func TestAnOrderThatIsNotAcceptedIsStored(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened))
 	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.Fault404}}})
-	if err := function(t.Context(), begun(t)); err != nil {
-		t.Fatalf("got %v, want nothing: a wrong base-url is not cured in seconds", err)
+	if err := function(t.Context(), orderStartReady(t)); err != nil {
+		t.Fatalf("got %v, want no error: retries do not help against a wrong base-url", err)
 	}
 	o := c.ChangeWorkload(ft.Release).Status.Order
 	if o == nil || o.OpenedTime != nil || o.Error == nil || o.Error.Reason != v1alpha1.ReasonServerUnreachable {
 		t.Errorf("order is %+v", o)
 	}
 	j.Script(t, double.Script{})
-	if err := function(t.Context(), begun(t)); err != nil {
+	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
 	if o := c.ChangeWorkload(ft.Release).Status.Order; o.OpenedTime == nil || o.Error != nil {
@@ -218,10 +219,10 @@ func TestAnOrderThatIsNotTakenIsAFact(t *testing.T) {
 	}
 }
 
-func TestAnOrderWhoseAnswerWasLostIsOpen(t *testing.T) {
+func TestAnOrderIsOpenAlthoughItsFirstAnswerWasLost(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened))
 	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.FaultReset, After: true, Nth: 1}}})
-	if err := function(t.Context(), begun(t)); err != nil {
+	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
 	calls(t, j, open, open, startOrder)
@@ -230,8 +231,9 @@ func TestAnOrderWhoseAnswerWasLostIsOpen(t *testing.T) {
 	}
 }
 
-// finishing is a batch that passed PRE at the double and has to be finished.
-func finishing(t *testing.T, edit ...func(*v1alpha1.ChangePod)) (*ft.Cluster, *ft.Judge, functions.Function) {
+// newFinishingFunction returns a function and a batch that passed PRE and needs the
+// finish.
+func newFinishingFunction(t *testing.T, edit ...func(*v1alpha1.ChangePod)) (*ft.Cluster, *ft.Judge, functions.Function) {
 	t.Helper()
 	c := ft.New(t, ft.NewRelease())
 	j := ft.NewJudge(t, c, "")
@@ -242,7 +244,7 @@ func finishing(t *testing.T, edit ...func(*v1alpha1.ChangePod)) (*ft.Cluster, *f
 	return c, j, functionOf(t, c, j)
 }
 
-func TestAFinishWhoseAnswerWasLostIsNotBlindlyRepeated(t *testing.T) {
+func TestAfterALostAnswerToAFinishTheVerdictIsRetrievedFirst(t *testing.T) {
 	lost := double.FaultRule{Action: finish, Fault: double.FaultReset, After: true, Nth: 1}
 	never := lost
 	never.After = false
@@ -251,22 +253,22 @@ func TestAFinishWhoseAnswerWasLostIsNotBlindlyRepeated(t *testing.T) {
 		calls  []string
 		want   string // the POST verdict
 	}{
-		"it had arrived and passed": {
+		"finish arrived, check passed": {
 			double.Script{Faults: []double.FaultRule{lost}}, []string{finish, retrieve}, "pass",
 		},
-		"it had arrived and its check runs": {
+		"finish arrived, check is running": {
 			double.Script{Faults: []double.FaultRule{lost}, Default: double.Behaviour{Never: true}}, []string{finish, retrieve, finish}, "",
 		},
-		"it had not arrived": {
+		"finish did not arrive": {
 			double.Script{Faults: []double.FaultRule{never}}, []string{finish, retrieve, finish}, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := finishing(t)
+			c, j, function := newFinishingFunction(t)
 			before := len(j.Calls())
 			j.Script(t, tc.script)
-			if fate := functions.ResultOf(function(t.Context(), ready(t, post))); fate != functions.ResultRetry {
-				t.Fatalf("fate is %s", fate)
+			if result := functions.ResultOf(function(t.Context(), ready(t, post))); result != functions.ResultRetry {
+				t.Fatalf("result is %s", result)
 			}
 			if !tc.script.Default.Never {
 				if err := j.Idle(t.Context()); err != nil {
@@ -290,19 +292,19 @@ func TestAFinishWhoseAnswerWasLostIsNotBlindlyRepeated(t *testing.T) {
 	}
 }
 
-func TestAVerdictWhoseCallbackWasLostIsFetched(t *testing.T) {
+func TestAVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 	for name, tc := range map[string]struct {
-		word   string
-		stored bool
+		verdict string
+		stored  bool
 	}{
-		"a pass is believed":             {"pass", true},
-		"a fail could also mean it runs": {"fail", false},
-		"another word is no verdict":     {"inconc", false},
+		"pass":       {"pass", true},
+		"fail":       {"fail", false}, // a running check is reported as fail, too
+		"no verdict": {"inconc", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, ft.NewRelease())
 			j := ft.NewJudge(t, c, "")
-			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.word, Lost: true}})
+			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.verdict, Lost: true}})
 			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Started(j.NewNode(t), time.Minute))); err != nil {
 				t.Fatal(err)
 			}
@@ -317,7 +319,7 @@ func TestAVerdictWhoseCallbackWasLostIsFetched(t *testing.T) {
 	}
 }
 
-func TestACheckThatTheServerSkipsIsKnownToBeUnjudged(t *testing.T) {
+func TestASkippedCheckIsStoredAsUnjudged(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	j.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
 	if err := function(t.Context(), ready(t, pre)); err != nil {
@@ -328,12 +330,12 @@ func TestACheckThatTheServerSkipsIsKnownToBeUnjudged(t *testing.T) {
 	}
 }
 
-func TestAnOutdatedWakeUpChangesNothing(t *testing.T) {
+func TestAnOutdatedWakeUpHasNoEffect(t *testing.T) {
 	for name, objects := range map[string][]runtime.Object{
-		"everything is gone":       {},
-		"the release is gone":      {ft.NewBatch(1, []string{"a"})},
-		"the batch is gone":        {ft.NewRelease()},
-		"the batch is a later one": {ft.NewRelease(), ft.NewBatch(1, []string{"a"}, func(p *v1alpha1.ChangePod) { p.UID = "later" })},
+		"release and batch deleted": {},
+		"release deleted":           {ft.NewBatch(1, []string{"a"})},
+		"batch deleted":             {ft.NewRelease()},
+		"batch replaced":            {ft.NewRelease(), ft.NewBatch(1, []string{"a"}, func(p *v1alpha1.ChangePod) { p.UID = "later" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, j, function := newFunction(t, objects...)
@@ -342,41 +344,41 @@ func TestAnOutdatedWakeUpChangesNothing(t *testing.T) {
 			}
 			calls(t, j)
 			if c.Patches() != 0 {
-				t.Error("something was written")
+				t.Error("the status was written")
 			}
 		})
 	}
-	t.Run("the release is a later one", func(t *testing.T) {
+	t.Run("release replaced", func(t *testing.T) {
 		_, j, function := newFunction(t, ft.NewRelease(unopened, func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }))
-		if err := function(t.Context(), begun(t)); err != nil {
+		if err := function(t.Context(), orderStartReady(t)); err != nil {
 			t.Error(err)
 		}
 		calls(t, j)
 	})
 }
 
-func TestWithoutAServerThereIsNothingToSubmit(t *testing.T) {
+func TestWithoutAServerNothingIsSubmitted(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
-	elsewhere := ft.NewJudge(t, ft.New(t), "")
-	elsewhere.Server = functions.NewClientSource(c.Kube)
-	function := functionOf(t, c, elsewhere)
-	for _, e := range []event.Event{begun(t), ready(t, pre)} {
+	j := ft.NewJudge(t, ft.New(t), "")
+	j.Server = functions.NewClientSource(c.Kube)
+	function := functionOf(t, c, j)
+	for _, e := range []event.Event{orderStartReady(t), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
 			t.Error(err)
 		}
 	}
 	if c.Patches() != 0 {
-		t.Error("something was written")
+		t.Error("the status was written")
 	}
 }
 
-func TestAMistakeInTheConfigurationStandsOnTheRelease(t *testing.T) {
+func TestAnInvalidConfigurationIsStoredOnTheRelease(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	c.Configure("no URL", ft.Token)
-	elsewhere := ft.NewJudge(t, ft.New(t), "")
-	elsewhere.Server = functions.NewClientSource(c.Kube)
-	function := functionOf(t, c, elsewhere)
-	for _, e := range []event.Event{begun(t), ready(t, pre)} {
+	j := ft.NewJudge(t, ft.New(t), "")
+	j.Server = functions.NewClientSource(c.Kube)
+	function := functionOf(t, c, j)
+	for _, e := range []event.Event{orderStartReady(t), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
 			t.Error(err)
 		}
@@ -387,11 +389,11 @@ func TestAMistakeInTheConfigurationStandsOnTheRelease(t *testing.T) {
 	}
 }
 
-func TestAnEventOfAnotherTypeIsPermanentlyWrong(t *testing.T) {
+func TestAnEventOfAnotherTypeIsAPermanentError(t *testing.T) {
 	_, _, function := newFunction(t)
 	e := ready(t, pre)
 	e.SetType(events.TypePodFinished)
-	if fate := functions.ResultOf(function(t.Context(), e)); fate != functions.ResultPermanent {
-		t.Errorf("fate is %s", fate)
+	if result := functions.ResultOf(function(t.Context(), e)); result != functions.ResultPermanent {
+		t.Errorf("result is %s", result)
 	}
 }

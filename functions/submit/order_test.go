@@ -22,8 +22,8 @@ func orderReady(t *testing.T, step v1alpha1.OrderStepName) event.Event {
 	})
 }
 
-// due has the release wait for a step, as its reconciler does.
-func due(c *ft.Cluster, name v1alpha1.OrderStepName, state v1alpha1.OrderState) {
+// setStep sets the step of the order, as the reconciler does.
+func setStep(c *ft.Cluster, name v1alpha1.OrderStepName, state v1alpha1.OrderState) {
 	w := c.ChangeWorkload(ft.Release)
 	w.Status.OrderStep = &v1alpha1.OrderStep{Name: name, State: state}
 	c.Write(w)
@@ -31,7 +31,7 @@ func due(c *ft.Cluster, name v1alpha1.OrderStepName, state v1alpha1.OrderState) 
 
 func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened))
-	again := func(step v1alpha1.OrderStepName) {
+	wakeUp3Times := func(step v1alpha1.OrderStepName) {
 		t.Helper()
 		for range 3 {
 			if err := function(t.Context(), orderReady(t, step)); err != nil {
@@ -42,13 +42,13 @@ func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again(v1alpha1.OrderStepStart)
+	wakeUp3Times(v1alpha1.OrderStepStart)
 	calls(t, j, open, startOrder)
-	due(c, v1alpha1.OrderStepFinish, "")
-	again(v1alpha1.OrderStepFinish)
+	setStep(c, v1alpha1.OrderStepFinish, "")
+	wakeUp3Times(v1alpha1.OrderStepFinish)
 	calls(t, j, open, startOrder, finish)
-	due(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
-	again(v1alpha1.OrderStepClose)
+	setStep(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
+	wakeUp3Times(v1alpha1.OrderStepClose)
 	calls(t, j, open, startOrder, finish, closeOrder)
 
 	o := c.ChangeWorkload(ft.Release).Status.Order
@@ -61,11 +61,11 @@ func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
 		}
 	}
 	if got := j.Orders()[0].State; got != "SUCCESS" {
-		t.Errorf("the server has the order as %s", got)
+		t.Errorf("state of the order at the server is %s", got)
 	}
 }
 
-func TestAnEventOfAStepThatIsOverChangesNothing(t *testing.T) {
+func TestAnEventForAnotherStepHasNoEffect(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened))
 	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepStart)); err != nil {
 		t.Fatal(err)
@@ -76,14 +76,14 @@ func TestAnEventOfAStepThatIsOverChangesNothing(t *testing.T) {
 	}
 	calls(t, j, open, startOrder)
 	if c.Patches() != before {
-		t.Error("something was written")
+		t.Error("the status was written")
 	}
 }
 
-func TestAnOrderThatTheServerSkipsSaysSo(t *testing.T) {
+func TestASkippedOrderCheckIsStored(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened))
 	j.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
-	if err := function(t.Context(), begun(t)); err != nil {
+	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
 	if o := c.ChangeWorkload(ft.Release).Status.Order; !o.Skipped || o.NodeID == "" {
@@ -91,25 +91,25 @@ func TestAnOrderThatTheServerSkipsSaysSo(t *testing.T) {
 	}
 }
 
-func TestAVerdictOfAnOrderWhoseCallbackWasLostIsFetched(t *testing.T) {
+func TestAnOrderVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 	for name, tc := range map[string]struct {
-		word   string
-		stored bool
+		verdict string
+		stored  bool
 	}{
-		"a pass is believed":             {"pass", true},
-		"a fail could also mean it runs": {"fail", false},
+		"pass": {"pass", true},
+		"fail": {"fail", false}, // a running check is reported as fail, too
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, j, function := newFunction(t, ft.NewRelease(unopened))
-			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.word, Lost: true}})
-			if err := function(t.Context(), begun(t)); err != nil {
+			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.verdict, Lost: true}})
+			if err := function(t.Context(), orderStartReady(t)); err != nil {
 				t.Fatal(err)
 			}
 			if err := j.Idle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			j.Clock.Step(time.Minute)
-			if err := function(t.Context(), begun(t)); err != nil {
+			if err := function(t.Context(), orderStartReady(t)); err != nil {
 				t.Fatal(err)
 			}
 			calls(t, j, open, startOrder, retrieve)
@@ -121,12 +121,12 @@ func TestAVerdictOfAnOrderWhoseCallbackWasLostIsFetched(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAnOrderIsTriedAFewTimes(t *testing.T) {
+func TestClosingAnOrderIsAttemptedFiveTimes(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(unopened))
-	if err := function(t.Context(), begun(t)); err != nil {
+	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
-	due(c, v1alpha1.OrderStepClose, v1alpha1.OrderCancel)
+	setStep(c, v1alpha1.OrderStepClose, v1alpha1.OrderCancel)
 	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: closeOrder, Fault: double.Fault404}}})
 	for range 8 {
 		if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepClose)); err != nil {
@@ -140,8 +140,8 @@ func TestTheEndOfAnOrderIsTriedAFewTimes(t *testing.T) {
 	}
 }
 
-func TestTheAnswerToAFinishIsWrittenWhenItsVerdictTakesItsTime(t *testing.T) {
-	c, j, function := finishing(t)
+func TestTheCachedAnswerToAFinishIsStoredWithTheNextWakeUp(t *testing.T) {
+	c, j, function := newFinishingFunction(t)
 	j.Script(t, double.Script{Default: double.Behaviour{Never: true}})
 	before := c.Patches()
 	wake := func() {
@@ -152,7 +152,7 @@ func TestTheAnswerToAFinishIsWrittenWhenItsVerdictTakesItsTime(t *testing.T) {
 	}
 	wake()
 	if n := c.Patches() - before; n != 1 {
-		t.Errorf("%d writes, want the intent alone", n)
+		t.Errorf("%d writes, want only the intent", n)
 	}
 	wake()
 	wake()
@@ -162,8 +162,8 @@ func TestTheAnswerToAFinishIsWrittenWhenItsVerdictTakesItsTime(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatDiedWithItsProcessIsFoundAgain(t *testing.T) {
-	c, j, function := finishing(t)
+func TestAFinishIsRepeatedIfItsCachedAnswerIsLost(t *testing.T) {
+	c, j, function := newFinishingFunction(t)
 	j.Script(t, double.Script{Default: double.Behaviour{Never: true}})
 	if err := function(t.Context(), ready(t, post)); err != nil {
 		t.Fatal(err)
@@ -173,22 +173,22 @@ func TestAnAnswerThatDiedWithItsProcessIsFoundAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post); s.AnsweredTime != nil || s.Attempts != 1 {
-		t.Fatalf("somebody may be calling, but submission is %+v", s)
+		t.Fatalf("a call may be in flight, but submission is %+v", s)
 	}
 	j.Clock.Step(time.Minute)
 	if err := another(t.Context(), ready(t, post)); err != nil {
 		t.Fatal(err)
 	}
-	// The repetition is refused because the check of the first one runs.
+	// The server rejects the second finish because the check of the first one runs.
 	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post); s.AnsweredTime == nil || s.Attempts != 2 || s.Error != nil {
 		t.Errorf("submission is %+v", s)
 	}
 	if got := j.Nodes()[0].State; got != "POST_AOP_SUBMIT" {
-		t.Errorf("the node is %s", got)
+		t.Errorf("state of the node is %s", got)
 	}
 }
 
-func TestWhileTheBreakerIsOpenNothingIsWrittenOrLost(t *testing.T) {
+func TestNothingIsWrittenWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
 	j.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.FaultReset}}})
 	client, _, err := j.Server.Client(t.Context())
@@ -196,22 +196,22 @@ func TestWhileTheBreakerIsOpenNothingIsWrittenOrLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for !client.BreakerOpen() {
-		_ = function(t.Context(), ready(t, pre)) // the server is away
+		_ = function(t.Context(), ready(t, pre)) // the server is unreachable
 		j.Clock.Step(time.Minute)
 	}
 	before, attempts := c.Patches(), len(j.Calls())
 	for _, e := range []event.Event{ready(t, pre), orderReady(t, v1alpha1.OrderStepStart)} {
-		if fate := functions.ResultOf(function(t.Context(), e)); fate != functions.ResultDone {
-			t.Errorf("fate is %s: the reconciler wakes again, and the Broker need not", fate)
+		if result := functions.ResultOf(function(t.Context(), e)); result != functions.ResultDone {
+			t.Errorf("result is %s, want done: the reconciler repeats the wake-up", result)
 		}
 	}
 	if c.Patches() != before || len(j.Calls()) != attempts {
-		t.Error("something was written or called")
+		t.Error("the status was written or the server was called")
 	}
 	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre); s.Error == nil || s.Error.Reason != v1alpha1.ReasonServerUnreachable {
-		t.Errorf("why it waits is not said: %+v", s)
+		t.Errorf("the error is not stored: %+v", s)
 	}
-	// Another process has another breaker; the server is back.
+	// A restarted process has a closed breaker, and the server is reachable again.
 	j.Script(t, double.Script{})
 	restarted := &ft.Judge{Double: j.Double, Server: ft.NewServer(c, j.Clock), Clock: j.Clock}
 	w := c.ChangeWorkload(ft.Release)
@@ -225,7 +225,7 @@ func TestWhileTheBreakerIsOpenNothingIsWrittenOrLost(t *testing.T) {
 	}
 }
 
-func TestTheAnswerToAStartOfAnOrderThatWasGivenUpIsDropped(t *testing.T) {
+func TestTheAnswerToAnEarlierStartOfAnOrderIsIgnored(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
 		w.Status.OrderStep = &v1alpha1.OrderStep{Name: v1alpha1.OrderStepStart}
 	}))
@@ -242,7 +242,7 @@ func TestTheAnswerToAStartOfAnOrderThatWasGivenUpIsDropped(t *testing.T) {
 		w.Status.Order.Submissions[0].IntentTime = metav1.NewMicroTime(ft.Now())
 		c.Write(w)
 	})
-	if err := function(t.Context(), begun(t)); err != nil {
+	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
 	o := c.ChangeWorkload(ft.Release).Status.Order
