@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +14,8 @@ import (
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/webhook"
+
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // PathPrefix stands before a webhook's name in the path of its clientConfig.
@@ -26,27 +28,16 @@ const PathPrefix = "/admission/"
 type Mux struct {
 	// find returns the handler of a webhook.
 	find func(webhook string) (Handler, bool)
-	// admissions counts answers by webhook and decision; dryRuns those to
-	// requests that were only asking.
-	admissions, dryRuns metric.Int64Counter
+	// requests counts the requests that a handler answered.
+	requests metrics.Counter
 }
 
 var _ webhook.AdmissionController = (*Mux)(nil)
 
 // NewMux returns a Mux for the handlers that find returns by the name of their
 // webhook. Which there are may change while it runs.
-func NewMux(meter metric.Meter, find func(webhook string) (Handler, bool)) (*Mux, error) {
-	admissions, err := meter.Int64Counter("breakwater.admissions",
-		metric.WithDescription("Answers to admission requests, without dry runs"))
-	if err != nil {
-		return nil, fmt.Errorf("create counter: %w", err)
-	}
-	dryRuns, err := meter.Int64Counter("breakwater.admissions.dryrun",
-		metric.WithDescription("Answers to admission requests that were dry runs"))
-	if err != nil {
-		return nil, fmt.Errorf("create counter: %w", err)
-	}
-	return &Mux{find: find, admissions: admissions, dryRuns: dryRuns}, nil
+func NewMux(meter metric.Meter, find func(webhook string) (Handler, bool)) *Mux {
+	return &Mux{find: find, requests: metrics.NewCounter(meter, "breakwater_admission_requests_total")}
 }
 
 // Path implements webhook.AdmissionController: the whole subtree.
@@ -69,12 +60,7 @@ func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *adm
 		}).Response
 	}
 	answer := handler.Admit(ctx, req)
-	counter := m.admissions
-	if ptr.Deref(req.DryRun, false) {
-		counter = m.dryRuns
-	}
-	counter.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("webhook", name), attribute.String("decision", answer.Decision)))
+	m.requests.Add(ctx, 1, name, answer.Decision, strconv.FormatBool(ptr.Deref(req.DryRun, false)))
 	logging.FromContext(ctx).Infow("answered", "webhook", name, "decision", answer.Decision,
 		"allowed", answer.Response.Allowed)
 	return answer.Response

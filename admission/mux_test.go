@@ -33,14 +33,11 @@ func (admitting) Admit(context.Context, *admissionv1.AdmissionRequest) admission
 func newMux(t *testing.T) (*admission.Mux, *metric.ManualReader) {
 	t.Helper()
 	reader := metric.NewManualReader()
-	m, err := admission.NewMux(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"),
+	m := admission.NewMux(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"),
 		func(name string) (admission.Handler, bool) {
 			h, ok := map[string]admission.Handler{"no.kb.io": refusing{}, "yes.kb.io": admitting{}}[name]
 			return h, ok
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return m, reader
 }
 
@@ -75,9 +72,9 @@ func TestAnswersAreCountedAndThoseToDryRunsApart(t *testing.T) {
 	ask(t, m, "/admission/yes.kb.io", nil)
 	ask(t, m, "/admission/"+"invented", nil)
 	want := map[string]int64{
-		"breakwater.admissions no.kb.io Refused":        2,
-		"breakwater.admissions yes.kb.io Admitted":      1,
-		"breakwater.admissions.dryrun no.kb.io Refused": 1,
+		"no.kb.io Refused false":   2,
+		"yes.kb.io Admitted false": 1,
+		"no.kb.io Refused true":    1,
 	}
 	if diff := cmp.Diff(want, counts(t, reader)); diff != "" {
 		t.Error(diff)
@@ -100,7 +97,8 @@ func counts(t *testing.T, reader *metric.ManualReader) map[string]int64 {
 			for _, p := range sum.DataPoints {
 				webhook, _ := p.Attributes.Value(attribute.Key("webhook"))
 				decision, _ := p.Attributes.Value(attribute.Key("decision"))
-				found[m.Name+" "+webhook.AsString()+" "+decision.AsString()] = p.Value
+				dryRun, _ := p.Attributes.Value(attribute.Key("dry_run"))
+				found[webhook.AsString()+" "+decision.AsString()+" "+dryRun.AsString()] = p.Value
 			}
 		}
 	}

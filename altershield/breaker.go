@@ -22,7 +22,7 @@ type breaker struct {
 	cause atomic.Pointer[string]
 }
 
-func newBreaker(failures int, pause time.Duration, metrics *metrics) *breaker {
+func newBreaker(failures int, pause time.Duration, metrics *instruments) *breaker {
 	b := &breaker{}
 	b.circuit = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     pause,

@@ -131,9 +131,9 @@ func TestTheBreakerClosesWithoutAPersonWhenTheServerIsBack(t *testing.T) {
 	}
 	changes, state := map[string]int64{}, int64(-1)
 	for _, m := range data.ScopeMetrics[0].Metrics {
-		if points, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "breakwater.altershield.breaker.changes" {
+		if points, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "breakwater_altershield_breaker_transitions_total" {
 			for _, p := range points.DataPoints {
-				changes[label(p.Attributes.Value("to"))] = p.Value
+				changes[label(p.Attributes.Value("state"))] = p.Value
 			}
 		}
 		if points, ok := m.Data.(metricdata.Gauge[int64]); ok {

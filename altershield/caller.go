@@ -42,7 +42,7 @@ type caller struct {
 	limiter   *rate.Limiter
 	clock     clock.PassiveClock
 	pause     time.Duration
-	metrics   *metrics
+	metrics   *instruments
 	breaker   *breaker
 }
 
@@ -61,7 +61,7 @@ func newCaller(config Config, options []Option) *caller {
 		limiter:   rate.NewLimiter(rate.Limit(config.QPS), config.Burst),
 		clock:     o.clock,
 		pause:     o.pause,
-		metrics:   newMetrics(o.meter),
+		metrics:   newInstruments(o.meter),
 	}
 	c.breaker = newBreaker(config.BreakerFailures, config.BreakerPause, c.metrics)
 	c.sign = func(header http.Header, body []byte) {

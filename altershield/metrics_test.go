@@ -39,10 +39,10 @@ func TestAttemptsAreCountedByActionAndResult(t *testing.T) {
 		}
 	}
 	want := map[string]int64{
-		"breakwater.altershield.calls submitChangeExecOrder status": 2,
-		"breakwater.altershield.calls submitChangeExecOrder 000":    1,
-		"breakwater.altershield.calls submitChangeExecOrder 106":    1,
-		"breakwater.altershield.calls submitChangeFinishNotify 103": 1,
+		"breakwater_altershield_call_attempts_total submitChangeExecOrder status": 2,
+		"breakwater_altershield_call_attempts_total submitChangeExecOrder 000":    1,
+		"breakwater_altershield_call_attempts_total submitChangeExecOrder 106":    1,
+		"breakwater_altershield_call_attempts_total submitChangeFinishNotify 103": 1,
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Errorf("-want +got: %s", diff)

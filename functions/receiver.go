@@ -12,7 +12,6 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/cloudevents/sdk-go/v2/extensions"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -20,6 +19,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // maxBody is the maximum size of a request, in bytes. The data has at most
@@ -37,25 +37,19 @@ type Receiver struct {
 	name     string
 	handle   Function
 	clock    clock.PassiveClock
-	received metric.Int64Counter
-	duration metric.Float64Histogram
+	received metrics.Counter
+	duration metrics.Histogram
 }
 
 var _ http.Handler = (*Receiver)(nil)
 
 // NewReceiver returns the receiver of a function; name is its metric label.
-func NewReceiver(name string, handle Function, clock clock.PassiveClock, meter metric.Meter) (*Receiver, error) {
-	received, err := meter.Int64Counter("breakwater.function.events",
-		metric.WithDescription("Events that a function received, by function, type and fate."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
+func NewReceiver(name string, handle Function, clock clock.PassiveClock, meter metric.Meter) *Receiver {
+	return &Receiver{
+		name: name, handle: handle, clock: clock,
+		received: metrics.NewCounter(meter, "breakwater_function_events_total"),
+		duration: metrics.NewHistogram(meter, "breakwater_function_event_duration_seconds"),
 	}
-	duration, err := meter.Float64Histogram("breakwater.function.duration", metric.WithUnit("s"),
-		metric.WithDescription("Time that a function took for an event."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
-	return &Receiver{name: name, handle: handle, clock: clock, received: received, duration: duration}, nil
 }
 
 // ServeHTTP receives one event in binary or structured mode.
@@ -80,10 +74,9 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case ResultRetry:
 		logging.FromContext(ctx).Warnw("Transient error; the event will be retried", "error", err)
 	}
-	labels := metric.WithAttributes(attribute.String("function", r.name),
-		attribute.String("type", typeLabel(e)), attribute.String("fate", string(result)))
-	r.received.Add(ctx, 1, labels)
-	r.duration.Record(ctx, r.clock.Since(start).Seconds(), labels)
+	labels := []string{r.name, typeLabel(e), string(result)}
+	r.received.Add(ctx, 1, labels...)
+	r.duration.Record(ctx, r.clock.Since(start).Seconds(), labels...)
 	w.WriteHeader(result.Status())
 }
 

@@ -23,11 +23,7 @@ const (
 
 func receiver(t *testing.T, f functions.Function) *functions.Receiver {
 	t.Helper()
-	r, err := functions.NewReceiver("test", f, clock.RealClock{}, noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return functions.NewReceiver("test", f, clock.RealClock{}, noop.Meter{})
 }
 
 // binary returns a request with an event in binary mode.

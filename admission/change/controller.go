@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
@@ -25,6 +24,7 @@ import (
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
@@ -36,17 +36,12 @@ const (
 	SecretName = "webhook-certs"
 )
 
-const meterName = "github.com/breakwater-dev/breakwater/admission"
-
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on what no retry can mend.
 func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		books := newBookkeeper(ctx)
-		known, err := workloadkinds.NewStore(cmw, otel.Meter(meterName), books.remembered, books.wake)
-		if err != nil {
-			logging.FromContext(ctx).Panicw("follow the kinds of workloads", "error", err)
-		}
+		known := workloadkinds.NewStore(cmw, metrics.Meter(), books.remembered, books.wake)
 		books.Kinds = known.Get
 		mux, err := newMux(ctx, cmw, known.Get, books.Recorder)
 		if err != nil {
@@ -70,16 +65,10 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() workloadkin
 		return nil, fmt.Errorf("trim the cache: %w", err)
 	}
 	past := &releaseindex.Index{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Revisions: kubeclient.Get(ctx).AppsV1()}
-	sender, err := server.NewSender(ctx, cmw)
-	if err != nil {
-		return nil, err
-	}
+	sender := server.NewSender(ctx, cmw)
 	kube := kubeclient.Get(ctx)
-	check, err := newReleaseCheck(ctx, known, store.Get, past, recorder, sender)
-	if err != nil {
-		return nil, err
-	}
-	return admission.NewMux(otel.Meter(meterName), handlers{
+	check := newReleaseCheck(ctx, known, store.Get, past, recorder, sender)
+	return admission.NewMux(metrics.Meter(), handlers{
 		kinds: known,
 		check: check,
 		stamper: version.Handler{
@@ -90,5 +79,5 @@ func newMux(ctx context.Context, cmw configmap.Watcher, known func() workloadkin
 			Settings: store.Get, History: past, Authorizer: suspend.AccessReviewer{Client: kube.AuthorizationV1()},
 			Recorder: recorder, Sender: sender,
 		},
-	}.find)
+	}.find), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -16,18 +15,16 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // newReleaseCheck returns the handler that asks the server about releases, and
 // deletes the answers that are old until ctx ends.
-func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender events.Sender) (*releasecheck.Handler, error) {
+func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender events.Sender) *releasecheck.Handler {
 	now := clock.RealClock{}
-	server, err := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, otel.Meter(meterName))
-	if err != nil {
-		return nil, err
-	}
+	server := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, metrics.Meter())
 	records := releasecheck.Records{Client: changeclient.Get(ctx).AppV1alpha1()}
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -39,5 +36,5 @@ func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in f
 	return &releasecheck.Handler{
 		Kinds: func() []workload.Kind { return known().Kinds }, Settings: in, History: past, Server: server, Records: records,
 		Recorder: recorder, Sender: sender, Clock: now,
-	}, nil
+	}
 }

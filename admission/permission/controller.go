@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
@@ -27,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/requiredsets"
@@ -47,8 +47,6 @@ const (
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
 )
 
-const meterName = "github.com/breakwater-dev/breakwater/admission/permission"
-
 // keys are the webhook configurations whose CA bundle the reconciler maintains.
 var keys = []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.ValidatingKey(Configuration)}
 
@@ -63,11 +61,10 @@ func NewController(ready *server.Readiness) injection.ControllerConstructor {
 		}
 		handlers, err := newHandlers(ctx, cmw)
 		must(err)
-		mux, err := admission.NewMux(otel.Meter(meterName), func(webhook string) (admission.Handler, bool) {
+		mux := admission.NewMux(metrics.Meter(), func(webhook string) (admission.Handler, bool) {
 			handler, ok := handlers[webhook]
 			return handler, ok
 		})
-		must(err)
 		impl := server.NewController(ctx, ready, newCABundleReconciler(ctx), mux)
 		must(follow(ctx, impl))
 		return impl

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -28,6 +27,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // Names of objects in the manifests, in SystemNamespace.
@@ -39,8 +39,6 @@ const (
 	// Configuration is the ValidatingWebhookConfiguration, which RBAC names too.
 	Configuration = "breakwater-protection"
 )
-
-const meterName = "github.com/breakwater-dev/breakwater/admission/protection"
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on permanent errors.
@@ -59,18 +57,15 @@ func NewController(ready *server.Readiness) injection.ControllerConstructor {
 }
 
 func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) {
-	sender, err := server.NewSender(ctx, cmw)
-	if err != nil {
-		return nil, err
-	}
+	sender := server.NewSender(ctx, cmw)
 	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denialevents.New(sender, clock.RealClock{}))
 	if err != nil {
 		return nil, err
 	}
-	return admission.NewMux(otel.Meter(meterName), func(webhook string) (admission.Handler, bool) {
+	return admission.NewMux(metrics.Meter(), func(webhook string) (admission.Handler, bool) {
 		handler, ok := all[webhook]
 		return handler, ok
-	})
+	}), nil
 }
 
 // key is the only key of the controller.

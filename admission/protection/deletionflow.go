@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -28,16 +26,13 @@ import (
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const registrationQueue = "deletionflow"
 
 func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
-	observe, err := groupMetrics("deletionflow")
-	if err != nil {
-		return deletionflow.Guard{}, err
-	}
 	now, err := newClock(ctx)
 	if err != nil {
 		return deletionflow.Guard{}, err
@@ -45,7 +40,7 @@ func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, pd
 	lister := flowinformer.Get(ctx).Lister()
 	return deletionflow.Guard{
 		FlowControls: lister, Pods: kube.CoreV1(), Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
-		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: observe}),
+		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: countGroups("PodDeletionFlowControl")}),
 		Time:   now, Recorder: recorder,
 	}, nil
 }
@@ -62,19 +57,9 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 		return nil, fmt.Errorf("find URL of the API server: %w", err)
 	}
 	c := &deletionflow.Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: deletionwindow.DefaultSkew}
-	_, err = otel.Meter(meterName).Int64ObservableGauge("breakwater.deletionflow.clock.off",
-		metric.WithDescription("1 while the clock of this replica differs too much from the API server's and every deletion is denied"),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			if c.Off() != nil {
-				o.Observe(1)
-			} else {
-				o.Observe(0)
-			}
-			return nil
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("create gauge: %w", err)
-	}
+	metrics.Observe(metrics.Meter(), "breakwater_deletionflow_clock_skewed", func(observe func(int64, ...string)) {
+		observe(metrics.Bool(c.Off() != nil))
+	})
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.Check(ctx); err != nil {
 			logging.FromContext(ctx).Warnw("compare the clock with the API server's", "error", err)

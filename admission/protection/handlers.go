@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/discovery/cached/memory"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
@@ -30,6 +28,7 @@ import (
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
@@ -66,10 +65,6 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 
 func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface) (budget.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
-	observe, err := groupMetrics("budget")
-	if err != nil {
-		return budget.Guard{}, err
-	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	recent, references := budget.NewRecentDeletions(), budget.NewChargeReferences()
 	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -83,7 +78,7 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
 		Owners:   ownerchain.New(objects, mapper).WithSelectors(dynamicclient.Get(ctx)),
 		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
-		Commit:   budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: observe}),
+		Commit:   budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: countGroups("PodUnavailableBudget")}),
 		Recorder: recorder, Recent: recent, References: references, Replica: os.Getenv("POD_NAME"),
 		FailsClosed: failsClosed(validatinginformer.Get(ctx).Lister()),
 	}, nil
@@ -113,29 +108,17 @@ func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationL
 	}
 }
 
-// groupMetrics returns a function that records the commits of groups.
-func groupMetrics(what string) (func(groupcommit.Outcome), error) {
-	meter := otel.Meter(meterName)
-	size, err := meter.Int64Histogram("breakwater."+what+".group.size",
-		metric.WithDescription("Requests that shared one decision"),
-		metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 20, 50, 100, 200, 500))
-	if err != nil {
-		return nil, fmt.Errorf("create histogram: %w", err)
-	}
-	writes, err := meter.Int64Counter("breakwater."+what+".writes", metric.WithDescription("Status writes of the webhook that succeeded"))
-	if err != nil {
-		return nil, fmt.Errorf("create counter: %w", err)
-	}
-	conflicts, err := meter.Int64Counter("breakwater."+what+".conflicts", metric.WithDescription("Status writes of the webhook that failed with a conflict and were retried"))
-	if err != nil {
-		return nil, fmt.Errorf("create counter: %w", err)
-	}
+// countGroups returns a function that records the group commits of a kind of object.
+func countGroups(kind string) func(groupcommit.Outcome) {
+	meter := metrics.Meter()
+	requests := metrics.NewHistogram(meter, "breakwater_group_commit_requests")
+	writes := metrics.NewCounter(meter, "breakwater_group_commit_writes_total")
 	return func(o groupcommit.Outcome) {
 		ctx := context.Background()
-		size.Record(ctx, int64(o.Size))
-		conflicts.Add(ctx, int64(o.Conflicts))
+		requests.Record(ctx, float64(o.Size), kind)
+		writes.Add(ctx, int64(o.Conflicts), kind, "conflict")
 		if o.Written {
-			writes.Add(ctx, 1)
+			writes.Add(ctx, 1, kind, "written")
 		}
-	}, nil
+	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
@@ -13,15 +12,12 @@ import (
 
 // NewSender returns a sender of events that runs until ctx ends. Without Knative
 // Eventing, or without a ConfigMap that names a Broker, what is sent goes nowhere.
-func NewSender(ctx context.Context, cmw configmap.Watcher) (*delivery.Sender, error) {
-	sender, err := broker.NewSender(ctx, cmw, delivery.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("create sender: %w", err)
-	}
+func NewSender(ctx context.Context, cmw configmap.Watcher) *delivery.Sender {
+	sender := broker.NewSender(ctx, cmw, delivery.Options{})
 	go func() {
 		if err := sender.Run(ctx); err != nil {
 			logging.FromContext(ctx).Errorw("the sender of events stopped", "error", err)
 		}
 	}()
-	return sender, nil
+	return sender
 }

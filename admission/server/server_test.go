@@ -13,10 +13,7 @@ import (
 )
 
 func TestAProcessThatEndsAnswersAndSendsConnectionsAway(t *testing.T) {
-	mux, err := admission.NewMux(noop.Meter{}, func(string) (admission.Handler, bool) { return nil, false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	mux := admission.NewMux(noop.Meter{}, func(string) (admission.Handler, bool) { return nil, false })
 	ending := make(chan struct{})
 	s := Server{nil, mux, ending}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -44,7 +44,7 @@ func TestDeliverWithoutABrokerFailsAtOnce(t *testing.T) {
 	if err := s.Deliver(t.Context(), wakeUp(t, "a")); !errors.As(err, &noBroker) {
 		t.Errorf("error %v", err)
 	}
-	if n := s.value(t, "breakwater.events.broker.known"); n != 0 {
+	if n := s.value(t, "breakwater_event_broker_resolved"); n != 0 {
 		t.Errorf("broker.known is %d", n)
 	}
 }
@@ -65,7 +65,7 @@ func TestDeliverWaitsForTheFirstLookup(t *testing.T) {
 	if err := <-delivered; err != nil {
 		t.Error(err)
 	}
-	if n := s.value(t, "breakwater.events.broker.known"); n != 1 {
+	if n := s.value(t, "breakwater_event_broker_resolved"); n != 1 {
 		t.Errorf("broker.known is %d", n)
 	}
 }

@@ -27,10 +27,7 @@ func newFixture(t *testing.T, o Options, resolve Resolve) *fixture {
 	t.Helper()
 	reader := sdkmetric.NewManualReader()
 	o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-	s, err := NewSender(NewTarget(clock.RealClock{}, resolve), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := NewSender(NewTarget(clock.RealClock{}, resolve), o)
 	return &fixture{Sender: s, reader: reader, stopped: make(chan error, 1)}
 }
 

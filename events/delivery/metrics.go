@@ -3,14 +3,13 @@ package delivery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // Why an event was dropped, as the metric names it; beside these it has the
@@ -20,72 +19,56 @@ const (
 	droppedShutdown = "shutdown"
 )
 
-// metrics are the sender's instruments. The labels type, result and reason
-// take only values that are constants here.
-type metrics struct {
-	sent      metric.Int64Counter
-	dropped   metric.Int64Counter
-	coalesced metric.Int64Counter
-	duration  metric.Float64Histogram
-	observer  metric.Registration
+// instruments are those of a sender. The labels type, result and reason take
+// only values that are constants here.
+type instruments struct {
+	attempts, dropped, coalesced metrics.Counter
+	duration                     metrics.Histogram
+	observed                     []metric.Registration
 }
 
-func newMetrics(provider metric.MeterProvider, length func() int, t *Target) (*metrics, error) {
-	meter := provider.Meter("github.com/breakwater-dev/breakwater/events")
-	m := &metrics{}
-	errs := make([]error, 6)
-	m.sent, errs[0] = meter.Int64Counter("breakwater.events.sent",
-		metric.WithDescription("Tries to hand an event to the Broker, by result."), metric.WithUnit("{try}"))
-	m.dropped, errs[1] = meter.Int64Counter("breakwater.events.dropped",
-		metric.WithDescription("Events that were given up, by reason."), metric.WithUnit("{event}"))
-	m.coalesced, errs[2] = meter.Int64Counter("breakwater.events.coalesced",
-		metric.WithDescription("Events that replaced one of the same id before it was sent."), metric.WithUnit("{event}"))
-	m.duration, errs[3] = meter.Float64Histogram("breakwater.events.send.duration",
-		metric.WithDescription("How long the Broker took to answer one try."), metric.WithUnit("s"),
-		metric.WithExplicitBucketBoundaries(.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30))
-	waiting, err := meter.Int64ObservableGauge("breakwater.events.queue.length",
-		metric.WithDescription("Events that wait to be sent."), metric.WithUnit("{event}"))
-	errs[4] = err
-	known, err := meter.Int64ObservableGauge("breakwater.events.broker.known",
-		metric.WithDescription("1 while there is a Broker to send to, else 0."))
-	errs[5] = err
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("make the instruments of the event sender: %w", err)
+func newInstruments(provider metric.MeterProvider, length func() int, t *Target) *instruments {
+	meter := provider.Meter(metrics.Scope)
+	return &instruments{
+		attempts:  metrics.NewCounter(meter, "breakwater_event_send_attempts_total"),
+		dropped:   metrics.NewCounter(meter, "breakwater_events_dropped_total"),
+		coalesced: metrics.NewCounter(meter, "breakwater_events_coalesced_total"),
+		duration:  metrics.NewHistogram(meter, "breakwater_event_send_duration_seconds"),
+		observed: []metric.Registration{
+			metrics.Observe(meter, "breakwater_events_queued", func(observe func(int64, ...string)) { observe(int64(length())) }),
+			metrics.Observe(meter, "breakwater_event_broker_resolved", func(observe func(int64, ...string)) {
+				observe(metrics.Bool(t.get().client != nil))
+			}),
+		},
 	}
-	m.observer, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(waiting, int64(length()))
-		var is int64
-		if t.get().client != nil {
-			is = 1
-		}
-		o.ObserveInt64(known, is)
-		return nil
-	}, waiting, known)
-	if err != nil {
-		return nil, fmt.Errorf("make the instruments of the event sender: %w", err)
+}
+
+// unregister ends the observation of the sender.
+func (m *instruments) unregister() error {
+	var errs []error
+	for _, r := range m.observed {
+		errs = append(errs, r.Unregister())
 	}
-	return m, nil
+	return errors.Join(errs...)
 }
 
-func (m *metrics) tried(ctx context.Context, eventType, result string, took time.Duration) {
-	labels := metric.WithAttributeSet(attribute.NewSet(typeLabel(eventType), attribute.String("result", result)))
-	m.sent.Add(ctx, 1, labels)
-	m.duration.Record(ctx, took.Seconds(), labels)
+func (m *instruments) tried(ctx context.Context, eventType, result string, took time.Duration) {
+	m.attempts.Add(ctx, 1, typeLabel(eventType), result)
+	m.duration.Record(ctx, took.Seconds(), typeLabel(eventType), result)
 }
 
-func (m *metrics) drop(ctx context.Context, eventType, reason string) {
-	m.dropped.Add(ctx, 1, metric.WithAttributeSet(
-		attribute.NewSet(typeLabel(eventType), attribute.String("reason", reason))))
+func (m *instruments) drop(ctx context.Context, eventType, reason string) {
+	m.dropped.Add(ctx, 1, typeLabel(eventType), reason)
 }
 
-func (m *metrics) coalesce(ctx context.Context, eventType string) {
-	m.coalesced.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(typeLabel(eventType))))
+func (m *instruments) coalesce(ctx context.Context, eventType string) {
+	m.coalesced.Add(ctx, 1, typeLabel(eventType))
 }
 
 // typeLabel keeps the label bounded, whatever is sent.
-func typeLabel(eventType string) attribute.KeyValue {
+func typeLabel(eventType string) string {
 	if !slices.Contains(events.Types(), eventType) {
-		eventType = "other"
+		return "other"
 	}
-	return attribute.String("type", eventType)
+	return eventType
 }

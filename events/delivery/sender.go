@@ -79,20 +79,17 @@ type Sender struct {
 	target  *Target
 	// queue has all events except pod.finished, pods has pod.finished.
 	queue, pods *queue
-	metrics     *metrics
+	metrics     *instruments
 	// full is set while a full queue drops events, so that this is logged once.
 	full atomic.Bool
 }
 
 // NewSender returns a sender to the target. It sends nothing before Run.
-func NewSender(target *Target, o Options) (*Sender, error) {
+func NewSender(target *Target, o Options) *Sender {
 	o = o.withDefaults()
 	q, pods := newQueue(o.QueueLength), newQueue(podsQueueFactor*o.QueueLength)
-	m, err := newMetrics(o.MeterProvider, func() int { return q.length() + pods.length() }, target)
-	if err != nil {
-		return nil, err
-	}
-	return &Sender{options: o, target: target, queue: q, pods: pods, metrics: m}, nil
+	m := newInstruments(o.MeterProvider, func() int { return q.length() + pods.length() }, target)
+	return &Sender{options: o, target: target, queue: q, pods: pods, metrics: m}
 }
 
 // podsQueueFactor times QueueLength is the length of the queue of pod.finished
@@ -172,7 +169,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	s.pods.close()
 	timer := s.options.Clock.AfterFunc(s.options.DrainTime, stop)
 	defer timer.Stop()
-	return errors.Join(running.Wait(), s.metrics.observer.Unregister())
+	return errors.Join(running.Wait(), s.metrics.unregister())
 }
 
 // runWorker sends the events of a queue one by one. It waits for the Broker and

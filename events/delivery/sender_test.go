@@ -47,10 +47,10 @@ func TestSendNeverBlocksAndAFullQueueDropsTheNewest(t *testing.T) {
 	for _, pod := range []string{"a", "b", "c", "d"} {
 		s.Send(t.Context(), wakeUp(t, pod))
 	}
-	if got := s.value(t, "breakwater.events.queue.length"); got != 2 {
+	if got := s.value(t, "breakwater_events_queued"); got != 2 {
 		t.Errorf("%d events are queued, want 2", got)
 	}
-	if got := s.value(t, "breakwater.events.dropped", attribute.String("reason", "queue_full")); got != 2 {
+	if got := s.value(t, "breakwater_events_dropped_total", attribute.String("reason", "queue_full")); got != 2 {
 		t.Errorf("%d events were dropped, want 2", got)
 	}
 	b.unblock()
@@ -72,7 +72,7 @@ func TestWakeUpsDoNotQueueBehindFinishedPods(t *testing.T) {
 	if got := b.subjects(t, 1)[0]; got != "ready" {
 		t.Errorf("received %s, want the wake-up", got)
 	}
-	if n := s.value(t, "breakwater.events.dropped"); n != 0 {
+	if n := s.value(t, "breakwater_events_dropped_total"); n != 0 {
 		t.Errorf("%d were dropped", n)
 	}
 }
@@ -115,7 +115,7 @@ func TestTheNewestOfQueuedEventsWithOneIDIsSent(t *testing.T) {
 	if got.Message != "newest" {
 		t.Errorf("received the %s one", got.Message)
 	}
-	if n := s.value(t, "breakwater.events.coalesced"); n != 2 {
+	if n := s.value(t, "breakwater_events_coalesced_total"); n != 2 {
 		t.Errorf("%d were coalesced, want 2", n)
 	}
 }
@@ -130,8 +130,8 @@ func TestEventsWithOneIDAreNotSentConcurrently(t *testing.T) {
 	s.Send(t.Context(), wakeUp(t, "a"))
 	s.Send(t.Context(), wakeUp(t, "b"))
 	b.awaitRequest(t)
-	if n := s.value(t, "breakwater.events.queue.length"); n != 1 {
-		t.Errorf("%d events are queued, want the second of a", n)
+	if n := s.value(t, "breakwater_events_queued"); n != 1 {
+		t.Errorf("%d events wait, want the second of a", n)
 	}
 	b.unblock()
 	got := b.subjects(t, 3)
@@ -148,9 +148,9 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 	b.answer(http.StatusServiceUnavailable, http.StatusNotFound)
 	s.Send(t.Context(), wakeUp(t, "a"))
 	b.subjects(t, 3)
-	s.eventually(t, 1, "breakwater.events.sent", attribute.String("result", "accepted"))
-	s.eventually(t, 2, "breakwater.events.sent", attribute.String("result", "failed"))
-	s.eventually(t, 0, "breakwater.events.dropped")
+	s.eventually(t, 1, "breakwater_event_send_attempts_total", attribute.String("result", "accepted"))
+	s.eventually(t, 2, "breakwater_event_send_attempts_total", attribute.String("result", "failed"))
+	s.eventually(t, 0, "breakwater_events_dropped_total")
 }
 
 func TestUndeliverableEventsAreDroppedAndCounted(t *testing.T) {
@@ -179,8 +179,8 @@ func TestUndeliverableEventsAreDroppedAndCounted(t *testing.T) {
 			s := newFixture(t, Options{Workers: 1, RetryTime: time.Nanosecond, SendTimeout: tc.within}, to(tc.url))
 			s.run(t)
 			s.Send(t.Context(), tc.event)
-			s.eventually(t, 1, "breakwater.events.dropped", attribute.String("reason", tc.reason))
-			s.eventually(t, 1, "breakwater.events.sent", attribute.String("result", tc.reason))
+			s.eventually(t, 1, "breakwater_events_dropped_total", attribute.String("reason", tc.reason))
+			s.eventually(t, 1, "breakwater_event_send_attempts_total", attribute.String("result", tc.reason))
 		})
 	}
 }
@@ -212,8 +212,8 @@ func TestQueuedEventsAreSentAtShutdown(t *testing.T) {
 	}
 	s.awaitStop(t)
 	s.Send(t.Context(), wakeUp(t, "c"))
-	if n := s.value(t, "breakwater.events.dropped", attribute.String("reason", "shutdown")); n != 1 {
-		t.Errorf("%d events after the shutdown were counted, want 1", n)
+	if n := s.value(t, "breakwater_events_dropped_total", attribute.String("reason", "shutdown")); n != 1 {
+		t.Errorf("%d events after the end were counted, want 1", n)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestShutdownTakesAtMostTheDrainTime(t *testing.T) {
 	s.Send(t.Context(), wakeUp(t, "b"))
 	stop()
 	s.awaitStop(t)
-	if n := s.value(t, "breakwater.events.dropped", attribute.String("reason", "shutdown")); n != 2 {
+	if n := s.value(t, "breakwater_events_dropped_total", attribute.String("reason", "shutdown")); n != 2 {
 		t.Errorf("%d events were counted, want 2", n)
 	}
 }
@@ -242,7 +242,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	if err := s.Deliver(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.value(t, "breakwater.events.sent", attribute.String("type", "other")); n != 1 {
+	if n := s.value(t, "breakwater_event_send_attempts_total", attribute.String("type", "other")); n != 1 {
 		t.Errorf("%d events of type other, want 1", n)
 	}
 }

@@ -10,7 +10,6 @@ package callback
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const (
@@ -62,22 +62,17 @@ type Options struct {
 // receiver serves the routes.
 type receiver struct {
 	Options
-	came metric.Int64Counter
+	received metrics.Counter
 	// orders are the releases that have them, by order id.
 	orders *lru.Cache
 }
 
 // New returns the handler of the routes.
-func New(o Options) (http.Handler, error) {
-	came, err := o.Meter.Int64Counter("breakwater.callbacks",
-		metric.WithDescription("Callbacks that came, by form and what became of them."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
+func New(o Options) http.Handler {
 	if o.StoreTimeout == 0 {
 		o.StoreTimeout = storeTimeout
 	}
-	r := &receiver{Options: o, came: came, orders: lru.New(maxOrders)}
+	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callbacks_total"), orders: lru.New(maxOrders)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {
@@ -87,7 +82,7 @@ func New(o Options) (http.Handler, error) {
 	e.Use(middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.POST("/openapi/altershield/callback", r.callback)
 	e.POST("/openapi/altershield/liveTest", liveTest)
-	return e, nil
+	return e
 }
 
 // answer is what the server gets, which ignores it, and a judge that posts

@@ -55,10 +55,7 @@ const impatient = 100 * time.Millisecond
 func (h *house) patience(t *testing.T, d time.Duration) {
 	t.Helper()
 	h.options.StoreTimeout = d
-	var err error
-	if h.handler, err = callback.New(h.options); err != nil {
-		t.Fatal(err)
-	}
+	h.handler = callback.New(h.options)
 }
 
 // configured returns a house with a token and a server.
@@ -167,13 +164,9 @@ func TestASlowBrokerDoesNotKeepAVerdictInTheAir(t *testing.T) {
 		given = time.Until(deadline)
 		return context.DeadlineExceeded
 	})
-	handler, err := callback.New(callback.Options{
+	h.handler = callback.New(callback.Options{
 		Change: h.Change, Server: ft.NewServer(h.Cluster, clock), Broker: slow, Clock: clock, Meter: noop.Meter{},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.handler = handler
 	expect(t, h.post(said("n")), http.StatusOK)
 	if given <= 0 || given > 3*time.Second || len(h.inbox()) != 1 {
 		t.Errorf("the Broker had %s, the inbox has %d", given, len(h.inbox()))

@@ -8,8 +8,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/labstack/echo/v4"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"knative.dev/pkg/logging"
 
@@ -136,6 +134,5 @@ func (r *receiver) authenticate(ctx context.Context, header http.Header, body []
 }
 
 func (r *receiver) count(ctx context.Context, f form, result became) {
-	r.came.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("form", string(f)), attribute.String("became", string(result))))
+	r.received.Add(ctx, 1, string(f), string(result))
 }

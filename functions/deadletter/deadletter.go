@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/cloudevents/sdk-go/v2/event"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 type function struct {
@@ -31,18 +31,13 @@ type function struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	clock   clock.PassiveClock
-	letters metric.Int64Counter
+	letters metrics.Counter
 }
 
 // New returns the function. dynamic reads the objects that events are about.
-func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
-	letters, err := meter.Int64Counter("breakwater.deadletters",
-		metric.WithDescription("Events that could not be delivered, by type and what became of them."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
-	f := &function{change: change, kube: kube, dynamic: dynamic, clock: clock, letters: letters}
-	return f.handle, nil
+func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, clock clock.PassiveClock, meter metric.Meter) functions.Function {
+	f := &function{change: change, kube: kube, dynamic: dynamic, clock: clock, letters: metrics.NewCounter(meter, "breakwater_dead_letters_total")}
+	return f.handle
 }
 
 func (f *function) handle(ctx context.Context, e event.Event) error {
@@ -54,7 +49,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if !slices.Contains(events.Types(), eventType) {
 		eventType = "other"
 	}
-	f.letters.Add(ctx, 1, metric.WithAttributes(attribute.String("type", eventType), attribute.String("became", became)))
+	f.letters.Add(ctx, 1, eventType, became)
 	return err
 }
 

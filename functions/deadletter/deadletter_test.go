@@ -29,11 +29,7 @@ func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
 		"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(1), "uid": "batch-1"},
 	}}
 	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batch)
-	f, err := deadletter.New(c.Change, c.Kube, objects, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return deadletter.New(c.Change, c.Kube, objects, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
 // dead is an event as a Broker hands it to a dead-letter sink.

@@ -7,10 +7,8 @@ package report
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/cloudevents/sdk-go/v2/event"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -20,22 +18,21 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 type function struct {
 	releases *functions.ReleaseReader
 	server   *functions.ClientSource
-	reported metric.Int64Counter
+	reported metrics.Counter
 }
 
 // New returns the function.
-func New(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
-	reported, err := meter.Int64Counter("breakwater.reports",
-		metric.WithDescription("Records sent to the server, by result."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
-	return (&function{releases: functions.NewReleaseReader(client, clock), server: server, reported: reported}).handle, nil
+func New(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) functions.Function {
+	return (&function{
+		releases: functions.NewReleaseReader(client, clock), server: server,
+		reported: metrics.NewCounter(meter, "breakwater_reports_total"),
+	}).handle
 }
 
 // handle sends one record. A call that fails is counted and the event is
@@ -65,7 +62,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if err != nil {
 		logging.FromContext(ctx).Warnw("a record did not reach the server", "error", err)
 	}
-	f.reported.Add(ctx, 1, metric.WithAttributes(attribute.String("result", result(err))))
+	f.reported.Add(ctx, 1, result(err))
 	return nil
 }
 

@@ -45,11 +45,7 @@ func eventOf(t *testing.T, d events.Data) event.Event {
 
 func newFunction(t *testing.T, c *ft.Cluster, server *functions.ClientSource) functions.Function {
 	t.Helper()
-	f, err := report.New(c.Change, server, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return report.New(c.Change, server, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
 func TestEachFactIsRecordedOnceAndBesideTheOrder(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
@@ -27,6 +27,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const (
@@ -50,23 +51,18 @@ type Options struct {
 // service serves the routes.
 type service struct {
 	Options
-	requests metric.Int64Counter
+	requests metrics.Counter
 }
 
 // New returns the handler of the routes.
-func New(o Options) (http.Handler, error) {
-	requests, err := o.Meter.Int64Counter("breakwater.openapi.requests",
-		metric.WithDescription("Requests of the REST routes, by route, status and whether they were a dry run."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
-	s := &service{Options: o, requests: requests}
+func New(o Options) http.Handler {
+	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total")}
 	e := echo.New()
 	e.HTTPErrorHandler = answerError
 	e.Use(s.count, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))
 	e.GET("/openapi/altershield/suspend/deployment", s.suspended)
 	e.PUT("/openapi/altershield/deployment/rollback", s.rollback)
-	return e, nil
+	return e
 }
 
 // count is the outermost, so that it sees what was answered.
@@ -79,8 +75,7 @@ func (s *service) count(next echo.HandlerFunc) echo.HandlerFunc {
 		if route == "" {
 			route = "other"
 		}
-		s.requests.Add(c.Request().Context(), 1, metric.WithAttributes(attribute.String("route", route),
-			attribute.Int("status", c.Response().Status), attribute.Bool("dry_run", dryRun(c))))
+		s.requests.Add(c.Request().Context(), 1, route, strconv.Itoa(c.Response().Status), strconv.FormatBool(dryRun(c)))
 		return nil
 	}
 }

@@ -93,12 +93,8 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 		}
 		return true, review, nil
 	})
-	handler, err := New(Options{Kube: c.kube, Dynamic: c, Change: fake.NewSimpleClientset(),
+	c.handler = New(Options{Kube: c.kube, Dynamic: c, Change: fake.NewSimpleClientset(),
 		Clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_100, 0)), Meter: noop.Meter{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.handler = handler
 	return c
 }
 

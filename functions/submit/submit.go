@@ -14,12 +14,10 @@ package submit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +31,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
@@ -59,23 +58,18 @@ type function struct {
 	server   *functions.ClientSource
 	recorder *verdict.Recorder
 	clock    clock.PassiveClock
-	decided  metric.Int64Counter
+	decided  metrics.Counter
 	// answers caches answers to finishes that are not stored, by batch.
 	answers *lru.Cache
 }
 
 // New returns the function.
-func New(client versioned.Interface, server *functions.ClientSource, recorder *verdict.Recorder, clock clock.PassiveClock, meter metric.Meter) (functions.Function, error) {
-	decided, err := meter.Int64Counter("breakwater.submit.decisions",
-		metric.WithDescription("What wake-ups of function submit led to, by outcome and stage."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
+func New(client versioned.Interface, server *functions.ClientSource, recorder *verdict.Recorder, clock clock.PassiveClock, meter metric.Meter) functions.Function {
 	f := &function{
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server, recorder: recorder,
-		clock: clock, decided: decided, answers: lru.New(maxAnswers),
+		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"), answers: lru.New(maxAnswers),
 	}
-	return f.handle, nil
+	return f.handle
 }
 
 // wakeUp is a wake-up for a batch, or for the order if pod is empty.
@@ -197,8 +191,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d Decision) {
 	logging.FromContext(ctx).Infow("Wake-up decided", "namespace", w.namespace, "changeworkload", w.workload,
 		"changepod", w.pod, "stage", stage, "outcome", d.Outcome, "reason", d.Reason)
-	f.decided.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("outcome", string(d.Outcome)), attribute.String("stage", string(stage))))
+	f.decided.Add(ctx, 1, string(d.Outcome), string(stage))
 }
 
 // decide reads the batch, decides, and writes the intent of a call.

@@ -37,15 +37,8 @@ func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Judg
 
 func functionOf(t *testing.T, c *ft.Cluster, j *ft.Judge) functions.Function {
 	t.Helper()
-	recorder, err := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	function, err := submit.New(c.Change, j.Server, recorder, j.Clock, noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return function
+	recorder := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
+	return submit.New(c.Change, j.Server, recorder, j.Clock, noop.Meter{})
 }
 
 func wakeUp(t *testing.T, d events.Data) event.Event {

@@ -3,8 +3,6 @@ package verdict
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"knative.dev/pkg/logging"
@@ -61,8 +59,7 @@ func (r *Recorder) RecordOrder(ctx context.Context, said events.OrderVerdict, se
 	if err != nil {
 		return err
 	}
-	r.came.Add(ctx, 1, metric.WithAttributes(attribute.String("stage", "ORDER_"+string(said.Stage)),
-		attribute.String("verdict", string(v1alpha1.ParseVerdict(said.Verdict))), attribute.String("outcome", string(outcome))))
+	r.received.Add(ctx, 1, "ORDER_"+string(said.Stage), string(v1alpha1.ParseVerdict(said.Verdict)), string(outcome))
 	logging.FromContext(ctx).Infow("verdict of an order", "changeworkload", said.Namespace+"/"+said.Name, "node", said.NodeID,
 		"stage", said.Stage, "verdict", said.Verdict, "outcome", outcome)
 	return nil

@@ -2,9 +2,7 @@ package verdict
 
 import (
 	"context"
-	"fmt"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -15,6 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
@@ -28,19 +27,14 @@ type Retriever interface {
 // a verdict when it asks again after a lost answer, hands it to a Recorder
 // instead of writing it, so that one decision governs every write.
 type Recorder struct {
-	client versioned.Interface
-	clock  clock.PassiveClock
-	came   metric.Int64Counter
+	client   versioned.Interface
+	clock    clock.PassiveClock
+	received metrics.Counter
 }
 
 // NewRecorder returns a recorder.
-func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter metric.Meter) (*Recorder, error) {
-	came, err := meter.Int64Counter("breakwater.verdicts",
-		metric.WithDescription("Verdicts that came, by stage, what they count as, and what was done with them."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
-	return &Recorder{client: client, clock: clock, came: came}, nil
+func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter metric.Meter) *Recorder {
+	return &Recorder{client: client, clock: clock, received: metrics.NewCounter(meter, "breakwater_verdicts_total")}
 }
 
 // Record stores what was said of a ChangePod, if it tells more than what is
@@ -61,9 +55,7 @@ func (r *Recorder) Record(ctx context.Context, said events.ChangePodVerdict, ser
 	if err != nil {
 		return err
 	}
-	r.came.Add(ctx, 1, metric.WithAttributes(attribute.String("stage", string(said.Stage)),
-		attribute.String("verdict", string(v1alpha1.ParseVerdict(said.Verdict))),
-		attribute.String("outcome", string(decision.Outcome))))
+	r.received.Add(ctx, 1, string(said.Stage), string(v1alpha1.ParseVerdict(said.Verdict)), string(decision.Outcome))
 	logging.FromContext(ctx).Infow("verdict", "changepod", said.Namespace+"/"+said.Name, "node", said.NodeID,
 		"stage", said.Stage, "verdict", said.Verdict, "outcome", decision.Outcome)
 	return nil

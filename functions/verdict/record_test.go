@@ -20,10 +20,7 @@ import (
 func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Judge, functions.Function) {
 	c := ft.New(t, objects...)
 	j := ft.NewJudge(t, c, "")
-	recorder, err := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorder := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
 	return c, j, verdict.New(recorder, j.Server)
 }
 
@@ -124,10 +121,7 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 func TestWithoutAServerNobodyConfirmsAPassWithoutRules(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	j := ft.NewJudge(t, ft.New(t), "")
-	recorder, err := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorder := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
 	function := verdict.New(recorder, functions.NewClientSource(c.Kube))
 	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", withoutRules)); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ type Centre struct {
 	queue    *queue.Queue
 	engine   *lifecycle.Engine
 	watchers *lifecycle.Watchers
-	metrics  *metrics
+	metrics  *instruments
 	server   *api.Server
 	stopping chan struct{}
 }
@@ -54,7 +54,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Centre{config: config, log: log, store: s, watchers: &lifecycle.Watchers{}, metrics: newMetrics(s), stopping: make(chan struct{})}
+	c := &Centre{config: config, log: log, store: s, watchers: &lifecycle.Watchers{}, metrics: newInstruments(s), stopping: make(chan struct{})}
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
 	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},

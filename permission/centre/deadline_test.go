@@ -32,8 +32,8 @@ func TestAnUnrevokedGrantOfADeletedPodIsLeakedUntilItIsRevoked(t *testing.T) {
 					t.Errorf("applications: %+v", list.Items)
 				}
 				text := w.scrapeMetrics()
-				for _, line := range []string{`permissioncentre_leaked_grants{provider="double"} 1`, `permissioncentre_applications{state="Leaked"} 1`,
-					`permissioncentre_grant_states_total{provider="double",reason="RevocationDeadlineExceeded",state="Leaked"} 1`} {
+				for _, line := range []string{`breakwater_permission_centre_leaked_grants{provider="double"} 1`, `breakwater_permission_centre_applications{state="Leaked"} 1`,
+					`breakwater_permission_centre_grant_transitions_total{provider="double",reason="RevocationDeadlineExceeded",state="Leaked"} 1`} {
 					if !strings.Contains(text, line) {
 						t.Errorf("metric is missing: %s", line)
 					}
@@ -41,7 +41,7 @@ func TestAnUnrevokedGrantOfADeletedPodIsLeakedUntilItIsRevoked(t *testing.T) {
 				w.mustDo(serverToken, "POST", "/v1/applications/revoke", request, nil) // idempotent
 				w.double.SetFaults(double.Faults{})
 				w.waitForState(a.ID, api.Revoked)
-				if text := w.scrapeMetrics(); strings.Contains(text, "permissioncentre_leaked_grants{") {
+				if text := w.scrapeMetrics(); strings.Contains(text, "breakwater_permission_centre_leaked_grants{") {
 					t.Error("the leak is still counted")
 				}
 				if held := w.double.Stats().Held; len(held) != 0 {

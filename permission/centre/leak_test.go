@@ -26,7 +26,7 @@ func TestALeakIsCountedReportedAndRevoked(t *testing.T) {
 		if status, _ := w.do(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil); status != http.StatusOK {
 			t.Errorf("revoke of a leaked application: status %d", status)
 		}
-		if text := w.scrapeMetrics(); !strings.Contains(text, `permissioncentre_leaked_grants{provider="double"} 1`) {
+		if text := w.scrapeMetrics(); !strings.Contains(text, `breakwater_permission_centre_leaked_grants{provider="double"} 1`) {
 			t.Error("the leak is not counted")
 		}
 
@@ -38,7 +38,7 @@ func TestALeakIsCountedReportedAndRevoked(t *testing.T) {
 		if len(b.Leaked) == 0 || b.Leaked[0].Application != a.ID || b.Leaked[0].Permission != "db" || b.Leaked[0].Pod != "pod-1" {
 			t.Errorf("leaked grants of the new application: %+v", b.Leaked)
 		}
-		if text := w.scrapeMetrics(); !strings.Contains(text, `permissioncentre_leaked_address_reused_total{permission="db"} 1`) {
+		if text := w.scrapeMetrics(); !strings.Contains(text, `breakwater_permission_centre_leaked_address_reuses_total{permission="db"} 1`) {
 			t.Error("the reused address is not counted")
 		}
 		w.waitForState(b.ID, api.Granted)

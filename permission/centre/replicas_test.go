@@ -73,7 +73,7 @@ func callCount(t *testing.T, c *Centre) int {
 	}
 	n := 0
 	for _, f := range families {
-		if f.GetName() == "permissioncentre_provider_call_seconds" {
+		if f.GetName() == "breakwater_permission_centre_provider_call_duration_seconds" {
 			for _, m := range f.GetMetric() {
 				n += int(m.GetHistogram().GetSampleCount())
 			}

@@ -2,10 +2,7 @@ package webhookhealth
 
 import (
 	"context"
-	"fmt"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -18,10 +15,10 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const (
-	meterName = "github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 	queueName = "selfcheck"
 )
 
@@ -40,26 +37,17 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
 			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}
-		if err := measure(otel.Meter(meterName), r.now); err != nil {
-			logger.Panicw("create the self-check controller", "error", err)
-		}
+		measure(metrics.Meter(), r.now)
 		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
 	}
 }
 
 // measure exposes unenforced guards as a metric. A replica that is not the
 // leader exposes nothing.
-func measure(meter metric.Meter, now func() map[string]int64) error {
-	_, err := meter.Int64ObservableGauge("breakwater.guard.open",
-		metric.WithDescription("1 while a guard is unenforced for the reason, else 0"),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			for reason, value := range now() {
-				o.Observe(value, metric.WithAttributes(attribute.String("reason", reason)))
-			}
-			return nil
-		}))
-	if err != nil {
-		return fmt.Errorf("create gauge: %w", err)
-	}
-	return nil
+func measure(meter metric.Meter, now func() map[string]int64) {
+	metrics.Observe(meter, "breakwater_guard_unenforced", func(observe func(int64, ...string)) {
+		for reason, value := range now() {
+			observe(value, reason)
+		}
+	})
 }

@@ -62,11 +62,11 @@ func leadersEventsMetrics(t *testing.T, e *environment) {
 			if err != nil {
 				return err
 			}
-			if strings.Contains(printed, "breakwater_pods_finished") {
+			if strings.Contains(printed, "breakwater_pods_finished_total") {
 				return nil
 			}
 		}
-		return errors.New("breakwater_pods_finished is not among the metrics")
+		return errors.New("breakwater_pods_finished_total is not among the metrics")
 	})
 }
 

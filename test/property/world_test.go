@@ -129,11 +129,6 @@ func (w *world) functions() {
 	kube.AddReactor("*", "*", w.api.react("functions"))
 	server := functions.NewClientSource(kube, altershield.WithClock(w.clock), altershield.WithTransport(w.server), altershield.WithPause(1))
 	meter := noop.Meter{}
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
 	client := func(by string) *fake.Clientset {
 		c := &fake.Clientset{}
 		c.AddReactor("*", "*", w.api.react(by))
@@ -141,23 +136,14 @@ func (w *world) functions() {
 	}
 	for range 2 {
 		submitClient := client("submit")
-		recorder, err := verdict.NewRecorder(submitClient, w.clock, meter)
-		must(err)
-		s, err := submit.New(submitClient, server, recorder, w.clock, meter)
-		must(err)
-		recorder, err = verdict.NewRecorder(client("verdict"), w.clock, meter)
-		must(err)
-		d, err := deadletter.New(client("deadletter"), kube, nil, w.clock, meter)
-		must(err)
-		w.instances["submit"] = append(w.instances["submit"], s)
-		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(recorder, server))
-		w.instances["deadletter"] = append(w.instances["deadletter"], d)
+		w.instances["submit"] = append(w.instances["submit"],
+			submit.New(submitClient, server, verdict.NewRecorder(submitClient, w.clock, meter), w.clock, meter))
+		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(verdict.NewRecorder(client("verdict"), w.clock, meter), server))
+		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil, w.clock, meter))
 	}
-	var err error
-	w.callback, err = callback.New(callback.Options{
+	w.callback = callback.New(callback.Options{
 		Change: client("callback"), Server: server, Broker: w, Clock: w.clock, Meter: meter, StoreTimeout: 2 * time.Second,
 	})
-	must(err)
 	w.callback.(*echo.Echo).Logger.SetOutput(io.Discard) // it would log every crash
 }
 

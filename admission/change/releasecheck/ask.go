@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const (
@@ -62,27 +62,18 @@ type Server struct {
 	clients  altershield.Clients
 	slots    *semaphore.Weighted
 	clock    clock.PassiveClock
-	answered metric.Int64Counter
-	took     metric.Float64Histogram
+	checks   metrics.Counter
+	duration metrics.Histogram
 }
 
 // NewServer returns a Server; options are for tests.
-func NewServer(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter metric.Meter, options ...altershield.Option) (*Server, error) {
-	answered, err := meter.Int64Counter("breakwater.releasecheck.questions",
-		metric.WithDescription("Questions about releases, by what the answer counts as and why."))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
-	took, err := meter.Float64Histogram("breakwater.releasecheck.duration", metric.WithUnit("s"),
-		metric.WithDescription("How long a release waited for the answer, by what it counts as."),
-		metric.WithExplicitBucketBoundaries(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5))
-	if err != nil {
-		return nil, fmt.Errorf("create metric: %w", err)
-	}
+func NewServer(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter metric.Meter, options ...altershield.Option) *Server {
 	return &Server{
-		core: core, clock: clock, answered: answered, took: took,
-		clients: altershield.Clients{Options: options}, slots: semaphore.NewWeighted(atOnce),
-	}, nil
+		core: core, clock: clock,
+		checks:   metrics.NewCounter(meter, "breakwater_release_checks_total"),
+		duration: metrics.NewHistogram(meter, "breakwater_release_check_duration_seconds"),
+		clients:  altershield.Clients{Options: options}, slots: semaphore.NewWeighted(atOnce),
+	}
 }
 
 // Ask returns the answer to a question. There always is one: what goes wrong
@@ -94,9 +85,8 @@ func (s *Server) Ask(ctx context.Context, q Query) v1alpha1.ReleaseCheckStatus {
 	now := s.clock.Now()
 	status.Outcome, status.Reason, status.Message = said.Outcome, said.Reason, clip(said.Message)
 	status.Time = metav1.NewMicroTime(now)
-	outcome := attribute.String("outcome", string(said.Outcome))
-	s.answered.Add(ctx, 1, metric.WithAttributes(outcome, attribute.String("reason", said.Reason)))
-	s.took.Record(ctx, now.Sub(begin).Seconds(), metric.WithAttributes(outcome))
+	s.checks.Add(ctx, 1, string(said.Outcome), said.Reason)
+	s.duration.Record(ctx, now.Sub(begin).Seconds(), string(said.Outcome))
 	return status
 }
 

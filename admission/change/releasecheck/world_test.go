@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,10 +73,7 @@ func newWorld(t *testing.T, data map[string]string) *world {
 // webhook returns another webhook of the same cluster.
 func (w *world) webhook(t *testing.T) *Handler {
 	t.Helper()
-	s, err := NewServer(w.kube.CoreV1(), w.clock, sdkmetric.NewMeterProvider().Meter("test"), altershield.WithPause(time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := NewServer(w.kube.CoreV1(), w.clock, noop.Meter{}, altershield.WithPause(time.Millisecond))
 	return &Handler{
 		Kinds: workload.BuiltIn, Settings: func() settings.Settings { return w.settings }, History: admissiontest.History{},
 		Server: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.told, Sender: w.sent, Clock: w.clock,

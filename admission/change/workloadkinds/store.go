@@ -1,8 +1,6 @@
 package workloadkinds
 
 import (
-	"context"
-	"fmt"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/metric"
@@ -10,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/configmap"
 
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -44,24 +43,14 @@ type Store struct {
 
 // NewStore returns a store that follows the ConfigMap once cmw is started, and
 // counts its mistakes.
-func NewStore(cmw configmap.Watcher, meter metric.Meter, remembered func() string, changed func()) (*Store, error) {
+func NewStore(cmw configmap.Watcher, meter metric.Meter, remembered func() string, changed func()) *Store {
 	s := &Store{remembered: remembered, changed: changed}
 	s.current.Store(&State{Kinds: workload.BuiltIn()})
-	_, err := meter.Int64ObservableGauge("breakwater.workloads.config.invalid",
-		metric.WithDescription("1 while ConfigMap config-workloads has a mistake and its last good state counts"),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			if s.current.Load().Err != nil {
-				o.Observe(1)
-			} else {
-				o.Observe(0)
-			}
-			return nil
-		}))
-	if err != nil {
-		return nil, fmt.Errorf("create gauge: %w", err)
-	}
+	metrics.Observe(meter, "breakwater_workload_config_invalid", func(observe func(int64, ...string)) {
+		observe(metrics.Bool(s.current.Load().Err != nil))
+	})
 	optionalconfig.Watch(cmw, workload.ConfigMapName, s.observe)
-	return s, nil
+	return s
 }
 
 // observe takes a new state of the ConfigMap. Before the watcher has read

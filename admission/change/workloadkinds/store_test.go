@@ -51,11 +51,8 @@ func TestTheLastGoodStateCountsWhileThereIsAMistake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := 0
-			s, err := NewStore(configmap.NewStaticWatcher(configMap(absent)), noop.Meter{},
+			s := NewStore(configmap.NewStaticWatcher(configMap(absent)), noop.Meter{},
 				func() string { return tc.remembered }, func() { changes++ })
-			if err != nil {
-				t.Fatal(err)
-			}
 			changes = 0
 			for _, data := range tc.seen {
 				s.observe(configMap(data))

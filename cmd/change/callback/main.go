@@ -5,13 +5,13 @@ import (
 	"context"
 	"log"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/callback"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const name = "callback"
@@ -27,9 +27,9 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 	if err != nil {
 		return functions.Parts{}, err
 	}
-	handler, err := callback.New(callback.Options{
+	handler := callback.New(callback.Options{
 		Change: clients.Change, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
-		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
+		Clock: clock.RealClock{}, Meter: metrics.Meter(),
 	})
-	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, err
+	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, nil
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const name = "deadletter"
@@ -25,15 +25,11 @@ func main() {
 }
 
 func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
-	meter := otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name)
+	meter := metrics.Meter()
 	objects, err := dynamic.NewForConfig(clients.Config)
 	if err != nil {
 		return functions.Parts{}, fmt.Errorf("create client: %w", err)
 	}
-	function, err := deadletter.New(clients.Change, clients.Kube, objects, clock.RealClock{}, meter)
-	if err != nil {
-		return functions.Parts{}, err
-	}
-	receiver, err := functions.NewReceiver(name, function, clock.RealClock{}, meter)
-	return functions.Parts{Handler: receiver}, err
+	function := deadletter.New(clients.Change, clients.Kube, objects, clock.RealClock{}, meter)
+	return functions.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

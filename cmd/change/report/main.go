@@ -5,12 +5,12 @@ import (
 	"context"
 	"log"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/report"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const name = "report"
@@ -22,11 +22,7 @@ func main() {
 }
 
 func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
-	meter := otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name)
-	function, err := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
-	if err != nil {
-		return functions.Parts{}, err
-	}
-	receiver, err := functions.NewReceiver(name, function, clock.RealClock{}, meter)
-	return functions.Parts{Handler: receiver}, err
+	meter := metrics.Meter()
+	function := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
+	return functions.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/rollbackapi"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const name = "openapi"
@@ -28,9 +28,9 @@ func build(_ context.Context, clients functions.Clients) (functions.Parts, error
 	if err != nil {
 		return functions.Parts{}, fmt.Errorf("create client: %w", err)
 	}
-	handler, err := rollbackapi.New(rollbackapi.Options{
+	handler := rollbackapi.New(rollbackapi.Options{
 		Kube: clients.Kube, Dynamic: objects, Change: clients.Change,
-		Clock: clock.RealClock{}, Meter: otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name),
+		Clock: clock.RealClock{}, Meter: metrics.Meter(),
 	})
-	return functions.Parts{Handler: handler}, err
+	return functions.Parts{Handler: handler}, nil
 }

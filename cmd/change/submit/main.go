@@ -6,13 +6,13 @@ import (
 	"context"
 	"log"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/submit"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const name = "submit"
@@ -24,15 +24,8 @@ func main() {
 }
 
 func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
-	meter := otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name)
-	recorder, err := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
-	if err != nil {
-		return functions.Parts{}, err
-	}
-	function, err := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder, clock.RealClock{}, meter)
-	if err != nil {
-		return functions.Parts{}, err
-	}
-	receiver, err := functions.NewReceiver(name, function, clock.RealClock{}, meter)
-	return functions.Parts{Handler: receiver}, err
+	meter := metrics.Meter()
+	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
+	function := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder, clock.RealClock{}, meter)
+	return functions.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

@@ -5,12 +5,12 @@ import (
 	"context"
 	"log"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const name = "verdict"
@@ -22,12 +22,8 @@ func main() {
 }
 
 func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
-	meter := otel.Meter("github.com/breakwater-dev/breakwater/functions/" + name)
-	recorder, err := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
-	if err != nil {
-		return functions.Parts{}, err
-	}
+	meter := metrics.Meter()
+	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
 	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube))
-	receiver, err := functions.NewReceiver(name, function, clock.RealClock{}, meter)
-	return functions.Parts{Handler: receiver}, err
+	return functions.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -22,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/server"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
@@ -62,7 +62,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 	if err := watch.Start(ctx); err != nil {
 		return functions.Parts{}, err
 	}
-	handler, err := server.New(server.Options{
+	handler := server.New(server.Options{
 		Kube: kube, Pods: watch.Pods, Notifier: watch.Notifier, Settings: watch.Settings.Get,
 		Centre: centreclient.New(centreclient.Options{
 			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, Limit: share.Limiter,
@@ -72,7 +72,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 		Steps:  []server.Step{server.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
 		Clock:  clock.RealClock{},
 		Random: rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
-		Meter: otel.Meter("github.com/breakwater-dev/breakwater/permission/initaction/server"), Draining: ctx.Done(),
+		Meter: metrics.Meter(), Draining: ctx.Done(),
 	})
 	refresh := func(ctx context.Context) error {
 		ticker := time.NewTicker(time.Second)
@@ -86,7 +86,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 			}
 		}
 	}
-	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, err
+	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
 // client is one whose watches last, and that waits for no limit of its own.

@@ -44,7 +44,7 @@ const configMapTimeout = 2 * time.Second
 // follows changes of both. ctx is a context of knative.dev/pkg/injection; cmw must
 // not be started yet. If cmw supports defaults, as in sharedmain, the ConfigMap may
 // be created later. The caller runs the sender.
-func NewSender(ctx context.Context, cmw configmap.Watcher, o delivery.Options) (*delivery.Sender, error) {
+func NewSender(ctx context.Context, cmw configmap.Watcher, o delivery.Options) *delivery.Sender {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}

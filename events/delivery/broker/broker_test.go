@@ -98,10 +98,7 @@ func TestTheConfigMapMayBeCreatedLater(t *testing.T) {
 	c.create(t, broker("default", receiver.URL))
 	kube := fake.NewClientset()
 	watcher := informer.NewInformedWatcher(kube, v1alpha1.SystemNamespace)
-	sender, err := NewSender(c.ctx, watcher, delivery.Options{Clock: c.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sender := NewSender(c.ctx, watcher, delivery.Options{Clock: c.clock})
 	if err := watcher.Start(t.Context().Done()); err != nil {
 		t.Fatal(err)
 	}
@@ -162,10 +159,7 @@ func newCluster(t *testing.T) *cluster {
 // start returns a running sender to the Broker with the name.
 func (c *cluster) start(t *testing.T, name string) *delivery.Sender {
 	t.Helper()
-	sender, err := NewSender(c.ctx, c.config, delivery.Options{Clock: c.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sender := NewSender(c.ctx, c.config, delivery.Options{Clock: c.clock})
 	c.configure(name)
 	run(t, sender)
 	return sender

@@ -35,10 +35,7 @@ func (s *SharedSender) With(build func(context.Context, configmap.Watcher, event
 // start creates the Sender and runs it until ctx ends.
 func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 	logger := logging.FromContext(ctx)
-	sender, err := NewSender(ctx, cmw, delivery.Options{})
-	if err != nil {
-		logger.Panicw("create event sender", "error", err)
-	}
+	sender := NewSender(ctx, cmw, delivery.Options{})
 	s.sender, s.drained = sender, make(chan struct{})
 	go func() {
 		defer close(s.drained)

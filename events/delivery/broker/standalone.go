@@ -33,10 +33,7 @@ func NewStandaloneSender(ctx context.Context, kube kubernetes.Interface, config 
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigName).String()
 		})), v1alpha1.SystemNamespace)
-	sender, err := NewSender(ctx, cmw, delivery.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
+	sender := NewSender(ctx, cmw, delivery.Options{})
 	follow := func(ctx context.Context) error {
 		if err := cmw.Start(ctx.Done()); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("watch %s: %w", ConfigName, err)

@@ -107,7 +107,7 @@ func (r *podReporter) requested(ctx context.Context, app api.Application) {
 	}
 	if len(app.Leaked) > 0 && !r.leakReported {
 		r.leakReported = true
-		r.metrics.leakedIPs.Add(ctx, 1)
+		r.metrics.leakedAddresses.Add(ctx, 1)
 		r.Recorder.Event(r.pod, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP, leakedGrantMessage(app.Leaked[0]))
 	}
 }

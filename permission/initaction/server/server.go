@@ -73,18 +73,14 @@ type Options struct {
 type server struct {
 	Options
 	nodes   *nodeCache
-	metrics *metrics
+	metrics *instruments
 	// rejectedTokens are hashes of tokens that the API server rejected recently.
 	rejectedTokens *utilcache.LRUExpireCache
 }
 
 // New returns the HTTP handler of the server.
-func New(o Options) (http.Handler, error) {
-	m, err := newMetrics(o.Meter, o.Notifier)
-	if err != nil {
-		return nil, err
-	}
-	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: m, rejectedTokens: utilcache.NewLRUExpireCacheWithClock(maxRejectedTokens, o.Clock)}
+func New(o Options) http.Handler {
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: newInstruments(o.Meter, o.Notifier), rejectedTokens: utilcache.NewLRUExpireCacheWithClock(maxRejectedTokens, o.Clock)}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError
 	limit := authlimit.New(func() float64 { return o.Settings().RefusalsPerMinute }, o.Clock)
@@ -93,7 +89,7 @@ func New(o Options) (http.Handler, error) {
 	short := middleware.ContextTimeout(requestTimeout)
 	e.GET("/v1/pods/:namespace/:name", s.status, short)
 	e.POST("/v1/pods/:namespace/:name/reset", s.reset, short)
-	return e, nil
+	return e
 }
 
 // problem is an error that is sent to the client.
@@ -128,6 +124,6 @@ func (s *server) writeError(err error, c echo.Context) {
 	if p.status == http.StatusUnauthorized {
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
-	s.metrics.refused(c.Request().Context(), c.Path(), p.status, p.reason)
+	s.metrics.reject(c.Request().Context(), c.Path(), p.status, p.reason)
 	_ = c.JSON(p.status, protocol.Answer{State: protocol.Failed, Reason: p.reason, Message: p.message}) // fails only if the client disconnected
 }

@@ -302,14 +302,11 @@ func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step
 		return true, cm, nil
 	})
 	records := corelisters.NewConfigMapLister(w.records)
-	handler, err := New(Options{
+	handler := New(Options{
 		Kube: w.kube, Pods: corelisters.NewPodLister(w.pods), Notifier: w.hub, Centre: w.centre, Steps: w.steps, Clock: c, Random: func() float64 { return 0 },
 		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), records, func() podbreaker.Policy { return w.settings.Breaker }, groupcommit.Options{}),
 		Settings: func() settings.Settings { return w.settings }, Recorder: w.recorder, Events: w.sent, Meter: noop.Meter{}, Draining: w.draining,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	w.url = server.URL

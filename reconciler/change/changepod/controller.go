@@ -3,8 +3,6 @@ package changepod
 import (
 	"context"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/configmap"
@@ -19,25 +17,18 @@ import (
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
-
-// meterName is the instrumentation scope of this package's metrics.
-const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/changepod"
 
 // NewController returns the controller of ChangePods.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {
 	logger := logging.FromContext(ctx)
 	changePods := changepodinformer.Get(ctx)
-	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.batches.unjudged",
-		metric.WithDescription("Unjudged batches, by reason and no-verdict policy."))
-	if err != nil {
-		logger.Panicw("create metric", "error", err)
-	}
 	r := &Reconciler{
 		interimWrites:   rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
-		unjudged:        unjudged,
+		unjudged:        metrics.NewCounter(metrics.Meter(), "breakwater_batches_unjudged_total"),
 		client:          changeclient.Get(ctx),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,

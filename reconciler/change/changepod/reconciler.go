@@ -14,8 +14,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +28,7 @@ import (
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
@@ -58,7 +57,7 @@ type Reconciler struct {
 	// interimWrites limits the writes of interim phases.
 	interimWrites *rate.Limiter
 	// unjudged counts unjudged batches.
-	unjudged metric.Int64Counter
+	unjudged metrics.Counter
 	// up is the time of the first decision of this process.
 	up resend.StartTime
 }
@@ -156,7 +155,7 @@ func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.Cha
 	}
 	policy := r.settings().BatchNoVerdict(next.UnjudgedStages()...)
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, no-verdict is %s: %s", policy, cond.Message)
-	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", cond.Reason), attribute.String("policy", string(policy))))
+	r.unjudged.Add(ctx, 1, cond.Reason, string(policy))
 }
 
 func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1alpha1.Stage) events.ChangePodReady {

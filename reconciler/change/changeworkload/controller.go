@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,15 +28,13 @@ import (
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
-
-// meterName is the instrumentation scope of this package's metrics.
-const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
 
 // gathering is the delay between a change of a pod or batch and the reconciliation
 // of its release. It combines hundreds of changes a second, and each
@@ -61,12 +57,9 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	must(releasefinder.Index(changeWorkloads))
 	must(releasefinder.Index(changePods))
 
-	unjudged, err := otel.Meter(meterName).Int64Counter("breakwater.orders.unjudged",
-		metric.WithDescription("Releases with an unjudged order, by no-verdict policy."))
-	must(err)
 	r := &Reconciler{
 		progressSlots: lru.New(maxProgressSlots),
-		unjudged:      unjudged,
+		unjudged:      metrics.NewCounter(metrics.Meter(), "breakwater_orders_unjudged_total"),
 		dynamic:       dynamicclient.Get(ctx),
 		client:        changeclient.Get(ctx),
 		workloads:     workloads,

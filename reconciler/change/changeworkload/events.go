@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
 	"knative.dev/pkg/controller"
@@ -69,7 +67,7 @@ func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1
 	policy := in.Settings.OrderNoVerdict()
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.orderUnjudgedReason,
 		"the order is unjudged, no-verdict of the order is %s: %s", policy, d.Order.Detail)
-	r.unjudged.Add(ctx, 1, metric.WithAttributes(attribute.String("policy", string(policy))))
+	r.unjudged.Add(ctx, 1, string(policy))
 }
 
 // becameFalse says whether this write changed a condition to False.

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +32,7 @@ import (
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
@@ -70,7 +70,7 @@ type Reconciler struct {
 	// progressSlots has the slot of the last progress event, by UID.
 	progressSlots *lru.Cache
 	// unjudged counts unjudged orders.
-	unjudged metric.Int64Counter
+	unjudged metrics.Counter
 	clock    clock.PassiveClock
 	// up is the time of the first decision of this process.
 	up resend.StartTime

@@ -3,8 +3,6 @@ package pod
 import (
 	"context"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
@@ -32,7 +31,6 @@ import (
 const (
 	// agentName is the source of the Kubernetes Events.
 	agentName = "breakwater"
-	meterName = "github.com/breakwater-dev/breakwater/reconciler/change/pod"
 	// workers is how many pods are labelled concurrently.
 	workers = 8
 )
@@ -51,9 +49,6 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	}
 	must(pods.SetTransform(Trim))
 	must(replicaSets.Informer().SetTransform(TrimReplicaSet))
-	counter, err := otel.Meter(meterName).Int64Counter("breakwater.pods.finished",
-		metric.WithDescription("Pods of a release that became ready and were labelled"))
-	must(err)
 
 	finder, err := releasefinder.New(ctx)
 	must(err)
@@ -63,7 +58,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 			return w != nil && !w.Complete
 		}}
 	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
-		kube: kubeclient.Get(ctx), facts: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender, finished: counter,
+		kube: kubeclient.Get(ctx), facts: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender, finished: metrics.NewCounter(metrics.Meter(), "breakwater_pods_finished_total"),
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{
 			AgentName:         agentName,

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // fieldManager owns the label.
@@ -36,7 +36,7 @@ type Reconciler struct {
 	labels *labelLimiter
 	sender events.Sender
 	// finished counts the pods that were labelled.
-	finished metric.Int64Counter
+	finished metrics.Counter
 }
 
 var _ reconcilerpod.Interface = (*Reconciler)(nil)

@@ -15,6 +15,7 @@ import (
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // known returns the same release for every pod.
@@ -52,13 +53,12 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 			if tc.answer != nil {
 				kube.PrependReactor("patch", "pods", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, tc.answer })
 			}
-			counter, _ := noop.Meter{}.Int64Counter("")
 			sent := &outbox{}
 			paced := newLabelLimiter(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
 			for range tc.before {
 				paced.allows(ownerUID(p), tc.rolling)
 			}
-			r := &Reconciler{kube: kube, sender: sent, finished: counter, labels: paced, facts: facts{
+			r := &Reconciler{kube: kube, sender: sent, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: paced, facts: facts{
 				optedIn: func(any) bool { return true }, releases: known{},
 				rollingOut: func(string, v1alpha1.WorkloadRef) bool { return tc.rolling },
 			}}

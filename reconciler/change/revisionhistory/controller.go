@@ -3,8 +3,6 @@ package revisionhistory
 import (
 	"context"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	"k8s.io/client-go/tools/cache"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
@@ -17,11 +15,10 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
-
-const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/revisionhistory"
 
 // NewController returns the controller of saved templates. It reads workloads
 // from the API server when a release ends: a cache of all templates would be
@@ -33,9 +30,6 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 			logger.Panicw("create the controller of saved templates", "error", err)
 		}
 	}
-	changes, err := otel.Meter(meterName).Int64Counter("breakwater.history.changes",
-		metric.WithDescription("Templates of successful versions that were kept, kept again, pruned or forgotten, by action and kind of workload"))
-	must(err)
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), nil)
 	must(err)
 	changeWorkloads := changeworkloadinformer.Get(ctx)
@@ -44,7 +38,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		client:   changeclient.Get(ctx),
 		live:     &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister()},
 		settings: store.Get,
-		changes:  changes,
+		changes:  metrics.NewCounter(metrics.Meter(), "breakwater_saved_template_changes_total"),
 	}, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}

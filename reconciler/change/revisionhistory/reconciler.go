@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
@@ -50,7 +49,7 @@ type Reconciler struct {
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	// changes counts templates that were saved, pruned or deleted.
-	changes metric.Int64Counter
+	changes metrics.Counter
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
@@ -202,7 +201,7 @@ func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k sav
 		return fmt.Errorf("%s version %s of %s %s/%s: %w", why, k.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	logging.FromContext(ctx).Infow("history", "action", why, "kept", k.Name, "attempt", k.Release.Attempt)
-	r.changes.Add(ctx, 1, metric.WithAttributes(attribute.String("action", why), attribute.String("kind", w.Kind.Kind)))
+	r.changes.Add(ctx, 1, why, w.Kind.Kind)
 	return nil
 }
 
@@ -217,5 +216,5 @@ func (r *Reconciler) record(ctx context.Context, c *v1alpha1.ChangeWorkload, nam
 
 func (r *Reconciler) count(ctx context.Context, action string, w *liveworkload.Workload) {
 	logging.FromContext(ctx).Infow("history", "action", action, "version", w.Release.Version, "attempt", w.Release.Attempt)
-	r.changes.Add(ctx, 1, metric.WithAttributes(attribute.String("action", action), attribute.String("kind", w.Kind.Kind)))
+	r.changes.Add(ctx, 1, action, w.Kind.Kind)
 }

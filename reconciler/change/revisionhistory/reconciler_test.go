@@ -24,6 +24,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -69,10 +70,6 @@ func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase
 			t.Fatal(err)
 		}
 	}
-	changes, err := noop.Meter{}.Int64Counter("changes")
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := settings.Default()
 	s.HistoryLimit = 2
 	return world{
@@ -84,7 +81,7 @@ func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase
 				Namespaces: corelisters.NewNamespaceLister(namespaces),
 			},
 			settings: func() settings.Settings { return s },
-			changes:  changes,
+			changes:  metrics.NewCounter(noop.Meter{}, "breakwater_saved_template_changes_total"),
 		},
 		workload: d,
 		change:   c,

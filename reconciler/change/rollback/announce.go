@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -58,7 +56,7 @@ func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, cau
 	reason := cause.Kind.Reason()
 	logging.FromContext(ctx).Infow("rolled back", "kind", w.Kind.Kind, "workload", w.Name, "reason", reason, "user", cause.User,
 		"from", w.Release.Version, "attempt", w.Release.Attempt, "to", target.Version, "message", cause.Message)
-	r.rollbacks.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", reason), attribute.String("kind", w.Kind.Kind)))
+	r.rollbacks.Add(ctx, 1, reason, w.Kind.Kind)
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, reason,
 		"rolled back from version %s to version %s: %s; %s", w.Release.Version, target.Version, cause.Message, target.Proof)
 }

@@ -3,8 +3,6 @@ package rollback
 import (
 	"context"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -24,6 +22,7 @@ import (
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
@@ -34,7 +33,6 @@ import (
 const (
 	// agentName is the source of our Kubernetes Events.
 	agentName = "breakwater"
-	meterName = "github.com/breakwater-dev/breakwater/reconciler/change/rollback"
 	// remembered is how many releases that cannot go back are not told of again.
 	remembered = 4096
 )
@@ -48,9 +46,6 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 			logger.Panicw("wire the controller of rollbacks", "error", err)
 		}
 	}
-	rollbacks, err := otel.Meter(meterName).Int64Counter("breakwater.rollbacks",
-		metric.WithDescription("Templates that were taken back to a good version, by reason and kind of workload"))
-	must(err)
 	finder, err := releasefinder.New(ctx)
 	must(err)
 	changeWorkloads, namespaces := changeworkloadinformer.Get(ctx), namespaceinformer.Get(ctx)
@@ -65,7 +60,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 		pods:            podinformer.Get(ctx).Informer().GetIndexer(),
 		changeWorkloads: changeWorkloads.Lister(),
 		sender:          sender,
-		rollbacks:       rollbacks,
+		rollbacks:       metrics.NewCounter(metrics.Meter(), "breakwater_rollbacks_total"),
 		reported:        lru.New(remembered),
 		clock:           clock.RealClock{},
 	}

@@ -13,7 +13,6 @@ import (
 	"context"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -30,6 +29,7 @@ import (
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
@@ -68,7 +68,7 @@ type Reconciler struct {
 	settings func() settings.Settings
 	sender   events.Sender
 	// rollbacks counts rollbacks, by reason and kind of workload.
-	rollbacks metric.Int64Counter
+	rollbacks metrics.Counter
 	// reported remembers the impossible rollbacks that were reported.
 	reported *lru.Cache
 	clock    clock.PassiveClock

@@ -34,6 +34,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -91,17 +92,13 @@ func newWorld(t *testing.T) *world {
 		Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}); err != nil {
 		t.Fatal(err)
 	}
-	counter, err := noop.Meter{}.Int64Counter("c")
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.Reconciler = &Reconciler{
 		kube: w.kube, dynamic: w.dynamic, client: w.change,
 		live:      &liveworkload.Reader{Client: w.dynamic, Namespaces: corelisters.NewNamespaceLister(namespaces)},
 		workloads: w, finder: w, pods: w.pods,
 		changeWorkloads: listers.NewChangeWorkloadLister(w.known),
 		settings:        func() settings.Settings { return w.settings },
-		sender:          w, rollbacks: counter, reported: lru.New(10),
+		sender:          w, rollbacks: metrics.NewCounter(noop.Meter{}, "breakwater_rollbacks_total"), reported: lru.New(10),
 		clock: clocktesting.NewFakePassiveClock(now),
 	}
 	return w

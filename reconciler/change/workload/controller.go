@@ -3,8 +3,6 @@ package workload
 import (
 	"context"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
@@ -19,6 +17,7 @@ import (
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
@@ -29,7 +28,6 @@ import (
 const (
 	// fieldManager owns what this binary writes.
 	fieldManager = "controller"
-	meterName    = "github.com/breakwater-dev/breakwater/reconciler/change/workload"
 	queueName    = "workload"
 	// workers is enough to opt in a namespace with hundreds of workloads within
 	// seconds, at one or two API requests each.
@@ -52,9 +50,6 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	must(err)
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), nil)
 	must(err)
-	touched, err := otel.Meter(meterName).Int64Counter("breakwater.workloads.touched",
-		metric.WithDescription("Updates that changed nothing, so that a workload passes the webhook again"))
-	must(err)
 	guarded := namespaceoptin.Filter(namespaces.Lister())
 	r := &Reconciler{
 		dynamic:         dynamicclient.Get(ctx),
@@ -66,7 +61,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		settings:        store.Get,
 		cluster:         watchCluster(cmw, namespaces.Lister()),
 		touches:         resend.New(resend.Clock(ctx)),
-		touched:         touched,
+		touched:         metrics.NewCounter(metrics.Meter(), "breakwater_workload_noop_updates_total"),
 		clock:           resend.Clock(ctx),
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {

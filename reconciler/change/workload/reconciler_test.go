@@ -26,6 +26,7 @@ import (
 	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
 	fakechangeworkload "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -119,7 +120,6 @@ func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtestin
 		dynamic.PrependReactor("*", "*", reactor)
 		client.PrependReactor("*", "*", reactor)
 	}
-	touched, _ := noop.Meter{}.Int64Counter("")
 	r := &Reconciler{
 		dynamic: dynamic, client: client, workloads: workloads, revisions: oneEach{},
 		namespaces:      fakenamespace.Get(ctx).Lister(),
@@ -127,7 +127,7 @@ func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtestin
 		settings:        settings.Default,
 		cluster:         watchCluster(configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-altershield"}}), fakenamespace.Get(ctx).Lister()),
 		touches:         resend.New(clocktesting.NewFakePassiveClock(now)),
-		touched:         touched,
+		touched:         metrics.NewCounter(noop.Meter{}, "breakwater_workload_noop_updates_total"),
 		clock:           clocktesting.NewFakePassiveClock(now),
 	}
 	if err := r.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {

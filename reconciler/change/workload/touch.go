@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,8 +38,11 @@ func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch)
 	// An unchanged object keeps its resourceVersion, but the cache may be
 	// stale: compare the fields that the webhook writes.
 	changed = written(after) != written(w)
-	r.touched.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", w.Kind.Kind),
-		attribute.String("reason", string(why)), attribute.Bool("effective", changed)))
+	result := "unchanged"
+	if changed {
+		result = "changed"
+	}
+	r.touched.Add(ctx, 1, w.Kind.Kind, string(why), result)
 	if !changed {
 		logging.FromContext(ctx).Warnw("the webhook did not see an update; releases of this workload are not judged",
 			"reason", why, "next try", next)

@@ -3,8 +3,6 @@ package workloadinformer
 import (
 	"context"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -17,10 +15,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
-
-const meterName = "github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 
 // Like all Knative informers: one per process, started and synced by
 // sharedmain, and taken from the context.
@@ -53,13 +50,6 @@ func newWatch(ctx context.Context) *Watch {
 			logger.Panicw("watch workloads", "error", err)
 		}
 	}
-	meter := otel.Meter(meterName)
-	watching, err := meter.Int64Gauge("breakwater.kinds.watched",
-		metric.WithDescription("1 for a kind of workload that is watched, 0 for one that the API server does not have"))
-	must(err)
-	rejected, err := meter.Int64Counter("breakwater.kinds.rejected",
-		metric.WithDescription("Invalid versions of config-workloads"))
-	must(err)
 	w := &Watch{
 		client: dynamicclient.Get(ctx),
 		served: func(k workload.Kind) (bool, error) {
@@ -70,8 +60,8 @@ func newWatch(ctx context.Context) *Watch {
 		discoveryInterval: discoveryInterval,
 		logger:            logger,
 		event:             eventWriter(ctx),
-		watching:          watching,
-		rejected:          rejected,
+		watching:          metrics.NewGauge(metrics.Meter(), "breakwater_workload_kind_watched"),
+		rejected:          metrics.NewCounter(metrics.Meter(), "breakwater_workload_config_errors_total"),
 		changed:           make(chan struct{}, 1),
 		wanted:            workload.BuiltIn(),
 		watched:           map[schema.GroupKind]*watched{},

@@ -13,14 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -42,9 +41,9 @@ type Watch struct {
 	// event records an Event on config-workloads.
 	event func(reason, message string)
 	// watching is 1 for each kind that is watched, else 0.
-	watching metric.Int64Gauge
+	watching metrics.Gauge
 	// rejected counts invalid configurations.
-	rejected metric.Int64Counter
+	rejected metrics.Counter
 
 	// missing are the kinds that were reported as missing. Only Run uses it.
 	missing map[schema.GroupKind]bool
@@ -129,7 +128,7 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 		if ok {
 			there[k.GroupKind()] = k
 		}
-		w.watching.Record(ctx, int64(count(ok)), metric.WithAttributes(attribute.String("kind", k.GroupKind().String())))
+		w.watching.Record(ctx, metrics.Bool(ok), k.GroupKind().String())
 	}
 
 	w.mu.Lock()
@@ -199,11 +198,4 @@ func (w *Watch) add(k workload.Kind) error {
 	}
 	w.watched[k.GroupKind()] = &watched{kind: k, informer: informer}
 	return nil
-}
-
-func count(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

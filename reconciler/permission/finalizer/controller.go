@@ -2,10 +2,7 @@ package finalizer
 
 import (
 	"context"
-	"fmt"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
@@ -35,7 +33,6 @@ import (
 )
 
 const (
-	meterName = "github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
 	queueName = "permission"
 	// workers is how many pods are reconciled concurrently; each may wait for the
 	// centre.
@@ -64,8 +61,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	kube := kubeclient.Get(ctx)
 	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Limit: rate.NewLimiter(calls, calls)})
 	told := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
-	tell, err := newReporter(told, sender, otel.Meter(meterName))
-	must(err)
+	tell := newReporter(told, sender, metrics.Meter())
 	r := &Reconciler{
 		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
 		settings: store.Get, clock: resend.Clock(ctx), recorder: told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(told),
@@ -78,9 +74,9 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		}
 		return err
 	}
-	must(measure(otel.Meter(meterName), r))
+	measure(metrics.Meter(), r)
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName), Concurrency: workers})
-	_, err = pods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
+	_, err := pods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
 	must(err)
 	_, err = namespaces.Informer().AddEventHandler(namespaceHandler(func(namespace string) {
 		all, err := r.pods.Pods(namespace).List(labels.Everything())
@@ -106,41 +102,27 @@ func newBreakerRecord(ctx context.Context, kube kubernetes.Interface) BreakerRec
 	return podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), lister, podbreaker.DefaultPolicy, groupcommit.Options{})
 }
 
-// measure shows what is open.
-func measure(meter metric.Meter, r *Reconciler) error {
-	gauge := func(name, what string, observe func(metric.Int64Observer)) error {
-		_, err := meter.Int64ObservableGauge("breakwater.permission."+name, metric.WithDescription(what),
-			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-				if r.IsLeaderFor(leaderKey) {
-					observe(o)
-				}
-				return nil
-			}))
-		if err != nil {
-			return fmt.Errorf("create gauge: %w", err)
-		}
-		return nil
+// measure observes the tracked pods and leaks. Only the leader has values.
+func measure(meter metric.Meter, r *Reconciler) {
+	observe := func(name string, read func(observe func(int64, ...string))) {
+		metrics.Observe(meter, name, func(observe func(int64, ...string)) {
+			if r.IsLeaderFor(leaderKey) {
+				read(observe)
+			}
+		})
 	}
-	if err := gauge("uninjected", "Pods that should have waited for permissions and were let in without, by why", func(o metric.Int64Observer) {
+	observe("breakwater_permission_uninjected_pods", func(observe func(int64, ...string)) {
 		for reason, n := range r.uninjected.counts() {
-			o.Observe(n, metric.WithAttributes(attribute.String("reason", reason)))
+			observe(n, reason)
 		}
-	}); err != nil {
-		return err
-	}
-	if err := gauge("leaked.addresses", "Addresses for which grants of pods that are gone still hold", func(o metric.Int64Observer) {
-		addresses, _ := r.leaks.counts()
-		o.Observe(addresses)
-	}); err != nil {
-		return err
-	}
-	if err := gauge("leaked.untold", "Pods that were let go before their permissions were taken back, and of which the permission centre has not heard", func(o metric.Int64Observer) {
-		o.Observe(r.unreported.count())
-	}); err != nil {
-		return err
-	}
-	return gauge("leaked.holders", "Pods that have an address for which a grant of another pod still holds", func(o metric.Int64Observer) {
-		_, holders := r.leaks.counts()
-		o.Observe(holders)
 	})
+	observe("breakwater_permission_leaked_addresses", func(observe func(int64, ...string)) {
+		addresses, _ := r.leaks.counts()
+		observe(addresses)
+	})
+	observe("breakwater_permission_leaked_address_pods", func(observe func(int64, ...string)) {
+		_, pods := r.leaks.counts()
+		observe(pods)
+	})
+	observe("breakwater_permission_unreported_pods", func(observe func(int64, ...string)) { observe(r.unreported.count()) })
 }

@@ -72,10 +72,7 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	}
 	w := &world{kube: fake.NewClientset(p, namespace), centre: &centre{}, sent: &sent{}, told: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(zero)}
-	tell, err := newReporter(w.told, w.sent, noop.Meter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tell := newReporter(w.told, w.sent, noop.Meter{})
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
 		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.told),

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -20,27 +20,23 @@ import (
 type reporter struct {
 	recorder record.EventRecorder
 	sender   events.Sender
-	// revoked and leaked count applications.
-	revoked, leaked metric.Int64Counter
+	// revoked and leaked count permission sets.
+	revoked, leaked metrics.Counter
 }
 
-func newReporter(recorder record.EventRecorder, sender events.Sender, meter metric.Meter) (*reporter, error) {
-	revoked, err := meter.Int64Counter("breakwater.permission.revoked", metric.WithDescription("Permission sets that were taken back when their pod had ended"))
-	if err != nil {
-		return nil, fmt.Errorf("create counter: %w", err)
+func newReporter(recorder record.EventRecorder, sender events.Sender, meter metric.Meter) *reporter {
+	return &reporter{
+		recorder: recorder, sender: sender,
+		revoked: metrics.NewCounter(meter, "breakwater_permission_sets_revoked_total"),
+		leaked:  metrics.NewCounter(meter, "breakwater_permission_sets_leaked_total"),
 	}
-	leaked, err := meter.Int64Counter("breakwater.permission.leaked", metric.WithDescription("Permission sets that could not be taken back when their pod had ended, by why"))
-	if err != nil {
-		return nil, fmt.Errorf("create counter: %w", err)
-	}
-	return &reporter{recorder, sender, revoked, leaked}, nil
 }
 
-// The causes of a leak, as metric labels.
+// The reasons of a leak, as metric labels.
 const (
-	whyProvider    = "provider"    // the provider cannot revoke
-	whyUnreachable = "unreachable" // the centre was unreachable until the deadline
-	whyDeadline    = "deadline"    // not revoked before the deadline
+	leakProvider    = "provider"    // the provider cannot revoke
+	leakUnreachable = "unreachable" // the centre was unreachable until the deadline
+	leakDeadline    = "deadline"    // not revoked before the deadline
 )
 
 // revocation reports the result of a revocation.
@@ -53,7 +49,7 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 		r.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "revoked %s from %s", setNames(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
 	}
 	for _, app := range s.Leaked {
-		r.leak(ctx, p, app, whyProvider, fmt.Sprintf("permission set %s could not be revoked: %s", app.Set, leakMessage(app)))
+		r.leak(ctx, p, app, leakProvider, fmt.Sprintf("permission set %s could not be revoked: %s", app.Set, leakMessage(app)))
 	}
 	if s.Action != GiveUp {
 		return
@@ -63,15 +59,15 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 		if err != nil {
 			message += ": " + err.Error()
 		}
-		r.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, whyUnreachable, message)
+		r.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, leakUnreachable, message)
 	}
 	for _, app := range s.Unfinished {
-		r.leak(ctx, p, app, whyDeadline, fmt.Sprintf("permission set %s was not revoked before the deadline: it is %s; the permission centre retries", app.Set, app.State))
+		r.leak(ctx, p, app, leakDeadline, fmt.Sprintf("permission set %s was not revoked before the deadline: it is %s; the permission centre retries", app.Set, app.State))
 	}
 }
 
-func (r *reporter) leak(ctx context.Context, p *corev1.Pod, app api.Application, why, message string) {
-	r.leaked.Add(ctx, 1, metric.WithAttributes(attribute.String("why", why)))
+func (r *reporter) leak(ctx context.Context, p *corev1.Pod, app api.Application, reason, message string) {
+	r.leaked.Add(ctx, 1, reason)
 	r.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonPermissionLeaked, message)
 	d := podmeta.PermissionEvent(events.PermissionLeaked, p, app)
 	d.Reason, d.Message = podmeta.ReasonPermissionLeaked, message

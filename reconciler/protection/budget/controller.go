@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
@@ -31,12 +29,12 @@ import (
 	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const (
 	// agentName is the source of Kubernetes Events.
 	agentName = "breakwater"
-	meterName = "github.com/breakwater-dev/breakwater/reconciler/protection/budget"
 	// workers is how many budgets are reconciled concurrently.
 	workers = 8
 )
@@ -75,11 +73,6 @@ func workloads(ctx context.Context) []cache.SharedIndexInformer {
 }
 
 func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error) {
-	returned, err := otel.Meter(meterName).Int64Counter("breakwater.budget.charges.returned",
-		metric.WithDescription("Charges that were refunded because their request did not take effect"))
-	if err != nil {
-		return nil, err
-	}
 	kube := kubeclient.Get(ctx)
 	probes, err := newProber(injection.GetConfig(ctx), kube)
 	if err != nil {
@@ -94,7 +87,7 @@ func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error)
 			mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery())),
 		},
 		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, kept), throttle: newThrottle(clock.RealClock{}),
-		guarding: newGuardingCheck(probes, clock.RealClock{}), refunded: returned,
+		guarding: newGuardingCheck(probes, clock.RealClock{}), refunded: metrics.NewCounter(metrics.Meter(), "breakwater_budget_charges_refunded_total"),
 	}, nil
 }
 

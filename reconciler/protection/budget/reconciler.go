@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 	policyclient "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const (
@@ -44,7 +44,7 @@ type Reconciler struct {
 	throttle  *throttle
 	guarding  *guardingCheck
 	// refunded counts charges whose request did not take effect.
-	refunded metric.Int64Counter
+	refunded metrics.Counter
 }
 
 var _ reconcilerbudget.Interface = (*Reconciler)(nil)

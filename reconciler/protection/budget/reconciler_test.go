@@ -30,6 +30,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // heard is a Prober that hears everybody.
@@ -70,7 +71,6 @@ func newWorld(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime
 			t.Fatal(err)
 		}
 	}
-	returned, _ := noop.Meter{}.Int64Counter("returned")
 	w.Reconciler = &Reconciler{
 		kube: w.kube, client: w.client.PolicyV1alpha1(), podLister: corelisters.NewPodLister(w.index),
 		owners: &owners{
@@ -79,7 +79,7 @@ func newWorld(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime
 			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), cache: utilcache.NewExpiring(),
 		},
 		podWatch: seen, charges: newChargeTimes(clock.RealClock{}, time.Minute), throttle: newThrottle(clock.RealClock{}),
-		guarding: newGuardingCheck(heard{}, clock.RealClock{}), refunded: returned,
+		guarding: newGuardingCheck(heard{}, clock.RealClock{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),
 	}
 	return w
 }

@@ -28,7 +28,7 @@ func guardOpen(ctx context.Context, kube kubernetes.Interface, reason string) (s
 			continue // it may be ending
 		}
 		for line := range strings.Lines(string(raw)) {
-			if strings.HasPrefix(line, "breakwater_guard_open{") && strings.Contains(line, `reason="`+reason+`"`) {
+			if strings.HasPrefix(line, "breakwater_guard_unenforced{") && strings.Contains(line, `reason="`+reason+`"`) {
 				return line[strings.LastIndex(line, " ")+1 : len(line)-1], nil
 			}
 		}

@@ -1,0 +1,91 @@
+package metrics
+
+// change are the metrics of the change pillar.
+func change() []Group {
+	return []Group{{
+		Title:     "Releases",
+		Processes: text("controller"),
+		Metrics: []Definition{
+			{Name: "breakwater_pods_finished_total", Unit: "pods",
+				Help: "Pods of a release that became Ready and were labeled `operate-finished`."},
+			{Name: "breakwater_batches_unjudged_total", Unit: "batches", Labels: text("reason policy"),
+				Help: "Batches without a verdict at their deadline. The policy is the setting `no-verdict`."},
+			{Name: "breakwater_orders_unjudged_total", Unit: "orders", Labels: text("policy"),
+				Help: "Orders without a verdict of the order check. The policy is the setting `no-verdict`."},
+			{Name: "breakwater_rollbacks_total", Unit: "rollbacks", Labels: text("reason kind"),
+				Help: "Rollbacks of a workload to a version that succeeded."},
+			{Name: "breakwater_saved_template_changes_total", Unit: "changes", Labels: text("action kind"),
+				Help: "Saved templates that were created, updated or deleted."},
+			{Name: "breakwater_workload_noop_updates_total", Unit: "updates", Labels: text("kind reason result"),
+				Help: "Updates without a change that pass a workload through the webhook again. The result is `changed` when the webhook changed the workload, else `unchanged`."},
+			{Name: "breakwater_workload_kind_watched", Labels: text("kind"),
+				Help: "1 while a kind of workload is watched, 0 while the API server does not have it."},
+			{Name: "breakwater_workload_config_errors_total", Unit: "errors",
+				Help: "Invalid versions of ConfigMap `config-workloads` that were read."},
+		},
+	}, {
+		Title:     "Release check and kinds of workloads",
+		Processes: text("webhook"),
+		Metrics: []Definition{
+			{Name: "breakwater_release_checks_total", Unit: "checks", Labels: text("result reason"),
+				Help: "Release checks, by what the answer of the server counts as."},
+			{Name: "breakwater_release_check_duration_seconds", Unit: "seconds", Labels: text("result"),
+				Help:    "Time that an admission request waited for the release check.",
+				Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 1.5, 2, 3, 4, 5}},
+			{Name: "breakwater_workload_config_invalid",
+				Help: "1 while ConfigMap `config-workloads` is invalid and its last valid version is in force, 0 otherwise."},
+		},
+	}, {
+		Title:     "Functions",
+		Processes: text("submit verdict report deadletter"),
+		Metrics: []Definition{
+			{Name: "breakwater_function_events_total", Unit: "events", Labels: text("function type result"),
+				Help: "CloudEvents that a function received."},
+			{Name: "breakwater_function_event_duration_seconds", Unit: "seconds", Labels: text("function type result"),
+				Help:    "Time that a function worked on a CloudEvent.",
+				Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40}},
+		},
+	}, {
+		Title:     "Function submit",
+		Processes: text("submit"),
+		Metrics: []Definition{
+			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("result stage"),
+				Help: "Decisions of function submit about a batch or an order."},
+		},
+	}, {
+		Title:     "Verdicts",
+		Processes: text("verdict submit"),
+		Metrics: []Definition{
+			{Name: "breakwater_verdicts_total", Unit: "verdicts", Labels: text("stage verdict result"),
+				Help: "Verdicts that were received. The result says whether the verdict was stored."},
+		},
+	}, {
+		Title:     "Function report",
+		Processes: text("report"),
+		Metrics: []Definition{
+			{Name: "breakwater_reports_total", Unit: "records", Labels: text("result"),
+				Help: "Records of releases that were sent to the AlterShield server."},
+		},
+	}, {
+		Title:     "Function callback",
+		Processes: text("callback"),
+		Metrics: []Definition{
+			{Name: "breakwater_callbacks_total", Unit: "verdicts", Labels: text("format result"),
+				Help: "Verdicts that were received by callback, and callbacks that were rejected."},
+		},
+	}, {
+		Title:     "Function deadletter",
+		Processes: text("deadletter"),
+		Metrics: []Definition{
+			{Name: "breakwater_dead_letters_total", Unit: "events", Labels: text("type result"),
+				Help: "CloudEvents that the Broker could not deliver."},
+		},
+	}, {
+		Title:     "Rollback API",
+		Processes: text("openapi"),
+		Metrics: []Definition{
+			{Name: "breakwater_rollback_api_requests_total", Unit: "requests", Labels: text("route status dry_run"),
+				Help: "Requests of the rollback API."},
+		},
+	}}
+}

@@ -1,0 +1,72 @@
+package metrics
+
+import "strings"
+
+// Type is the Prometheus type of a metric.
+type Type string
+
+// The types.
+const (
+	TypeCounter   Type = "counter"
+	TypeGauge     Type = "gauge"
+	TypeHistogram Type = "histogram"
+)
+
+// Definition is what is known of a metric.
+type Definition struct {
+	// Name is the name in a Prometheus scrape.
+	Name string
+	// Unit is the unit of the values; empty for a state.
+	Unit string
+	// Labels are the names of the labels. Each has a bounded set of values:
+	// constants, kinds, or names of objects that administrators create.
+	Labels []string
+	// Help is the meaning, for the scrape and for docs/metrics.md.
+	Help string
+	// Buckets are the upper bounds of a histogram.
+	Buckets []float64
+}
+
+// Group is the metrics of one subject.
+type Group struct {
+	Title string
+	// Processes expose the metrics: the names of their Deployments and Knative Services.
+	Processes []string
+	Metrics   []Definition
+}
+
+// Type returns the type, which follows from name and buckets.
+func (d Definition) Type() Type {
+	switch {
+	case d.Buckets != nil:
+		return TypeHistogram
+	case strings.HasSuffix(d.Name, "_total"):
+		return TypeCounter
+	default:
+		return TypeGauge
+	}
+}
+
+// ucum returns the unit as OpenTelemetry writes it.
+func (d Definition) ucum() string {
+	switch d.Unit {
+	case "":
+		return ""
+	case "seconds":
+		return "s"
+	default:
+		return "{" + d.Unit + "}"
+	}
+}
+
+// Groups returns all definitions.
+func Groups() []Group {
+	var all []Group
+	for _, groups := range [][]Group{shared(), change(), protection(), permission()} {
+		all = append(all, groups...)
+	}
+	return all
+}
+
+// text splits the words of a list.
+func text(list string) []string { return strings.Fields(list) }

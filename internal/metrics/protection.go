@@ -1,0 +1,29 @@
+package metrics
+
+// protection are the metrics of the protection pillar.
+func protection() []Group {
+	return []Group{{
+		Title:     "Budgets and deletion flow control: admission",
+		Processes: text("protection-webhook"),
+		Metrics: []Definition{
+			{Name: "breakwater_group_commit_requests", Unit: "requests", Labels: text("kind"),
+				Help:    "Admission requests that were decided together and share one write of the status. The kind is that of the object.",
+				Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}},
+			{Name: "breakwater_group_commit_writes_total", Unit: "writes", Labels: text("kind result"),
+				Help: "Writes of the status. The result is `written`, or `conflict` when the group was decided again."},
+			{Name: "breakwater_deletionflow_clock_skewed",
+				Help: "1 while the clock of this replica differs too much from that of the API server, so that it denies deletions; 0 otherwise."},
+		},
+	}, {
+		Title:     "Budgets and deletion flow control: status",
+		Processes: text("protection-controller"),
+		Metrics: []Definition{
+			{Name: "breakwater_budget_charges_refunded_total", Unit: "charges",
+				Help: "Charges that were refunded because their request did not take effect."},
+			{Name: "breakwater_deletionflow_open", Labels: text("name"),
+				Help: "1 while the breaker of a PodDeletionFlowControl is open and deletions are denied, 0 otherwise."},
+			{Name: "breakwater_deletionflow_window_deletions", Unit: "deletions", Labels: text("name"),
+				Help: "Deletions in the longest window of a PodDeletionFlowControl."},
+		},
+	}}
+}

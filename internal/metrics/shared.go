@@ -1,0 +1,52 @@
+package metrics
+
+// shared are the metrics of packages that several processes use.
+func shared() []Group {
+	return []Group{{
+		Title:     "Admission webhooks",
+		Processes: text("webhook protection-webhook permission-webhook"),
+		Metrics: []Definition{
+			{Name: "breakwater_admission_requests_total", Unit: "requests", Labels: text("webhook decision dry_run"),
+				Help: "Admission requests that a webhook answered."},
+		},
+	}, {
+		Title:     "Events for the Broker",
+		Processes: text("controller webhook callback protection-controller protection-webhook permission-controller init-action-server"),
+		Metrics: []Definition{
+			{Name: "breakwater_event_send_attempts_total", Unit: "attempts", Labels: text("type result"),
+				Help: "Attempts to send a CloudEvent to the Broker."},
+			{Name: "breakwater_event_send_duration_seconds", Unit: "seconds", Labels: text("type result"),
+				Help:    "Duration of an attempt to send a CloudEvent to the Broker.",
+				Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30}},
+			{Name: "breakwater_events_dropped_total", Unit: "events", Labels: text("type reason"),
+				Help: "CloudEvents that were dropped without being sent: the queue was full, the process stopped, or all attempts failed."},
+			{Name: "breakwater_events_coalesced_total", Unit: "events", Labels: text("type"),
+				Help: "Queued CloudEvents that were replaced by a newer one with the same id."},
+			{Name: "breakwater_events_queued", Unit: "events",
+				Help: "CloudEvents in the queue."},
+			{Name: "breakwater_event_broker_resolved",
+				Help: "1 while the address of a Broker is known, 0 otherwise."},
+		},
+	}, {
+		Title:     "Calls to the AlterShield server",
+		Processes: text("webhook submit verdict report"),
+		Metrics: []Definition{
+			{Name: "breakwater_altershield_call_attempts_total", Unit: "attempts", Labels: text("action result"),
+				Help: "Attempts to call the AlterShield server. The result is a result code, a transport error or `other`."},
+			{Name: "breakwater_altershield_call_duration_seconds", Unit: "seconds", Labels: text("action result"),
+				Help:    "Duration of an attempt to call the AlterShield server.",
+				Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}},
+			{Name: "breakwater_altershield_breaker_state",
+				Help: "State of the circuit breaker for calls to the AlterShield server: 0 closed, 1 half open, 2 open."},
+			{Name: "breakwater_altershield_breaker_transitions_total", Unit: "transitions", Labels: text("state"),
+				Help: "Transitions of the circuit breaker to a state."},
+		},
+	}, {
+		Title:     "Guards",
+		Processes: text("controller protection-controller permission-controller"),
+		Metrics: []Definition{
+			{Name: "breakwater_guard_unenforced", Labels: text("reason"),
+				Help: "1 while a guard is unenforced for the reason, 0 otherwise. Only the leader has values."},
+		},
+	}}
+}
