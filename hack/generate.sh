@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes everything that is generated: deep copies, clients, informers,
-# listers, reconcilers (client/), CRD manifests (config/core) and EventType
-# manifests. `make verify` runs it and fails on a diff.
+# listers, reconcilers (client/), CRD and EventType manifests (config/), the
+# OpenAPI document and docs/metrics.md. `make verify` runs it and fails on a diff.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -65,4 +65,5 @@ rmdir client/.crd
 
 go run ./events/eventtypegen
 go run ./permission/centre/rest/openapigen
+go run ./internal/metrics/metricsdocgen
 hack/kustomization.sh
