@@ -14,6 +14,7 @@ package submit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
