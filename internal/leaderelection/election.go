@@ -98,7 +98,7 @@ func (e *election) Promote(b reconciler.Bucket, _ func(reconciler.Bucket, types.
 	defer e.change.Unlock()
 	var errs []error
 	for _, m := range e.members {
-		errs = append(errs, m.LeaderAware.Promote(b, m.enqueue))
+		errs = append(errs, m.Promote(b, m.enqueue))
 	}
 	return errors.Join(errs...)
 }
@@ -108,7 +108,7 @@ func (e *election) Demote(b reconciler.Bucket) {
 	e.change.Lock()
 	defer e.change.Unlock()
 	for _, m := range e.members {
-		m.LeaderAware.Demote(b)
+		m.Demote(b)
 	}
 }
 

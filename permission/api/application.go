@@ -8,6 +8,7 @@ import "time"
 //	Granted -> Revoking -> Revoked | Leaked
 type State string
 
+// The states of an application.
 const (
 	// Requested: stored and queued; no provider was called yet.
 	Requested State = "Requested"

@@ -62,7 +62,7 @@ type Decision struct {
 	Message string
 }
 
-// MayBypass says whether the update is admitted although the workload is suspended.
+// Bypass reports whether the update is admitted although the workload is suspended.
 func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rollback }
 
 // Decide says what becomes of an update.

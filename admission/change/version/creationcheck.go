@@ -25,9 +25,9 @@ const (
 	margin = 10 * time.Second
 )
 
-// Creations knows since when the creation of workloads is asked about. What was
-// created later and is not stamped went past us while we were down: it is a
-// release, not what ran when its namespace was opted in.
+// CreationCheck tells since when the API server calls the webhook for new workloads.
+// A workload that was created later and has no version was created while the
+// webhook was down: it is a release, not a baseline.
 type CreationCheck struct {
 	Namespaces corev1client.NamespacesGetter
 	Mutating   admissionlisters.MutatingWebhookConfigurationLister

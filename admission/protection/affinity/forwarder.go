@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// DecisionForwarded: another replica decided, which counts its own decision.
+	// DecisionForwarded means that another replica decided and counts the decision.
 	DecisionForwarded = "Forwarded"
 	// forwardedHeader marks a forwarded request, which must not be forwarded again.
 	forwardedHeader = "Breakwater-Forwarded"

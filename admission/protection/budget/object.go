@@ -22,7 +22,7 @@ import (
 // ObjectWebhook is the webhook for PodUnavailableBudgets themselves.
 const ObjectWebhook = "vpodunavailablebudget.kb.io"
 
-// DecisionInvalid: the budget is invalid.
+// DecisionInvalid means that the budget is invalid.
 const DecisionInvalid = "Invalid"
 
 // Object rejects invalid budgets and labels the namespace of valid ones, so that

@@ -23,7 +23,7 @@ import (
 // ObjectWebhook is the webhook for PodDeletionFlowControls themselves.
 const ObjectWebhook = "vpoddeletionflowcontrol.kb.io"
 
-// DecisionInvalid: the flow control is invalid.
+// DecisionInvalid means that the flow control is invalid.
 const DecisionInvalid = "Invalid"
 
 // Object rejects invalid flow controls and records who closed a breaker.

@@ -10,17 +10,17 @@ import (
 // already passed.
 const minRetryPeriod = 30 * time.Second
 
-// FinalizerAction is what to do with a pod's finalizer.
-type FinalizerAction string
+// RevocationAction is what to do with a pod's finalizer.
+type RevocationAction string
 
 // The actions.
 const (
 	// RemoveFinalizer: all grants are revoked or cannot be revoked.
-	RemoveFinalizer FinalizerAction = "RemoveFinalizer"
+	RemoveFinalizer RevocationAction = "RemoveFinalizer"
 	// Retry: keep the finalizer and retry.
-	Retry FinalizerAction = "Retry"
+	Retry RevocationAction = "Retry"
 	// GiveUp: the deadline passed; remove the finalizer and report the leak.
-	GiveUp FinalizerAction = "GiveUp"
+	GiveUp RevocationAction = "GiveUp"
 )
 
 // CentreState is the answer of the centre about a pod's applications.
@@ -32,7 +32,7 @@ type CentreState struct {
 
 // Revocation is the action and the applications by their state.
 type Revocation struct {
-	Action FinalizerAction
+	Action RevocationAction
 	// Revoked and Leaked are the applications in these states.
 	Revoked, Leaked []api.Application
 	// Unfinished are all other applications.

@@ -24,7 +24,7 @@ func TestTheFinalizerGoesOnProofOrWhenTheDeadlineIsOver(t *testing.T) {
 		proof       CentreState
 		ended, seen time.Duration
 		after       time.Duration
-		want        FinalizerAction
+		want        RevocationAction
 	}{
 		"revoked":                          {apps(api.Revoked), 0, 0, 0, RemoveFinalizer},
 		"two revoked":                      {apps(api.Revoked, api.Revoked), 0, 0, 0, RemoveFinalizer},

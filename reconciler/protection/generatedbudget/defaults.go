@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
-// ReasonConfigInvalid: the ConfigMap with the default is invalid.
+// ReasonConfigInvalid means that the ConfigMap with the default is invalid.
 const ReasonConfigInvalid = "ConfigInvalid"
 
 // defaults has the default limits from the ConfigMap. An invalid ConfigMap does not
