@@ -19,17 +19,17 @@ type Change struct {
 	// Old is nil on creation.
 	Old *workload.Workload
 	New *workload.Workload
-	// TemplateChanged: the update is a release. False on creation.
+	// TemplateChanged reports whether an update changes the pod template.
 	TemplateChanged bool
-	// User is the author, as the API server knows it.
+	// User is the authenticated user of the request.
 	User authenticationv1.UserInfo
-	// DryRun: the change will not be stored.
+	// DryRun reports that the change is not stored.
 	DryRun bool
-	// specChanged: the update changes anything of spec. False on creation.
+	// specChanged reports whether an update changes spec.
 	specChanged bool
 }
 
-// ReadChange reads a request for a workload of the kind.
+// ReadChange decodes an admission request for a workload of the kind.
 func ReadChange(kind workload.Kind, req *admissionv1.AdmissionRequest) (Change, error) {
 	after, err := workload.Read(kind, req.Object.Raw)
 	if err != nil {
@@ -40,14 +40,14 @@ func ReadChange(kind workload.Kind, req *admissionv1.AdmissionRequest) (Change, 
 		return c, nil
 	}
 	if c.Old, err = workload.Read(kind, req.OldObject.Raw); err != nil {
-		return Change{}, fmt.Errorf("what there was: %w", err)
+		return Change{}, fmt.Errorf("read old object: %w", err)
 	}
 	return c, c.compare(req)
 }
 
-// compare compares the specs as they came: a newer API server may know fields
-// that our types do not, and a change of one in the template is a release too.
-// One writer encoded both, so equal parts are equal bytes.
+// compare compares the specs as raw JSON: a newer API server may have fields that
+// our types lack, and a change of such a field in the template is a release too.
+// The API server encodes both objects, so equal parts are equal bytes.
 func (c *Change) compare(req *admissionv1.AdmissionRequest) error {
 	before, err := specOf(req.OldObject.Raw)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Change) compare(req *admissionv1.AdmissionRequest) error {
 	return nil
 }
 
-// spec is a workload's spec as it came.
+// spec is a workload's spec as raw JSON.
 type spec struct {
 	raw      json.RawMessage
 	Template json.RawMessage `json:"template"`
@@ -77,7 +77,7 @@ func specOf(raw []byte) (spec, error) {
 	}
 	s := spec{raw: object.Spec}
 	if len(s.raw) == 0 {
-		return s, nil // of a kind whose objects may do without
+		return s, nil // spec is optional in some kinds
 	}
 	if err := json.Unmarshal(s.raw, &s); err != nil {
 		return spec{}, fmt.Errorf("decode template: %w", err)
@@ -85,34 +85,34 @@ func specOf(raw []byte) (spec, error) {
 	return s, nil
 }
 
-// OldRelease returns the release that the workload was at. False: it was not
-// stamped, or what stood there cannot be ours; the release is the zero one.
+// OldRelease returns the release of the old object. It returns false, and the zero
+// release, if the release annotations are missing or invalid.
 func (c Change) OldRelease() (v1alpha1.Release, bool) {
 	if c.Old == nil {
 		return v1alpha1.Release{}, false
 	}
 	r, ok := v1alpha1.ReleaseOf(c.Old.Annotations)
-	// The version becomes part of names: nothing but a hash may.
+	// The version becomes part of object names, so only a hash is valid.
 	if !ok || !v1alpha1.IsTemplateVersion(r.Version) {
 		return v1alpha1.Release{}, false
 	}
 	return r, true
 }
 
-// ByController says whether our controller made the change.
+// ByController reports whether our controller made the change.
 func (c Change) ByController() bool { return c.User.Username == v1alpha1.ControllerUser }
 
-// Readmission says whether this is the controller's empty update: it asks to do what
-// an update that did not pass the webhook left undone. What the answer to it
-// writes does not count, so that it is a touch when it is asked again.
+// Readmission reports whether this is the empty update that the controller makes
+// after an update bypassed the webhook. The release labels and annotations are not
+// compared: the first response sets them, and the request may be sent again.
 func (c Change) Readmission() bool {
 	return c.Old != nil && c.ByController() && !c.specChanged &&
-		maps.Equal(others(c.Old.Labels), others(c.New.Labels)) &&
-		maps.Equal(others(c.Old.Annotations), others(c.New.Annotations))
+		maps.Equal(withoutRelease(c.Old.Labels), withoutRelease(c.New.Labels)) &&
+		maps.Equal(withoutRelease(c.Old.Annotations), withoutRelease(c.New.Annotations))
 }
 
-// others are the labels or annotations that do not name the release.
-func others(m map[string]string) map[string]string {
+// withoutRelease returns the labels or annotations without those of the release.
+func withoutRelease(m map[string]string) map[string]string {
 	rest := maps.Clone(m)
 	delete(rest, v1alpha1.VersionKey)
 	delete(rest, v1alpha1.AttemptAnnotation)

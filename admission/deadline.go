@@ -7,13 +7,13 @@ import (
 	"knative.dev/pkg/apis"
 )
 
-// fallback is how long the API server waits for us if it does not say.
-const fallback = 5 * time.Second
+// defaultTimeout applies if the request has no timeout.
+const defaultTimeout = 5 * time.Second
 
-// WithDeadline returns a context that ends when the API server stops waiting
-// for the answer. It says for how long it does in the query of its request.
+// WithDeadline returns a context that ends when the API server stops waiting for
+// the response: after the timeout in the query of its request.
 func WithDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	wait := fallback
+	wait := defaultTimeout
 	if r := apis.GetHTTPRequest(ctx); r != nil {
 		if d, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && d > 0 {
 			wait = d

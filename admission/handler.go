@@ -1,12 +1,10 @@
-// Package admission is what the webhooks share: how a request is handed to the
-// decision that it is for, how it is read, answered, patched and counted. The
-// decisions themselves are packages of their own: version (mdeployment.kb.io),
-// suspend (vdeployment.kb.io), releasecheck (vrelease.kb.io), opsconfig.
+// Package admission holds what all webhooks share: Mux routes a request to a
+// Handler and counts its Answer, Change reads a workload's update, Mutation makes a
+// JSON patch. The handlers are in admission/change and admission/protection.
 //
-// A handler answers from what the request and caches say and writes nothing to
-// the cluster. releasecheck is the exception: it asks the AlterShield server,
-// and keeps the answer. An answer is the same however often one request is
-// asked.
+// A handler is idempotent: the API server may send one request several times. Some
+// handlers have side effects outside dry runs: release checks store the server's
+// verdict, budgets store charges, and denials are reported as events.
 package admission
 
 import (
@@ -23,28 +21,28 @@ type Handler interface {
 	Admit(context.Context, *admissionv1.AdmissionRequest) Answer
 }
 
-// Answer is a response and the word under which it is counted.
+// Answer is an admission response and the decision that metrics count.
 type Answer struct {
-	// Decision is a metric label: one of a handler's few constants.
+	// Decision is a metric label value, one of the handler's constants.
 	Decision string
-	// Response is what the API server gets; never nil.
+	// Response is sent to the API server; never nil.
 	Response *admissionv1.AdmissionResponse
 }
 
-// Decisions that more than one handler makes.
+// Decisions that several handlers share.
 const (
-	// DecisionAdmitted: nothing speaks against the request.
+	// DecisionAdmitted means that no rule applies to the request.
 	DecisionAdmitted = "Admitted"
-	// DecisionError: the request could not be decided.
+	// DecisionError means that the request could not be decided.
 	DecisionError = "Error"
 )
 
-// Allow admits the request as it is.
+// Allow admits the request unchanged.
 func Allow(decision string) Answer {
 	return Answer{Decision: decision, Response: &admissionv1.AdmissionResponse{Allowed: true}}
 }
 
-// AllowWith admits the request with a JSON patch; an empty one counts as none.
+// AllowWith admits the request with a JSON patch, which may be empty.
 func AllowWith(decision string, patch []byte) Answer {
 	a := Allow(decision)
 	if len(patch) > 0 {
@@ -54,14 +52,14 @@ func AllowWith(decision string, patch []byte) Answer {
 	return a
 }
 
-// Deny refuses the request with the status, which the API server passes on: it
-// only puts `admission webhook "…" denied the request: ` before the message.
+// Deny denies the request with the status. The API server returns the status to its
+// client and prefixes the message: `admission webhook "…" denied the request: `.
 func Deny(decision string, status metav1.Status) Answer {
 	status.Status = metav1.StatusFailure
 	return Answer{Decision: decision, Response: &admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// Fail refuses a request that could not be decided.
+// Fail denies a request that could not be decided.
 func Fail(err error) Answer {
 	return Deny(DecisionError, metav1.Status{
 		Code:    http.StatusInternalServerError,

@@ -18,13 +18,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
-// PathPrefix stands before a webhook's name in the path of its clientConfig.
+// PathPrefix precedes the webhook's name in the path of its clientConfig.
 const PathPrefix = "/admission/"
 
-// Mux hands each request to the handler of the webhook that its path names.
+// Mux routes each request to the handler of the webhook in its path.
 //
-// To knative's webhook it is one admission controller: it wants a leader
-// election for each, and only one has anything to elect (the bookkeeper).
+// For knative's webhook, Mux is one admission controller. Knative runs a leader
+// election per admission controller, and only the caBundle reconciler needs one.
 type Mux struct {
 	// find returns the handler of a webhook.
 	find func(webhook string) (Handler, bool)
@@ -34,29 +34,29 @@ type Mux struct {
 
 var _ webhook.AdmissionController = (*Mux)(nil)
 
-// NewMux returns a Mux for the handlers that find returns by the name of their
-// webhook. Which there are may change while it runs.
+// NewMux returns a Mux. find returns the handler of a webhook by name; the set of
+// handlers may change at run time.
 func NewMux(meter metric.Meter, find func(webhook string) (Handler, bool)) *Mux {
 	return &Mux{find: find, requests: metrics.NewCounter(meter, "breakwater_admission_requests_total")}
 }
 
-// Path implements webhook.AdmissionController: the whole subtree.
+// Path implements webhook.AdmissionController. It matches the whole subtree.
 func (*Mux) Path() string { return PathPrefix }
 
 // Admit implements webhook.AdmissionController.
 func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	name := webhookOf(apis.GetHTTPRequest(ctx))
+	name := webhookName(apis.GetHTTPRequest(ctx))
 	handler, ok := m.find(name)
 	if !ok && strings.HasPrefix(name, "m") {
-		// A kind of workload that another replica heard of earlier. A mutating
-		// webhook never stands in anybody's way.
+		// Another replica may have read a new workload kind earlier. Mutating
+		// webhooks never deny.
 		return Allow(DecisionError).Response
 	}
 	if !ok {
 		return Deny(DecisionError, metav1.Status{
 			Code:    http.StatusNotFound,
 			Reason:  metav1.StatusReasonNotFound,
-			Message: fmt.Sprintf("no webhook %q is served here", name),
+			Message: fmt.Sprintf("unknown webhook %q", name),
 		}).Response
 	}
 	answer := handler.Admit(ctx, req)
@@ -66,7 +66,7 @@ func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *adm
 	return answer.Response
 }
 
-func webhookOf(r *http.Request) string {
+func webhookName(r *http.Request) string {
 	if r == nil {
 		return ""
 	}

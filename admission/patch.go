@@ -12,17 +12,16 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Mutation is what a workload becomes: all that Breakwater ever writes on one
-// at admission. Whatever else stands in the object, and fields that our types
-// do not know, stays untouched.
+// Mutation is the desired state of the fields of a workload that Breakwater writes at
+// admission. All other fields stay unchanged, also those that our types lack.
 type Mutation struct {
-	// Labels and Annotations are all that the workload is to have.
+	// Labels and Annotations are the complete desired maps.
 	Labels, Annotations map[string]string
-	// Hold changes the field that stops the roll-out; mostly nothing.
+	// Hold changes the field that stops the rollout; usually empty.
 	Hold []workload.Operation
 }
 
-// NewMutation returns the mutation that changes nothing of the workload.
+// NewMutation returns a mutation without changes.
 func NewMutation(w *workload.Workload) Mutation {
 	return Mutation{Labels: maps.Clone(w.Labels), Annotations: maps.Clone(w.Annotations)}
 }
@@ -40,26 +39,26 @@ func set(m *map[string]string, key, value string) {
 	(*m)[key] = value
 }
 
-// Patch returns the JSON patch (RFC 6902) that makes the mutation of the
-// workload, or nil when there is nothing to change.
+// Patch returns the JSON patch (RFC 6902) that applies the mutation to the workload,
+// or nil if nothing changes.
 func (m Mutation) Patch(w *workload.Workload) ([]byte, error) {
 	from, err := metadata(w.Labels, w.Annotations)
 	if err != nil {
-		return nil, fmt.Errorf("encode what there was: %w", err)
+		return nil, fmt.Errorf("encode old metadata: %w", err)
 	}
 	to, err := metadata(m.Labels, m.Annotations)
 	if err != nil {
-		return nil, fmt.Errorf("encode what is to be: %w", err)
+		return nil, fmt.Errorf("encode new metadata: %w", err)
 	}
 	compared, err := jsonpatch.CreatePatch(from, to)
 	if err != nil {
-		return nil, fmt.Errorf("compare: %w", err)
+		return nil, fmt.Errorf("compare metadata: %w", err)
 	}
 	ops := make([]workload.Operation, 0, len(compared)+len(m.Hold))
 	for _, op := range compared {
 		ops = append(ops, workload.Operation{Op: op.Operation, Path: op.Path, Value: op.Value})
 	}
-	// No operation depends on another; in order, one change has one patch.
+	// The operations are independent; sorting makes the patch deterministic.
 	slices.SortFunc(ops, func(a, b workload.Operation) int { return strings.Compare(a.Path, b.Path) })
 	if ops = append(ops, m.Hold...); len(ops) == 0 {
 		return nil, nil
@@ -67,8 +66,8 @@ func (m Mutation) Patch(w *workload.Workload) ([]byte, error) {
 	return json.Marshal(ops)
 }
 
-// metadata has the places and the omissions of those of an object, so that a
-// patch between two fits the object.
+// metadata encodes labels and annotations at their paths in an object, so that a
+// patch between two results applies to the object.
 func metadata(labels, annotations map[string]string) ([]byte, error) {
 	type fields struct {
 		Labels      map[string]string `json:"labels,omitempty"`

@@ -20,55 +20,56 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 )
 
-// The names of our MutatingWebhookConfigurations and of our
-// ValidatingWebhookConfigurations. RBAC names them too.
+// Names of our MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
+// The RBAC manifests contain them too.
 const (
-	// Configuration is that of the manifests.
+	// Configuration is in the manifests.
 	Configuration = "breakwater"
-	// Generated is that of the kinds of workloads in config-workloads.
+	// Generated is generated for the kinds of config-workloads.
 	Generated = "breakwater-workloads"
 )
 
-// books is the bookkeeper, and what wakes it.
-type books struct {
+// webhookConfigs is the caBundle reconciler with its work queue.
+type webhookConfigs struct {
 	*cabundle.Reconciler
-	// queue is nil until there is one.
+	// queue is nil until watch is called.
 	queue atomic.Pointer[controller.Impl]
 }
 
-// staticKeys are those of the manifests.
+// staticKeys returns the keys of the configurations in the manifests.
 func staticKeys() []types.NamespacedName {
 	return []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.ValidatingKey(Configuration)}
 }
 
-// generatedKeys are those of what follows from config-workloads.
+// generatedKeys returns the keys of the generated configurations.
 func generatedKeys() []types.NamespacedName {
 	return []types.NamespacedName{cabundle.MutatingKey(Generated), cabundle.ValidatingKey(Generated)}
 }
 
-// wake has the generated configurations looked at.
-func (b *books) wake() {
-	impl := b.queue.Load()
+// enqueueGenerated enqueues the generated configurations.
+func (c *webhookConfigs) enqueueGenerated() {
+	impl := c.queue.Load()
 	if impl == nil {
-		return // the leader looks at all when it is promoted
+		return // a new leader enqueues all keys
 	}
 	for _, key := range generatedKeys() {
 		impl.EnqueueKey(key)
 	}
 }
 
-// remembered is what the generated configurations were made of.
-func (b *books) remembered() string {
-	if config, err := b.Mutating.Get(Generated); err == nil {
+// recordedKinds returns the list of kinds that the generated configurations were
+// built from.
+func (c *webhookConfigs) recordedKinds() string {
+	if config, err := c.Mutating.Get(Generated); err == nil {
 		return config.Annotations[cabundle.KindsAnnotation]
 	}
 	return ""
 }
 
-// newBookkeeper returns the bookkeeper, who does not know the kinds yet.
-func newBookkeeper(ctx context.Context) *books {
+// newCABundleReconciler returns the caBundle reconciler without Kinds.
+func newCABundleReconciler(ctx context.Context) *webhookConfigs {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &books{Reconciler: &cabundle.Reconciler{
+	return &webhookConfigs{Reconciler: &cabundle.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
 		Service:          options.ServiceName,
 		Secret:           options.SecretName,
@@ -83,15 +84,15 @@ func newBookkeeper(ctx context.Context) *books {
 	}}
 }
 
-// follow has the queue wake the bookkeeper.
-func (b *books) follow(ctx context.Context, impl *controller.Impl) error {
-	b.queue.Store(impl)
+// watch enqueues keys when the certificate or a configuration changes.
+func (c *webhookConfigs) watch(ctx context.Context, impl *controller.Impl) error {
+	c.queue.Store(impl)
 	static, generated := staticKeys(), generatedKeys()
 	mutating, validating := mutatinginformer.Get(ctx).Informer(), validatinginformer.Get(ctx).Informer()
 	return errors.Join(
 		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
-			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, b.Secret), append(static, generated...)...),
-		// The generated ones take after the static ones.
+			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, c.Secret), append(static, generated...)...),
+		// The generated configurations are derived from the static ones.
 		cabundle.EnqueueOnChange(impl, mutating, controller.FilterWithName(Configuration), static[0], generated[0]),
 		cabundle.EnqueueOnChange(impl, validating, controller.FilterWithName(Configuration), static[1], generated[1]),
 		cabundle.EnqueueOnChange(impl, mutating, controller.FilterWithName(Generated), generated[0]),

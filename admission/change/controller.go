@@ -1,5 +1,7 @@
-// Package change puts the webhooks together: informers, settings, handlers and
-// bookkeeping become the one controller that knative's sharedmain runs.
+// Package change builds the controller of the change webhooks from informers,
+// settings, handlers and the caBundle reconciler. version answers for
+// mdeployment.kb.io, suspend for vdeployment.kb.io, releasecheck for vrelease.kb.io,
+// opsconfig and workloadkinds for the webhooks that check the configuration.
 package change
 
 import (
@@ -28,55 +30,55 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// The names of what the manifests make for the webhook, in SystemNamespace.
+// Names of objects of the manifests in SystemNamespace.
 const (
-	// ServiceName is the Service that the configurations point to.
+	// ServiceName is the Service of the webhook.
 	ServiceName = "webhook"
 	// SecretName is the Secret with the certificate.
 	SecretName = "webhook-certs"
 )
 
-// NewController returns the constructor for sharedmain. The context must have
-// webhook.Options. It panics on what no retry can mend.
+// NewController returns the constructor of the controller. The context must have
+// webhook.Options. The constructor panics on permanent errors.
 func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-		books := newBookkeeper(ctx)
-		known := workloadkinds.NewStore(cmw, metrics.Meter(), books.remembered, books.wake)
-		books.Kinds = known.Get
-		mux, err := newMux(ctx, cmw, known.Get, books.Recorder)
+		configs := newCABundleReconciler(ctx)
+		kinds := workloadkinds.NewStore(cmw, metrics.Meter(), configs.recordedKinds, configs.enqueueGenerated)
+		configs.Kinds = kinds.Get
+		mux, err := newMux(ctx, cmw, kinds.Get, configs.Recorder)
 		if err != nil {
-			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
+			logging.FromContext(ctx).Panicw("build the webhooks", "error", err)
 		}
-		impl := server.NewController(ctx, ready, books.Reconciler, mux)
-		if err := books.follow(ctx, impl); err != nil {
-			logging.FromContext(ctx).Panicw("follow the certificate", "error", err)
+		impl := server.NewController(ctx, ready, configs.Reconciler, mux)
+		if err := configs.watch(ctx, impl); err != nil {
+			logging.FromContext(ctx).Panicw("watch the certificate", "error", err)
 		}
 		return impl
 	}
 }
 
-func newMux(ctx context.Context, cmw configmap.Watcher, known func() workloadkinds.State, recorder record.EventRecorder) (*admission.Mux, error) {
+func newMux(ctx context.Context, cmw configmap.Watcher, kinds func() workloadkinds.State, recorder record.EventRecorder) (*admission.Mux, error) {
 	store, err := settings.NewStore(opsconfiginformer.Get(ctx), nil)
 	if err != nil {
 		return nil, err
 	}
 	releases := changeworkloadinformer.Get(ctx)
 	if err := releases.Informer().SetTransform(releaseindex.Trim); err != nil {
-		return nil, fmt.Errorf("trim the cache: %w", err)
+		return nil, fmt.Errorf("set the transform of the ChangeWorkload informer: %w", err)
 	}
-	past := &releaseindex.Index{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Revisions: kubeclient.Get(ctx).AppsV1()}
+	history := &releaseindex.Index{Lister: releases.Lister(), Client: changeclient.Get(ctx).AppV1alpha1(), Revisions: kubeclient.Get(ctx).AppsV1()}
 	sender := server.NewSender(ctx, cmw)
 	kube := kubeclient.Get(ctx)
-	check := newReleaseCheck(ctx, known, store.Get, past, recorder, sender)
+	check := newReleaseCheck(ctx, kinds, store.Get, history, recorder, sender)
 	return admission.NewMux(metrics.Meter(), handlers{
-		kinds: known,
+		kinds: kinds,
 		check: check,
-		stamper: version.Handler{
-			Settings: store.Get, History: past, Clock: clock.RealClock{},
+		mutating: version.Handler{
+			Settings: store.Get, History: history, Clock: clock.RealClock{},
 			Creations: &version.CreationCheck{Namespaces: kube.CoreV1(), Mutating: mutatinginformer.Get(ctx).Lister()},
 		},
-		gate: suspend.Handler{
-			Settings: store.Get, History: past, Authorizer: suspend.AccessReviewer{Client: kube.AuthorizationV1()},
+		validating: suspend.Handler{
+			Settings: store.Get, History: history, Authorizer: suspend.AccessReviewer{Client: kube.AuthorizationV1()},
 			Recorder: recorder, Sender: sender,
 		},
 	}.find), nil

@@ -9,18 +9,18 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
 )
 
-// handlers are all of our webhooks, those of workloads for the kinds that are
-// in force at the moment.
+// handlers are the handlers of all change webhooks. The set of workload kinds may
+// change at run time.
 type handlers struct {
 	kinds func() workloadkinds.State
-	// stamper and gate are models: each kind has its own.
-	stamper version.Handler
-	gate    suspend.Handler
-	// check asks the server about releases.
+	// mutating and validating are templates; find sets Kind on a copy.
+	mutating   version.Handler
+	validating suspend.Handler
+	// check is the handler of the release check.
 	check admission.Handler
 }
 
-// find returns the handler of a webhook.
+// find returns the handler of a webhook by name.
 func (h handlers) find(webhook string) (admission.Handler, bool) {
 	switch webhook {
 	case opsconfig.DefaultingWebhook:
@@ -35,13 +35,13 @@ func (h handlers) find(webhook string) (admission.Handler, bool) {
 	for _, kind := range h.kinds().Kinds {
 		switch webhook {
 		case suspend.MutatingWebhook(kind):
-			stamper := h.stamper
-			stamper.Kind = kind
-			return stamper, true
+			handler := h.mutating
+			handler.Kind = kind
+			return handler, true
 		case suspend.ValidatingWebhook(kind):
-			gate := h.gate
-			gate.Kind = kind
-			return gate, true
+			handler := h.validating
+			handler.Kind = kind
+			return handler, true
 		}
 	}
 	return nil, false

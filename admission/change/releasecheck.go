@@ -20,9 +20,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// newReleaseCheck returns the handler that asks the server about releases, and
-// deletes the answers that are old until ctx ends.
-func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in func() settings.Settings, past suspend.History, recorder record.EventRecorder, sender events.Sender) *releasecheck.Handler {
+// newReleaseCheck returns the handler of the release check. Until ctx ends, it deletes
+// expired ReleaseChecks in the background.
+func newReleaseCheck(ctx context.Context, kinds func() workloadkinds.State, in func() settings.Settings, history suspend.History, recorder record.EventRecorder, sender events.Sender) *releasecheck.Handler {
 	now := clock.RealClock{}
 	server := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, metrics.Meter())
 	records := releasecheck.Records{Client: changeclient.Get(ctx).AppV1alpha1()}
@@ -30,11 +30,11 @@ func newReleaseCheck(ctx context.Context, known func() workloadkinds.State, in f
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if err := records.DeleteExpired(ctx, now.Now()); err != nil {
-			logging.FromContext(ctx).Warnw("old answers about releases are not deleted", "error", err)
+			logging.FromContext(ctx).Warnw("delete expired ReleaseChecks", "error", err)
 		}
 	}, releasecheck.ExpiryInterval, 1, true)
 	return &releasecheck.Handler{
-		Kinds: func() []workload.Kind { return known().Kinds }, Settings: in, History: past, Server: server, Records: records,
+		Kinds: func() []workload.Kind { return kinds().Kinds }, Settings: in, History: history, Server: server, Records: records,
 		Recorder: recorder, Sender: sender, Clock: now,
 	}
 }

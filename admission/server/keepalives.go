@@ -7,10 +7,9 @@ import (
 	"knative.dev/pkg/apis"
 )
 
-// DisableKeepAlives makes the API server's connections end with their next answer. It
-// keeps them open for as long as they are of use, so without this it would go
-// on asking a process that is about to end, until that is killed in the middle
-// of an answer.
+// DisableKeepAlives closes the API server's connections after their next response.
+// The API server reuses open connections, and would otherwise send requests to a
+// terminating process until that is killed during a response.
 func DisableKeepAlives(ctx context.Context) {
 	r := apis.GetHTTPRequest(ctx)
 	if r == nil {

@@ -1,5 +1,5 @@
-// Package server is what the processes that serve webhooks have in common:
-// when they are ready, how they end, and which Secret they read.
+// Package server runs a process that serves webhooks: its readiness, its graceful
+// shutdown, and the Secret with its certificate.
 package server
 
 import (
@@ -14,22 +14,21 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Readiness tells the kubelet when the API server may ask us: from when the
-// caches are filled and there is a certificate, until the process is to end.
-// (sharedmain serves it only after the caches are filled.)
+// Readiness is the readiness probe: the process is ready once the caches are synced
+// and a certificate exists, until shutdown begins. The probe is served only after the
+// caches are synced.
 type Readiness struct {
-	// usable says whether there is a certificate to serve with; nil before
-	// the controller is wired.
-	usable atomic.Pointer[func() bool]
+	// hasCertificate reports whether the certificate is usable; nil until Watch.
+	hasCertificate atomic.Pointer[func() bool]
 }
 
-// Handler answers until ctx ends.
+// Handler returns the handler of the probe. It reports not ready once ctx ends.
 func (r *Readiness) Handler(ctx context.Context) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		switch usable := r.usable.Load(); {
+		switch hasCertificate := r.hasCertificate.Load(); {
 		case ctx.Err() != nil:
 			http.Error(w, "shutting down", http.StatusServiceUnavailable)
-		case usable == nil || !(*usable)():
+		case hasCertificate == nil || !(*hasCertificate)():
 			http.Error(w, "no certificate yet", http.StatusServiceUnavailable)
 		default:
 			w.WriteHeader(http.StatusOK)
@@ -37,9 +36,9 @@ func (r *Readiness) Handler(ctx context.Context) http.HandlerFunc {
 	}
 }
 
-// Watch has the readiness follow the Secret with the certificate.
+// Watch makes the readiness depend on the Secret with the certificate.
 func (r *Readiness) Watch(secrets corelisters.SecretLister, name string) {
-	usable := func() bool {
+	hasCertificate := func() bool {
 		s, err := secrets.Secrets(v1alpha1.SystemNamespace).Get(name)
 		if err != nil {
 			return false
@@ -47,5 +46,5 @@ func (r *Readiness) Watch(secrets corelisters.SecretLister, name string) {
 		_, err = tls.X509KeyPair(s.Data[certresources.ServerCert], s.Data[certresources.ServerKey])
 		return err == nil
 	}
-	r.usable.Store(&usable)
+	r.hasCertificate.Store(&hasCertificate)
 }

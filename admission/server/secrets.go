@@ -14,11 +14,10 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// SecretInformerFactory takes the place of the informer factory that knative's webhook
-// reads Secrets with. That one lists all of the namespace, and so would need
-// the right to read the token of the AlterShield server too; this one sees
-// the named Secret only. It must be registered after the packages' own, which
-// main does by registering it at all.
+// SecretInformerFactory replaces the informer factory of knative's webhook for
+// Secrets. Knative's factory lists all Secrets of the namespace, which would require
+// read access to the AlterShield token; this one watches the named Secret only.
+// Register it in main: the last registration wins.
 func SecretInformerFactory(name string) injection.InformerFactoryInjector {
 	return func(ctx context.Context) context.Context {
 		f := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),

@@ -11,12 +11,12 @@ import (
 )
 
 // NewSender returns a sender of events that runs until ctx ends. Without Knative
-// Eventing, or without a ConfigMap that names a Broker, what is sent goes nowhere.
+// Eventing, or without a ConfigMap that names a Broker, it drops all events.
 func NewSender(ctx context.Context, cmw configmap.Watcher) *delivery.Sender {
 	sender := broker.NewSender(ctx, cmw, delivery.Options{})
 	go func() {
 		if err := sender.Run(ctx); err != nil {
-			logging.FromContext(ctx).Errorw("the sender of events stopped", "error", err)
+			logging.FromContext(ctx).Errorw("event sender stopped", "error", err)
 		}
 	}()
 	return sender

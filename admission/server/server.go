@@ -13,22 +13,22 @@ import (
 
 const queueName = "bookkeeper"
 
-// NewController returns the controller of what the process serves and keeps books
-// of. ready follows its certificate.
-func NewController(ctx context.Context, ready *Readiness, books *cabundle.Reconciler, mux *admission.Mux) *controller.Impl {
-	ready.Watch(books.Secrets, books.Secret)
-	return controller.NewContext(ctx, Server{Reconciler: books, Mux: mux, Done: ctx.Done()}, controller.ControllerOptions{
+// NewController returns the controller that serves the webhooks of mux and runs the
+// caBundle reconciler. ready depends on the certificate of the reconciler.
+func NewController(ctx context.Context, ready *Readiness, bundles *cabundle.Reconciler, mux *admission.Mux) *controller.Impl {
+	ready.Watch(bundles.Secrets, bundles.Secret)
+	return controller.NewContext(ctx, Server{Reconciler: bundles, Mux: mux, Done: ctx.Done()}, controller.ControllerOptions{
 		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
 	})
 }
 
-// Server is the admission controller and the reconciler of its configurations
-// in one, as sharedmain wants it.
+// Server is an admission controller and the reconciler of its webhook configurations.
+// Knative's webhook requires both in one type.
 type Server struct {
 	*cabundle.Reconciler
 	*admission.Mux
 
-	// Done is closed when the process is to end.
+	// Done is closed when shutdown begins.
 	Done <-chan struct{}
 }
 

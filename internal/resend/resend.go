@@ -13,8 +13,8 @@ import (
 
 // Distances between two sendings of one event.
 const (
-	first = 2 * time.Second
-	last  = 30 * time.Second
+	minInterval = 2 * time.Second
+	maxInterval = 30 * time.Second
 )
 
 // capacity bounds how many waiting facts are remembered. Forgetting one means
@@ -33,7 +33,7 @@ type Schedule struct {
 func New(c clock.PassiveClock) *Schedule {
 	s := &Schedule{
 		clock:   c,
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[string](first, last),
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[string](minInterval, maxInterval),
 	}
 	// What leaves the cache must leave the limiter too, or that would grow.
 	s.due = lru.NewWithEvictionFunc(capacity, func(key lru.Key, _ any) { s.backoff.Forget(key.(string)) })

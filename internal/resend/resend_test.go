@@ -34,7 +34,7 @@ func TestAnEventWhoseEffectIsThereStartsAnew(t *testing.T) {
 	s := New(testclock.NewFakePassiveClock(time.Unix(0, 0)))
 	s.Due("a")
 	s.Done("a")
-	if now, next := s.Due("a"); !now || next != first {
+	if now, next := s.Due("a"); !now || next != minInterval {
 		t.Errorf("due %v in %s", now, next)
 	}
 }

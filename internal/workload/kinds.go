@@ -21,7 +21,7 @@ const KindsKey = "kinds"
 const maxKinds = 16
 
 // entry is one kind as a person writes it.
-type entry struct {
+type kindEntry struct {
 	// APIVersion is group and version, such as apps.kruise.io/v1alpha1.
 	APIVersion string `json:"apiVersion"`
 	// Kind is the kind, such as CloneSet.
@@ -40,7 +40,7 @@ type entry struct {
 // counts then.
 func Kinds(data map[string]string) ([]Kind, error) {
 	kinds := BuiltIn()
-	var entries []entry
+	var entries []kindEntry
 	if err := yaml.UnmarshalStrict([]byte(data[KindsKey]), &entries); err != nil {
 		return kinds, fmt.Errorf("%s: %w", KindsKey, err)
 	}
@@ -62,11 +62,11 @@ func Kinds(data map[string]string) ([]Kind, error) {
 	return more, nil
 }
 
-var field = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-func notAField(name string) bool { return !field.MatchString(name) }
+func notFieldName(name string) bool { return !fieldName.MatchString(name) }
 
-func (e entry) kind() (Kind, error) {
+func (e kindEntry) kind() (Kind, error) {
 	gv, err := schema.ParseGroupVersion(e.APIVersion)
 	if err != nil || gv.Group == "" || gv.Version == "" {
 		return Kind{}, fmt.Errorf(".apiVersion: %q is not group/version: write for example apps.kruise.io/v1alpha1", e.APIVersion)
@@ -90,7 +90,7 @@ func (e entry) kind() (Kind, error) {
 	}
 	path := strings.Split(pause, ".")
 	// The names become part of expressions of webhooks: nothing but a name may.
-	if path[0] != "spec" || len(path) < 2 || slices.ContainsFunc(path, notAField) {
+	if path[0] != "spec" || len(path) < 2 || slices.ContainsFunc(path, notFieldName) {
 		return Kind{}, fmt.Errorf(".pause: %q is not a path below spec: write for example spec.updateStrategy.paused", e.Pause)
 	}
 	return Kind{

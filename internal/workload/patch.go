@@ -63,7 +63,7 @@ func (w *Workload) Stop() []Operation {
 // roll-out go on already, or when it was stopped before the hold.
 func (w *Workload) Resume(former any) []Operation {
 	switch {
-	case !w.Held() || number(former) == w.Kind.Hold.Held:
+	case !w.Held() || normalizeNumber(former) == w.Kind.Hold.Held:
 		return nil
 	case former == nil:
 		return []Operation{{Op: "remove", Path: Pointer(w.Kind.Hold.Path...)}}

@@ -51,7 +51,7 @@ func (w *Workload) Reference() *corev1.ObjectReference {
 }
 
 // shape has the fields that kinds of workloads share.
-type shape struct {
+type object struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
 		Replicas       *int32                 `json:"replicas"`
@@ -98,7 +98,7 @@ func FromUnstructured(kind Kind, u *unstructured.Unstructured) (*Workload, error
 }
 
 func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
-	var s shape
+	var s object
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", kind.Kind, err)
 	}
@@ -126,7 +126,7 @@ func find(content map[string]any, path []string) (depth int, value any) {
 		}
 		value = at
 	}
-	return depth, number(value)
+	return depth, normalizeNumber(value)
 }
 
 // counts are pods: wanted, there at all, of the current version, and available.
@@ -135,7 +135,7 @@ type counts struct {
 	wanted, all, updated, available int32
 }
 
-func countsOf(kind Kind, s shape) counts {
+func countsOf(kind Kind, s object) counts {
 	st := s.Status
 	c := counts{observed: int64(st.ObservedGeneration.IntValue()) >= s.Metadata.Generation}
 	switch kind.Counts {
@@ -152,7 +152,7 @@ func countsOf(kind Kind, s shape) counts {
 func rolling(s strategy) bool { return s.Type == "" || s.Type == "RollingUpdate" }
 
 // number makes whole numbers of all decoders an int64.
-func number(value any) any {
+func normalizeNumber(value any) any {
 	switch n := value.(type) {
 	case float64:
 		return int64(n)

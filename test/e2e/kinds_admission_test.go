@@ -258,7 +258,7 @@ func theRightToBypass(t *testing.T, e *environment) {
 	lacks := func(args ...string) {
 		t.Helper()
 		r := n.try(t, args...)
-		if r.Code == 0 || !strings.Contains(r.Stderr, `deployment web is suspended: a repair needs the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace `+n.name) ||
+		if r.Code == 0 || !strings.Contains(r.Stderr, `deployment web is suspended: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace `+n.name) ||
 			!strings.Contains(r.Stderr, "alice") {
 			t.Errorf("it was not refused as it should be:\n%s", r)
 		}

@@ -249,7 +249,7 @@ func (n *namespace) checkTimedOut(t *testing.T) {
 	if a := n.answer(t); a.Outcome != v1alpha1.OutcomeNoVerdict || a.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("kept is %+v", a)
 	}
-	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseUnchecked, "did not end in time")
+	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseUnchecked, "did not complete in time")
 	n.checkQuestions(t, 1)
 }
 
@@ -267,7 +267,7 @@ func aReleaseCheckThatTimesOut(t *testing.T, e *environment) {
 func aReleaseCheckThatTimesOutAndFails(t *testing.T, e *environment) {
 	n := e.guarded(t)
 	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 1,
-		"Error from server (ReleaseUnchecked)", "release check of deployment web", "did not end in time")
+		"Error from server (ReleaseUnchecked)", "release check of deployment web", "did not complete in time")
 	n.checkTimedOut(t)
 }
 

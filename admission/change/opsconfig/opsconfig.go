@@ -1,6 +1,6 @@
-// Package opsconfig decides which OpsConfigInfo may be stored, and answers for
-// mopsconfiginfo.kb.io and vopsconfiginfo.kb.io. What an OpsConfigInfo means,
-// and what is wrong with one, apis/change/v1alpha1 says.
+// Package opsconfig sets defaults of OpsConfigInfo objects and validates them. It
+// answers for mopsconfiginfo.kb.io and vopsconfiginfo.kb.io. The rules are in
+// apis/change/v1alpha1.
 package opsconfig
 
 import (
@@ -20,21 +20,21 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// The names of the webhooks.
+// Names of the webhooks.
 const (
 	DefaultingWebhook = "mopsconfiginfo.kb.io"
 	ValidatingWebhook = "vopsconfiginfo.kb.io"
 )
 
-// Decisions of this package; metric labels.
+// Decisions of this package; metric label values.
 const (
-	// Defaulted: the mutating webhook answered.
+	// Defaulted: the mutating webhook set the defaults.
 	Defaulted = "Defaulted"
-	// Invalid: the object was refused.
+	// Invalid: the object was denied as invalid.
 	Invalid = "Invalid"
 )
 
-// Defaulter answers for mopsconfiginfo.kb.io.
+// Defaulter is the webhook mopsconfiginfo.kb.io.
 type Defaulter struct{}
 
 var _ admission.Handler = Defaulter{}
@@ -43,8 +43,8 @@ var _ admission.Handler = Defaulter{}
 func (Defaulter) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	patch, err := defaults(ctx, req)
 	if err != nil {
-		// What is wrong with it, the validating webhook says.
-		logging.FromContext(ctx).Errorw("an OpsConfigInfo is left as it is", "error", err)
+		// The validating webhook reports the error.
+		logging.FromContext(ctx).Errorw("admit OpsConfigInfo without defaults", "error", err)
 		return admission.Allow(admission.DecisionError)
 	}
 	return admission.AllowWith(Defaulted, patch)
@@ -70,7 +70,7 @@ func defaults(ctx context.Context, req *admissionv1.AdmissionRequest) ([]byte, e
 	return json.Marshal(ops)
 }
 
-// Validator answers for vopsconfiginfo.kb.io.
+// Validator is the webhook vopsconfiginfo.kb.io.
 type Validator struct{}
 
 var _ admission.Handler = Validator{}
@@ -81,17 +81,17 @@ func (Validator) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	if err != nil {
 		return admission.Fail(err)
 	}
-	if wrong := c.Validate(ctx); wrong != nil {
-		return admission.Deny(Invalid, invalid(c, wrong))
+	if fieldErr := c.Validate(ctx); fieldErr != nil {
+		return admission.Deny(Invalid, invalid(c, fieldErr))
 	}
 	return admission.Allow(admission.DecisionAdmitted)
 }
 
-// invalid has the shape of the API server's own validation errors: kubectl
-// prints the causes, which name the fields.
-func invalid(c *v1alpha1.OpsConfigInfo, wrong *apis.FieldError) metav1.Status {
+// invalid returns a status like the API server's validation errors: kubectl prints the
+// causes, which name the fields.
+func invalid(c *v1alpha1.OpsConfigInfo, fieldErr *apis.FieldError) metav1.Status {
 	var causes []metav1.StatusCause
-	for _, e := range wrong.WrappedErrors() {
+	for _, e := range fieldErr.WrappedErrors() {
 		message := e.Message
 		if e.Details != "" {
 			message += ": " + e.Details
@@ -103,7 +103,7 @@ func invalid(c *v1alpha1.OpsConfigInfo, wrong *apis.FieldError) metav1.Status {
 	return metav1.Status{
 		Code:    http.StatusUnprocessableEntity,
 		Reason:  metav1.StatusReasonInvalid,
-		Message: wrong.Error(),
+		Message: fieldErr.Error(),
 		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "OpsConfigInfo", Name: c.Name, Causes: causes},
 	}
 }

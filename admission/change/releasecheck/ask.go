@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	// atOnce is how many questions one process asks at a time. A server that
-	// is slow must not fill the webhook with requests that wait for it.
-	atOnce = 16
-	// head is how much earlier than us the server is to give up, so that we
-	// hear of its time-out instead of one of our own; at most half of the time.
-	head = 250 * time.Millisecond
-	// retrieveTime is how long the server may take to confirm a pass that came
-	// without rules.
-	retrieveTime = 400 * time.Millisecond
+	// maxConcurrent is the maximum number of concurrent queries per process, so that
+	// a slow server does not fill the webhook with waiting requests.
+	maxConcurrent = 16
+	// timeoutMargin is how much earlier than the client the server times out, so that
+	// the server can report its timeout; at most half of the timeout.
+	timeoutMargin = 250 * time.Millisecond
+	// retrieveTimeout limits the call that confirms a pass without rules.
+	retrieveTimeout = 400 * time.Millisecond
 )
 
-// Query is what the server is asked.
+// Query identifies the release that the server is asked about.
 type Query struct {
 	Namespace  string
 	APIVersion string
@@ -37,14 +36,13 @@ type Query struct {
 	Name       string
 	AppName    string
 	Release    v1alpha1.Release
-	// User is the name under which the API server knows the author.
+	// User is the authenticated user name of the request.
 	User string
-	// Timeout is how long the answer may take.
+	// Timeout limits the whole query.
 	Timeout time.Duration
 }
 
-// params is what a person at the server reads of a question, and what its
-// rules see.
+// params are the parameters of the check for the server's rules and its user interface.
 type params struct {
 	Namespace    string `json:"namespace"`
 	WorkloadType string `json:"workloadType"`
@@ -54,9 +52,9 @@ type params struct {
 	User         string `json:"user"`
 }
 
-// Server asks the AlterShield server. How it is reached is read anew for each
-// question, so that a change counts at once; the client, with its connections
-// and its limits, is kept while that stays the same.
+// Server queries the AlterShield server. It reads the configuration for each query, so
+// that changes apply immediately, and reuses the client, with its connections and
+// limits, while the configuration stays the same.
 type Server struct {
 	core     typedcorev1.CoreV1Interface
 	clients  altershield.Clients
@@ -66,44 +64,44 @@ type Server struct {
 	duration metrics.Histogram
 }
 
-// NewServer returns a Server; options are for tests.
+// NewServer returns a Server. options are for tests.
 func NewServer(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter metric.Meter, options ...altershield.Option) *Server {
 	return &Server{
 		core: core, clock: clock,
 		checks:   metrics.NewCounter(meter, "breakwater_release_checks_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_release_check_duration_seconds"),
-		clients:  altershield.Clients{Options: options}, slots: semaphore.NewWeighted(atOnce),
+		clients:  altershield.Clients{Options: options}, slots: semaphore.NewWeighted(maxConcurrent),
 	}
 }
 
-// Ask returns the answer to a question. There always is one: what goes wrong
-// is no verdict, and says why.
+// Ask returns the answer to a query. An error is an answer too: no verdict, with the
+// reason.
 func (s *Server) Ask(ctx context.Context, q Query) v1alpha1.ReleaseCheckStatus {
 	begin := s.clock.Now()
 	status := v1alpha1.ReleaseCheckStatus{Attempt: q.Release.Attempt}
-	said := s.ask(ctx, q, &status)
+	result := s.ask(ctx, q, &status)
 	now := s.clock.Now()
-	status.Outcome, status.Reason, status.Message = said.Outcome, said.Reason, clip(said.Message)
+	status.Outcome, status.Reason, status.Message = result.Outcome, result.Reason, truncateMessage(result.Message)
 	status.Time = metav1.NewMicroTime(now)
-	s.checks.Add(ctx, 1, string(said.Outcome), said.Reason)
-	s.duration.Record(ctx, now.Sub(begin).Seconds(), string(said.Outcome))
+	s.checks.Add(ctx, 1, string(result.Outcome), result.Reason)
+	s.duration.Record(ctx, now.Sub(begin).Seconds(), string(result.Outcome))
 	return status
 }
 
 func (s *Server) ask(ctx context.Context, q Query, status *v1alpha1.ReleaseCheckStatus) Result {
-	config, wrong := s.config(ctx)
-	if wrong != nil {
-		return *wrong
+	config, failure := s.config(ctx)
+	if failure != nil {
+		return *failure
 	}
 	status.OrderID = altershield.ReleaseOrderID(config.ClusterName, q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
-	asking, cancel := context.WithTimeout(ctx, q.Timeout)
+	queryCtx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
-	if err := s.slots.Acquire(asking, 1); err != nil {
-		return none(v1alpha1.ReasonReleaseCheckThrottled, fmt.Sprintf("%d releases are being asked about, and none was answered within %s", atOnce, q.Timeout))
+	if err := s.slots.Acquire(queryCtx, 1); err != nil {
+		return noVerdict(v1alpha1.ReasonReleaseCheckThrottled, fmt.Sprintf("%d queries about releases are in progress, and none completed within %s", maxConcurrent, q.Timeout))
 	}
 	defer s.slots.Release(1)
 	client := s.clients.For(config.ForReleaseCheck())
-	a, err := client.CheckRelease(asking, questionOf(q, status.OrderID, s.clock.Now()))
+	a, err := client.CheckRelease(queryCtx, checkReleaseOf(q, status.OrderID, s.clock.Now()))
 	if err != nil {
 		return ResultOfError(err)
 	}
@@ -111,11 +109,11 @@ func (s *Server) ask(ctx context.Context, q Query, status *v1alpha1.ReleaseCheck
 	return ResultOf(a, a.Unjudged && s.retrieved(ctx, client, status))
 }
 
-// config returns how the server is reached, or why it is not.
+// config returns the configuration of the server, or the result if it is unusable.
 func (s *Server) config(ctx context.Context) (altershield.Config, *Result) {
 	fail := func(reason string, err error) (altershield.Config, *Result) {
-		said := none(reason, err.Error())
-		return altershield.Config{}, &said
+		result := noVerdict(reason, err.Error())
+		return altershield.Config{}, &result
 	}
 	cm, secret, err := altershield.ReadConfig(ctx, s.core)
 	if err != nil {
@@ -134,7 +132,7 @@ func (s *Server) config(ctx context.Context) (altershield.Config, *Result) {
 	return config, nil
 }
 
-func questionOf(q Query, orderID string, now time.Time) altershield.CheckRelease {
+func checkReleaseOf(q Query, orderID string, now time.Time) altershield.CheckRelease {
 	name := q.Namespace + "/" + q.Name
 	return altershield.CheckRelease{
 		OrderID:   orderID,
@@ -142,21 +140,21 @@ func questionOf(q Query, orderID string, now time.Time) altershield.CheckRelease
 		Apps:      []string{q.AppName},
 		Contents:  []altershield.Content{{Type: q.Kind, Name: name}},
 		Params:    params{q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt, q.User},
-		Timeout:   q.Timeout - min(head, q.Timeout/2),
+		Timeout:   q.Timeout - min(timeoutMargin, q.Timeout/2),
 		StartTime: now,
 	}
 }
 
-// retrieved says whether the server confirms a pass that came without a rule.
+// retrieved reports whether the server confirms a pass without rules.
 func (s *Server) retrieved(ctx context.Context, client *altershield.Client, status *v1alpha1.ReleaseCheckStatus) bool {
-	ctx, cancel := context.WithTimeout(ctx, retrieveTime)
+	ctx, cancel := context.WithTimeout(ctx, retrieveTimeout)
 	defer cancel()
 	a, err := client.Retrieve(ctx, altershield.Retrieve{OrderID: status.OrderID, NodeID: status.NodeID, Stage: v1alpha1.StagePre})
 	return err == nil && a.Passed()
 }
 
-// clip shortens a message to what a ReleaseCheck takes, which counts characters.
-func clip(message string) string {
+// truncateMessage cuts a message to the limit of a ReleaseCheck, in characters.
+func truncateMessage(message string) string {
 	const limit = 1024
 	if r := []rune(message); len(r) > limit {
 		return string(r[:limit-3]) + "..."

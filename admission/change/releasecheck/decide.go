@@ -7,47 +7,46 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// AnswerTTL is how long an answer that is no pass is given again instead of a new
-// question: the API server and its clients try a request again at once, and
-// must not hear two answers, and a program that tries for ever must not ask the
-// server for ever.
+// AnswerTTL is how long an answer other than a pass is reused. The API server and its
+// clients retry a request immediately and must get one answer, and a client that
+// retries forever must not cause a query each time.
 const AnswerTTL = 30 * time.Second
 
-// Input is everything that it follows from whether the server is asked.
+// Input is everything that the decision depends on.
 type Input struct {
-	// Enabled: OpsConfigInfo release-check is.
+	// Enabled: OpsConfigInfo release-check is enabled.
 	Enabled bool
-	// Release: the workload is created, or its template changes.
+	// Release: the request creates the workload or changes its template.
 	Release bool
-	// ByController: the change is our controller's.
+	// ByController: our controller made the change.
 	ByController bool
-	// Gate is what the suspension of the workload makes of the change.
-	Gate suspend.Outcome
-	// Succeeded: the version was a Success of this workload.
+	// Suspension is the outcome of package suspend for the change.
+	Suspension suspend.Outcome
+	// Succeeded: the version succeeded in this workload.
 	Succeeded bool
-	// Recorded is the last answer about the version; nil when none is kept.
+	// Recorded is the stored answer about the version, or nil.
 	Recorded *v1alpha1.ReleaseCheckStatus
-	// Attempt is the attempt that the change becomes.
+	// Attempt is the attempt of the change.
 	Attempt int64
-	// DryRun: the change will not be stored.
+	// DryRun: the change is not stored.
 	DryRun bool
 	Now    time.Time
 }
 
-// Outcome says where the answer about a change comes from.
+// Outcome is the source of the answer about a change.
 type Outcome string
 
 // The outcomes.
 const (
-	// Skip: the change is admitted, there is nothing to ask.
+	// Skip: the change is admitted without an answer.
 	Skip Outcome = "Skip"
-	// Repeat: the answer that is kept is given again.
+	// Repeat: the stored answer is used.
 	Repeat Outcome = "Repeat"
 	// Ask: the server is asked.
 	Ask Outcome = "Ask"
 )
 
-// Why the server is not asked; a bounded set, they are metric labels.
+// Reasons of Skip; metric label values.
 const (
 	Disabled     = "Disabled"
 	NotARelease  = "NotARelease"
@@ -59,16 +58,15 @@ const (
 	DryRun       = "DryRun"
 )
 
-// Decision is an outcome and, of Skip, why.
+// Decision is an outcome with its reason.
 type Decision struct {
 	Outcome Outcome
 	// Reason is one of the constants above; empty unless Skip.
 	Reason string
 }
 
-// Exempt says why a change is not asked about, as far as the change itself
-// says it; empty when it does not. What it takes more than that to know,
-// Decide takes into account.
+// Exempt returns the reason why the server is not asked, or "". It uses only the
+// fields that follow from the request itself.
 func Exempt(in Input) string {
 	switch {
 	case !in.Enabled:
@@ -77,18 +75,18 @@ func Exempt(in Input) string {
 		return NotARelease
 	case in.ByController:
 		return ByController
-	case in.Gate == suspend.Deny:
+	case in.Suspension == suspend.Deny:
 		return Suspended
-	case in.Gate == suspend.Repair:
+	case in.Suspension == suspend.Repair:
 		return Repair
-	case in.Gate == suspend.Rollback:
+	case in.Suspension == suspend.Rollback:
 		return Rollback
 	default:
 		return ""
 	}
 }
 
-// Decide says whether the server is asked about a change.
+// Decide decides whether the server is asked about a change.
 func Decide(in Input) Decision {
 	switch why := Exempt(in); {
 	case why != "":
@@ -106,13 +104,13 @@ func Decide(in Input) Decision {
 	}
 }
 
-// fresh says whether an answer is about this very attempt and not older than
-// Again. One from the future is of a clock that was set back since: to believe
-// it could take for ever.
-func fresh(known v1alpha1.ReleaseCheckStatus, in Input) bool {
-	age := in.Now.Sub(known.Time.Time)
-	return known.Outcome != "" && known.Attempt == in.Attempt && age >= -clockSkew && age < AnswerTTL
+// fresh reports whether an answer is about this attempt and younger than AnswerTTL. An
+// answer from the future is not fresh: after a clock was set back it could stay valid
+// for an unlimited time.
+func fresh(answer v1alpha1.ReleaseCheckStatus, in Input) bool {
+	age := in.Now.Sub(answer.Time.Time)
+	return answer.Outcome != "" && answer.Attempt == in.Attempt && age >= -clockSkew && age < AnswerTTL
 }
 
-// clockSkew is how far apart the clocks of two webhooks may be.
+// clockSkew is the tolerated clock skew between two webhooks.
 const clockSkew = 5 * time.Second

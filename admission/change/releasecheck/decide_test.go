@@ -22,7 +22,7 @@ func TestWhetherTheServerIsAsked(t *testing.T) {
 	skip := func(why string) Decision { return Decision{Skip, why} }
 	ask, again := Decision{Outcome: Ask}, Decision{Outcome: Repeat}
 	release := func(change func(*Input)) Input {
-		in := Input{Enabled: true, Release: true, Gate: suspend.Admit, Attempt: 3, Now: noon}
+		in := Input{Enabled: true, Release: true, Suspension: suspend.Admit, Attempt: 3, Now: noon}
 		if change != nil {
 			change(&in)
 		}
@@ -36,9 +36,9 @@ func TestWhetherTheServerIsAsked(t *testing.T) {
 		"nothing is when the check is disabled":             {release(func(in *Input) { in.Enabled = false }), skip(Disabled)},
 		"a change of no template is not":                    {release(func(in *Input) { in.Release = false }), skip(NotARelease)},
 		"a touch or a rollback of our controller is not":    {release(func(in *Input) { in.ByController = true }), skip(ByController)},
-		"what the suspension refuses is not":                {release(func(in *Input) { in.Gate = suspend.Deny }), skip(Suspended)},
-		"a repair of a suspended workload is not":           {release(func(in *Input) { in.Gate = suspend.Repair }), skip(Repair)},
-		"a way back of a suspended workload is not":         {release(func(in *Input) { in.Gate = suspend.Rollback }), skip(Rollback)},
+		"what the suspension refuses is not":                {release(func(in *Input) { in.Suspension = suspend.Deny }), skip(Suspended)},
+		"a repair of a suspended workload is not":           {release(func(in *Input) { in.Suspension = suspend.Repair }), skip(Repair)},
+		"a way back of a suspended workload is not":         {release(func(in *Input) { in.Suspension = suspend.Rollback }), skip(Rollback)},
 		"a way back of one that is not suspended is not":    {release(func(in *Input) { in.Succeeded = true }), skip(Rollback)},
 		"a version that passed is not":                      {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomePass, time.Second) }), skip(PassedBefore)},
 		"a version that passed long ago is not":             {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomePass, 6*24*time.Hour) }), skip(PassedBefore)},

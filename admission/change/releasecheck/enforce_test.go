@@ -20,15 +20,15 @@ func TestWhatAnAnswerCountsAs(t *testing.T) {
 		want      Result
 	}{
 		"pass":                             {altershield.ReleaseAnswer{Verdict: "pass"}, false, Result{pass, "ReleaseCheckPassed", ""}},
-		"a pass without rules":             {altershield.ReleaseAnswer{Verdict: "pass", Unjudged: true}, false, Result{nothing, "VerdictTimedOut", "the server's check did not end in time: it answered with a pass without rules"}},
+		"a pass without rules":             {altershield.ReleaseAnswer{Verdict: "pass", Unjudged: true}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: the server returned a pass without rules"}},
 		"a pass without rules, confirmed":  {altershield.ReleaseAnswer{Verdict: "PASS", Unjudged: true}, true, Result{pass, "ReleaseCheckPassed", ""}},
-		"a time-out that says so":          {altershield.ReleaseAnswer{Verdict: "pass", Unjudged: true, Message: "over 2000"}, false, Result{nothing, "VerdictTimedOut", "the server's check did not end in time: over 2000"}},
+		"a time-out that says so":          {altershield.ReleaseAnswer{Verdict: "pass", Unjudged: true, Message: "over 2000"}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: over 2000"}},
 		"fail":                             {altershield.ReleaseAnswer{Verdict: "fail", Message: "freeze: not on Friday"}, false, Result{fail, "ReleaseCheckFailed", "freeze: not on Friday"}},
 		"unpass":                           {altershield.ReleaseAnswer{Verdict: "unpass"}, false, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},
 		"a fail is never confirmed a pass": {altershield.ReleaseAnswer{Verdict: "fail"}, true, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},
-		"none":                             {altershield.ReleaseAnswer{Verdict: "none"}, false, Result{nothing, "NoVerdict", `the server said "none", which is neither pass nor fail: no reason given`}},
-		"inconc":                           {altershield.ReleaseAnswer{Verdict: "INCONC", Message: "no data"}, true, Result{nothing, "NoVerdict", `the server said "INCONC", which is neither pass nor fail: no data`}},
-		"an unknown word":                  {altershield.ReleaseAnswer{Verdict: "xyz"}, true, Result{nothing, "NoVerdict", `the server said "xyz", which is neither pass nor fail: no reason given`}},
+		"none":                             {altershield.ReleaseAnswer{Verdict: "none"}, false, Result{nothing, "NoVerdict", `the server returned verdict "none", which is neither pass nor fail: no reason given`}},
+		"inconc":                           {altershield.ReleaseAnswer{Verdict: "INCONC", Message: "no data"}, true, Result{nothing, "NoVerdict", `the server returned verdict "INCONC", which is neither pass nor fail: no data`}},
+		"an unknown word":                  {altershield.ReleaseAnswer{Verdict: "xyz"}, true, Result{nothing, "NoVerdict", `the server returned verdict "xyz", which is neither pass nor fail: no reason given`}},
 		"no word":                          {altershield.ReleaseAnswer{}, true, Result{nothing, "NoVerdict", "the server gave no verdict"}},
 	} {
 		if diff := cmp.Diff(tc.want, ResultOf(tc.answer, tc.retrieved)); diff != "" {
@@ -47,7 +47,7 @@ func TestAnErrorIsNoVerdictAndSaysWhy(t *testing.T) {
 		reason, says string
 	}{
 		"a scene of another generation": {refused("103"), "ServerRejected", "release-check-scene-key"},
-		"an order that exists":          {refused("106"), "ServerRejected", "earlier question was lost"},
+		"an order that exists":          {refused("106"), "ServerRejected", "earlier query was lost"},
 		"an argument":                   {refused("101"), "ServerRejected", "said"},
 		"a signature":                   {refused("102"), "ServerRejected", "said"},
 		"the server's own failure":      {refused("901"), "ServerRejected", "said"},

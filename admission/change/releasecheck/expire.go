@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// Retention is how long an answer is kept. A version that passed longer ago is
-	// asked about again.
+	// Retention is how long an answer is stored. After that, the server is asked
+	// again, even about a version that passed.
 	Retention = 7 * 24 * time.Hour
-	// ExpiryInterval is how often old answers are looked for.
+	// ExpiryInterval is the time between two runs of DeleteExpired.
 	ExpiryInterval = time.Hour
-	// page is how many are read at once.
-	page = 500
+	// pageSize is the page size of lists.
+	pageSize = 500
 )
 
-// DeleteExpired deletes the answers that are older than Kept. Every webhook may do so:
-// a second deletion does nothing.
+// DeleteExpired deletes answers older than Retention. All replicas may run it, because
+// deletions are idempotent.
 func (r Records) DeleteExpired(ctx context.Context, now time.Time) error {
-	options := metav1.ListOptions{Limit: page}
+	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		found, err := r.Client.ReleaseChecks(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
 			return fmt.Errorf("list ReleaseChecks: %w", err)
 		}
 		for i := range found.Items {
-			if err := r.sweep(ctx, &found.Items[i], now); err != nil {
+			if err := r.deleteIfExpired(ctx, &found.Items[i], now); err != nil {
 				return err
 			}
 		}
@@ -41,7 +41,7 @@ func (r Records) DeleteExpired(ctx context.Context, now time.Time) error {
 	}
 }
 
-func (r Records) sweep(ctx context.Context, c *v1alpha1.ReleaseCheck, now time.Time) error {
+func (r Records) deleteIfExpired(ctx context.Context, c *v1alpha1.ReleaseCheck, now time.Time) error {
 	last := c.CreationTimestamp.Time
 	if c.Status.Time.After(last) {
 		last = c.Status.Time.Time
@@ -49,7 +49,7 @@ func (r Records) sweep(ctx context.Context, c *v1alpha1.ReleaseCheck, now time.T
 	if now.Sub(last) < Retention {
 		return nil
 	}
-	// Only as it was read: it may have got a new answer meanwhile.
+	// With preconditions: another replica may have stored a new answer.
 	err := r.Client.ReleaseChecks(c.Namespace).Delete(ctx, c.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion},
 	})

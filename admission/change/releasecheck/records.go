@@ -11,26 +11,26 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 )
 
-// Records keeps answers in ReleaseChecks. It reads the API server and not a
-// cache: an answer that another webhook has stored a moment ago counts.
+// Records stores answers in ReleaseChecks. It reads from the API server instead of a
+// cache, to see answers that another replica has just stored.
 type Records struct {
 	Client versioned.ReleaseChecksGetter
 }
 
-// Get returns what is kept of a question; nil when nothing is.
+// Get returns the stored ReleaseCheck of a query, or nil.
 func (r Records) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, error) {
 	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)
 	found, err := r.Client.ReleaseChecks(q.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("read ReleaseCheck %s/%s: %w", q.Namespace, name, err)
+		return nil, fmt.Errorf("get ReleaseCheck %s/%s: %w", q.Namespace, name, err)
 	}
 	return found, nil
 }
 
-// Store stores an answer in place of what was read before, which may be nil.
-// When somebody else was faster, theirs is the answer, and is returned.
+// Store replaces before, which may be nil, with an answer. On a conflict, it returns
+// the answer that another replica has stored.
 func (r Records) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
 	checks := r.Client.ReleaseChecks(q.Namespace)
 	var err error
@@ -56,7 +56,7 @@ func newRecord(q Query, answer v1alpha1.ReleaseCheckStatus) *v1alpha1.ReleaseChe
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version),
 			Namespace: q.Namespace,
-			// As on the ChangeWorkload of the release: one selector finds both.
+			// The same labels as on the ChangeWorkload: one selector matches both.
 			Labels: map[string]string{
 				v1alpha1.VersionKey:          q.Release.Version,
 				v1alpha1.DeploymentNameLabel: v1alpha1.LabelValue(q.Name),

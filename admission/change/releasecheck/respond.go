@@ -17,38 +17,37 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// The types of status.details.causes of a refusal: what is the matter, and the
-// ways out.
+// Types of status.details.causes of a denial: the reason and the remedies.
 const (
 	CauseVerdict metav1.CauseType = "Verdict"
 	CauseRepair  metav1.CauseType = "Repair"
-	CauseRetry   metav1.CauseType = "Again"
+	CauseRetry   metav1.CauseType = "Retry"
 	CauseJudge   metav1.CauseType = "Judge"
 	CauseAsk     metav1.CauseType = "Ask"
 )
 
-// maxWarning is how long a warning may be: the API server cuts longer ones.
+// maxWarning is the maximum length of a warning; the API server truncates longer ones.
 const maxWarning = 256
 
-// rule does what follows from an answer.
-func (c *Handler) rule(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, answer v1alpha1.ReleaseCheckStatus) admission.Answer {
+// respond applies an answer: it builds the response and reports the effect.
+func (c *Handler) respond(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, answer v1alpha1.ReleaseCheckStatus) admission.Answer {
 	s := c.Settings()
 	r := Enforce(answer.Outcome, s.ReleaseCheckNoVerdict, s.Shadow)
 	text := describe(q, answer)
 	if r.Reported {
-		c.tell(ctx, req, change, q, r, text)
+		c.report(ctx, req, change, q, r, text)
 	}
 	if !r.Allowed {
-		return admission.Deny(r.Reason, refusal(change, q, r, answer, text))
+		return admission.Deny(r.Reason, denialStatus(change, q, r, answer, text))
 	}
 	a := admission.Allow(r.Reason)
 	if r.Reported {
-		a.Response.Warnings = []string{short(warning(r, text))}
+		a.Response.Warnings = []string{truncate(warning(r, text))}
 	}
 	return a
 }
 
-// describe says in one sentence what was said of a release.
+// describe returns one sentence about the answer.
 func describe(q Query, answer v1alpha1.ReleaseCheckStatus) string {
 	text := fmt.Sprintf("release check of %s %s, version %s", strings.ToLower(q.Kind), q.Name, q.Release.Version)
 	if answer.Outcome == v1alpha1.OutcomeFail {
@@ -69,17 +68,18 @@ func warning(r Enforcement, text string) string {
 	return "admitted unchecked: " + text
 }
 
-func short(warning string) string {
+func truncate(warning string) string {
 	if len(warning) <= maxWarning {
 		return warning
 	}
 	return strings.ToValidUTF8(warning[:maxWarning-3], "") + "..."
 }
 
-// tell says to people and programs that a release was refused, or admitted
-// without a verdict. The author's own warning is in the response.
-func (c *Handler) tell(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, r Enforcement, text string) {
-	event := fmt.Sprintf("refused to %s: %s", q.User, text)
+// report records an Event about a release that was denied or admitted without a
+// verdict, and sends a CloudEvent about a denial. The user's warning is in the
+// response.
+func (c *Handler) report(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, r Enforcement, text string) {
+	event := fmt.Sprintf("denied for %s: %s", q.User, text)
 	if r.Allowed {
 		event = warning(r, text)
 	}
@@ -99,11 +99,11 @@ func (c *Handler) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c
 	})
 }
 
-// refusal is the status that the API server passes on. Neither its code nor
-// details.retryAfterSeconds, which stays 0, may invite to try again: client-go
-// would sleep on it and park the workers of other controllers.
-func refusal(change admission.Change, q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus, text string) metav1.Status {
-	causes := waysOut(q, r, answer)
+// denialStatus returns the status of a denial. The code and retryAfterSeconds, which
+// stays 0, must not request a retry: client-go would sleep and block the workers of
+// other controllers.
+func denialStatus(change admission.Change, q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus, text string) metav1.Status {
+	causes := remedies(q, r, answer)
 	return metav1.Status{
 		Code:    http.StatusForbidden,
 		Reason:  metav1.StatusReason(r.Reason),
@@ -118,9 +118,9 @@ func refusal(change admission.Change, q Query, r Enforcement, answer v1alpha1.Re
 	}
 }
 
-// waysOut are what a person can do about a refusal, the first two being for
-// the author.
-func waysOut(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav1.StatusCause {
+// remedies returns the remedies for a denial. The first two are for the user of the
+// request.
+func remedies(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav1.StatusCause {
 	off := v1alpha1.ConfigReleaseCheck
 	if r.Reason == v1alpha1.ReasonReleaseUnchecked {
 		off = v1alpha1.ConfigReleaseCheckNoVerdict
@@ -130,9 +130,9 @@ func waysOut(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav
 		{Type: CauseRepair, Message: "change the pod template"},
 		{Type: CauseRetry, Message: fmt.Sprintf("apply it again after %s, when the server is asked again",
 			answer.Time.Add(AnswerTTL).UTC().Format(time.TimeOnly+"Z07:00"))},
-		{Type: CauseJudge, Message: fmt.Sprintf("who may update releasechecks in namespace %s can pass this version: "+
+		{Type: CauseJudge, Message: fmt.Sprintf("users who may update releasechecks in namespace %s can pass this version: "+
 			"kubectl patch releasecheck %s -n %[1]s --type merge -p '{\"status\":{\"outcome\":\"Pass\"}}'", q.Namespace, name)},
-		{Type: CauseAsk, Message: fmt.Sprintf("who runs Breakwater (namespace %s) can change the rule for all: OpsConfigInfo of type %s",
+		{Type: CauseAsk, Message: fmt.Sprintf("operators of Breakwater (namespace %s) can change the policy for all workloads: OpsConfigInfo of type %s",
 			v1alpha1.SystemNamespace, off)},
 	}
 }

@@ -25,40 +25,40 @@ import (
 const Webhook = "vrelease.kb.io"
 
 const (
-	// budget is how long an answer to the API server takes at the most. The
-	// API server waits 5 s; after that failurePolicy decides, and nobody is told.
-	budget = 4700 * time.Millisecond
-	// rest is the part of it that no question may use up: the answer has to be
-	// confirmed and kept.
-	rest = 600 * time.Millisecond
+	// responseTimeout limits the whole response. The API server waits 5 s; after that
+	// failurePolicy decides and nothing is reported.
+	responseTimeout = 4700 * time.Millisecond
+	// storeReserve is the part of responseTimeout that is reserved for confirming and
+	// storing the answer.
+	storeReserve = 600 * time.Millisecond
 )
 
-// Handler answers for vrelease.kb.io.
+// Handler is the webhook vrelease.kb.io.
 type Handler struct {
-	// Kinds are the kinds of workloads that are guarded.
+	// Kinds returns the workload kinds.
 	Kinds func() []workload.Kind
-	// Settings returns the settings in force.
+	// Settings returns the current settings.
 	Settings func() settings.Settings
 	History  suspend.History
 	Server   *Server
 	Records  Records
-	// Recorder writes Kubernetes Events on the workload.
+	// Recorder records Kubernetes Events on the workload.
 	Recorder record.EventRecorder
-	// Sender sends release.denied.
+	// Sender sends the CloudEvent release.denied.
 	Sender events.Sender
 	Clock  clock.PassiveClock
 
-	// asking merges requests that this process gets twice at a time.
-	asking singleflight.Group
+	// inFlight merges concurrent identical requests in this process.
+	inFlight singleflight.Group
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
 // Admit implements admission.Handler.
 func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
-	// Whoever made the request may give up; the answer is kept all the same, for
-	// when the request is made again.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget)
+	// The client may cancel the request; the answer is stored nevertheless, for its
+	// retry.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), responseTimeout)
 	defer cancel()
 	in := Input{Enabled: c.Settings().ReleaseCheck > 0, Release: req.SubResource == ""}
 	kind, known := c.kindOf(req)
@@ -73,15 +73,15 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return admission.Fail(err)
 	}
-	q := c.questionOf(change, version)
+	q := c.queryOf(change, version)
 	d, before := c.decide(ctx, change, q)
 	switch d.Outcome {
 	case Skip:
 		return skip(d.Reason)
 	case Repeat:
-		return c.rule(ctx, req, change, q, before.Status)
+		return c.respond(ctx, req, change, q, before.Status)
 	default:
-		return c.rule(ctx, req, change, q, c.ask(ctx, q, before))
+		return c.respond(ctx, req, change, q, c.ask(ctx, q, before))
 	}
 }
 
@@ -94,9 +94,9 @@ func (c *Handler) kindOf(req *admissionv1.AdmissionRequest) (workload.Kind, bool
 	return workload.Kind{}, false
 }
 
-// questionOf is what would be asked about a change. The attempt follows from
-// the old object alone, as it does for the webhook that writes it.
-func (c *Handler) questionOf(change admission.Change, version string) Query {
+// queryOf returns the query for a change. The attempt depends on the old object only,
+// as in the mutating webhook.
+func (c *Handler) queryOf(change admission.Change, version string) Query {
 	before, _ := change.OldRelease()
 	w := change.New
 	return Query{
@@ -107,16 +107,16 @@ func (c *Handler) questionOf(change admission.Change, version string) Query {
 	}
 }
 
-// decide gathers what the decision follows from. What costs a request to the
-// API server is left to where it decides.
+// decide gathers the input and decides. It calls the API server only if the decision
+// depends on it.
 func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) (Decision, *v1alpha1.ReleaseCheck) {
 	s := c.Settings()
-	gate := suspend.Gather(ctx, change, s, c.History)
+	suspension := suspend.Gather(ctx, change, s, c.History)
 	in := Input{
 		Enabled:      s.ReleaseCheck > 0,
 		Release:      change.Old == nil || change.TemplateChanged,
 		ByController: change.ByController(),
-		Gate:         suspend.Confirm(suspend.Decide(gate), gate, suspend.RecordedBypass(change) != nil).Outcome,
+		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.RecordedBypass(change) != nil).Outcome,
 		Attempt:      q.Release.Attempt,
 		DryRun:       change.DryRun,
 		Now:          c.Clock.Now(),
@@ -127,15 +127,15 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 	if change.Old != nil {
 		succeeded, err := c.History.Succeeded(ctx, change.Old, q.Release.Version)
 		if err != nil {
-			// At worst the server is asked about a way back.
-			logging.FromContext(ctx).Warnw("the history of a workload is unknown", "kind", q.Kind, "error", err)
+			// At worst, the server is asked about a rollback.
+			logging.FromContext(ctx).Warnw("look up whether the version succeeded", "kind", q.Kind, "error", err)
 		}
 		in.Succeeded = succeeded
 	}
 	before, err := c.Records.Get(ctx, q)
 	if err != nil {
-		// The question is asked again; the answer that is kept counts in the end.
-		logging.FromContext(ctx).Warnw("an earlier answer is unknown", "error", err)
+		// The server is asked again; the stored answer takes precedence.
+		logging.FromContext(ctx).Warnw("read the stored answer", "error", err)
 	}
 	if before != nil {
 		in.Recorded = &before.Status
@@ -143,26 +143,26 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 	return Decide(in), before
 }
 
-// ask asks the server and keeps its answer.
+// ask queries the server and stores its answer.
 func (c *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck) v1alpha1.ReleaseCheckStatus {
 	key := fmt.Sprintf("%s/%s/%s/%s/%d", q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
-	answer, _, _ := c.asking.Do(key, func() (any, error) {
+	answer, _, _ := c.inFlight.Do(key, func() (any, error) {
 		q.Timeout = c.Settings().ReleaseCheck
 		if end, ok := ctx.Deadline(); ok {
-			q.Timeout = max(min(q.Timeout, time.Until(end)-rest), time.Millisecond)
+			q.Timeout = max(min(q.Timeout, time.Until(end)-storeReserve), time.Millisecond)
 		}
 		answer := c.Server.Ask(ctx, q)
-		kept, err := c.Records.Store(ctx, q, before, answer)
+		stored, err := c.Records.Store(ctx, q, before, answer)
 		if err != nil {
-			// What the server said counts; only the next request asks again.
-			logging.FromContext(ctx).Errorw("the answer about a release is not kept", "namespace", q.Namespace, "name", q.Name, "error", err)
+			// The answer is used nevertheless; the next request asks again.
+			logging.FromContext(ctx).Errorw("store the answer about a release", "namespace", q.Namespace, "name", q.Name, "error", err)
 		}
-		return kept, nil
+		return stored, nil
 	})
 	return answer.(v1alpha1.ReleaseCheckStatus)
 }
 
-// skip admits what is not asked about.
+// skip admits a change without asking the server.
 func skip(why string) admission.Answer {
 	a := admission.Allow(why)
 	if why == DryRun {

@@ -58,15 +58,15 @@ func TestAReleaseIsAdmittedOrRefusedAsTheServerSays(t *testing.T) {
 			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "admitted unchecked", kept: "VerdictTimedOut",
 		},
 		"the published server's time-out is refused where the policy says so": {
-			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", says: "did not end in time", kept: "VerdictTimedOut",
+			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", says: "did not complete in time", kept: "VerdictTimedOut",
 		},
 		"an exception is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", says: "did not end in time", kept: "VerdictTimedOut",
+			policy: "Fail", reason: "ReleaseUnchecked", says: "did not complete in time", kept: "VerdictTimedOut",
 		},
 		"an unknown word is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"xyz"}}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", says: `the server said "xyz"`, kept: "NoVerdict",
+			policy: "Fail", reason: "ReleaseUnchecked", says: `the server returned verdict "xyz"`, kept: "NoVerdict",
 		},
 		"a server that does not answer is no verdict": {
 			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"slow","delay":"1m"}]}`,
@@ -395,7 +395,7 @@ func TestASlowServerIsNotWaitedForLongerThanTheAPIServerWaits(t *testing.T) {
 	w.settings.ReleaseCheck = 4 * time.Second
 	begin := time.Now()
 	got := w.Admit(t.Context(), release(t))
-	if took := time.Since(begin); took > budget || !got.Response.Allowed {
+	if took := time.Since(begin); took > responseTimeout || !got.Response.Allowed {
 		t.Errorf("%+v after %s", got, took)
 	}
 }
@@ -403,7 +403,7 @@ func TestASlowServerIsNotWaitedForLongerThanTheAPIServerWaits(t *testing.T) {
 func TestOnlySoManyAreAskedAboutAtATime(t *testing.T) {
 	w := newWorld(t, nil)
 	w.says(t, passes)
-	if !w.Server.slots.TryAcquire(atOnce) {
+	if !w.Server.slots.TryAcquire(maxConcurrent) {
 		t.Fatal("nothing is asked, and yet there is no room")
 	}
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: 50 * time.Millisecond}

@@ -1,7 +1,6 @@
-// Package releaseindex knows which releases of a workload there were, and which
-// of them succeeded, from their ChangeWorkloads and from the templates that are
-// kept of them: a ChangeWorkload goes with the next Success, a kept template
-// stays.
+// Package releaseindex looks up the releases of a workload and whether they succeeded.
+// It reads ChangeWorkloads and saved templates: a ChangeWorkload is deleted after the
+// next success, a saved template stays.
 package releaseindex
 
 import (
@@ -21,43 +20,43 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// liveTimeout bounds the question to the API server, so that it is answered
-// within the timeoutSeconds of a webhook that had to ask.
-const liveTimeout = 2 * time.Second
+// requestTimeout limits requests to the API server, so that they fit the
+// timeoutSeconds of the webhook.
+const requestTimeout = 2 * time.Second
 
-// Index answers from the cache, and asks the API server where the cache
-// knows of no Success: a way back must not be refused because a cache is late.
+// Index reads the cache first, and the API server if the cache has no success: a
+// stale cache must not cause the denial of a rollback.
 type Index struct {
 	Lister    listers.ChangeWorkloadLister
 	Client    versioned.ChangeWorkloadsGetter
 	Revisions appsv1.ControllerRevisionsGetter
 }
 
-// Succeeded says whether the version was a Success of the workload.
-func (h *Index) Succeeded(ctx context.Context, w *workload.Workload, version string) (bool, error) {
+// Succeeded reports whether the version succeeded in the workload.
+func (i *Index) Succeeded(ctx context.Context, w *workload.Workload, version string) (bool, error) {
 	name := v1alpha1.ChangeWorkloadName(w.Name, version)
-	if c, err := h.Lister.ChangeWorkloads(w.Namespace).Get(name); err == nil && succeeded(c, w, version) {
+	if c, err := i.Lister.ChangeWorkloads(w.Namespace).Get(name); err == nil && succeeded(c, w, version) {
 		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	c, err := h.Client.ChangeWorkloads(w.Namespace).Get(ctx, name, metav1.GetOptions{})
+	c, err := i.Client.ChangeWorkloads(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err != nil && !apierrs.IsNotFound(err):
 		return false, fmt.Errorf("get ChangeWorkload %s/%s: %w", w.Namespace, name, err)
 	case err == nil && succeeded(c, w, version):
 		return true, nil
-	case err == nil && of(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuspend:
-		return false, nil // it failed since, and what is kept of it is about to go
+	case err == nil && isOf(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuspend:
+		return false, nil // it failed since; its saved template will be deleted
 	}
-	return h.kept(ctx, w, version)
+	return i.saved(ctx, w, version)
 }
 
-// kept says whether the template of the version is kept: it succeeded, however
-// long ago.
-func (h *Index) kept(ctx context.Context, w *workload.Workload, version string) (bool, error) {
+// saved reports whether the template of the version is saved, which means that the
+// version succeeded at some time.
+func (i *Index) saved(ctx context.Context, w *workload.Workload, version string) (bool, error) {
 	name := savedtemplate.Name(w.Name, version)
-	r, err := h.Revisions.ControllerRevisions(w.Namespace).Get(ctx, name, metav1.GetOptions{})
+	r, err := i.Revisions.ControllerRevisions(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {
@@ -67,17 +66,17 @@ func (h *Index) kept(ctx context.Context, w *workload.Workload, version string) 
 	return ok && k.Release.Version == version, nil
 }
 
-// Releases returns the ChangeWorkloads of the workload that the cache has.
-func (h *Index) Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload {
-	all, err := h.Lister.ChangeWorkloads(w.Namespace).List(labels.SelectorFromSet(labels.Set{
+// Releases returns the cached ChangeWorkloads of the workload.
+func (i *Index) Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload {
+	all, err := i.Lister.ChangeWorkloads(w.Namespace).List(labels.SelectorFromSet(labels.Set{
 		v1alpha1.DeploymentNameLabel: v1alpha1.LabelValue(w.Name),
 	}))
 	if err != nil {
-		return nil // a lister over an informer's cache has no error to give
+		return nil // a lister of an informer returns no error
 	}
 	var own []*v1alpha1.ChangeWorkload
 	for _, c := range all {
-		if of(c, w) {
+		if isOf(c, w) {
 			own = append(own, c)
 		}
 	}
@@ -85,12 +84,12 @@ func (h *Index) Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload {
 }
 
 func succeeded(c *v1alpha1.ChangeWorkload, w *workload.Workload, version string) bool {
-	return of(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuccess &&
+	return isOf(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuccess &&
 		c.DeletionTimestamp == nil
 }
 
-// of says whether the ChangeWorkload is about this workload, and not about
-// an earlier one of its name or one of another kind.
-func of(c *v1alpha1.ChangeWorkload, w *workload.Workload) bool {
+// isOf reports whether the ChangeWorkload belongs to this workload, and not to a
+// deleted one of the same name or one of another kind.
+func isOf(c *v1alpha1.ChangeWorkload, w *workload.Workload) bool {
 	return w.Kind.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind) && c.Spec.WorkloadRef.UID == w.UID
 }

@@ -114,7 +114,7 @@ func TestTheCacheKeepsWhatIsLookedAt(t *testing.T) {
 	c.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, 1000)
 	c.Status.DefenseCheckPassPods = make([]v1alpha1.PodSummary, 100)
 	want := gen.ChangeWorkload(gen.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
-	want.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, keptFailures)
+	want.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, maxFailedPods)
 	got, err := Trim(c)
 	if err != nil {
 		t.Fatal(err)

@@ -2,12 +2,11 @@ package releaseindex
 
 import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 
-// keptFailures is how many failed pods stay in the cache: a refusal names a few.
-const keptFailures = 4
+// maxFailedPods is the number of failed pods in the cache; a denial names some.
+const maxFailedPods = 4
 
-// Trim is the transform of the informer of ChangeWorkloads: it leaves out the
-// lists, which make most of an object and are not looked at here. The cache's
-// objects must never be written back.
+// Trim is the transform of the ChangeWorkload informer. It drops the lists, which take
+// most of the memory and are not read here. Never write cached objects back.
 func Trim(obj any) (any, error) {
 	c, ok := obj.(*v1alpha1.ChangeWorkload)
 	if !ok {
@@ -18,7 +17,7 @@ func Trim(obj any) (any, error) {
 	s := &c.Status
 	*s = v1alpha1.ChangeWorkloadStatus{
 		Phase:                s.Phase,
-		DefenseCheckFailPods: s.DefenseCheckFailPods[:min(len(s.DefenseCheckFailPods), keptFailures)],
+		DefenseCheckFailPods: s.DefenseCheckFailPods[:min(len(s.DefenseCheckFailPods), maxFailedPods)],
 	}
 	return c, nil
 }

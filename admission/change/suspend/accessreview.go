@@ -12,20 +12,21 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/auth"
 )
 
-// rightTimeout bounds the question, so that it is answered within the
-// timeoutSeconds of the webhook also after the history was asked.
-const rightTimeout = 2 * time.Second
+// reviewTimeout limits the access review, so that it and the history query together
+// fit the timeoutSeconds of the webhook.
+const reviewTimeout = 2 * time.Second
 
-// AccessReviewer asks the API server. Nothing is stored by that, so a dry run asks too.
+// AccessReviewer is an Authorizer that creates SubjectAccessReviews. They are not
+// stored, so dry runs may create them too.
 type AccessReviewer struct {
 	Client authorizationclient.SubjectAccessReviewsGetter
 }
 
 var _ Authorizer = AccessReviewer{}
 
-// MayBypass implements Rights.
+// MayBypass implements Authorizer.
 func (r AccessReviewer) MayBypass(ctx context.Context, user authenticationv1.UserInfo, namespace string) Authorization {
-	ctx, cancel := context.WithTimeout(ctx, rightTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	s, err := auth.ReviewAccess(ctx, r.Client, user, authorizationv1.ResourceAttributes{
 		Namespace: namespace,

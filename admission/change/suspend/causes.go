@@ -14,8 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// The types of status.details.causes of a refusal: what is the matter, and
-// the ways out.
+// Types of status.details.causes of a denial: the reason and the remedies.
 const (
 	CauseSuspended metav1.CauseType = "Suspended"
 	CauseRepair    metav1.CauseType = "Repair"
@@ -23,44 +22,44 @@ const (
 	CauseAsk       metav1.CauseType = "Ask"
 )
 
-// maxFailures is how many failed pods a refusal names.
-const maxFailures = 3
+// maxFailedPods is the maximum number of failed pods in a denial.
+const maxFailedPods = 3
 
-// Causes are the causes of a refusal. releases are the ChangeWorkloads that
-// are known of the workload.
+// Causes returns status.details.causes of a denial. releases are the cached
+// ChangeWorkloads of the workload.
 func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
 	failed, good := newest(releases, v1alpha1.WorkloadSuspend), newest(releases, v1alpha1.WorkloadSuccess)
 	causes := []metav1.StatusCause{
-		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: why(w, failed, good)},
-		{Type: CauseRepair, Message: repair(w, in)},
+		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed, good)},
+		{Type: CauseRepair, Message: repairCause(w, in)},
 	}
 	if good != nil {
 		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
-			"apply the template of version %s, which succeeded (ChangeWorkload %s): going back to it is admitted at any time",
+			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is always admitted",
 			good.Spec.Reversion, good.Name)})
 	}
 	return append(causes, metav1.StatusCause{Type: CauseAsk, Message: fmt.Sprintf(
-		"who may update changepods/status in namespace %s can judge the failed pods again; "+
-			"who runs Breakwater (namespace %s) can switch refusals off for all: OpsConfigInfo of type %s",
+		"users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; "+
+			"operators of Breakwater (namespace %s) can disable denials for all workloads: OpsConfigInfo of type %s",
 		w.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
 }
 
-func why(w *workload.Workload, failed, good *v1alpha1.ChangeWorkload) string {
+func suspendedCause(w *workload.Workload, failed, good *v1alpha1.ChangeWorkload) string {
 	since := w.Labels[v1alpha1.SuspendLabel]
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
 	if failed == nil || (good != nil && good.Spec.Attempt > failed.Spec.Attempt) {
-		return fmt.Sprintf("suspended since %s; no failed version is known: the label was set by hand, or the ChangeWorkload is gone", since)
+		return fmt.Sprintf("suspended since %s; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted", since)
 	}
 	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) failed its check%s",
-		since, failed.Spec.Reversion, failed.Name, failures(failed))
+		since, failed.Spec.Reversion, failed.Name, failedPods(failed))
 }
 
-func failures(c *v1alpha1.ChangeWorkload) string {
+func failedPods(c *v1alpha1.ChangeWorkload) string {
 	var pods []string
 	for _, p := range c.Status.DefenseCheckFailPods {
-		if len(pods) == maxFailures {
+		if len(pods) == maxFailedPods {
 			pods = append(pods, "...")
 			break
 		}
@@ -72,23 +71,23 @@ func failures(c *v1alpha1.ChangeWorkload) string {
 	return ": " + strings.Join(pods, ", ")
 }
 
-func repair(w *workload.Workload, in Input) string {
+func repairCause(w *workload.Workload, in Input) string {
 	needs := ""
 	if in.NeedsAuthorization {
-		needs = fmt.Sprintf("; it needs the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
+		needs = fmt.Sprintf("; this requires the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
 	}
 	if !in.RepairUsed {
-		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once a suspension` + needs
+		return "apply the repaired " + w.Kind.Kind + " with the label " + v1alpha1.IgnoredSuspendLabel + `: "true"; it is admitted once per suspension` + needs
 	}
 	by := ""
 	if b := v1alpha1.BypassOf(w.Annotations); b != nil {
-		by = " by " + b.User
+		by = " for " + b.User
 	}
-	return fmt.Sprintf("the repair of this suspension was used%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
+	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
 		by, w.Kind.LowerKind(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
 }
 
-// newest returns the latest ChangeWorkload in a phase, or nil.
+// newest returns the ChangeWorkload in a phase with the highest attempt, or nil.
 func newest(releases []*v1alpha1.ChangeWorkload, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	var in []*v1alpha1.ChangeWorkload
 	for _, c := range releases {

@@ -7,68 +7,67 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Input is everything that a decision about an update follows from.
+// Input is everything that a decision about an update depends on.
 type Input struct {
-	// Kind and Name are the workload's.
+	// Kind and Name identify the workload.
 	Kind workload.Kind
 	Name string
-	// Suspended: the workload had the suspend label before the update.
+	// Suspended: the old object has the suspend label.
 	Suspended bool
-	// Blocking: refusing is switched on.
+	// Blocking: OpsConfigInfo isBlockingUp is enabled.
 	Blocking bool
-	// ByController: the update is our controller's.
+	// ByController: our controller made the update.
 	ByController bool
-	// TemplateChanged: the update is a release.
+	// TemplateChanged: the update changes the pod template, so it is a release.
 	TemplateChanged bool
-	// HoldChanged: the update would end or change the suspension or the hold
-	// of the roll-out.
+	// HoldChanged: the update ends or changes the suspension or the hold.
 	HoldChanged bool
-	// RepairRequested: the update says that it is the repair.
+	// RepairRequested: the update has the label ignored-suspend.
 	RepairRequested bool
-	// RepairUsed: a repair of this suspension was admitted before.
+	// RepairUsed: a repair of this suspension was already admitted.
 	RepairUsed bool
-	// RecordRemoved: the update takes the record of that repair away, which
-	// allows another.
+	// RecordRemoved: the update removes the record of that repair, which allows
+	// another one.
 	RecordRemoved bool
-	// NeedsAuthorization: a repair needs the right to bypass.
+	// NeedsAuthorization: a repair requires the verb bypass.
 	NeedsAuthorization bool
-	// Succeeded: the new template's version was a Success of this workload.
+	// Succeeded: the version of the new template succeeded in this workload.
 	Succeeded bool
-	// HistoryUnknown: whether it was could not be found out.
+	// HistoryUnknown: looking up Succeeded failed.
 	HistoryUnknown bool
 }
 
-// Outcome is what becomes of an update.
+// Outcome is the result of a decision.
 type Outcome string
 
 // The outcomes.
 const (
-	// Admit: the update changes nothing that is held, or nothing is held.
+	// Admit: the workload is not suspended, or the update is allowed meanwhile.
 	Admit Outcome = "Admit"
-	// Repair: admitted, once a suspension, and the roll-out resumes.
+	// Repair: admitted once per suspension; the rollout resumes.
 	Repair Outcome = "Repair"
-	// Rollback: admitted, and the roll-out resumes.
+	// Rollback: admitted; the rollout resumes.
 	Rollback Outcome = "Rollback"
-	// Deny: the suspension stands.
+	// Deny: the update is denied because of the suspension.
 	Deny Outcome = "Deny"
 )
 
-// Decision is an outcome and what is said of it.
+// Decision is an outcome with its reason.
 type Decision struct {
 	Outcome Outcome
 	// Reason is one of the Reason constants; empty on Admit.
 	Reason string
-	// Message is what a person is told; empty unless Refuse.
+	// Message explains a denial; empty unless Deny.
 	Message string
 }
 
 // Bypass reports whether the update is admitted although the workload is suspended.
 func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rollback }
 
-// Decide says what becomes of an update.
+// Decide returns the decision about an update.
 //
-// A way back to a good version comes before the repair, so that it does not
-// use the repair up. Our controller changes a template only to roll back.
+// Rollback precedes Repair, so that a rollback does not use the repair. Our controller
+// changes a template only to roll back.
 func Decide(in Input) Decision {
 	switch {
 	case !in.Suspended:
@@ -82,30 +81,30 @@ func Decide(in Input) Decision {
 	case !in.Blocking:
 		return Decision{Outcome: Admit}
 	case in.TemplateChanged && in.RepairRequested:
-		return refuse(in, "the one repair of this suspension was admitted already; "+
+		return deny(in, "a repair of this suspension was already admitted; "+
 			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
 	case in.TemplateChanged && in.HistoryUnknown:
-		return refuse(in, "whether this is a version that succeeded could not be found out: try again")
+		return deny(in, "looking up whether this version succeeded failed: try again")
 	case in.TemplateChanged, in.HoldChanged:
-		return refuse(in, "")
+		return deny(in, "")
 	default:
 		return Decision{Outcome: Admit}
 	}
 }
 
-// Confirm turns the decision into that of the validating webhook. It comes
-// after the mutating one, which lets the roll-out resume and records who was
-// admitted, and whose failure the API server ignores: a bypass without its
-// record would be admitted, and stay paused, and nobody would know.
+// Confirm returns the decision of the validating webhook, which denies a bypass
+// without a record. The mutating webhook writes the record and resumes the rollout,
+// but the API server ignores its failure (failurePolicy): a bypass without a record
+// would be admitted unrecorded and stay paused.
 func Confirm(d Decision, in Input, recorded bool) Decision {
 	if !d.Bypass() || recorded || in.ByController || !in.Blocking {
 		return d
 	}
-	return refuse(in, "the webhook "+MutatingWebhook(in.Kind)+" did not answer: try again")
+	return deny(in, "the webhook "+MutatingWebhook(in.Kind)+" did not answer: try again")
 }
 
-// NeedsAuthorization says whether the decision stands only where the author has the
-// right to bypass. What allows a repair needs it like the repair.
+// NeedsAuthorization reports whether the decision requires that the user may bypass:
+// a repair, and the removal of a record, which allows another repair.
 func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
 		return false
@@ -113,40 +112,40 @@ func NeedsAuthorization(d Decision, in Input) bool {
 	return d.Outcome == Repair || d.Outcome == Admit && in.RecordRemoved
 }
 
-// Authorization is what is known of an author's right to bypass.
+// Authorization is the result of an access review for a bypass.
 type Authorization struct {
 	Allowed bool
-	// Reason is what the API server says to it; mostly empty.
+	// Reason is the reason of the API server; usually empty.
 	Reason string
-	// Err: it could not be found out.
+	// Err is the error of the review.
 	Err error
 }
 
-// Authorize turns a decision that needs the right into that which has it or
-// not. What is not known is not granted: that is what strict means.
-func Authorize(d Decision, in Input, user, namespace string, right Authorization) Decision {
-	if right.Allowed && right.Err == nil {
+// Authorize returns the decision if the user may bypass, else a denial. A failed
+// review denies too.
+func Authorize(d Decision, in Input, user, namespace string, review Authorization) Decision {
+	if review.Allowed && review.Err == nil {
 		return d
 	}
-	asked := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
+	permission := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
 		v1alpha1.BypassVerb, v1alpha1.GroupName, namespace)
-	if right.Err != nil {
-		return refuse(in, fmt.Sprintf("whether %s has %s, which a repair needs, could not be found out: %v; try again", user, asked, right.Err))
+	if review.Err != nil {
+		return deny(in, fmt.Sprintf("a repair requires %s; checking whether %s has it failed: %v; try again", permission, user, review.Err))
 	}
-	said := ""
-	if right.Reason != "" {
-		said = " (" + right.Reason + ")"
+	reason := ""
+	if review.Reason != "" {
+		reason = " (" + review.Reason + ")"
 	}
-	return refuse(in, fmt.Sprintf("a repair needs %s, which %s does not have%s; who administers the namespace can give it: ClusterRole breakwater-bypass", asked, user, said))
+	return deny(in, fmt.Sprintf("a repair requires %s, which %s does not have%s; an administrator of the namespace can grant ClusterRole breakwater-bypass", permission, user, reason))
 }
 
-// SuspendedMessage are what a refusal says to the letter, in its reason and, first of
-// all, in its message: scripts of the AlterShield Operator's users look for them.
+// SuspendedMessage returns the literal text at the beginning of the reason and the
+// message of a denial. Scripts of AlterShield Operator users match it.
 func SuspendedMessage(kind workload.Kind, name string) string {
 	return fmt.Sprintf("%s %s is suspended", kind.LowerKind(), name)
 }
 
-func refuse(in Input, more string) Decision {
+func deny(in Input, more string) Decision {
 	message := SuspendedMessage(in.Kind, in.Name)
 	if more != "" {
 		message += ": " + more

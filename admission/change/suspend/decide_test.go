@@ -24,8 +24,8 @@ func refused(message string) Decision {
 
 func TestDecide(t *testing.T) {
 	const (
-		used    = fixed + ": the one repair of this suspension was admitted already; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
-		unknown = fixed + ": whether this is a version that succeeded could not be found out: try again"
+		used    = fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
+		unknown = fixed + ": looking up whether this version succeeded failed: try again"
 	)
 	for name, tc := range map[string]struct {
 		in   Input // of a suspended Deployment, with blocking on

@@ -8,14 +8,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// refusal is the status that the API server passes on. kubectl prints
+// denialStatus returns the status of a denial. kubectl prints
 //
 //	Error from server (<reason>): admission webhook "…" denied the request: <message>
 //
-// so the reason has to hold the words too. Neither the code nor
-// details.retryAfterSeconds, which stays 0, may invite to try again: client-go
-// would sleep on it and park the workers of other controllers.
-func refusal(w *workload.Workload, message string, causes []metav1.StatusCause) metav1.Status {
+// so the reason contains SuspendedMessage too. The code and retryAfterSeconds, which
+// stays 0, must not request a retry: client-go would sleep and block the workers of
+// other controllers.
+func denialStatus(w *workload.Workload, message string, causes []metav1.StatusCause) metav1.Status {
 	return metav1.Status{
 		Code:    http.StatusForbidden,
 		Reason:  metav1.StatusReason(SuspendedMessage(w.Kind, w.Name)),

@@ -1,11 +1,10 @@
-// Package suspend decides what may change on a suspended workload, and answers
-// for vdeployment.kb.io and its twins for other kinds.
+// Package suspend decides which updates of a suspended workload are admitted. It
+// answers for vdeployment.kb.io and the equivalent webhooks of other kinds.
 //
-// A check failed, so the workload is suspended: no new release, and nobody
-// takes the suspension or the hold of its roll-out away. Two updates are
-// admitted all the same: a repair, once a suspension, and the way back to a
-// version that was a Success. Scaling and all other metadata never come here;
-// the webhook's matchConditions keep them inside the API server.
+// A workload is suspended because its check failed. Updates that start a release or
+// remove the suspension or the hold are denied, with two exceptions: a repair, once
+// per suspension, and a rollback to a version that succeeded. The matchConditions of
+// the webhook exclude scaling and all other metadata.
 package suspend
 
 import (
@@ -14,14 +13,15 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// MutatingWebhook is the name of the webhook that names a kind's releases.
+// MutatingWebhook returns the name of the webhook that versions a kind's releases.
 func MutatingWebhook(kind workload.Kind) string { return "m" + domain(kind) }
 
-// ValidatingWebhook is the name of the webhook that guards a kind's suspensions.
+// ValidatingWebhook returns the name of the webhook that enforces a kind's
+// suspensions.
 func ValidatingWebhook(kind workload.Kind) string { return "v" + domain(kind) }
 
-// domain ends the names of a kind's webhooks. Kruise has a StatefulSet of its
-// own: a kind that is not built in is named with its group.
+// domain returns the common suffix of the names of a kind's webhooks. It contains the
+// group unless the kind is built in: OpenKruise has a StatefulSet too.
 func domain(kind workload.Kind) string {
 	is := func(k workload.Kind) bool { return k.GroupKind() == kind.GroupKind() }
 	if slices.ContainsFunc(workload.BuiltIn(), is) {

@@ -5,8 +5,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// InputOf reads an update's Input from the two objects. Blocking, Strict, Succeeded
-// and HistoryUnknown are not in them and stay false.
+// InputOf returns the Input that follows from the old and the new object. Blocking,
+// NeedsAuthorization, Succeeded and HistoryUnknown stay false.
 func InputOf(c admission.Change) Input {
 	if c.Old == nil {
 		return Input{Kind: c.New.Kind, Name: c.New.Name}
@@ -23,17 +23,17 @@ func InputOf(c admission.Change) Input {
 		Suspended:       suspended,
 		ByController:    c.ByController(),
 		TemplateChanged: c.TemplateChanged,
-		HoldChanged:     holdTouched(c),
-		// The mutating webhook takes the label away and leaves the record.
+		HoldChanged:     holdChanged(c),
+		// The mutating webhook has removed the label and written the record.
 		RepairRequested: asked || recorded != nil && recorded.Kind == v1alpha1.BypassRepair,
 		RepairUsed:      repaired,
 		RecordRemoved:   repaired && !kept,
 	}
 }
 
-// holdTouched says whether the update removes or changes the suspend label or
-// the record of the hold, or lets a roll-out go on that is stopped, by whomever.
-func holdTouched(c admission.Change) bool {
+// holdChanged reports whether the update removes or changes the suspend label or the
+// record of the hold, or resumes a stopped rollout, no matter who stopped it.
+func holdChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
 		c.Old.Stopped() && !c.New.Stopped()
@@ -45,11 +45,11 @@ func differs(before, after map[string]string, key string) bool {
 	return a != b || inBefore != inAfter
 }
 
-// RecordedBypass returns the record of a bypass if this very update made it: it
-// names the author, the suspension and the attempt that the update becomes.
+// RecordedBypass returns the record of a bypass if this update adds it: the record
+// names the user, the suspension and the attempt of the update.
 //
-// Who writes such a record by hand has asked for a repair as plainly as with
-// the label, and gets what the label would give.
+// A user who writes such a record by hand requests a repair, as with the label, and
+// the same rules apply.
 func RecordedBypass(c admission.Change) *v1alpha1.Bypass {
 	if c.Old == nil || !differs(c.Old.Annotations, c.New.Annotations, v1alpha1.BypassAnnotation) {
 		return nil

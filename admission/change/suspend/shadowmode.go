@@ -8,24 +8,24 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// ShadowDecision says, while OpsConfigInfo shadow is on, what would become of a release
-// without it. A workload has no suspend label then, so whether it would have
-// one follows from its ChangeWorkloads. While shadow is off, it says Admit.
+// ShadowDecision returns the decision that would apply without shadow mode. In shadow
+// mode, workloads get no suspend label, so the ChangeWorkloads show whether the
+// workload would be suspended. Outside shadow mode the decision is Admit.
 //
-// It is asked by the webhook that stamps releases: the one that refuses is
-// asked only about what carries the label.
+// The mutating webhook calls it: the validating webhook is called only for workloads
+// with the label.
 func ShadowDecision(ctx context.Context, c admission.Change, s settings.Settings, history History) Decision {
 	if !s.Shadow || c.Old == nil || !c.TemplateChanged {
 		return Decision{Outcome: Admit}
 	}
 	in := InputOf(c)
 	in.Blocking = true
-	in.Suspended = in.Suspended || failed(c, history)
-	return Decide(lookUp(ctx, in, c, history))
+	in.Suspended = in.Suspended || releaseFailed(c, history)
+	return Decide(withHistory(ctx, in, c, history))
 }
 
-// failed says whether the release that the workload is at failed its check.
-func failed(c admission.Change, history History) bool {
+// releaseFailed reports whether the release before the change failed its check.
+func releaseFailed(c admission.Change, history History) bool {
 	at, known := c.OldRelease()
 	if !known {
 		return false

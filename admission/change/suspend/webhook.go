@@ -18,56 +18,56 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// History knows the releases of workloads.
+// History provides the releases of workloads.
 type History interface {
-	// Succeeded says whether the version was a Success of the workload.
+	// Succeeded reports whether the version succeeded in the workload.
 	Succeeded(ctx context.Context, w *workload.Workload, version string) (bool, error)
-	// Releases returns the ChangeWorkloads of the workload that are at hand.
+	// Releases returns the cached ChangeWorkloads of the workload.
 	Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload
 }
 
-// Authorizer knows what users may do.
+// Authorizer checks permissions of users.
 type Authorizer interface {
-	// MayBypass says whether the user may bypass suspensions in the namespace.
+	// MayBypass checks whether the user may bypass suspensions in the namespace.
 	MayBypass(ctx context.Context, user authenticationv1.UserInfo, namespace string) Authorization
 }
 
-// Handler answers for the validating webhook of a kind.
+// Handler is the validating webhook of a kind.
 type Handler struct {
 	Kind workload.Kind
-	// Settings returns the settings in force.
+	// Settings returns the current settings.
 	Settings func() settings.Settings
 	History  History
-	// Authorizer knows who may bypass.
+	// Authorizer checks who may bypass.
 	Authorizer Authorizer
-	// Recorder writes a Kubernetes Event on the workload that was refused.
+	// Recorder records a Kubernetes Event on the workload of a denied update.
 	Recorder record.EventRecorder
-	// Sender sends release.denied.
+	// Sender sends the CloudEvent release.denied.
 	Sender events.Sender
 }
 
 var _ admission.Handler = Handler{}
 
 // Admit implements admission.Handler.
-func (g Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	if req.Operation != admissionv1.Update || req.SubResource != "" {
 		return admission.Allow(admission.DecisionAdmitted)
 	}
-	c, err := admission.ReadChange(g.Kind, req)
+	c, err := admission.ReadChange(h.Kind, req)
 	if err != nil {
 		return admission.Fail(err)
 	}
-	in := Gather(ctx, c, g.Settings(), g.History)
+	in := Gather(ctx, c, h.Settings(), h.History)
 	d := Confirm(Decide(in), in, RecordedBypass(c) != nil)
 	if NeedsAuthorization(d, in) {
-		d = Authorize(d, in, c.User.Username, c.Old.Namespace, g.Authorizer.MayBypass(ctx, c.User, c.Old.Namespace))
+		d = Authorize(d, in, c.User.Username, c.Old.Namespace, h.Authorizer.MayBypass(ctx, c.User, c.Old.Namespace))
 	}
 	switch {
 	case d.Outcome == Deny:
 		if !c.DryRun {
-			g.tell(ctx, req, c, d)
+			h.report(ctx, req, c, d)
 		}
-		return admission.Deny(d.Reason, refusal(c.Old, d.Message, Causes(c.Old, in, g.History.Releases(c.Old))))
+		return admission.Deny(d.Reason, denialStatus(c.Old, d.Message, Causes(c.Old, in, h.History.Releases(c.Old))))
 	case d.Bypass():
 		return admission.Allow(d.Reason)
 	default:
@@ -75,17 +75,17 @@ func (g Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	}
 }
 
-// Gather completes Facts with what the objects do not say. The history is
-// asked only where it decides: of a release of a suspended workload.
+// Gather returns the complete Input of a change. It queries the history only for a
+// release of a suspended workload.
 func Gather(ctx context.Context, c admission.Change, s settings.Settings, history History) Input {
 	in := InputOf(c)
 	in.Blocking = s.Blocking
 	in.NeedsAuthorization = s.Bypass == v1alpha1.BypassAuthorized
-	return lookUp(ctx, in, c, history)
+	return withHistory(ctx, in, c, history)
 }
 
-// lookUp asks the history if it decides.
-func lookUp(ctx context.Context, in Input, c admission.Change, history History) Input {
+// withHistory adds the facts of the history if the decision depends on them.
+func withHistory(ctx context.Context, in Input, c admission.Change, history History) Input {
 	if !in.Suspended || !in.TemplateChanged || in.ByController {
 		return in
 	}
@@ -94,17 +94,17 @@ func lookUp(ctx context.Context, in Input, c admission.Change, history History) 
 		in.Succeeded, err = history.Succeeded(ctx, c.Old, version)
 	}
 	if err != nil {
-		logging.FromContext(ctx).Warnw("the history of a workload is unknown", "kind", c.New.Kind.Kind, "error", err)
+		logging.FromContext(ctx).Warnw("look up whether the version succeeded", "kind", c.New.Kind.Kind, "error", err)
 		in.HistoryUnknown = true
 	}
 	return in
 }
 
-// tell says to people and programs that a release was refused.
-func (g Handler) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
-	g.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
+// report records an Event and sends a CloudEvent about a denied update.
+func (h Handler) report(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
+	h.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
 		fmt.Sprintf("update by %s: %s", c.User.Username, d.Message))
-	delivery.SendBestEffort(ctx, g.Sender, events.ReleaseDenied{
+	delivery.SendBestEffort(ctx, h.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  c.Old.Namespace,
 		Workload:   events.Workload{APIVersion: c.Old.Kind.GroupVersion().String(), Kind: c.Old.Kind.Kind, Name: c.Old.Name},
@@ -114,8 +114,8 @@ func (g Handler) tell(ctx context.Context, req *admissionv1.AdmissionRequest, c 
 	})
 }
 
-// reference is what an Event is about. It is built here because an object from
-// a request need not carry its kind.
+// reference returns the subject of an Event. An object in a request may lack its
+// kind, so the kind of the webhook is used.
 func reference(w *workload.Workload) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: w.Kind.GroupVersion().String(),

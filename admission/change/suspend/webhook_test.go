@@ -125,14 +125,14 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"that is a second repair is refused, and told why": {
 			old: build(stamped(2), held, used), new: build(stamped(2), held, used, asks, image("busybox:3")), says: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": the one repair of this suspension was admitted already; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
+			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
 		"that is a second repair is admitted when the record of the first was removed": {
 			old: build(stamped(2), held), new: build(stamped(2), held, asks, image("busybox:3")), says: v1alpha1.ReasonRepairAdmitted,
 		},
 		"that is a second repair and removes the record of the first is refused": {
 			old: build(stamped(2), held, used), new: build(stamped(2), held, asks, image("busybox:3")), says: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": the one repair of this suspension was admitted already; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
+			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
 		"back to a good version is admitted": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), says: v1alpha1.ReasonRollbackAdmitted,
@@ -144,7 +144,7 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"to another template is refused while the history is unknown": {
 			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:0")), unknown: true, says: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": whether this is a version that succeeded could not be found out: try again",
+			message: fixed + ": looking up whether this version succeeded failed: try again",
 		},
 		"that is the repair is refused if the mutating webhook did not see it": {
 			old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), skipped: true, says: v1alpha1.ReasonReleaseDenied,
@@ -217,17 +217,17 @@ func TestARefusalNamesTheWaysOut(t *testing.T) {
 			},
 			{
 				Type:    suspend.CauseRepair,
-				Message: `apply the repaired Deployment with the label altershield.defense.antgroup.com/ignored-suspend: "true"; it is admitted once a suspension`,
+				Message: `apply the repaired Deployment with the label altershield.defense.antgroup.com/ignored-suspend: "true"; it is admitted once per suspension`,
 			},
 			{
 				Type: suspend.CauseRollback,
 				Message: "apply the template of version " + good.Spec.Reversion + ", which succeeded (ChangeWorkload " + good.Name +
-					"): going back to it is admitted at any time",
+					"): a rollback to it is always admitted",
 			},
 			{
 				Type: suspend.CauseAsk,
-				Message: "who may update changepods/status in namespace default can judge the failed pods again; " +
-					"who runs Breakwater (namespace altershieldoperator-system) can switch refusals off for all: OpsConfigInfo of type isBlockingUp",
+				Message: "users who may update changepods/status in namespace default can overrule the verdict of the failed pods; " +
+					"operators of Breakwater (namespace altershieldoperator-system) can disable denials for all workloads: OpsConfigInfo of type isBlockingUp",
 			},
 		},
 	}
@@ -241,7 +241,7 @@ func TestARefusalOfASecondRepairNamesWhoUsedTheFirst(t *testing.T) {
 	causes := newWorld(admissiontest.History{}, true).ask(t,
 		admissiontest.Request(t, build(stamped(2), held, used), build(stamped(2), held, used, asks, image("busybox:3"))), false,
 	).Response.Result.Details.Causes
-	want := "the repair of this suspension was used by bob; " +
+	want := "a repair of this suspension was already admitted for bob; " +
 		"`kubectl annotate deployment sleep -n default altershield.defense.antgroup.com/bypass-` allows another"
 	if diff := cmp.Diff(want, causes[1].Message); diff != "" {
 		t.Error(diff)
@@ -258,7 +258,7 @@ func TestARefusalOfAFreezeByHandSaysThatNoVersionFailed(t *testing.T) {
 		causes := newWorld(admissiontest.History{Known: known}, true).ask(t,
 			admissiontest.Request(t, build(stamped(2), byHand), build(stamped(2), byHand, image("busybox:2"))), false,
 		).Response.Result.Details.Causes
-		want := "suspended since holidays; no failed version is known: the label was set by hand, or the ChangeWorkload is gone"
+		want := "suspended since holidays; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
 		if diff := cmp.Diff(want, causes[0].Message); diff != "" {
 			t.Error(diff)
 		}
@@ -347,10 +347,10 @@ func TestWhoMayBypass(t *testing.T) {
 	old := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
 	good := gen.Version(build(image("busybox:0")))
 	const (
-		lacking = fixed + `: a repair needs the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
-			"which alice does not have (no RBAC); who administers the namespace can give it: ClusterRole breakwater-bypass"
-		unknown = fixed + `: whether alice has the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
-			"which a repair needs, could not be found out: too slow; try again"
+		lacking = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
+			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"
+		unknown = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default; ` +
+			"checking whether alice has it failed: too slow; try again"
 	)
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment

@@ -18,39 +18,39 @@ import (
 )
 
 const (
-	// guardedTimeout bounds the question to the API server.
-	guardedTimeout = 2 * time.Second
-	// margin is for clocks of API servers that differ, and for how late one
-	// hears of a label or a webhook.
+	// namespaceTimeout limits the request for the namespace.
+	namespaceTimeout = 2 * time.Second
+	// margin covers the clock skew between API servers, and the delay until they
+	// observe a label or a webhook.
 	margin = 10 * time.Second
 )
 
-// CreationCheck tells since when the API server calls the webhook for new workloads.
-// A workload that was created later and has no version was created while the
-// webhook was down: it is a release, not a baseline.
+// CreationCheck finds workloads whose creation bypassed the webhook: they have no
+// release annotations, but were created after the webhook was installed and the
+// namespace opted in. They are releases, not baselines.
 type CreationCheck struct {
 	Namespaces corev1client.NamespacesGetter
 	Mutating   admissionlisters.MutatingWebhookConfigurationLister
 }
 
-// Missed says whether the workload was created when its creation should have
-// been asked about. It is false when that is not known for certain.
+// Missed reports whether the workload was created after the webhook was installed and
+// the namespace opted in. It returns false if one of these times is unknown.
 func (g *CreationCheck) Missed(ctx context.Context, w *workload.Workload) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, guardedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
 	defer cancel()
 	ns, err := g.Namespaces.Namespaces().Get(ctx, w.Namespace, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("get namespace %s: %w", w.Namespace, err)
 	}
-	optedIn, known := written(ns.ManagedFields, "f:metadata", "f:labels", "f:"+v1alpha1.NamespaceLabel)
+	optedIn, known := lastWritten(ns.ManagedFields, "f:metadata", "f:labels", "f:"+v1alpha1.NamespaceLabel)
 	if !known {
 		return false, nil
 	}
 	configs, err := g.Mutating.List(labels.Everything())
 	if err != nil {
-		return false, fmt.Errorf("list configurations: %w", err)
+		return false, fmt.Errorf("list MutatingWebhookConfigurations: %w", err)
 	}
-	installed, known := installed(configs, suspend.MutatingWebhook(w.Kind))
+	installed, known := installedAt(configs, suspend.MutatingWebhook(w.Kind))
 	if !known {
 		return false, nil
 	}
@@ -58,23 +58,23 @@ func (g *CreationCheck) Missed(ctx context.Context, w *workload.Workload) (bool,
 	return created.After(optedIn.Add(margin)) && created.After(installed.Add(margin)), nil
 }
 
-// installed returns when a webhook was there at the latest.
-func installed(configs []*admissionregistrationv1.MutatingWebhookConfiguration, webhook string) (time.Time, bool) {
+// installedAt returns the latest possible time when a webhook was installed.
+func installedAt(configs []*admissionregistrationv1.MutatingWebhookConfiguration, webhook string) (time.Time, bool) {
 	for _, c := range configs {
-		if at, known := written(c.ManagedFields, "f:webhooks", fmt.Sprintf(`k:{"name":%q}`, webhook)); known {
+		if at, known := lastWritten(c.ManagedFields, "f:webhooks", fmt.Sprintf(`k:{"name":%q}`, webhook)); known {
 			return at, true
 		}
 	}
 	return time.Time{}, false
 }
 
-// written returns a time at which the field had its value already: the last
-// write of those who own it. Each may have written other fields since, so the
-// value may be older, and is never younger.
-func written(managed []metav1.ManagedFieldsEntry, path ...string) (time.Time, bool) {
+// lastWritten returns the latest possible time when a field got its value: the last
+// write of its field managers. A manager may have written other fields since, so the
+// value may be older than that, but not newer.
+func lastWritten(managed []metav1.ManagedFieldsEntry, path ...string) (time.Time, bool) {
 	var last time.Time
 	for _, entry := range managed {
-		if !owns(entry.FieldsV1, path) {
+		if !ownsField(entry.FieldsV1, path) {
 			continue
 		}
 		if entry.Time == nil {
@@ -87,7 +87,7 @@ func written(managed []metav1.ManagedFieldsEntry, path ...string) (time.Time, bo
 	return last, !last.IsZero()
 }
 
-func owns(fields *metav1.FieldsV1, path []string) bool {
+func ownsField(fields *metav1.FieldsV1, path []string) bool {
 	if fields == nil {
 		return false
 	}

@@ -2,52 +2,53 @@ package version
 
 import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 
-// Input is everything that the release of a workload follows from.
+// Input is everything that the release of a workload depends on.
 type Input struct {
-	// Created: the workload did not exist.
+	// Created: the request creates the workload.
 	Created bool
 	// TemplateChanged: the update changes the pod template.
 	TemplateChanged bool
-	// Readmission: our controller asks to do what was left undone.
+	// Readmission: our controller requests the release of an update that bypassed
+	// the webhook.
 	Readmission bool
-	// Before is the release that the workload was at; Known is false when it
-	// was not stamped.
+	// Before is the release of the old object. Known is false if the old object has
+	// no release annotations.
 	Before v1alpha1.Release
 	Known  bool
-	// Recovered: the stamp is gone, and Before is what its newest ChangeWorkload
-	// says: somebody replaced the whole object while we were not asked.
+	// Recovered: the release annotations are missing, and Before is the release of
+	// the newest ChangeWorkload: the whole object was replaced while the webhook
+	// was unreachable.
 	Recovered bool
-	// Missed: the workload is not stamped, and was created when its creation
-	// should have been asked about.
+	// Missed: the workload has no release annotations, and was created after the
+	// webhook was installed and the namespace opted in.
 	Missed bool
-	// Version is that of the template as it is to be.
+	// Version is the version of the new template.
 	Version string
 }
 
-// Decisions about a release; a bounded set, they are metric labels.
+// Outcomes of a decision; metric label values.
 const (
-	// Released: a new release.
+	// Released: the change starts a new release.
 	Released = "Released"
-	// Baselined: what runs already when its namespace is opted in.
+	// Baselined: the workload existed before its namespace opted in.
 	Baselined = "Baselined"
-	// Kept: the release stays what it was.
+	// Kept: the release does not change.
 	Kept = "Kept"
 )
 
-// Decision is the release that a workload is at from now on.
+// Decision is the release of a workload after the change.
 type Decision struct {
 	Release v1alpha1.Release
 	// Outcome is Released, Baselined or Kept.
 	Outcome string
 }
 
-// Decide says which release a workload is at.
+// Decide returns the release of a workload after the change.
 //
-// It looks at the version only when the template changed, or when our
-// controller found out that a change was missed: when Kubernetes learns a new
-// default, the version of every stored template changes though nobody
-// released anything. The attempt follows from what was before alone, so
-// however often one request is asked, it grows by one.
+// A different version alone is not a release: a new default value in Kubernetes
+// changes the version of every stored template. So the version is compared only for
+// a missed change. The attempt depends on the old object only, so a repeated request
+// increments it once.
 func Decide(in Input) Decision {
 	missed := in.Missed || (in.Readmission || in.Recovered) && in.Known && in.Before.Version != in.Version
 	switch {

@@ -1,12 +1,11 @@
-// Package version names releases, and answers for mdeployment.kb.io and its
-// twins for other kinds.
+// Package version assigns a release to each change of a workload. It answers for
+// mdeployment.kb.io and the equivalent webhooks of other kinds.
 //
-// It writes on a workload which version of its template it is at (a label and
-// an annotation) and which attempt (an annotation, one more with each changed
-// template): the workload's controller copies annotations to its revisions,
-// where a pod's version is read. What a person writes there is put
-// back. An update that is admitted to a suspended Deployment is recorded, and
-// the roll-out resumes, in the same mutation.
+// The webhook sets the version of the template (a label and an annotation) and the
+// attempt (an annotation, incremented with each changed template), and reverts manual
+// changes of them. The workload's controller copies the annotations to its revisions,
+// from which Breakwater reads the release of a pod. For an admitted bypass, the same
+// patch records the bypass and resumes the rollout.
 //
-// The pod template is never touched, so opting a namespace in restarts nothing.
+// The pod template is never changed, so opting a namespace in restarts no pod.
 package version

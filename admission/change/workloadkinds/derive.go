@@ -1,9 +1,9 @@
-// Package workloadkinds gives the kinds of workloads that ConfigMap config-workloads
-// names their webhooks. They are twins of those of Deployments, and take after
-// them in everything that a person may tune: timeouts, failurePolicy,
-// namespaces.
+// Package workloadkinds builds the webhooks of the workload kinds in ConfigMap
+// config-workloads. They are derived from the webhooks of Deployment and inherit all
+// fields that operators may tune: timeouts, failurePolicy, namespaceSelector.
 //
-// StatefulSets and DaemonSets have such twins too, in the static manifests.
+// The webhooks of StatefulSet and DaemonSet equal derived ones, but are in the static
+// manifests.
 package workloadkinds
 
 import (
@@ -21,39 +21,40 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// HoldCondition is the name of the one matchCondition that differs between kinds.
+// HoldCondition is the name of the only matchCondition that differs between kinds.
 const HoldCondition = "releases-or-ends-the-hold"
 
-// DeriveMutating returns the twin of a mutating webhook for another kind.
+// DeriveMutating returns a mutating webhook with the name, path and rules of a kind.
 func DeriveMutating(of admissionregistrationv1.MutatingWebhook, kind workload.Kind) admissionregistrationv1.MutatingWebhook {
-	twin := *of.DeepCopy()
-	twin.Name = suspend.MutatingWebhook(kind)
-	twin.ClientConfig = client(twin.ClientConfig, twin.Name)
-	twin.Rules = rules(twin.Rules, kind)
-	return twin
+	derived := *of.DeepCopy()
+	derived.Name = suspend.MutatingWebhook(kind)
+	derived.ClientConfig = client(derived.ClientConfig, derived.Name)
+	derived.Rules = rules(derived.Rules, kind)
+	return derived
 }
 
-// DeriveValidating returns the twin of a validating webhook for another kind.
+// DeriveValidating returns a validating webhook with the name, path, rules and hold
+// condition of a kind.
 func DeriveValidating(of admissionregistrationv1.ValidatingWebhook, kind workload.Kind) admissionregistrationv1.ValidatingWebhook {
-	twin := *of.DeepCopy()
-	twin.Name = suspend.ValidatingWebhook(kind)
-	twin.ClientConfig = client(twin.ClientConfig, twin.Name)
-	twin.Rules = rules(twin.Rules, kind)
+	derived := *of.DeepCopy()
+	derived.Name = suspend.ValidatingWebhook(kind)
+	derived.ClientConfig = client(derived.ClientConfig, derived.Name)
+	derived.Rules = rules(derived.Rules, kind)
 	is := func(c admissionregistrationv1.MatchCondition) bool { return c.Name == HoldCondition }
-	twin.MatchConditions = append(slices.DeleteFunc(twin.MatchConditions, is),
-		admissionregistrationv1.MatchCondition{Name: HoldCondition, Expression: endsHold(kind)})
-	return twin
+	derived.MatchConditions = append(slices.DeleteFunc(derived.MatchConditions, is),
+		admissionregistrationv1.MatchCondition{Name: HoldCondition, Expression: holdExpression(kind)})
+	return derived
 }
 
-// DeriveReleaseCheck returns the twin of the release check for other kinds. Its handler
-// is the same: it knows the kinds that are in force.
+// DeriveReleaseCheck returns the release check for other kinds. The path stays the same,
+// because one handler serves all kinds.
 func DeriveReleaseCheck(of admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind) admissionregistrationv1.ValidatingWebhook {
-	twin := *of.DeepCopy()
-	twin.Rules = nil
+	derived := *of.DeepCopy()
+	derived.Rules = nil
 	for _, kind := range kinds {
-		twin.Rules = append(twin.Rules, rules(of.DeepCopy().Rules, kind)...)
+		derived.Rules = append(derived.Rules, rules(of.DeepCopy().Rules, kind)...)
 	}
-	return twin
+	return derived
 }
 
 func client(of admissionregistrationv1.WebhookClientConfig, name string) admissionregistrationv1.WebhookClientConfig {
@@ -72,10 +73,9 @@ func rules(of []admissionregistrationv1.RuleWithOperations, kind workload.Kind) 
 	return of
 }
 
-// endsHold is the CEL expression that holds for an update of a suspended
-// workload that the webhook has to decide about. suspend.Facts says the same
-// in Go.
-func endsHold(kind workload.Kind) string {
+// holdExpression returns the CEL expression that is true for updates of a suspended
+// workload that the webhook must decide. suspend.InputOf is the equivalent in Go.
+func holdExpression(kind workload.Kind) string {
 	label := func(key string) string {
 		return fmt.Sprintf("object.metadata.?labels[?'%s'] != oldObject.metadata.?labels[?'%[1]s']", key)
 	}
@@ -86,13 +86,13 @@ func endsHold(kind workload.Kind) string {
 		"object.spec.template != oldObject.spec.template",
 		label(v1alpha1.SuspendLabel),
 		annotation(v1alpha1.HoldAnnotation),
-		// The end of this record allows another repair.
+		// Removing this record allows another repair.
 		fmt.Sprintf("(oldObject.metadata.?annotations[?'%s'].hasValue() && !object.metadata.?annotations[?'%[1]s'].hasValue())", v1alpha1.BypassAnnotation),
 		fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)),
 	}, " || ")
 }
 
-// stopped is what workload.Workload.Stopped says.
+// stopped returns the CEL equivalent of workload.Workload.Stopped.
 func stopped(object string, kind workload.Kind) string {
 	held := object + optional(kind.Hold.Path)
 	switch value := kind.Hold.Held.(type) {
@@ -111,14 +111,14 @@ func stopped(object string, kind workload.Kind) string {
 	case held == onDelete:
 		return "(" + held + ")"
 	case kind.GroupKind() == workload.Deployment.GroupKind():
-		return held // it has no updateStrategy
+		return held // a Deployment has no updateStrategy
 	default:
 		return "(" + held + " || " + onDelete + ")"
 	}
 }
 
-// identifier is what CEL takes after a dot; its reserved words are quoted like
-// all else.
+// identifier matches field names that CEL accepts after a dot. Reserved words and
+// other names are quoted.
 var (
 	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	reserved   = []string{
@@ -127,7 +127,8 @@ var (
 	}
 )
 
-// optional selects a field that need not be there. The first name is.
+// optional returns the CEL selection of an optional field. The first name of the path
+// is mandatory.
 func optional(path []string) string {
 	selected := "." + path[0]
 	for _, name := range path[1:] {

@@ -13,38 +13,38 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// State is which kinds are in force, and why.
+// State is the current set of workload kinds.
 type State struct {
-	// Data is the text that Kinds were read from.
+	// Data is the list that Kinds were parsed from.
 	Data string
-	// Kinds are those that are built in, and those of Data.
+	// Kinds are the built-in kinds and the kinds of Data.
 	Kinds []workload.Kind
-	// Err says what is wrong with the ConfigMap as it is now; nil: nothing.
+	// Err is the parse error of the current ConfigMap, or nil.
 	Err error
-	// UID is that of the ConfigMap.
+	// UID is the UID of the ConfigMap.
 	UID types.UID
 }
 
-// Store follows ConfigMap config-workloads. While that has a mistake, the last
-// good state of it stays in force, also through a restart.
+// Store watches ConfigMap config-workloads. While the ConfigMap is invalid, its last
+// valid state is used, also after a restart.
 type Store struct {
-	// remembered returns the Data of which the webhooks in force were made:
-	// what was good before this process knew anything.
-	remembered func() string
+	// recorded returns the Data that the generated webhooks were built from: the last
+	// valid state before this process started.
+	recorded func() string
 	// changed is called after each change.
 	changed func()
 
 	current atomic.Pointer[State]
-	// good is the last good state, and seen whether the ConfigMap was: only
-	// observe uses them, which the watcher calls once at a time.
-	good *State
-	seen bool
+	// lastValid is the last valid state, and seen whether the ConfigMap was read.
+	// Only observe uses them, and the watcher calls it sequentially.
+	lastValid *State
+	seen      bool
 }
 
-// NewStore returns a store that follows the ConfigMap once cmw is started, and
-// counts its mistakes.
-func NewStore(cmw configmap.Watcher, meter metric.Meter, remembered func() string, changed func()) *Store {
-	s := &Store{remembered: remembered, changed: changed}
+// NewStore returns a store that watches the ConfigMap once cmw is started. Its metric
+// reports an invalid ConfigMap.
+func NewStore(cmw configmap.Watcher, meter metric.Meter, recorded func() string, changed func()) *Store {
+	s := &Store{recorded: recorded, changed: changed}
 	s.current.Store(&State{Kinds: workload.BuiltIn()})
 	metrics.Observe(meter, "breakwater_workload_config_invalid", func(observe func(int64, ...string)) {
 		observe(metrics.Bool(s.current.Load().Err != nil))
@@ -53,19 +53,19 @@ func NewStore(cmw configmap.Watcher, meter metric.Meter, remembered func() strin
 	return s
 }
 
-// observe takes a new state of the ConfigMap. Before the watcher has read
-// anything it hands in what a missing one is, which then is no state of it:
-// one with a mistake may come next, and what was good before it is remembered.
+// observe parses a new state of the ConfigMap. The watcher first passes the default for
+// a missing ConfigMap; that is not a valid state yet, because an invalid ConfigMap may
+// follow, for which the recorded state must be used.
 func (s *Store) observe(cm *corev1.ConfigMap) {
 	s.seen = s.seen || cm.UID != ""
 	next := &State{Data: cm.Data[workload.KindsKey], UID: cm.UID}
 	switch next.Kinds, next.Err = workload.Kinds(cm.Data); {
 	case next.Err == nil && s.seen:
-		s.good = next
+		s.lastValid = next
 	case next.Err == nil:
-		// Nothing was read yet.
-	case s.good != nil:
-		next.Data, next.Kinds = s.good.Data, s.good.Kinds
+		// The ConfigMap was not read yet.
+	case s.lastValid != nil:
+		next.Data, next.Kinds = s.lastValid.Data, s.lastValid.Kinds
 	default:
 		next.Data, next.Kinds = "", nil
 	}
@@ -73,16 +73,16 @@ func (s *Store) observe(cm *corev1.ConfigMap) {
 	s.changed()
 }
 
-// Get returns the state.
+// Get returns the current state.
 func (s *Store) Get() State {
 	state := *s.current.Load()
 	if state.Kinds != nil {
 		return state
 	}
-	state.Data = s.remembered()
+	state.Data = s.recorded()
 	kinds, err := workload.Kinds(map[string]string{workload.KindsKey: state.Data})
 	if err != nil {
-		state.Data = "" // kinds are those that are built in
+		state.Data = "" // kinds are the built-in kinds
 	}
 	state.Kinds = kinds
 	return state

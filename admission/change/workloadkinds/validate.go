@@ -14,13 +14,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Webhook is the name of the webhook that checks ConfigMap config-workloads.
+// Webhook is the name of the webhook that validates ConfigMap config-workloads.
 const Webhook = "vconfigworkloads.kb.io"
 
-// Invalid is the decision about a ConfigMap with a mistake; a metric label.
+// Invalid is the decision about an invalid ConfigMap; a metric label value.
 const Invalid = "Invalid"
 
-// Validator answers for vconfigworkloads.kb.io.
+// Validator is the webhook vconfigworkloads.kb.io.
 type Validator struct{}
 
 var _ admission.Handler = Validator{}

@@ -10,56 +10,56 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// MutatingWebhooks returns the mutating webhooks of the kinds that are not built in:
-// twins of the one of Deployments among all.
+// MutatingWebhooks returns the mutating webhooks of the kinds that are not built in,
+// derived from the webhook of Deployment in all.
 func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.MutatingWebhook, error) {
 	of, ok := webhook(all, mutatingName, suspend.MutatingWebhook(workload.Deployment))
 	if !ok {
-		return nil, missing(suspend.MutatingWebhook(workload.Deployment))
+		return nil, missingError(suspend.MutatingWebhook(workload.Deployment))
 	}
-	var twins []admissionregistrationv1.MutatingWebhook
+	var webhooks []admissionregistrationv1.MutatingWebhook
 	for _, kind := range kinds[len(workload.BuiltIn()):] {
-		twin := DeriveMutating(of, kind)
-		twin.ClientConfig.CABundle = bundle
-		twins = append(twins, twin)
+		derived := DeriveMutating(of, kind)
+		derived.ClientConfig.CABundle = bundle
+		webhooks = append(webhooks, derived)
 	}
-	return twins, nil
+	return webhooks, nil
 }
 
 // ValidatingWebhooks returns the validating webhooks of the kinds that are not built
-// in: a gate for each, and one release check for all.
+// in: one webhook per kind, and one release check for all of them.
 func ValidatingWebhooks(all []admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	of, ok := webhook(all, validatingName, suspend.ValidatingWebhook(workload.Deployment))
 	if !ok {
-		return nil, missing(suspend.ValidatingWebhook(workload.Deployment))
+		return nil, missingError(suspend.ValidatingWebhook(workload.Deployment))
 	}
-	var twins []admissionregistrationv1.ValidatingWebhook
+	var webhooks []admissionregistrationv1.ValidatingWebhook
 	for _, kind := range kinds[len(workload.BuiltIn()):] {
-		twin := DeriveValidating(of, kind)
-		twin.ClientConfig.CABundle = bundle
-		twins = append(twins, twin)
+		derived := DeriveValidating(of, kind)
+		derived.ClientConfig.CABundle = bundle
+		webhooks = append(webhooks, derived)
 	}
-	if len(twins) == 0 {
-		return nil, nil // there is nothing to ask about either
+	if len(webhooks) == 0 {
+		return nil, nil // without kinds, no release check is needed
 	}
-	// Who took the release check out of the static configuration wants none.
+	// The release check may have been removed from the static configuration.
 	if check, ok := webhook(all, validatingName, releasecheck.Webhook); ok {
-		twin := DeriveReleaseCheck(check, kinds[len(workload.BuiltIn()):])
-		twin.ClientConfig.CABundle = bundle
-		twins = append(twins, twin)
+		derived := DeriveReleaseCheck(check, kinds[len(workload.BuiltIn()):])
+		derived.ClientConfig.CABundle = bundle
+		webhooks = append(webhooks, derived)
 	}
-	return twins, nil
+	return webhooks, nil
 }
 
-func missing(name string) error {
-	return fmt.Errorf("webhook %s, which those of other kinds take after, is not installed", name)
+func missingError(name string) error {
+	return fmt.Errorf("webhook %s, from which the webhooks of other kinds are derived, is not installed", name)
 }
 
 func mutatingName(w admissionregistrationv1.MutatingWebhook) string { return w.Name }
 
 func validatingName(w admissionregistrationv1.ValidatingWebhook) string { return w.Name }
 
-// webhook returns that of a name.
+// webhook returns the webhook with a name.
 func webhook[T any](all []T, nameOf func(T) string, name string) (T, bool) {
 	for _, w := range all {
 		if nameOf(w) == name {

@@ -18,24 +18,24 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// KindsAnnotation is the text that the webhooks of a generated configuration
-// were made of. Who starts while the ConfigMap has a mistake goes on with it.
+// KindsAnnotation holds the list of kinds that a generated configuration was built
+// from. A replica that starts while the ConfigMap is invalid uses this list.
 const KindsAnnotation = "app.ops.cloud.alipay.com/kinds"
 
-// fieldManager owns the generated configurations, and all that is in them.
+// fieldManager owns all fields of the generated configurations.
 const fieldManager = "webhook"
 
-// generate writes the configuration of the kinds that config-workloads names.
-// What a person changes in it is put back; what a person changes in the static
-// one, of whose webhooks these are twins, comes here too.
+// generate applies the configuration for the kinds of config-workloads. It reverts
+// manual changes of the generated configuration, and copies manual changes of the
+// static configuration, from which the webhooks are derived.
 func (r *Reconciler) generate(ctx context.Context, kind string, bundle []byte) error {
 	state := r.Kinds()
 	if state.Err != nil && kind == validating {
-		r.complain(ctx, state)
+		r.reportConfigError(ctx, state)
 	}
 	config, count, err := r.generated(kind, state, bundle)
 	if apierrs.IsNotFound(err) {
-		return nil // the creation of the static one will wake us
+		return nil // the creation of the static configuration enqueues the key
 	} else if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (r *Reconciler) generate(ctx context.Context, kind string, bundle []byte) e
 	return nil
 }
 
-// generated returns the configuration, and how many webhooks it has.
+// generated returns the configuration and its number of webhooks.
 func (r *Reconciler) generated(kind string, state workloadkinds.State, bundle []byte) (any, int, error) {
 	meta := metav1.ObjectMeta{Name: r.Generated, Labels: map[string]string{
 		"app.kubernetes.io/part-of": "breakwater", "app.kubernetes.io/component": "webhook",
@@ -98,8 +98,8 @@ func metaOf(config any) *metav1.ObjectMeta {
 	return &config.(*admissionregistrationv1.ValidatingWebhookConfiguration).ObjectMeta
 }
 
-// exists says whether there is a generated configuration. Without kinds none
-// is made, and one that there is loses its webhooks.
+// exists reports whether the generated configuration exists. Without kinds it is not
+// created, and an existing one is emptied.
 func (r *Reconciler) exists(kind string) bool {
 	var err error
 	if kind == mutating {
@@ -110,8 +110,8 @@ func (r *Reconciler) exists(kind string) bool {
 	return err == nil
 }
 
-// owner makes the configuration go with Breakwater's namespace: no manifest
-// names it, so nothing else would remove it.
+// owner returns Breakwater's namespace as the owner of the generated configuration.
+// No manifest contains the configuration, so uninstalling would leave it behind.
 func (r *Reconciler) owner(ctx context.Context) ([]metav1.OwnerReference, error) {
 	ns, err := r.Namespaces.Get(ctx, v1alpha1.SystemNamespace, metav1.GetOptions{})
 	if err != nil {
@@ -120,10 +120,10 @@ func (r *Reconciler) owner(ctx context.Context) ([]metav1.OwnerReference, error)
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: ns.Name, UID: ns.UID}}, nil
 }
 
-// complain tells who looks at the ConfigMap that it does not count.
-func (r *Reconciler) complain(ctx context.Context, state workloadkinds.State) {
-	logging.FromContext(ctx).Errorw("ConfigMap "+workload.ConfigMapName+" has a mistake; its last good state counts", "error", state.Err)
+// reportConfigError logs that the ConfigMap is invalid and records an Event on it.
+func (r *Reconciler) reportConfigError(ctx context.Context, state workloadkinds.State) {
+	logging.FromContext(ctx).Errorw("ConfigMap "+workload.ConfigMapName+" is invalid, using its last valid state", "error", state.Err)
 	r.Recorder.Event(&corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName, UID: state.UID,
-	}, corev1.EventTypeWarning, v1alpha1.ReasonInvalid, "the last good state counts: "+state.Err.Error())
+	}, corev1.EventTypeWarning, v1alpha1.ReasonInvalid, "the ConfigMap is invalid, its last valid state is used: "+state.Err.Error())
 }

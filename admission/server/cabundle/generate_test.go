@@ -133,7 +133,7 @@ func TestAMistakeIsToldOnceAndTheLastGoodStateApplied(t *testing.T) {
 	if len(applied) != 2 {
 		t.Errorf("applied %v", applied)
 	}
-	if len(said) != 1 || said[0] != "Warning Invalid the last good state counts: kinds[0].kind: wrong" {
+	if len(said) != 1 || said[0] != "Warning Invalid the ConfigMap is invalid, its last valid state is used: kinds[0].kind: wrong" {
 		t.Errorf("told %v", said)
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The namespace of a key, which a cluster-scoped object has no other use for,
-// tells the two kinds of configuration apart.
+// The namespace of a key tells the two kinds of configuration apart; the objects are
+// cluster-scoped and have no namespace.
 const (
 	mutating   = "mutating"
 	validating = "validating"
 )
 
-// MutatingKey is the key of a MutatingWebhookConfiguration.
+// MutatingKey returns the key of a MutatingWebhookConfiguration.
 func MutatingKey(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: mutating, Name: name}
 }
 
-// ValidatingKey is the key of a ValidatingWebhookConfiguration.
+// ValidatingKey returns the key of a ValidatingWebhookConfiguration.
 func ValidatingKey(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: validating, Name: name}
 }

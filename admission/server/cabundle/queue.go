@@ -9,8 +9,8 @@ import (
 	"knative.dev/pkg/reconciler"
 )
 
-// PromoteKeys returns the PromoteFunc of who looks after a few keys: a new leader
-// looks at each.
+// PromoteKeys returns a PromoteFunc that enqueues the keys when the replica becomes
+// the leader.
 func PromoteKeys(keys ...types.NamespacedName) func(reconciler.Bucket, func(reconciler.Bucket, types.NamespacedName)) error {
 	return func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		for _, key := range keys {
@@ -20,7 +20,7 @@ func PromoteKeys(keys ...types.NamespacedName) func(reconciler.Bucket, func(reco
 	}
 }
 
-// EnqueueOnChange has the keys looked at whenever an object that passes the filter changes.
+// EnqueueOnChange enqueues the keys whenever an object that passes the filter changes.
 func EnqueueOnChange(impl *controller.Impl, in cache.SharedIndexInformer, filter func(any) bool, keys ...types.NamespacedName) error {
 	_, err := in.AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: filter,
@@ -31,7 +31,7 @@ func EnqueueOnChange(impl *controller.Impl, in cache.SharedIndexInformer, filter
 		}),
 	})
 	if err != nil {
-		return fmt.Errorf("watch: %w", err)
+		return fmt.Errorf("add event handler: %w", err)
 	}
 	return nil
 }

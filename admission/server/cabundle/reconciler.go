@@ -1,14 +1,10 @@
-// Package cabundle keeps the caBundle of our webhook configurations that of
-// the certificate which the webhook serves with. All else in them stays as the
-// manifest has it: people can read there, and tune, what is asked when, and
-// what happens while we are down.
+// Package cabundle writes the CA certificate of the webhook into the caBundle of our
+// webhook configurations. All other fields stay as in the manifests, where operators
+// tune rules, timeouts and failurePolicy. (Knative's own admission controllers
+// overwrite rules, namespaceSelector and reinvocationPolicy.)
 //
-// (knative's own admission controllers write rules, namespaceSelector and
-// reinvocationPolicy too, one configuration a webhook; they answer a refusal
-// with a reason of their own.)
-//
-// The configurations of the kinds that ConfigMap config-workloads names are
-// written whole: no manifest has them.
+// The configurations for the kinds of ConfigMap config-workloads are not in the
+// manifests; this package generates them completely.
 package cabundle
 
 import (
@@ -35,20 +31,20 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Reconciler does the bookkeeping. Of several replicas the leader does it.
+// Reconciler updates the webhook configurations; only the leader does so.
 type Reconciler struct {
 	reconciler.LeaderAwareFuncs
 
-	// Service is the name of the webhook's Service in SystemNamespace: what
-	// points elsewhere is not ours.
+	// Service is the name of the webhook's Service in SystemNamespace. Webhooks
+	// with another Service are ignored.
 	Service string
-	// Secret is the name of the Secret with the certificate there.
+	// Secret is the name of the Secret with the certificate in SystemNamespace.
 	Secret string
 
-	// Static is the name of the configurations of the manifests, Generated that
-	// of those of further kinds of workloads.
+	// Static is the name of the configurations in the manifests, Generated the name
+	// of the configurations for the kinds of config-workloads.
 	Static, Generated string
-	// Kinds returns the kinds of workloads in force.
+	// Kinds returns the current workload kinds.
 	Kinds func() workloadkinds.State
 
 	Client     admissionclient.AdmissionregistrationV1Interface
@@ -56,7 +52,7 @@ type Reconciler struct {
 	Validating admissionlisters.ValidatingWebhookConfigurationLister
 	Secrets    corelisters.SecretLister
 	Namespaces corev1client.NamespaceInterface
-	// Recorder tells who looks at config-workloads of its mistakes.
+	// Recorder records Events about an invalid config-workloads.
 	Recorder record.EventRecorder
 }
 
@@ -65,12 +61,11 @@ var (
 	_ reconciler.LeaderAware = (*Reconciler)(nil)
 )
 
-// Reconcile brings one configuration up to date; its key is one of MutatingKey
-// or ValidatingKey.
+// Reconcile updates one configuration. key is a MutatingKey or a ValidatingKey.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	kind, name, ok := parseKey(key)
 	if !ok {
-		return controller.NewPermanentError(fmt.Errorf("no webhook configuration has the key %q", key))
+		return controller.NewPermanentError(fmt.Errorf("invalid key %q of a webhook configuration", key))
 	}
 	if !r.IsLeaderFor(types.NamespacedName{Namespace: kind, Name: name}) {
 		return controller.NewSkipKey(key)
@@ -84,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	}
 	stale, err := r.stale(kind, name, bundle)
 	if apierrs.IsNotFound(err) {
-		return nil // its creation will wake us
+		return nil // its creation enqueues the key
 	} else if err != nil || len(stale) == 0 {
 		return err
 	}
@@ -99,19 +94,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	return nil
 }
 
-// bundle returns the certificate of the authority, or nil while there is none:
-// the certificates' reconciler makes it, and that will wake us.
+// bundle returns the CA certificate, or nil if it does not exist yet: the reconciler
+// of the certificates creates it, which enqueues the keys.
 func (r *Reconciler) bundle() ([]byte, error) {
 	secret, err := r.Secrets.Secrets(v1alpha1.SystemNamespace).Get(r.Secret)
 	if apierrs.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("get certificate: %w", err)
+		return nil, fmt.Errorf("get certificate Secret: %w", err)
 	}
 	return secret.Data[certresources.CACert], nil
 }
 
-// stale returns the names of our webhooks whose caBundle is another.
+// stale returns the names of our webhooks with another caBundle.
 func (r *Reconciler) stale(kind, name string, bundle []byte) ([]string, error) {
 	var stale []string
 	check := func(webhook string, c admissionregistrationv1.WebhookClientConfig) {
@@ -140,10 +135,9 @@ func (r *Reconciler) stale(kind, name string, bundle []byte) ([]string, error) {
 	return stale, nil
 }
 
-// bundlePatch is a strategic merge patch: webhooks are merged by name, so it
-// holds nothing but what is to change, and nobody's concurrent edit is lost.
-// A webhook that was removed meanwhile would come back as an invalid one, so
-// the API server refuses the patch.
+// bundlePatch returns a strategic merge patch. Webhooks are merged by name, so the
+// patch contains only changes and overwrites no concurrent edit. For a webhook that
+// was removed meanwhile, the API server rejects the patch as invalid.
 func bundlePatch(webhooks []string, bundle []byte) ([]byte, error) {
 	type clientConfig struct {
 		CABundle []byte `json:"caBundle"`
