@@ -13,5 +13,5 @@ trap '"$CLUSTER" down' EXIT
 "$CLUSTER" exec -- kubectl -n "$ns" wait --timeout=180s --for=condition=Available deployment --all
 run() { "$CLUSTER" exec -- hack/gotest.sh "alone-$1" -tags e2e -timeout 10m -count 1 -run "$3" "$2"; }
 run protection ./test/e2e/protection \
-  'TestADeletionBeyondTheBudgetIsRefused|TestAProtectedWorkloadIsNotDeletedWhileItHasPods|TestExactlyAsManyPodsGoAsTheLimitSays|TestGeneratedBudgetsFollowTheirWorkload|TestADrainWaitsAndCompletes'
+  'TestADeletionBeyondTheBudgetIsDenied|TestAProtectedWorkloadIsNotDeletedWhileItHasPods|TestExactlyAsManyPodsAreDeletedAsTheLimitAllows|TestGeneratedBudgetsFollowTheirWorkload|TestADrainWaitsAndCompletes'
 run permission ./test/e2e/permission 'TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItGoes'

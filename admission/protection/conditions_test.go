@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 )
 
-// The conditions under which a request leaves the API server are those of the
-// manifest, evaluated as the API server of Kubernetes 1.30 does.
+// These tests evaluate the matchConditions of the manifests as the API server of
+// Kubernetes 1.30 does.
 
 type object = map[string]any
 
@@ -19,7 +19,7 @@ const (
 	node       = "system:node:node-1"
 )
 
-// pod is what the API server shows of one.
+// pod returns a pod as the API server sends it.
 func pod(change func(metadata, spec, status object)) object {
 	metadata := object{"name": "web-1", "labels": object{"app": "web"}}
 	spec := object{"containers": []any{object{"name": "web", "image": "web:1"}}}
@@ -38,7 +38,7 @@ func request(operation, resource, sub, user string) object {
 	return r
 }
 
-func TestWhichRequestsAboutPodsLeaveTheAPIServer(t *testing.T) {
+func TestWhichRequestsAboutPodsReachTheWebhook(t *testing.T) {
 	terminating := pod(func(m, _, _ object) { m["deletionTimestamp"] = "2026-01-01T00:00:00Z" })
 	bare := pod(func(m, _, s object) { delete(m, "labels"); delete(s, "phase") })
 	probe := request("UPDATE", "podunavailablebudgets", "", alice)
@@ -63,8 +63,8 @@ func TestWhichRequestsAboutPodsLeaveTheAPIServer(t *testing.T) {
 		"an update of annotations":               {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["annotations"] = object{"a": "b"} }), false},
 		"an update of no-protect":                {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["annotations"] = object{"pub.kruise.io/no-protect": "true"} }), true},
 		"an update of labels":                    {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { m["labels"] = object{"app": "db"} }), true},
-		"an update that takes the owner away":    {request("UPDATE", "pods", "", alice), pod(func(m, _, _ object) { m["ownerReferences"] = []any{object{"name": "web"}} }), pod(nil), true},
-		"an update that takes the labels away":   {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { delete(m, "labels") }), true},
+		"an update that removes the owner":       {request("UPDATE", "pods", "", alice), pod(func(m, _, _ object) { m["ownerReferences"] = []any{object{"name": "web"}} }), pod(nil), true},
+		"an update that removes the labels":      {request("UPDATE", "pods", "", alice), pod(nil), pod(func(m, _, _ object) { delete(m, "labels") }), true},
 		"an update of an image":                  {request("UPDATE", "pods", "", alice), pod(nil), pod(func(_, s, _ object) { s["containers"] = []any{object{"name": "web", "image": "web:2"}} }), true},
 		"an update of a sidecar's image":         {request("UPDATE", "pods", "", alice), pod(nil), pod(func(_, s, _ object) { s["initContainers"] = []any{object{"name": "mesh", "image": "mesh:2"}} }), true},
 		"a probe":                                {probe, object{"metadata": object{}}, annotated, true},
@@ -77,7 +77,7 @@ func TestWhichRequestsAboutPodsLeaveTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestWhichDeletionsOfOwnersLeaveTheAPIServer(t *testing.T) {
+func TestWhichDeletionsOfOwnersReachTheWebhook(t *testing.T) {
 	owned := func(controller bool) object {
 		return object{"metadata": object{"name": "web-1", "ownerReferences": []any{object{"name": "web", "controller": controller}}}}
 	}
@@ -90,7 +90,7 @@ func TestWhichDeletionsOfOwnersLeaveTheAPIServer(t *testing.T) {
 	}{
 		"of a Deployment":                  {alice, owned(true), true},
 		"the topmost":                      {alice, object{"metadata": object{"name": "web"}}, false},
-		"with an owner that is no control": {alice, owned(false), false},
+		"with an owner without controller": {alice, owned(false), false},
 		"terminating":                      {alice, terminating, false},
 		"by the namespace controller":      {namespaces, owned(true), false},
 	} {
@@ -100,7 +100,7 @@ func TestWhichDeletionsOfOwnersLeaveTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestWhichDeletionsAreCountedAtAll(t *testing.T) {
+func TestWhichDeletionsReachFlowControl(t *testing.T) {
 	terminating := pod(func(m, _, _ object) { m["deletionTimestamp"] = "2026-01-01T00:00:00Z" })
 	shop := object{"metadata": object{"name": "shop"}, "status": object{"phase": "Active"}}
 	going := object{"metadata": object{"name": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": object{"phase": "Terminating"}}
@@ -117,7 +117,7 @@ func TestWhichDeletionsAreCountedAtAll(t *testing.T) {
 		"a deletion by the namespace controller": {request("DELETE", "pods", "", namespaces), pod(nil), false},
 		"an eviction":                            {request("CREATE", "pods", "eviction", alice), nil, true},
 		"a namespace":                            {request("DELETE", "namespaces", "", alice), shop, true},
-		"a namespace that goes already":          {request("DELETE", "namespaces", "", alice), going, false},
+		"a terminating namespace":                {request("DELETE", "namespaces", "", alice), going, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			match(t, deletionflow.Webhook, object{"request": tc.request, "object": nil, "oldObject": tc.old}, tc.want)
@@ -125,8 +125,8 @@ func TestWhichDeletionsAreCountedAtAll(t *testing.T) {
 	}
 }
 
-// match evaluates all conditions of a webhook. An error is a failure: it would
-// refuse a request.
+// match evaluates all conditions of a webhook. An error fails the test, because it
+// would deny a request.
 func match(t *testing.T, webhook string, vars object, want bool) {
 	t.Helper()
 	got := true

@@ -23,7 +23,7 @@ func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
 	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
 	if config.Name != Configuration {
-		t.Errorf("the configuration is %s, the bookkeeper's is %s", config.Name, Configuration)
+		t.Errorf("the configuration is %s, the controller reconciles %s", config.Name, Configuration)
 	}
 	added, err := deletionflow.Webhooks([]byte("ca"))
 	if err != nil {
@@ -39,19 +39,19 @@ func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {
 	}
 }
 
-func TestEveryWebhookOfTheManifestIsServedAndSaysWhatHappensWhileItIsDown(t *testing.T) {
+func TestEveryWebhookOfTheManifestHasAHandlerAndAFailurePolicy(t *testing.T) {
 	served := []string{cascade.Webhook, budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook, deletionflow.Webhook, deletionflow.ObjectWebhook}
 	for _, w := range webhooks(t) {
 		if !slices.Contains(served, w.Name) {
-			t.Errorf("%s is not served", w.Name)
+			t.Errorf("%s has no handler", w.Name)
 		}
 		served = slices.DeleteFunc(served, func(name string) bool { return name == w.Name })
 		s := w.ClientConfig.Service
 		if s.Namespace != changev1alpha1.SystemNamespace || s.Name != ServiceName || *s.Path != admission.PathPrefix+w.Name {
-			t.Errorf("%s is asked at %s/%s%s", w.Name, s.Namespace, s.Name, *s.Path)
+			t.Errorf("%s is called at %s/%s%s", w.Name, s.Namespace, s.Name, *s.Path)
 		}
 		if w.FailurePolicy == nil || w.MatchPolicy == nil || w.SideEffects == nil || ptr.Deref(w.TimeoutSeconds, 10) > 5 {
-			t.Errorf("%s leaves something to a default, or takes too long", w.Name)
+			t.Errorf("%s relies on a default, or has too long a timeout", w.Name)
 		}
 	}
 	if len(served) > 0 {
@@ -59,24 +59,24 @@ func TestEveryWebhookOfTheManifestIsServedAndSaysWhatHappensWhileItIsDown(t *tes
 	}
 }
 
-func TestPodsAreGuardedWhereTheLabelIsAndNeverWhereTheClusterNeedsThem(t *testing.T) {
+func TestWebhooksSelectLabeledNamespacesAndExcludeSystemOnes(t *testing.T) {
 	for _, w := range webhooks(t) {
 		if w.Name == budget.ObjectWebhook || w.Name == deletionflow.ObjectWebhook || w.Name == cascade.Webhook {
 			continue
 		}
 		if got := w.NamespaceSelector.MatchLabels[v1alpha1.HasBudgetLabel]; got != v1alpha1.HasBudgetValue && w.Name != deletionflow.Webhook {
-			t.Errorf("%s: hooked by %q", w.Name, got)
+			t.Errorf("%s: selected by %q", w.Name, got)
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values
 		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", changev1alpha1.SystemNamespace} {
 			if !slices.Contains(never, name) || !changev1alpha1.ExemptNamespace(name) {
-				t.Errorf("%s: %s is not left out everywhere", w.Name, name)
+				t.Errorf("%s: %s is not excluded", w.Name, name)
 			}
 		}
 	}
 }
 
-func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
+func TestRBACHasNoWildcardAndNamesWrittenObjects(t *testing.T) {
 	named := map[string][]string{}
 	for _, file := range []string{"120-webhook-rbac.yaml", "110-controller-rbac.yaml"} {
 		for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifests+file) {
@@ -88,7 +88,7 @@ func TestRBACHasNoWildcardAndNamesWhatIsWritten(t *testing.T) {
 				}
 				onlyBudgets := slices.Equal(rule.Resources, []string{"podunavailablebudgets"}) || slices.Equal(rule.Resources, []string{"poddisruptionbudgets"})
 				if slices.Contains(rule.Verbs, "delete") && !onlyBudgets || slices.Contains(rule.Resources, "pods") && slices.Contains(rule.Verbs, "patch") {
-					t.Errorf("%s %s may do what it says that it cannot: %v", role.Kind, role.Name, rule)
+					t.Errorf("%s %s has an excluded permission: %v", role.Kind, role.Name, rule)
 				}
 				for _, resource := range rule.Resources {
 					named[resource] = append(named[resource], rule.ResourceNames...)

@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// pod is one that serves.
+// pod returns an available pod.
 func pod(name, rv string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: rv},
@@ -44,8 +44,8 @@ const (
 	restart = v1alpha1.OperationRestart
 )
 
-func back(c Charge) Charge { c.Refund = true; return c }
-func try(c Charge) Charge  { c.DryRun = true; return c }
+func refund(c Charge) Charge { c.Refund = true; return c }
+func try(c Charge) Charge    { c.DryRun = true; return c }
 
 func TestCharges(t *testing.T) {
 	broken := charge(del, "broken")
@@ -66,23 +66,23 @@ func TestCharges(t *testing.T) {
 		{"none", 0, []Charge{charge(del, "a"), charge(update, "b")}, []bool{false, false}, 0, nil, nil},
 		{"the same twice is once", 1, []Charge{charge(del, "a"), charge(del, "a")}, []bool{true, true}, 0, []string{"a"}, nil},
 		{"an eviction is a deletion", 1, []Charge{charge(del, "a"), charge(evict, "a")}, []bool{true, true}, 0, []string{"a"}, nil},
-		{"a change in place", 1, []Charge{charge(update, "a"), charge(update, "b")}, []bool{true, false}, 0, nil, []string{"a"}},
+		{"an in-place change", 1, []Charge{charge(update, "a"), charge(update, "b")}, []bool{true, false}, 0, nil, []string{"a"}},
 		{"two operations on one pod cost one", 1, []Charge{charge(update, "a"), charge(del, "a")}, []bool{true, true}, 0, []string{"a"}, []string{"a"}},
 		{"the next pod of that name costs again", 1, []Charge{charge(update, "a"), successor}, []bool{true, false}, 0, nil, []string{"a"}},
 		{"all pods or none", 2, []Charge{charge(del, "a", "b", "c"), charge(del, "d", "e")}, []bool{false, true}, 0, []string{"d", "e"}, nil},
-		{"what does not serve costs nothing", 0, []Charge{broken}, []bool{true}, 0, nil, nil},
-		{"given back", 1, []Charge{charge(del, "a"), back(charge(del, "a")), charge(del, "b")}, []bool{true, true, true}, 0, []string{"b"}, nil},
-		{"given back twice is once", 1, []Charge{charge(del, "a"), back(charge(del, "a")), back(charge(del, "a"))}, []bool{true, true, true}, 1, nil, nil},
-		{"given back of two operations", 1, []Charge{charge(del, "a"), charge(restart, "a"), back(charge(del, "a"))}, []bool{true, true, true}, 0, nil, []string{"a"}},
-		{"what was never charged is not given back", 0, []Charge{back(charge(del, "a")), charge(del, "b")}, []bool{true, false}, 0, nil, nil},
-		{"a dry run takes nothing", 1, []Charge{try(charge(del, "a")), charge(del, "b"), try(charge(del, "c"))}, []bool{true, true, false}, 0, []string{"b"}, nil},
+		{"an unavailable pod costs nothing", 0, []Charge{broken}, []bool{true}, 0, nil, nil},
+		{"refunded", 1, []Charge{charge(del, "a"), refund(charge(del, "a")), charge(del, "b")}, []bool{true, true, true}, 0, []string{"b"}, nil},
+		{"a repeated refund counts once", 1, []Charge{charge(del, "a"), refund(charge(del, "a")), refund(charge(del, "a"))}, []bool{true, true, true}, 1, nil, nil},
+		{"one of two operations refunded", 1, []Charge{charge(del, "a"), charge(restart, "a"), refund(charge(del, "a"))}, []bool{true, true, true}, 0, nil, []string{"a"}},
+		{"an uncharged pod is not refunded", 0, []Charge{refund(charge(del, "a")), charge(del, "b")}, []bool{true, false}, 0, nil, nil},
+		{"a dry run charges nothing", 1, []Charge{try(charge(del, "a")), charge(del, "b"), try(charge(del, "c"))}, []bool{true, true, false}, 0, []string{"b"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := budgetWith(tc.allowed)
 			before := b.DeepCopy()
 			next, verdicts := Decide(b, tc.group)
 			if diff := cmp.Diff(before, b); diff != "" {
-				t.Errorf("the budget that was given was changed:\n%s", diff)
+				t.Errorf("the argument was modified:\n%s", diff)
 			}
 			if next == nil {
 				next = b
@@ -113,8 +113,8 @@ func same[K ~string](t *testing.T, what string, got map[K]string, names []string
 	}
 }
 
-// What goes on by the charge of a resize must not lose it when the resize is done.
-func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
+// A later change that shares the charge of a resize keeps it when the resize is done.
+func TestTheChargeOfAResizeIsExtendedByLaterChanges(t *testing.T) {
 	at := func(op v1alpha1.PodOperation, generation int64) Charge {
 		c := charge(op, "a")
 		c.Pods[0].Generation = generation
@@ -127,9 +127,9 @@ func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
 		want  string
 	}{
 		{"a resize", []Charge{at(resize, 3)}, "5/uid-a/3"},
-		{"asked again", []Charge{at(resize, 3), at(resize, 3)}, "5/uid-a/3"},
+		{"repeated", []Charge{at(resize, 3), at(resize, 3)}, "5/uid-a/3"},
 		{"a later resize", []Charge{at(resize, 3), at(resize, 4)}, "5/uid-a/4"},
-		{"an earlier one that comes later", []Charge{at(resize, 4), at(resize, 3)}, "5/uid-a/4"},
+		{"an earlier resize that arrives later", []Charge{at(resize, 4), at(resize, 3)}, "5/uid-a/4"},
 		{"another image too", []Charge{at(resize, 3), at(update, 4)}, "5/uid-a"},
 		{"another image first", []Charge{at(update, 3), at(resize, 4)}, "5/uid-a"},
 		{"a dry run of another image", []Charge{at(resize, 3), try(at(update, 4))}, "5/uid-a/3"},
@@ -145,7 +145,7 @@ func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
 	}
 	for _, text := range []string{"5/uid-a/3", "5/uid-a"} {
 		if got := ParseEntry(text).String(); got != text {
-			t.Errorf("%q reads as %q", text, got)
+			t.Errorf("%q was parsed as %q", text, got)
 		}
 	}
 	if e := ParseEntry("5"); e.UID != "" || e.ResizeGeneration != 0 {
@@ -153,9 +153,9 @@ func TestTheChargeOfAResizeLastsForWhatGoesOnByIt(t *testing.T) {
 	}
 }
 
-// Who did not charge a pod must not give its charge back: another request goes on
-// by it.
-func TestOnlyWhoChargesAPodTookIt(t *testing.T) {
+// A request that did not charge a pod must not refund it: another request uses the
+// charge.
+func TestOnlyTheFirstRequestChargesAPod(t *testing.T) {
 	broken := charge(del, "b")
 	broken.Pods[0].Available = false
 	for _, tc := range []struct {
@@ -165,24 +165,24 @@ func TestOnlyWhoChargesAPodTookIt(t *testing.T) {
 	}{
 		{"each its own", []Charge{charge(del, "a"), charge(del, "b")}, []int{1, 1}},
 		{"the same twice", []Charge{charge(del, "a"), charge(del, "a")}, []int{1, 0}},
-		{"an eviction of what is deleted", []Charge{charge(del, "a"), charge(evict, "a")}, []int{1, 0}},
+		{"an eviction of a deleted pod", []Charge{charge(del, "a"), charge(evict, "a")}, []int{1, 0}},
 		{"another operation is a charge of its own", []Charge{charge(update, "a"), charge(del, "a")}, []int{1, 1}},
 		{"one of two pods", []Charge{charge(del, "a"), charge(del, "a", "b")}, []int{1, 1}},
-		{"what does not serve", []Charge{broken}, []int{0}},
+		{"an unavailable pod", []Charge{broken}, []int{0}},
 		{"a dry run", []Charge{try(charge(del, "a")), charge(del, "a")}, []int{0, 1}},
-		{"what is refused", []Charge{charge(del, "a", "b", "c"), charge(del, "a")}, []int{0, 1}},
-		{"again after it was given back", []Charge{charge(del, "a"), back(charge(del, "a")), charge(del, "a")}, []int{1, 0, 1}},
+		{"a denied request", []Charge{charge(del, "a", "b", "c"), charge(del, "a")}, []int{0, 1}},
+		{"again after a refund", []Charge{charge(del, "a"), refund(charge(del, "a")), charge(del, "a")}, []int{1, 0, 1}},
 	} {
 		_, verdicts := Decide(budgetWith(2), tc.group)
 		for i, v := range verdicts {
 			if len(v.Charged) != tc.took[i] {
-				t.Errorf("%s: charge %d took %v, want %d", tc.name, i, v.Charged, tc.took[i])
+				t.Errorf("%s: charge %d charged %v, want %d", tc.name, i, v.Charged, tc.took[i])
 			}
 		}
 	}
 }
 
-func TestABudgetThatIsNotComputedAllowsNothing(t *testing.T) {
+func TestAnUncomputedBudgetAllowsNothing(t *testing.T) {
 	b := budgetWith(5)
 	b.Generation = 2
 	a, other := charge(del, "a"), try(charge(del, "b"))
@@ -191,14 +191,14 @@ func TestABudgetThatIsNotComputedAllowsNothing(t *testing.T) {
 	if next != nil || verdicts[0].Passes || !verdicts[0].Unsynced || verdicts[1].Passes || !verdicts[1].Unsynced {
 		t.Errorf("got %+v", verdicts)
 	}
-	// But what was charged can be given back.
+	// Charges can still be refunded.
 	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
-	if next, _ := Decide(b, []Charge{back(charge(del, "a"))}); next == nil || len(next.Status.DeletedPods) != 0 {
-		t.Errorf("not given back: %+v", next)
+	if next, _ := Decide(b, []Charge{refund(charge(del, "a"))}); next == nil || len(next.Status.DeletedPods) != 0 {
+		t.Errorf("not refunded: %+v", next)
 	}
 }
 
-func TestPodsThatWereChosenByAnotherBudgetAreChosenAgain(t *testing.T) {
+func TestAChargeOfAnotherGenerationIsOutdated(t *testing.T) {
 	b := budgetWith(5)
 	b.Generation, b.Status.ObservedGeneration = 2, 2
 	if next, verdicts := Decide(b, []Charge{charge(del, "a")}); next != nil || verdicts[0].Passes || !verdicts[0].Outdated {
@@ -206,7 +206,7 @@ func TestPodsThatWereChosenByAnotherBudgetAreChosenAgain(t *testing.T) {
 	}
 }
 
-func TestPodsThatAreNotReadyCanBeProtectedToo(t *testing.T) {
+func TestProtectNotReadyJudgesUnavailablePods(t *testing.T) {
 	broken := charge(del, "broken")
 	broken.Pods[0].Available = false
 	for allowed, want := range map[int32]bool{0: false, 1: true} {

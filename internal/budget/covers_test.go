@@ -25,7 +25,7 @@ func TestWhichPodsABudgetCovers(t *testing.T) {
 		want  bool
 	}{
 		{"a selector that matches", selecting(v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}}), nil, true},
-		{"a selector that does not", selecting(v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "db"}}), nil, false},
+		{"a selector that does not match", selecting(v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "db"}}), nil, false},
 		{"an expression that matches", selecting(v1alpha1.PodSelector{MatchExpressions: []v1alpha1.PodSelectorRequirement{
 			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}), nil, true},
 		{"an empty selector selects all", selecting(v1alpha1.PodSelector{}), nil, true},
@@ -61,17 +61,17 @@ func TestWhichPodsABudgetCovers(t *testing.T) {
 	}
 }
 
-func TestOnlyTheEndOfTheTopmostControllerIsNoDisruption(t *testing.T) {
+func TestOnlyTheDeletionOfTheTopmostControllerIsNoDisruption(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		chain Chain
 		want  bool
 	}{
 		{"an orphan", nil, false},
-		{"both live", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment"}}, false},
+		{"both exist", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment"}}, false},
 		{"the Deployment is deleted", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment", Deleted: true}}, true},
-		{"both are gone", Chain{{Kind: "ReplicaSet", Deleted: true}}, true},
-		{"the ReplicaSet is deleted and the Deployment lives", Chain{{Kind: "ReplicaSet", Deleted: true}, {Kind: "Deployment"}}, false},
+		{"both are deleted", Chain{{Kind: "ReplicaSet", Deleted: true}}, true},
+		{"only the ReplicaSet is deleted", Chain{{Kind: "ReplicaSet", Deleted: true}, {Kind: "Deployment"}}, false},
 	} {
 		if got := tc.chain.Terminating(); got != tc.want {
 			t.Errorf("%s: got %v", tc.name, got)

@@ -19,12 +19,12 @@ func unready(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// A charge is kept until the watch shows what became of it; before and after,
-// the pod is counted as lost exactly once.
-func TestWhatBecomesOfACharge(t *testing.T) {
+// A charge is kept until the watch shows its outcome. At any time the pod is counted
+// as unavailable exactly once.
+func TestTheOutcomeOfACharge(t *testing.T) {
 	for _, tc := range []struct {
 		name             string
-		pod              *corev1.Pod // beside b and c, which serve
+		pod              *corev1.Pod // besides b and c, which are available
 		deleted, changed string      // resourceVersion at which a is charged
 		cache            string
 		elsewhere        bool // exists, but is not covered
@@ -35,22 +35,22 @@ func TestWhatBecomesOfACharge(t *testing.T) {
 	}{
 		{name: "deleted, not seen yet", pod: pod("a", "5"), deleted: "5", cache: "9", kept: true, current: 2},
 		{name: "deleted, terminating", pod: terminating(pod("a", "6")), deleted: "5", cache: "9", current: 2},
-		{name: "deleted, gone", deleted: "5", cache: "9", current: 2},
-		{name: "deleted, not in a cache that is older", deleted: "12", cache: "9", kept: true, current: 2},
-		{name: "deleted, the cache has not begun", deleted: "5", cache: "", kept: true, current: 2},
-		{name: "deleted, not in an older cache for so long", deleted: "12", cache: "9", expired: true, current: 2},
-		{name: "deleted, not covered any more", deleted: "5", cache: "4", elsewhere: true, current: 2},
-		{name: "deleted, merely not ready", pod: unready(pod("a", "6")), deleted: "5", cache: "9", kept: true, current: 2},
-		{name: "deleted, nothing became of it", pod: pod("a", "5"), deleted: "5", cache: "9", expired: true, current: 3, returned: 1},
-		{name: "deleted, not ready for so long", pod: unready(pod("a", "6")), deleted: "5", cache: "9", expired: true, current: 2, returned: 1},
+		{name: "deleted, completed", deleted: "5", cache: "9", current: 2},
+		{name: "deleted, missing in an older cache", deleted: "12", cache: "9", kept: true, current: 2},
+		{name: "deleted, the cache is empty", deleted: "5", cache: "", kept: true, current: 2},
+		{name: "deleted, missing in an older cache, expired", deleted: "12", cache: "9", expired: true, current: 2},
+		{name: "deleted, not covered anymore", deleted: "5", cache: "4", elsewhere: true, current: 2},
+		{name: "deleted, only not Ready", pod: unready(pod("a", "6")), deleted: "5", cache: "9", kept: true, current: 2},
+		{name: "deleted, no effect", pod: pod("a", "5"), deleted: "5", cache: "9", expired: true, current: 3, returned: 1},
+		{name: "deleted, not Ready, expired", pod: unready(pod("a", "6")), deleted: "5", cache: "9", expired: true, current: 2, returned: 1},
 
 		{name: "changed, not seen yet", pod: pod("a", "5"), changed: "5", cache: "9", kept: true, current: 2},
-		{name: "changed, still serving", pod: pod("a", "6"), changed: "5", cache: "9", kept: true, current: 2},
+		{name: "changed, still available", pod: pod("a", "6"), changed: "5", cache: "9", kept: true, current: 2},
 		{name: "changed, not ready", pod: unready(pod("a", "6")), changed: "5", cache: "9", current: 2},
-		{name: "changed, an old sight of it", pod: unready(pod("a", "4")), changed: "5", cache: "9", kept: true, current: 2},
-		{name: "changed, gone", changed: "5", cache: "9", current: 2},
-		{name: "changed, relabelled away", changed: "5", cache: "9", elsewhere: true, current: 2},
-		{name: "changed, nothing became of it", pod: pod("a", "6"), changed: "5", cache: "9", expired: true, current: 3, returned: 1},
+		{name: "changed, an old state of the pod", pod: unready(pod("a", "4")), changed: "5", cache: "9", kept: true, current: 2},
+		{name: "changed, deleted", changed: "5", cache: "9", current: 2},
+		{name: "changed, not covered anymore", changed: "5", cache: "9", elsewhere: true, current: 2},
+		{name: "changed, no effect", pod: pod("a", "6"), changed: "5", cache: "9", expired: true, current: 3, returned: 1},
 		{name: "changed and deleted", pod: pod("a", "6"), changed: "5", deleted: "6", cache: "9", kept: true, current: 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestWhatBecomesOfACharge(t *testing.T) {
 	}
 }
 
-func TestTheChargeOfAResizeGoesWhenItIsDone(t *testing.T) {
+func TestTheChargeOfAResizeIsSettledWhenItIsDone(t *testing.T) {
 	at := func(generation, observed int64, conditions ...corev1.PodConditionType) *corev1.Pod {
 		p := pod("a", "8")
 		p.Generation, p.Status.ObservedGeneration = generation, observed
@@ -96,11 +96,11 @@ func TestTheChargeOfAResizeGoesWhenItIsDone(t *testing.T) {
 		kept  bool
 	}{
 		{"not written yet", "5/uid-a/3", at(3, 3), true},
-		{"written, the kubelet has not seen it", "5/uid-a/3", at(4, 3), true},
-		{"waiting for room", "5/uid-a/3", at(4, 4, corev1.PodResizePending), true},
+		{"written, not observed by the kubelet", "5/uid-a/3", at(4, 3), true},
+		{"pending", "5/uid-a/3", at(4, 4, corev1.PodResizePending), true},
 		{"in progress", "5/uid-a/3", at(4, 4, corev1.PodResizeInProgress), true},
 		{"done", "5/uid-a/3", at(4, 4), false},
-		{"done, the kubelet does not say what it has seen", "5/uid-a/3", at(4, 0), true},
+		{"done, without observedGeneration", "5/uid-a/3", at(4, 0), true},
 		{"another change", "5/uid-a", at(4, 4), true},
 		{"of another pod", "5/uid-b/3", at(4, 4), false},
 	} {
@@ -109,12 +109,12 @@ func TestTheChargeOfAResizeGoesWhenItIsDone(t *testing.T) {
 		b.Status.UnavailablePods = map[string]string{"a": tc.entry}
 		d := Derive(b, Observed{Pods: []*corev1.Pod{tc.pod}, Total: 1, ResourceVersion: "9", Exists: never[types.UID], Expired: never[string], KeepSettled: never[string]})
 		if kept := len(d.Unavailable) > 0; kept != tc.kept || d.Refunded != 0 {
-			t.Errorf("%s: kept %v, returned %d", tc.name, kept, d.Refunded)
+			t.Errorf("%s: kept %v, refunded %d", tc.name, kept, d.Refunded)
 		}
 	}
 }
 
-func TestTheNextPodOfAStatefulSetIsNotChargedForTheLast(t *testing.T) {
+func TestARecreatedPodDoesNotInheritACharge(t *testing.T) {
 	b := budgetWith(0)
 	b.Spec = maxUnavailable("1")
 	b.Status.UnavailablePods = map[string]string{"a": "5/uid-before"}
@@ -127,8 +127,8 @@ func TestTheNextPodOfAStatefulSetIsNotChargedForTheLast(t *testing.T) {
 
 func never[T any](T) bool { return false }
 
-// The API server may ask again about a deletion that is carried out.
-func TestAChargeThatIsCarriedOutLingersAndCostsNothing(t *testing.T) {
+// The API server may repeat a completed deletion.
+func TestASettledChargeIsKeptAndCostsNothing(t *testing.T) {
 	b := budgetWith(0)
 	b.Spec = maxUnavailable("1")
 	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5", "uid-gone": "6"}

@@ -25,31 +25,31 @@ func TestNumbers(t *testing.T) {
 		tally PodCounts
 		want  Numbers
 	}{
-		{"all there", maxUnavailable("2"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
+		{"all available", maxUnavailable("2"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
 		{"one charged", maxUnavailable("2"), PodCounts{Total: 10, Available: 9, Charged: 1}, Numbers{10, 8, 9, 1}},
-		{"as many down as may be", maxUnavailable("2"), PodCounts{Total: 10, Available: 8}, Numbers{10, 8, 8, 0}},
-		{"more down than may be", maxUnavailable("2"), PodCounts{Total: 10, Available: 3}, Numbers{10, 8, 3, 0}},
-		{"a per cent is rounded up", maxUnavailable("25%"), PodCounts{Total: 10, Available: 10}, Numbers{10, 7, 10, 3}},
-		{"no pod may be down", maxUnavailable("0"), PodCounts{Total: 3, Available: 3}, Numbers{3, 3, 3, 0}},
-		{"more may be down than there are", maxUnavailable("10"), PodCounts{Total: 3, Available: 3}, Numbers{3, 0, 3, 3}},
+		{"as many unavailable as allowed", maxUnavailable("2"), PodCounts{Total: 10, Available: 8}, Numbers{10, 8, 8, 0}},
+		{"more unavailable than allowed", maxUnavailable("2"), PodCounts{Total: 10, Available: 3}, Numbers{10, 8, 3, 0}},
+		{"a percentage is rounded up", maxUnavailable("25%"), PodCounts{Total: 10, Available: 10}, Numbers{10, 7, 10, 3}},
+		{"none may be unavailable", maxUnavailable("0"), PodCounts{Total: 3, Available: 3}, Numbers{3, 3, 3, 0}},
+		{"more than all may be unavailable", maxUnavailable("10"), PodCounts{Total: 3, Available: 3}, Numbers{3, 0, 3, 3}},
 
 		{"a surge does not raise what is allowed", maxUnavailable("2"), PodCounts{Total: 10, Available: 13}, Numbers{10, 8, 13, 2}},
 		{"a surge of which two are charged", maxUnavailable("2"), PodCounts{Total: 10, Available: 11, Charged: 2}, Numbers{10, 8, 11, 0}},
-		{"starting surge pods are no loss", maxUnavailable("2"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
-		{"more than wanted leaves room for one", maxUnavailable("0"), PodCounts{Total: 10, Available: 11}, Numbers{10, 10, 11, 1}},
+		{"starting surge pods do not count as unavailable", maxUnavailable("2"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
+		{"more available than wanted allows one", maxUnavailable("0"), PodCounts{Total: 10, Available: 11}, Numbers{10, 10, 11, 1}},
 
 		{"a scale-down passes", maxUnavailable("0"), PodCounts{Total: 5, Available: 10, Excess: 5}, Numbers{5, 5, 10, 5}},
 		{"the rest of a scale-down passes", maxUnavailable("0"), PodCounts{Total: 5, Available: 8, Charged: 2, Excess: 5}, Numbers{5, 5, 8, 3}},
-		{"a scale-down to 0 with a per cent", maxUnavailable("25%"), PodCounts{Available: 10, Excess: 10}, Numbers{0, 0, 10, 10}},
+		{"a scale-down to 0 with a percentage", maxUnavailable("25%"), PodCounts{Available: 10, Excess: 10}, Numbers{0, 0, 10, 10}},
 		{"a scale-down and one more", maxUnavailable("1"), PodCounts{Total: 5, Available: 10, Excess: 5}, Numbers{5, 4, 10, 6}},
 		{"a scale-down of a broken application", maxUnavailable("1"), PodCounts{Total: 5, Available: 4}, Numbers{5, 4, 4, 0}},
 
-		{"at least", minAvailable("8"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
-		{"at least a per cent, rounded up", minAvailable("75%"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
-		{"at least more than there are", minAvailable("20"), PodCounts{Total: 10, Available: 10}, Numbers{10, 10, 10, 0}},
-		{"at least never blocks a scale-down", minAvailable("8"), PodCounts{Total: 5, Available: 10}, Numbers{5, 5, 10, 5}},
-		{"at least, scaled to 0", minAvailable("8"), PodCounts{Available: 10}, Numbers{0, 0, 10, 10}},
-		{"at least all", minAvailable("100%"), PodCounts{Total: 10, Available: 10}, Numbers{10, 10, 10, 0}},
+		{"minAvailable", minAvailable("8"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
+		{"minAvailable in per cent, rounded up", minAvailable("75%"), PodCounts{Total: 10, Available: 10}, Numbers{10, 8, 10, 2}},
+		{"minAvailable above the replicas", minAvailable("20"), PodCounts{Total: 10, Available: 10}, Numbers{10, 10, 10, 0}},
+		{"minAvailable never blocks a scale-down", minAvailable("8"), PodCounts{Total: 5, Available: 10}, Numbers{5, 5, 10, 5}},
+		{"minAvailable, scaled to 0", minAvailable("8"), PodCounts{Available: 10}, Numbers{0, 0, 10, 10}},
+		{"minAvailable 100%", minAvailable("100%"), PodCounts{Total: 10, Available: 10}, Numbers{10, 10, 10, 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := ComputeNumbers(tc.spec, tc.tally); got != tc.want {
@@ -59,8 +59,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Whatever there is, what is allowed leaves what is desired.
-func TestWhatIsAllowedLeavesWhatIsDesired(t *testing.T) {
+// For all counts, the allowed disruptions leave the desired pods.
+func TestAllowedNeverGoesBelowDesired(t *testing.T) {
 	for _, spec := range []v1alpha1.PodUnavailableBudgetSpec{
 		maxUnavailable("0"), maxUnavailable("3"), maxUnavailable("30%"), minAvailable("4"), minAvailable("60%"),
 	} {
@@ -69,7 +69,7 @@ func TestWhatIsAllowedLeavesWhatIsDesired(t *testing.T) {
 				for excess := range int32(5) {
 					n := ComputeNumbers(spec, PodCounts{Total: total, Available: available, Excess: excess})
 					if n.Allowed < 0 || n.Allowed > 0 && available-n.Allowed < n.Desired {
-						t.Fatalf("%d of %d available, %d too many: %+v", available, total, excess, n)
+						t.Fatalf("%d of %d available, excess %d: %+v", available, total, excess, n)
 					}
 				}
 			}

@@ -42,7 +42,7 @@ func TestTheMostFrequentComeFirst(t *testing.T) {
 	}
 }
 
-func TestTheSketchIsBoundedAndKeepsWhoHasMost(t *testing.T) {
+func TestSharesAreBoundedAndKeepTheMostFrequent(t *testing.T) {
 	var s *v1alpha1.DeletionShares
 	for i := range 300 {
 		s = Add(s, Deletion{User: fmt.Sprintf("user-%d", i), Owner: strings.Repeat("失", 400), Count: 1}, begin, time.Hour)
@@ -56,7 +56,7 @@ func TestTheSketchIsBoundedAndKeepsWhoHasMost(t *testing.T) {
 	}
 }
 
-func TestWhatIsOldWeighsLess(t *testing.T) {
+func TestSharesDecay(t *testing.T) {
 	s := of(times(8, Deletion{User: "ann"}), times(1, Deletion{User: "bob"}))
 	s = Add(s, Deletion{User: "eve", Count: 3}, begin.Add(2*time.Hour+time.Minute), time.Hour)
 	if diff := cmp.Diff([]v1alpha1.DeletionShare{{Name: "eve", Count: 3}, {Name: "ann", Count: 2}}, s.Users); diff != "" {
@@ -65,14 +65,14 @@ func TestWhatIsOldWeighsLess(t *testing.T) {
 	if s.Total != 5 || !s.Since.Time.Equal(begin.Add(2*time.Hour)) {
 		t.Errorf("%d since %s", s.Total, s.Since)
 	}
-	// After a year of quiet nothing is left, and no year is counted down by hours.
+	// After a year without deletions nothing is left, without a loop over every hour.
 	s = Add(s, Deletion{User: "eve", Count: 1}, begin.AddDate(1, 0, 0), time.Second)
 	if s.Total != 1 || len(s.Users) != 1 || !s.Since.Time.Equal(begin.AddDate(1, 0, 0)) {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestWhatIsGivenStaysAsItIs(t *testing.T) {
+func TestAddDoesNotModifyItsArgument(t *testing.T) {
 	s := of(times(8, Deletion{User: "ann"}))
 	Add(s, Deletion{User: "ann", Count: 8}, begin.Add(time.Hour), time.Hour)
 	if s.Total != 8 || s.Users[0].Count != 8 {
@@ -80,24 +80,24 @@ func TestWhatIsGivenStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatDeletionsLookLike(t *testing.T) {
+func TestSuspectedCauses(t *testing.T) {
 	const kube = "system:serviceaccount:kube-system:"
 	eviction := Deletion{User: "ann", Eviction: true}
 	for name, tc := range map[string]struct {
 		of   *v1alpha1.DeletionShares
 		want Cause
 	}{
-		"evictions":                     {of(times(9, eviction), times(1, Deletion{User: "ann"})), CauseDrain},
-		"evictions by a controller":     {of(times(9, Deletion{User: kube + "replicaset-controller", Eviction: true})), CauseDrain},
-		"a roll-out":                    {of(times(9, Deletion{User: kube + "replicaset-controller"}), times(4, eviction)), CauseRollout},
-		"roll-outs of many kinds":       {of(times(5, Deletion{User: kube + "daemon-set-controller"}), times(5, Deletion{User: kube + "statefulset-controller"}), times(9, eviction)), CauseRollout},
-		"a person":                      {of(times(9, Deletion{User: "ann"}), times(1, eviction)), CauseMassDelete},
-		"the garbage collector":         {of(times(9, Deletion{User: kube + "generic-garbage-collector"})), CauseMassDelete},
-		"a roll-out beside a loop":      {of(times(5, Deletion{User: kube + "replicaset-controller"}), times(5, Deletion{User: "loop"})), CauseMassDelete},
-		"nothing of which nobody knows": {nil, CauseMassDelete},
+		"evictions":                 {of(times(9, eviction), times(1, Deletion{User: "ann"})), CauseDrain},
+		"evictions by a controller": {of(times(9, Deletion{User: kube + "replicaset-controller", Eviction: true})), CauseDrain},
+		"a rollout":                 {of(times(9, Deletion{User: kube + "replicaset-controller"}), times(4, eviction)), CauseRollout},
+		"rollouts of many kinds":    {of(times(5, Deletion{User: kube + "daemon-set-controller"}), times(5, Deletion{User: kube + "statefulset-controller"}), times(9, eviction)), CauseRollout},
+		"a person":                  {of(times(9, Deletion{User: "ann"}), times(1, eviction)), CauseMassDelete},
+		"the garbage collector":     {of(times(9, Deletion{User: kube + "generic-garbage-collector"})), CauseMassDelete},
+		"a rollout beside a loop":   {of(times(5, Deletion{User: kube + "replicaset-controller"}), times(5, Deletion{User: "loop"})), CauseMassDelete},
+		"no shares":                 {nil, CauseMassDelete},
 	} {
 		if got := SuspectedCause(tc.of); got != tc.want {
-			t.Errorf("%s looks like %s", name, got)
+			t.Errorf("%s: cause %s", name, got)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 const skew = 5 * time.Second
 
-// zero is the beginning of a bucket of every width.
+// zero is the start of a bucket of every length.
 var zero = time.Unix(1<<30, 0)
 
 func control(limit int64, change func(*v1alpha1.PodDeletionFlowControl)) *v1alpha1.PodDeletionFlowControl {
@@ -50,7 +50,7 @@ func namespace(uid types.UID, pods int) Request {
 	return with(deletion(uid), func(r *Request) { r.OfNamespace, r.Pods = true, make([]Pod, pods) })
 }
 
-func TestWhatIsLetThrough(t *testing.T) {
+func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 	const allowed, refused, shadow, free = "allowed", "refused", "shadow", "free"
 	for name, tc := range map[string]struct {
 		f *v1alpha1.PodDeletionFlowControl
@@ -59,33 +59,33 @@ func TestWhatIsLetThrough(t *testing.T) {
 		want          []string
 		counted       int64
 	}{
-		"as many as the limit":         {control(2, nil), nil, deletions("a", "b", "c"), []string{allowed, allowed, refused}, 2},
-		"none where the limit is none": {control(0, nil), nil, deletions("a"), []string{refused}, 0},
-		"what was let through before counts": {control(2, nil), deletions("a", "b"), deletions("c"),
+		"up to the limit":   {control(2, nil), nil, deletions("a", "b", "c"), []string{allowed, allowed, refused}, 2},
+		"none with limit 0": {control(0, nil), nil, deletions("a"), []string{refused}, 0},
+		"earlier deletions count": {control(2, nil), deletions("a", "b"), deletions("c"),
 			[]string{refused}, 2},
-		"what is asked again counts once": {control(1, nil), deletions("a"), deletions("a", "a"), []string{allowed, allowed}, 1},
-		"what is asked twice in a group counts once": {control(1, nil), nil, deletions("a", "a", "b"),
+		"a repeated request counts once": {control(1, nil), deletions("a"), deletions("a", "a"), []string{allowed, allowed}, 1},
+		"a request that is repeated in a group counts once": {control(1, nil), nil, deletions("a", "a", "b"),
 			[]string{allowed, allowed, refused}, 1},
-		"what is asked again when its bucket has ended counts once": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
+		"a request that is repeated after its bucket counts once": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 1, End: zero.Unix(), Count: 1}}
 			f.Status.Newest = []types.UID{"a"}
 		}), deletions("b"), deletions("a", "b"), []string{allowed, refused}, 1},
-		"a dry run is decided and not counted": {control(1, nil), nil, []Request{
+		"a dry run is decided but not counted": {control(1, nil), nil, []Request{
 			with(deletion("a"), func(r *Request) { r.DryRun = true }), deletion("b"), with(deletion("c"), func(r *Request) { r.DryRun = true }),
 		}, []string{allowed, allowed, refused}, 1},
-		"what is not counted goes while all else is refused": {control(0, nil), nil, []Request{
+		"exempt pods are allowed while others are denied": {control(0, nil), nil, []Request{
 			with(deletion("a"), func(r *Request) { r.Pods[0].Finished = true }), deletion("b")}, []string{free, refused}, 0},
-		"a namespace that fits":                  {control(3, nil), deletions("a"), []Request{namespace("n", 2)}, []string{allowed}, 3},
-		"one that does not, and a pod that does": {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{refused, allowed}, 2},
-		"a namespace that is asked again":        {control(3, nil), []Request{namespace("n", 3)}, []Request{namespace("n", 3)}, []string{allowed}, 3},
-		"shadow refuses nothing and counts all": {control(1, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), nil,
+		"a namespace within the limit":            {control(3, nil), deletions("a"), []Request{namespace("n", 2)}, []string{allowed}, 3},
+		"a namespace beyond the limit, and a pod": {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{refused, allowed}, 2},
+		"a repeated deletion of a namespace":      {control(3, nil), []Request{namespace("n", 3)}, []Request{namespace("n", 3)}, []string{allowed}, 3},
+		"shadow mode denies nothing and counts all": {control(1, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), nil,
 			deletions("a", "b"), []string{allowed, shadow}, 2},
-		"a rule that does not read": {control(9, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" }), nil,
+		"an invalid rule": {control(9, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" }), nil,
 			deletions("a"), []string{refused}, 0},
-		"all rules have to hold": {control(9, func(f *v1alpha1.PodDeletionFlowControl) {
+		"all rules apply": {control(9, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Spec.LimitRules = append(f.Spec.LimitRules, v1alpha1.LimitRule{Interval: "1d", Limit: 1})
 		}), nil, deletions("a", "b"), []string{allowed, refused}, 1},
-		"a limit that was raised": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
+		"a raised limit": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
 			f.Spec.LimitRules[0].Limit = 2
 		}), nil, deletions("b", "c"), []string{allowed, refused}, 2},
@@ -102,7 +102,7 @@ func TestWhatIsLetThrough(t *testing.T) {
 			seen := f.DeepCopy()
 			verdicts, next := Decide(f, tc.group, zero.Add(time.Second), skew)
 			if diff := cmp.Diff(seen, f, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("what was given has changed: %s", diff)
+				t.Errorf("the argument was modified: %s", diff)
 			}
 			var got []string
 			for _, v := range verdicts {
@@ -134,24 +134,24 @@ func TestWhatIsLetThrough(t *testing.T) {
 	}
 }
 
-// A group whose write had an unknown outcome is decided again, on what it may
+// A group whose write had an unknown outcome is decided again, on a state that it may
 // have written itself.
-func TestAGroupThatIsDecidedAgainOnItsOwnWriteChangesNothing(t *testing.T) {
+func TestDecidingAGroupAgainChangesNothing(t *testing.T) {
 	f := control(3, nil)
 	first, next := Decide(f, deletions("a", "b", "c", "d"), zero, skew)
 	f.Status = *next
 	again, more := Decide(f, deletions("a", "b", "c", "d"), zero, skew)
 	if more != nil {
-		t.Errorf("it would be written: %+v", more)
+		t.Errorf("it changes the status: %+v", more)
 	}
 	for i := range first {
 		if first[i].Allowed != again[i].Allowed {
-			t.Errorf("request %d was answered %t and then %t", i, first[i].Allowed, again[i].Allowed)
+			t.Errorf("request %d: allowed %t, then %t", i, first[i].Allowed, again[i].Allowed)
 		}
 	}
 }
 
-func TestARefusalSaysWhichRuleIsFullAndUntilWhen(t *testing.T) {
+func TestAVerdictNamesTheExceededRuleAndItsRoomTime(t *testing.T) {
 	f := control(2, nil)
 	verdicts, _ := Decide(f, deletions("a", "b", "c"), zero, skew)
 	v := verdicts[2]
@@ -204,7 +204,7 @@ func TestTheStateOfTheBreaker(t *testing.T) {
 	}
 }
 
-func TestHowManyTimesTheUsual(t *testing.T) {
+func TestTheRatioToTheMedian(t *testing.T) {
 	f := control(30, nil)
 	for k := range int64(7) {
 		start := zero.Unix() - (7-k)*600
@@ -217,7 +217,7 @@ func TestHowManyTimesTheUsual(t *testing.T) {
 	}
 }
 
-func TestTheLeaderResetsACommittedTimeThatIsFarAhead(t *testing.T) {
+func TestACommittedTimeThatIsTooFarAheadIsReset(t *testing.T) {
 	f := control(3, nil)
 	if got := Reset(f, zero, skew); got != nil {
 		t.Errorf("%+v", got)

@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-func TestWhatIsCounted(t *testing.T) {
+func TestWhichRequestsAreCounted(t *testing.T) {
 	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
 	labelled := func(key, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
@@ -38,27 +38,27 @@ func TestWhatIsCounted(t *testing.T) {
 		"a terminating pod": {plain, pod(func(r *Request) { r.Pods[0].Terminating = true }), 0, PodTerminating},
 		"a white-listed pod": {plain, pod(func(r *Request) { r.Pods[0] = batch }),
 			0, WhiteListed},
-		"a white list that does not read lists nothing": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.WhiteListSelector = broken }),
+		"an invalid white list selects none": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.WhiteListSelector = broken }),
 			pod(func(r *Request) { r.Pods[0] = batch }), 1, ""},
-		"an eviction where these are not counted": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
+		"an eviction without countEvictions": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
 			pod(func(r *Request) { r.Eviction = true }), 0, EvictionNotCounted},
-		"a deletion where evictions are not counted": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
+		"a deletion without countEvictions": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
 			pod(func(*Request) {}), 1, ""},
-		"a pod of a namespace that was charged": {plain, pod(func(r *Request) { r.Namespace.Terminating = true }), 0, NamespaceTerminating},
-		"a pod of a namespace that is selected": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "prod") }),
+		"a pod of a terminating namespace": {plain, pod(func(r *Request) { r.Namespace.Terminating = true }), 0, NamespaceTerminating},
+		"a pod of a selected namespace": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "prod") }),
 			pod(func(*Request) {}), 1, ""},
-		"a pod of one that is not": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "test") }),
+		"a pod of another namespace": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "test") }),
 			pod(func(*Request) {}), 0, OutOfScope},
 		"an empty selector selects all": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = &metav1.LabelSelector{} }),
 			pod(func(*Request) {}), 1, ""},
-		"one that does not read selects all": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = broken }),
+		"an invalid selector selects all": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = broken }),
 			pod(func(*Request) {}), 1, ""},
-		"a namespace is its active pods": {plain, pod(func(r *Request) {
+		"a namespace counts its active pods": {plain, pod(func(r *Request) {
 			r.OfNamespace, r.Pods = true, []Pod{{}, {}, batch, {Finished: true}, {Terminating: true}}
 		}), 2, ""},
-		"a namespace without any": {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, []Pod{batch} }), 0, NothingActive},
-		"an empty namespace":      {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, nil }), 0, NothingActive},
-		"a namespace that goes already": {plain, pod(func(r *Request) { r.OfNamespace, r.Namespace.Terminating = true, true }),
+		"a namespace without active pods": {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, []Pod{batch} }), 0, NothingActive},
+		"an empty namespace":              {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, nil }), 0, NothingActive},
+		"a terminating namespace": {plain, pod(func(r *Request) { r.OfNamespace, r.Namespace.Terminating = true, true }),
 			0, NamespaceTerminating},
 	} {
 		if n, why := Count(&tc.spec, tc.r); n != tc.n || why != tc.why {

@@ -255,14 +255,14 @@ func steps(t *rapid.T) []uint64 {
 	return rapid.SliceOfN(rapid.Uint64(), 200, 400).Draw(t, "steps")
 }
 
-func TestNoWindowOfAnyRuleIsEverExceeded(t *testing.T) {
+func TestNoWindowExceedsTheLimitOfARule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		m.run(steps(t))
 	})
 }
 
-func TestAfterQuietTimeEverythingIsAllowedAgain(t *testing.T) {
+func TestAllDeletionsAreAllowedAgainAfterTheWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		m.run(steps(t))

@@ -42,7 +42,7 @@ func bucket(start, end, count int64) v1alpha1.DeletionBucket {
 	return v1alpha1.DeletionBucket{Start: zero.Unix() + start, End: zero.Unix() + end, Count: count}
 }
 
-func TestWhatIsLetThroughIsCounted(t *testing.T) {
+func TestAllowedDeletionsAreCounted(t *testing.T) {
 	terms := tenMinutes(100)
 	for name, tc := range map[string]struct {
 		h    State
@@ -77,7 +77,7 @@ func TestWhatIsLetThroughIsCounted(t *testing.T) {
 	}
 }
 
-func TestForHowLongWhatWasLetThroughIsRecognised(t *testing.T) {
+func TestHowLongARepeatedDeletionIsRecognized(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		let     []float64
@@ -105,7 +105,7 @@ func TestForHowLongWhatWasLetThroughIsRecognised(t *testing.T) {
 	}
 }
 
-func TestADeletionCountsForAWindowAndABucketAndTheSkewOfTwoClocks(t *testing.T) {
+func TestADeletionCountsForTheIntervalABucketAndTwoSkews(t *testing.T) {
 	terms := tenMinutes(1)
 	h := let(terms, 3)
 	for _, tc := range []struct {
@@ -127,7 +127,7 @@ func TestADeletionCountsForAWindowAndABucketAndTheSkewOfTwoClocks(t *testing.T) 
 	}
 }
 
-func TestWhichRuleIsFullAndWhenItHasRoom(t *testing.T) {
+func TestTheExceededRuleAndItsRoomTime(t *testing.T) {
 	two := func(short, long int64) Policy {
 		return Policy{Rules: []Rule{rule(10*time.Minute, short), rule(time.Hour, long)}, Skew: DefaultSkew}
 	}
@@ -157,7 +157,7 @@ func TestWhichRuleIsFullAndWhenItHasRoom(t *testing.T) {
 	}
 }
 
-func TestALimitThatIsRaisedOrLoweredKeepsTheHistory(t *testing.T) {
+func TestAChangedLimitKeepsTheCounts(t *testing.T) {
 	h := let(tenMinutes(2), 0, 1)
 	for limit, want := range map[int64]int64{5: 3, 2: 0, 1: 0} {
 		if got := tenMinutes(limit).Usages(h, at(2))[0]; got.Used != 2 || got.Remaining != want {
@@ -166,7 +166,7 @@ func TestALimitThatIsRaisedOrLoweredKeepsTheHistory(t *testing.T) {
 	}
 }
 
-func TestAPersonClosesTheBreaker(t *testing.T) {
+func TestClosingTheBreakerForgetsEarlierDeletions(t *testing.T) {
 	terms := tenMinutes(2)
 	h := let(terms, 0, 1)
 	terms.Closed = at(5)
@@ -191,7 +191,7 @@ func TestAPersonClosesTheBreaker(t *testing.T) {
 	}
 }
 
-func TestTimeDoesNotGoBack(t *testing.T) {
+func TestCountTimeNeverGoesBack(t *testing.T) {
 	terms := tenMinutes(2)
 	h := State{Committed: at(100)}
 	for _, tc := range []struct {
@@ -205,7 +205,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
-func TestACommittedTimeThatIsFarAheadIsResetAndNoBucketLost(t *testing.T) {
+func TestAResetOfTheCommittedTimeKeepsAllBuckets(t *testing.T) {
 	terms := tenMinutes(9)
 	h := let(terms, 0, 20, 3600, 3700)
 	reset, ok := terms.Reset(h, at(30))
@@ -221,7 +221,7 @@ func TestACommittedTimeThatIsFarAheadIsResetAndNoBucketLost(t *testing.T) {
 	}
 }
 
-func TestTheUsualIsTheMedianOfSevenWindows(t *testing.T) {
+func TestTheMedianOfSevenWindows(t *testing.T) {
 	r := rule(time.Minute, 0)
 	var h State
 	for k, n := range []int64{50, 1, 2, 3, 4, 5, 60, 70} { // the newest window first

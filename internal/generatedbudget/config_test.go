@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheClustersDefault(t *testing.T) {
+func TestTheDefaultOfTheCluster(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data  map[string]string
 		want  *Limits

@@ -188,7 +188,7 @@ func storm(t *testing.T, n int, replicas ...*committer) int {
 	return admitted
 }
 
-func TestOneSlotAndManyRequestsAtTwoReplicasLetsOneIn(t *testing.T) {
+func TestOneSlotAdmitsOneOfManyRequestsToTwoReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		if got := storm(t, 100, newReplica(w, Options{}), newReplica(w, Options{})); got != 1 || len(w.admitted()) != 1 {
@@ -197,7 +197,7 @@ func TestOneSlotAndManyRequestsAtTwoReplicasLetsOneIn(t *testing.T) {
 	})
 }
 
-func TestConflictsRefuseNothing(t *testing.T) {
+func TestConflictsDenyNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(300)
 		if got := storm(t, 300, newReplica(w, Options{}), newReplica(w, Options{}), newReplica(w, Options{})); got != 300 || len(w.admitted()) != 300 {
@@ -211,7 +211,7 @@ func TestConflictsRefuseNothing(t *testing.T) {
 
 // A write that came too late is repeated on what the watch has told meanwhile,
 // and takes those along who came during it.
-func TestAConflictCostsOneMoreWriteForAllWhoWait(t *testing.T) {
+func TestAConflictCostsOneMoreWriteForAllWaitingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(10)
 		r := &replica{world: w, cached: w.object}
@@ -237,7 +237,7 @@ func TestAConflictCostsOneMoreWriteForAllWhoWait(t *testing.T) {
 	})
 }
 
-func TestALoneRequestDoesNotLinger(t *testing.T) {
+func TestASingleRequestIsNotDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(10)
 		c := newReplica(w, Options{})
@@ -258,7 +258,7 @@ func TestALoneRequestDoesNotLinger(t *testing.T) {
 
 // Those who come one after another while a group gathers share its write; who
 // never stops coming cannot hold it up.
-func TestAGroupLingersWhileRequestsKeepComing(t *testing.T) {
+func TestAGroupCollectsRequestsForALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1000)
 		var sizes []int
@@ -279,7 +279,7 @@ func TestAGroupLingersWhileRequestsKeepComing(t *testing.T) {
 	})
 }
 
-func TestNothingIsAnsweredOnWhatOnlyACacheSays(t *testing.T) {
+func TestNoAnswerDependsOnAStaleCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(0)
 		full := newReplica(w, Options{}) // remembers no slot
@@ -316,7 +316,7 @@ func TestAWriteOfUnknownOutcomeCountsOnce(t *testing.T) {
 	})
 }
 
-func TestNoCommitIsBegunTooLate(t *testing.T) {
+func TestNoCommitBeginsWithoutEnoughTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		c := newReplica(w, Options{})
@@ -340,7 +340,7 @@ func TestNoCommitIsBegunTooLate(t *testing.T) {
 	})
 }
 
-func TestWhatNoRetryCanMendIsAnswered(t *testing.T) {
+func TestAPermanentErrorIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		c := New(&replica{world: w}, letIn, Options{})
@@ -351,7 +351,7 @@ func TestWhatNoRetryCanMendIsAnswered(t *testing.T) {
 	})
 }
 
-func TestTheQueueIsBounded(t *testing.T) {
+func TestTheNumberOfWaitingRequestsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(100)
 		w.delay = time.Second

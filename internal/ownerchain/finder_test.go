@@ -92,7 +92,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedDoesNotCountLive(t *testing.T) {
+func TestALiveReadIgnoresTheCache(t *testing.T) {
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestWhatIsRememberedDoesNotCountLive(t *testing.T) {
 	}
 }
 
-func TestTheNearestAnnotationAboveAPodCounts(t *testing.T) {
+func TestTheAnnotationOfTheNearestOwnerCounts(t *testing.T) {
 	annotated := func(value string) func(*metav1.PartialObjectMetadata) {
 		return func(o *metav1.PartialObjectMetadata) { o.Annotations = map[string]string{"key": value} }
 	}

@@ -47,7 +47,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-func TestByNameLeavesOutWhatHasNone(t *testing.T) {
+func TestAddressesByNameOmitsReplicasWithoutAName(t *testing.T) {
 	got := AddressesByName([]Replica{{"a", "10.0.0.1:8443"}, {"", "10.0.0.2:8443"}})
 	if want := map[string]string{"a": "10.0.0.1:8443"}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

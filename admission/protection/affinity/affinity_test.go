@@ -34,7 +34,7 @@ const (
 	local  = "Local"
 )
 
-// here answers as what is decided in this process, and notes until when it may.
+// here is the local handler. It records the deadline of its context.
 type here struct{ until *time.Time }
 
 func (h here) Admit(ctx context.Context, _ *admissionv1.AdmissionRequest) admission.Answer {
@@ -44,17 +44,17 @@ func (h here) Admit(ctx context.Context, _ *admissionv1.AdmissionRequest) admiss
 	return admission.Allow(local)
 }
 
-// peers is one peer for every namespace, or none.
+// peers has one peer for every namespace, or none.
 type peers struct{ Peer }
 
 func (p peers) DecidingPeer(string) Peer { return p.Peer }
 
-// does is a peer that is a function.
+// does implements Peer by a function.
 type does func(*http.Request) (*http.Response, error)
 
 func (d does) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// decides is a peer that refuses every request, as a webhook writes it.
+// decides is a peer that denies every request, as a webhook does.
 func decides(t *testing.T) does {
 	return func(r *http.Request) (*http.Response, error) {
 		var review admissionv1.AdmissionReview
@@ -62,10 +62,10 @@ func decides(t *testing.T) does {
 			t.Error(err)
 		}
 		if r.URL.Path != path || r.Header.Get(forwardedHeader) == "" || review.Request.Name != "web-1" {
-			t.Errorf("asked %s with %v about %s", r.URL, r.Header, review.Request.Name)
+			t.Errorf("called %s with headers %v for %s", r.URL, r.Header, review.Request.Name)
 		}
 		if wait, err := time.ParseDuration(r.URL.Query().Get("timeout")); err != nil || wait <= 0 || wait > forwardTimeout {
-			t.Errorf("it has %q, %v", r.URL.Query().Get("timeout"), err)
+			t.Errorf("timeout %q, %v", r.URL.Query().Get("timeout"), err)
 		}
 		w := httptest.NewRecorder()
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "by the home"}}
@@ -87,7 +87,7 @@ func says(status int, body string) does {
 	}
 }
 
-func TestWhoDecides(t *testing.T) {
+func TestAReplicaDecidesWhatItCannotForward(t *testing.T) {
 	silent := does(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -98,17 +98,17 @@ func TestWhoDecides(t *testing.T) {
 		concerns  bool
 		want      string
 	}{
-		"the home":                              {decides(t), false, true, DecisionForwarded},
-		"this one, which is the home":           {nil, false, true, local},
-		"this one, what was handed on to it":    {decides(t), true, true, local},
-		"this one, what is not for the home":    {decides(t), false, false, local},
-		"this one, when the home is silent":     {silent, false, true, local},
-		"this one, when the home fails":         {says(http.StatusInternalServerError, ""), false, true, local},
-		"this one, when the home talks rubbish": {says(http.StatusOK, "<html>"), false, true, local},
-		"this one, when the home answers another request": {
+		"the deciding replica":                          {decides(t), false, true, DecisionForwarded},
+		"this replica, which decides":                   {nil, false, true, local},
+		"this replica, a forwarded request":             {decides(t), true, true, local},
+		"this replica, a request that is not forwarded": {decides(t), false, false, local},
+		"this replica, after a timeout":                 {silent, false, true, local},
+		"this replica, after an error":                  {says(http.StatusInternalServerError, ""), false, true, local},
+		"this replica, after an invalid response":       {says(http.StatusOK, "<html>"), false, true, local},
+		"this replica, after the response to another request": {
 			says(http.StatusOK, `{"response":{"uid":"another","allowed":true}}`), false, true, local,
 		},
-		"this one, when the home answers nothing": {says(http.StatusOK, `{}`), false, true, local},
+		"this replica, after an empty response": {says(http.StatusOK, `{}`), false, true, local},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,16 +130,16 @@ func TestWhoDecides(t *testing.T) {
 				if took := time.Since(began); took > forwardTimeout {
 					t.Errorf("it took %s", took)
 				}
-				// The API server waits for 5 s, whoever was asked meanwhile.
+				// The API server waits for 5 s, including the time for forwarding.
 				if tc.want == local && !until.Equal(began.Add(5*time.Second)) {
-					t.Errorf("it is decided until %s after it was asked", until.Sub(began))
+					t.Errorf("the deadline is %s after the request", until.Sub(began))
 				}
 			})
 		})
 	}
 }
 
-// bed is a webhook of some replicas, one of which is real.
+// bed is a webhook with several replicas, one of which is real.
 type bed struct {
 	slices cache.Indexer
 	secret *corev1.Secret
@@ -157,7 +157,7 @@ func newBed(t *testing.T, self string) *bed {
 	return b
 }
 
-// are sets the replicas: the port of each, and whether it is ready.
+// are sets the port of the replicas and whether each is ready.
 func (b *bed) are(t *testing.T, port int, ready map[string]bool) {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{
@@ -174,19 +174,19 @@ func (b *bed) are(t *testing.T, port int, ready map[string]bool) {
 	}
 }
 
-func TestWhoIsHome(t *testing.T) {
+func TestNamespacesAreDividedAmongReadyReplicas(t *testing.T) {
 	both := map[string]bool{"a": true, "b": true}
 	for name, tc := range map[string]struct {
 		replicas map[string]bool
-		// homes is how many namespaces of a thousand are to be another's, about.
+		// least and most bound how many of 1000 namespaces another replica decides.
 		least, most int
 	}{
-		"nobody is known":                 {nil, 0, 0},
-		"one alone":                       {map[string]bool{"a": true}, 0, 0},
-		"two share the namespaces":        {both, 300, 700},
-		"one that is not ready has none":  {map[string]bool{"a": true, "b": false}, 0, 0},
-		"one that is to end has no more":  {map[string]bool{"a": false, "b": true}, 1000, 1000},
-		"three share the namespaces, too": {map[string]bool{"a": true, "b": true, "c": true}, 500, 800},
+		"no replica known":          {nil, 0, 0},
+		"one replica":               {map[string]bool{"a": true}, 0, 0},
+		"two replicas":              {both, 300, 700},
+		"one of two is not ready":   {map[string]bool{"a": true, "b": false}, 0, 0},
+		"this replica is not ready": {map[string]bool{"a": false, "b": true}, 1000, 1000},
+		"three replicas":            {map[string]bool{"a": true, "b": true, "c": true}, 500, 800},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newBed(t, "a")
@@ -198,7 +198,7 @@ func TestWhoIsHome(t *testing.T) {
 				}
 			}
 			if others < tc.least || others > tc.most {
-				t.Errorf("%d of 1000 are at home elsewhere", others)
+				t.Errorf("another replica decides %d of 1000 namespaces", others)
 			}
 		})
 	}
@@ -208,7 +208,7 @@ func TestWhoIsHome(t *testing.T) {
 	for n := range 1000 {
 		ns := "ns-" + strconv.Itoa(n)
 		if (one.DecidingPeer(ns) == nil) == (other.DecidingPeer(ns) == nil) {
-			t.Fatalf("%s is at home at both or at none", ns)
+			t.Fatalf("both replicas, or none, decide namespace %s", ns)
 		}
 	}
 }
@@ -240,14 +240,14 @@ func get(t *testing.T, p Peer) error {
 	return err
 }
 
-func TestAPeerIsAskedByItsCertificate(t *testing.T) {
+func TestThePeersCertificateIsVerified(t *testing.T) {
 	b := newBed(t, "a")
 	var hits atomic.Int64
 	b.are(t, serve(t, b.secret, &hits), map[string]bool{"b": true})
 	if err := get(t, b.DecidingPeer("shop")); err != nil {
 		t.Error(err)
 	}
-	// Renewed: what serves with the old one is not asked any more.
+	// After a renewal the old certificate is not accepted anymore.
 	renewed, err := certresources.MakeSecret(t.Context(), "certs", "system", "webhook")
 	if err != nil {
 		t.Fatal(err)
@@ -256,15 +256,15 @@ func TestAPeerIsAskedByItsCertificate(t *testing.T) {
 	b.secret = renewed
 	b.client.CloseIdleConnections()
 	if err := get(t, b.DecidingPeer("shop")); err == nil {
-		t.Error("a peer with another certificate is believed")
+		t.Error("a peer with another certificate is accepted")
 	}
 	b.secret = old
 	if err := get(t, b.DecidingPeer("shop")); err != nil || hits.Load() != 2 {
-		t.Errorf("asked %d times, %v", hits.Load(), err)
+		t.Errorf("called %d times, %v", hits.Load(), err)
 	}
 }
 
-func TestAPeerThatIsDeadIsLeftAlone(t *testing.T) {
+func TestADeadPeerIsNotCalled(t *testing.T) {
 	b := newBed(t, "a")
 	var hits atomic.Int64
 	port := serve(t, b.secret, &hits)
@@ -285,7 +285,7 @@ func TestAPeerThatIsDeadIsLeftAlone(t *testing.T) {
 	if err := get(t, b.DecidingPeer("shop")); err == nil || err.Error() != "circuit breaker is open" {
 		t.Errorf("got %v", err)
 	}
-	// Another in its place is asked at once, and the dead one is forgotten.
+	// Its replacement is called at once, and the old breaker is deleted.
 	b.are(t, port, map[string]bool{"b": true})
 	if err := get(t, b.DecidingPeer("shop")); err != nil || len(b.breakers) != 1 {
 		t.Errorf("%v, %d breakers", err, len(b.breakers))

@@ -52,26 +52,26 @@ func TestWhatARequestCosts(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		request func(*testing.T) *admissionv1.AdmissionRequest
-		// charged in deletedPods or in unavailablePods; refused with the code
-		// where the budget is used up
+		// charged in deletedPods or unavailablePods; the code of the denial if
+		// nothing more is allowed
 		deleted, changed bool
 		code             int32
 	}{
 		{"delete", deleted(nil), true, false, 403},
 		{"evict", func(*testing.T) *admissionv1.AdmissionRequest { return eviction() }, true, false, 429},
-		{"delete what is not ready", deleted(func(p *corev1.Pod) { p.Status.Conditions = nil }), false, false, 0},
-		{"delete what is terminating", deleted(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }), false, false, 0},
-		{"delete what has finished", deleted(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, false, 0},
-		{"delete what is exempt", deleted(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, false, 0},
-		{"delete another application", deleted(func(p *corev1.Pod) { p.Labels["app"] = "db" }), false, false, 0},
+		{"delete a pod that is not Ready", deleted(func(p *corev1.Pod) { p.Status.Conditions = nil }), false, false, 0},
+		{"delete a terminating pod", deleted(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }), false, false, 0},
+		{"delete a finished pod", deleted(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, false, 0},
+		{"delete an exempt pod", deleted(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, false, 0},
+		{"delete a pod of another application", deleted(func(p *corev1.Pod) { p.Labels["app"] = "db" }), false, false, 0},
 		{"another image", changed(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }), false, true, 403},
 		{"another image of a sidecar", changed(func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:2"}}
 		}), false, true, 403},
 		{"marked unavailable", changed(func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailableLabelPrefix+"test"] = "true" }), false, true, 403},
 		{"made exempt", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, true, 403},
-		{"relabelled away", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
-		{"relabelled within", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
+		{"a label outside the selector", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
+		{"a label inside the selector", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
 		{"annotated", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }), false, false, 0},
 		{"resized", func(t *testing.T) *admissionv1.AdmissionRequest {
 			return updating(t, "resize", newPod(nil), newPod(larger))
@@ -85,7 +85,7 @@ func TestWhatARequestCosts(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
 			if a := w.ask(t, tc.request(t)); !a.Response.Allowed {
-				t.Fatalf("refused: %s", a.Response.Result.Message)
+				t.Fatalf("denied: %s", a.Response.Result.Message)
 			}
 			s := w.budget(t, "web").Status
 			if got := len(s.DeletedPods) > 0; got != tc.deleted {
@@ -96,13 +96,13 @@ func TestWhatARequestCosts(t *testing.T) {
 			}
 			again := w.ask(t, tc.request(t))
 			if !again.Response.Allowed {
-				t.Errorf("refused when asked again: %s", again.Response.Result.Message)
+				t.Errorf("denied when repeated: %s", again.Response.Result.Message)
 			}
 
 			empty := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 			a := empty.ask(t, tc.request(t))
 			if a.Response.Allowed != (tc.code == 0) {
-				t.Fatalf("without room: %+v", a)
+				t.Fatalf("with 0 allowed: %+v", a)
 			}
 			if tc.code != 0 {
 				checkRefusal(t, a.Response, tc.code)
@@ -118,11 +118,11 @@ func checkRefusal(t *testing.T, res *admissionv1.AdmissionResponse, code int32) 
 		t.Fatalf("got %+v", s)
 	}
 	if s.Details.RetryAfterSeconds != 0 {
-		t.Error("client-go would put a controller's worker to sleep")
+		t.Error("Retry-After blocks a worker of client-go")
 	}
 	for _, words := range []string{"it needs 1, and 0 more", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
 		if !strings.Contains(s.Message, words) {
-			t.Errorf("%q is not said: %s", words, s.Message)
+			t.Errorf("%q is missing: %s", words, s.Message)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
 	}
 }
 
-func TestTheEndOfAnApplicationIsNoDisruption(t *testing.T) {
+func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, gone}, "web": {gone}}}
 	learned := chains{remembered: living.remembered, live: ending.remembered}
 	for name, above := range map[string]chains{"known": ending, "learned before refusing": learned} {
@@ -159,13 +159,13 @@ func TestTheEndOfAnApplicationIsNoDisruption(t *testing.T) {
 				}
 			}
 			if a := w.ask(t, updating(t, "", newPod(nil), newPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }))); a.Response.Allowed {
-				t.Error("a change in place is one all the same")
+				t.Error("an in-place change was not judged")
 			}
 		})
 	}
 }
 
-func TestAReplicaSetThatLeavesItsPodsCostsNothing(t *testing.T) {
+func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 	req := ofReplicaSet(t)
 	req.Options = raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
@@ -174,23 +174,23 @@ func TestAReplicaSetThatLeavesItsPodsCostsNothing(t *testing.T) {
 	}
 }
 
-func TestABudgetThatNamesItsTarget(t *testing.T) {
+func TestABudgetWithATarget(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
 	}
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
 	if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
-		t.Error("let through")
+		t.Error("allowed")
 	}
 	orphan := newPod(func(p *corev1.Pod) { p.OwnerReferences = nil })
 	if !w.ask(t, deletion(t, orphan)).Response.Allowed {
-		t.Error("a pod of nobody was refused")
+		t.Error("an orphan was denied")
 	}
 }
 
-// What makes a pod leave the hands of the target is judged; that its controller then
-// lets go of it is not.
-func TestAPodDoesNotLeaveABudgetThatNamesItsTarget(t *testing.T) {
+// The update that takes a pod out of its target is judged; that its controller then
+// releases it is not.
+func TestAnUpdateThatTakesAPodOutOfItsTargetIsJudged(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
 	}
@@ -204,13 +204,13 @@ func TestAPodDoesNotLeaveABudgetThatNamesItsTarget(t *testing.T) {
 		by            ownerchain.Selection
 		want          bool
 	}{
-		"by a label that its controller selects by":    {nil, relabelled, byLabel, false},
-		"by another label":                             {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
-		"by a label, nobody knows what is selected":    {nil, relabelled, ownerchain.Selection{}, false},
-		"by taking its owner away":                     {nil, orphaned, byLabel, false},
-		"by its controller, that selects it no longer": {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
-		"by the end of its ReplicaSet":                 {nil, orphaned, ending, true},
-		"into the hands of another ReplicaSet of its":  {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
+		"a label that its controller selects by":    {nil, relabelled, byLabel, false},
+		"another label":                             {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
+		"a label, with an unknown selector":         {nil, relabelled, ownerchain.Selection{}, false},
+		"the removal of its owner":                  {nil, orphaned, byLabel, false},
+		"a release by its controller":               {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
+		"the deletion of its ReplicaSet":            {nil, orphaned, ending, true},
+		"another ReplicaSet of the same Deployment": {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
 	} {
 		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}}, selections: map[string]ownerchain.Selection{"web-1": tc.by}}
 		w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
@@ -219,22 +219,22 @@ func TestAPodDoesNotLeaveABudgetThatNamesItsTarget(t *testing.T) {
 		}
 		room := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, target)}, newPod(nil))
 		if a := room.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); !a.Response.Allowed || (len(room.budget(t, "web").Status.UnavailablePods) == 0) != tc.want {
-			t.Errorf("%s, with room: %+v, charged %v", name, a, room.budget(t, "web").Status.UnavailablePods)
+			t.Errorf("%s, with 1 allowed: %+v, charged %v", name, a, room.budget(t, "web").Status.UnavailablePods)
 		}
 	}
 }
 
-func TestOnlyWhatABudgetProtectsIsJudged(t *testing.T) {
+func TestOnlyProtectedOperationsAreJudged(t *testing.T) {
 	evictions := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
 	}
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
 	if !w.ask(t, deletion(t, newPod(nil))).Response.Allowed || w.ask(t, eviction()).Response.Allowed {
-		t.Error("judged otherwise")
+		t.Error("an unprotected operation was judged")
 	}
 }
 
-func TestADryRunTakesNothing(t *testing.T) {
+func TestADryRunChargesNothing(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
 	req := deletion(t, newPod(nil))
 	req.DryRun = ptr.To(true)
@@ -243,14 +243,14 @@ func TestADryRunTakesNothing(t *testing.T) {
 	}
 	none := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 	if none.ask(t, req).Response.Allowed {
-		t.Error("it does not tell what would happen")
+		t.Error("a dry run does not return the decision")
 	}
 	if len(none.events.Events) > 0 {
-		t.Error("an Event tells of a dry run")
+		t.Error("a dry run recorded an Event")
 	}
 }
 
-func TestShadowModeOnlyTells(t *testing.T) {
+func TestShadowModeAllowsAndWarns(t *testing.T) {
 	shadow := func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = true }
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, shadow)}, newPod(nil))
 	a := w.ask(t, deletion(t, newPod(nil)))
@@ -262,34 +262,34 @@ func TestShadowModeOnlyTells(t *testing.T) {
 	}
 }
 
-func TestWhatOneBudgetTookIsGivenBackWhenAnotherRefuses(t *testing.T) {
+func TestAChargeIsRefundedWhenAnotherBudgetDenies(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 1, nil), newBudget("b", 0, nil)}, newPod(nil))
 	if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
-		t.Fatal("let through")
+		t.Fatal("allowed")
 	}
-	w.untilGivenBack(t, "a", 1)
+	w.untilRefunded(t, "a", 1)
 }
 
-func (w *world) untilGivenBack(t *testing.T, name string, allowed int32) {
+func (w *world) untilRefunded(t *testing.T, name string, allowed int32) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
 		s := w.budget(t, name).Status
 		return len(s.DeletedPods) == 0 && s.UnavailableAllowed == allowed, nil
 	}); err != nil {
-		t.Errorf("kept: %+v", w.budget(t, name).Status)
+		t.Errorf("not refunded: %+v", w.budget(t, name).Status)
 	}
 }
 
-// The API server asks with a timeout; when it is over nobody hears the answer.
-// Another replica that asked decides by itself then.
-func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
+// After the timeout of the request the API server ignores the answer. A replica that
+// forwarded the request decides it itself then.
+func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refuses, forwarded bool
 		kept               int
 	}{
-		"refused for us":                    {true, false, 0},
-		"let through for us":                {false, false, 1},
-		"decided by who handed it on to us": {true, true, 1},
+		"the API server denies":          {true, false, 0},
+		"the API server allows":          {false, false, 1},
+		"the forwarding replica decides": {true, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
@@ -301,7 +301,7 @@ func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
 			ctx, cancel := context.WithCancel(apis.WithHTTPRequest(t.Context(), asked))
 			defer cancel()
 			w.guard.Recorder = w.events
-			// The asker goes away between the commit and the answer.
+			// The client disconnects between the commit and the answer.
 			ask := evaluation{Guard: w.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
 			if refusal := ask.evaluate(ctx, newBudget("web", 1, nil)); refusal != nil {
 				t.Fatal(refusal.Response.Result.Message)
@@ -311,18 +311,18 @@ func TestWhatNobodyHearsIsGivenBack(t *testing.T) {
 				t.Errorf("answered %+v", a)
 			}
 			if tc.kept == 0 {
-				w.untilGivenBack(t, "web", 1)
+				w.untilRefunded(t, "web", 1)
 				return
 			}
 			w.settled(t)
 			if got := w.budget(t, "web").Status; len(got.DeletedPods) != tc.kept {
-				t.Errorf("given back though somebody may go on by it: %+v", got)
+				t.Errorf("refunded, but the charge may be used: %+v", got)
 			}
 		})
 	}
 }
 
-func TestTheApiServerSaysHowLongItWaits(t *testing.T) {
+func TestTheDeadlineIsTheTimeoutOfTheAPIServer(t *testing.T) {
 	r := &http.Request{URL: &url.URL{RawQuery: "timeout=2s"}}
 	ctx, cancel := admission.WithDeadline(apis.WithHTTPRequest(t.Context(), r))
 	defer cancel()
@@ -331,7 +331,7 @@ func TestTheApiServerSaysHowLongItWaits(t *testing.T) {
 	}
 }
 
-func TestABudgetThatIsNotComputedRefusesForASecond(t *testing.T) {
+func TestAnUncomputedBudgetDeniesAndAsksToRetry(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 5, func(b *v1alpha1.PodUnavailableBudget) {
 		b.Status.ObservedGeneration = 0
 	})}, newPod(nil))
@@ -341,7 +341,7 @@ func TestABudgetThatIsNotComputedRefusesForASecond(t *testing.T) {
 	}
 }
 
-func TestABudgetThatWasChangedChoosesAnew(t *testing.T) {
+func TestPodsAreChosenAgainAfterAChangeOfTheBudget(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
 	other := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
 		b.Generation, b.Status.ObservedGeneration, b.ResourceVersion = 2, 2, "2"
@@ -350,8 +350,8 @@ func TestABudgetThatWasChangedChoosesAnew(t *testing.T) {
 	if err := w.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), other, "ns"); err != nil {
 		t.Fatal(err)
 	}
-	// The fake API server takes a write on an old state; what is decided there
-	// has to come from a live read.
+	// The fake API server accepts a write of an old state; the decision has to come
+	// from a live read.
 	nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.References, groupcommit.Options{})
 	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
@@ -359,7 +359,7 @@ func TestABudgetThatWasChangedChoosesAnew(t *testing.T) {
 	}
 }
 
-func TestAnEvictionThatAPodDisruptionBudgetWillRefuseIsNotCharged(t *testing.T) {
+func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
@@ -372,7 +372,7 @@ func TestAnEvictionThatAPodDisruptionBudgetWillRefuseIsNotCharged(t *testing.T) 
 		t.Errorf("got %+v", a)
 	}
 	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
-		t.Error("a deletion is not an eviction")
+		t.Error("a deletion was judged like an eviction")
 	}
 	open := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
 	if a := open.ask(t, eviction()); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {
@@ -380,9 +380,9 @@ func TestAnEvictionThatAPodDisruptionBudgetWillRefuseIsNotCharged(t *testing.T) 
 	}
 }
 
-// The API server asks again about a deletion, with the pod as it was, when the
-// charge has served its time: it is due again only if the pod lives on.
-func TestADeletionThatIsCarriedOutIsNotChargedAgain(t *testing.T) {
+// The API server may repeat a deletion with the old pod after its charge was settled.
+// It is charged again only if the pod still exists.
+func TestACompletedDeletionIsNotChargedAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now  []runtime.Object
 		want bool
@@ -395,7 +395,7 @@ func TestADeletionThatIsCarriedOutIsNotChargedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, tc.now...)
 			if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
-				t.Fatal("let through though it never was charged")
+				t.Fatal("allowed without a charge")
 			}
 			w.guard.Recent.Observe(nil, newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
 				b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
@@ -407,7 +407,7 @@ func TestADeletionThatIsCarriedOutIsNotChargedAgain(t *testing.T) {
 	}
 }
 
-func TestProbes(t *testing.T) {
+func TestAReplicaAnswersProbesOfBudgetsThatItKnows(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)})
 	probe := func(uid types.UID, generation int64) []string {
 		return w.ask(t, &admissionv1.AdmissionRequest{
@@ -418,10 +418,10 @@ func TestProbes(t *testing.T) {
 		}).Response.Warnings
 	}
 	if got := probe("web", 2); len(got) > 0 {
-		t.Errorf("it claims to know what it does not: %v", got)
+		t.Errorf("it answered for an unknown budget: %v", got)
 	}
 	if got := probe("another", 1); len(got) > 0 {
-		t.Errorf("it takes it for another: %v", got)
+		t.Errorf("it answered for another budget: %v", got)
 	}
 	got := probe("web", 1)
 	if len(got) != 1 {
@@ -432,6 +432,6 @@ func TestProbes(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, ok := budget.ParseProbeAnswer("some other warning"); ok {
-		t.Error("any warning will do")
+		t.Error("another warning was parsed as an answer")
 	}
 }

@@ -17,7 +17,7 @@ func creation(t *testing.T, namespace string, change func(*v1alpha1.PodUnavailab
 	return &admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: namespace, Object: raw(t, newBudget("web", 0, change))}
 }
 
-func TestTheFirstBudgetHooksItsNamespace(t *testing.T) {
+func TestTheFirstBudgetLabelsItsNamespace(t *testing.T) {
 	for _, tc := range []struct {
 		namespace string
 		dryRun    bool
@@ -43,7 +43,7 @@ func TestTheFirstBudgetHooksItsNamespace(t *testing.T) {
 	}
 }
 
-func TestASelectorThatIsNoneIsRefusedWithTheRightField(t *testing.T) {
+func TestAnInvalidSelectorIsRejectedWithItsField(t *testing.T) {
 	for _, tc := range []struct {
 		expression v1alpha1.PodSelectorRequirement
 		want       string

@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-func TestAChargeIsGivenBackByTheLastWhoLeavesIt(t *testing.T) {
+func TestTheLastRequestRefundsACharge(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
 	charge := func(asker uint64, op v1alpha1.PodOperation) budget.Charge {
 		return budget.Charge{Operation: op, AdmissionID: asker, Pods: []budget.Pod{{Name: "a", UID: "uid-a", Available: true}}}
@@ -32,52 +32,52 @@ func TestAChargeIsGivenBackByTheLastWhoLeavesIt(t *testing.T) {
 	}
 	for name, steps := range map[string]func(*ChargeReferences) (got, want bool){
 		"alone": func(r *ChargeReferences) (bool, bool) { takes(r, 1, del); return leaves(r, 1, del), true },
-		"another goes on by it": func(r *ChargeReferences) (bool, bool) {
+		"another deletion uses it": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, del)
 			return leaves(r, 1, del), false
 		},
-		"an eviction goes on by it": func(r *ChargeReferences) (bool, bool) {
+		"an eviction uses it": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, evict)
 			return leaves(r, 1, del), false
 		},
-		"who shared it leaves": func(r *ChargeReferences) (bool, bool) {
+		"the sharing request releases it": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, del)
 			return leaves(r, 2, del), false
 		},
-		"the last leaves": func(r *ChargeReferences) (bool, bool) {
+		"the last request releases it": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, del)
 			leaves(r, 1, del)
 			return leaves(r, 2, del), true
 		},
-		"another replica took it": func(r *ChargeReferences) (bool, bool) { shares(r, 1, del); return leaves(r, 1, del), false },
-		"another replica was first": func(r *ChargeReferences) (bool, bool) {
+		"another replica wrote it": func(r *ChargeReferences) (bool, bool) { shares(r, 1, del); return leaves(r, 1, del), false },
+		"another replica wrote it first": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 1, del)
 			return leaves(r, 1, del), false
 		},
-		"a change in place is another": func(r *ChargeReferences) (bool, bool) {
+		"an in-place change has its own charge": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, update)
 			return leaves(r, 1, del), true
 		},
-		"taken anew, whoever shared the old": func(r *ChargeReferences) (bool, bool) {
+		"a new charge after an old one": func(r *ChargeReferences) (bool, bool) {
 			shares(r, 1, del)
 			takes(r, 2, del)
 			return leaves(r, 2, del), true
 		},
-		"who never passed": func(r *ChargeReferences) (bool, bool) { return leaves(r, 1, del), false },
+		"a request that never passed": func(r *ChargeReferences) (bool, bool) { return leaves(r, 1, del), false },
 	} {
 		if got, want := steps(NewChargeReferences()); got != want {
-			t.Errorf("%s: given back %v", name, got)
+			t.Errorf("%s: refunded %v", name, got)
 		}
 	}
 }
 
-// asks has one request let through, and returns what ends it without an answer.
+// asks allows one request and returns a function that ends it without an answer.
 func (w *world) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,26 +89,26 @@ func (w *world) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	return func() {
 		cancel()
 		if a := ask.evaluateAll(ctx, nil); a.Response.Allowed {
-			t.Error("a lost answer was yes")
+			t.Error("a lost answer allowed the request")
 		}
 	}
 }
 
-func TestAChargeStaysWhileAnotherRequestGoesOnByIt(t *testing.T) {
+func TestASharedChargeIsKept(t *testing.T) {
 	const del, evict, update = v1alpha1.OperationDelete, v1alpha1.OperationEvict, v1alpha1.OperationUpdate
 	for name, ops := range map[string][2]v1alpha1.PodOperation{
 		"two deletions": {del, del}, "two evictions": {evict, evict}, "a deletion and an eviction": {del, evict}, "two changes": {update, update},
 	} {
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-			// The fake API server takes a write on an old state: nothing is cached.
+			// The fake API server accepts a write of an old state: nothing is cached.
 			nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 			w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.References, groupcommit.Options{})
 			lose := []func(){w.asks(t, ops[0]), w.asks(t, ops[1])}
 			lose[order[0]]()
 			w.settled(t)
 			if s := w.budget(t, "web").Status; s.UnavailableAllowed != 0 || len(s.DeletedPods)+len(s.UnavailablePods) != 1 {
-				t.Errorf("%s, number %d is lost: %+v", name, order[0], s)
+				t.Errorf("%s, answer %d is lost: %+v", name, order[0], s)
 			}
 			lose[order[1]]()
 			w.untilFree(t, name)
@@ -116,8 +116,8 @@ func TestAChargeStaysWhileAnotherRequestGoesOnByIt(t *testing.T) {
 	}
 }
 
-// settled returns when a charge that is given back at this time has been: one
-// lane decides in order, and another pod's is given back last.
+// settled returns after pending refunds are complete: the queue decides in order, and
+// the refund for another pod is the last.
 func (w *world) settled(t *testing.T) {
 	t.Helper()
 	other := budget.Charge{Operation: v1alpha1.OperationDelete, Refund: true, Pods: []budget.Pod{{Name: "other", UID: "uid-other"}}}
@@ -130,32 +130,32 @@ func (w *world) settled(t *testing.T) {
 
 func (w *world) untilFree(t *testing.T, name string) {
 	t.Helper()
-	w.untilGivenBack(t, "web", 1)
+	w.untilRefunded(t, "web", 1)
 	if s := w.budget(t, "web").Status; len(s.UnavailablePods) != 0 {
-		t.Errorf("%s: kept %+v", name, s)
+		t.Errorf("%s: not refunded: %+v", name, s)
 	}
 }
 
-// A deletion that another replica let through by the same charge may be carried
-// out by the time that it is given back.
-func TestAChargeOfAPodThatIsGoingIsLeftToTheController(t *testing.T) {
+// A deletion that another replica allowed with the same charge may have taken effect
+// before the refund.
+func TestTheChargeOfATerminatingPodIsNotRefunded(t *testing.T) {
 	going := newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, going)
 	a := evaluation{Guard: w.guard}
 	c := budget.Charge{Operation: v1alpha1.OperationDelete, Pods: []budget.Pod{{Name: "web-1-a", UID: "uid-a"}, {Name: "gone", UID: "uid-gone"}}}
 	if left := a.unaffectedPods(t.Context(), budgetCharge{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 0 {
-		t.Errorf("given back: %v", left)
+		t.Errorf("refunded: %v", left)
 	}
 	alive := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
 	a = evaluation{Guard: alive.guard}
 	if left := a.unaffectedPods(t.Context(), budgetCharge{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 1 {
-		t.Errorf("given back: %v", left)
+		t.Errorf("refunded: %v", left)
 	}
 }
 
-// What is to be given back is decided in the order in which it comes: somebody may
-// have come to rely on it since.
-func TestWhatSomebodyHasComeToRelyOnIsNotGivenBack(t *testing.T) {
+// Refunds are decided in order with other requests, which may have referenced the
+// charge in the meantime.
+func TestAReferencedChargeIsNotRefunded(t *testing.T) {
 	pods := []budget.Pod{{Name: "a", UID: "uid-a", ResourceVersion: "5", Available: true}}
 	first := budget.Charge{Operation: v1alpha1.OperationDelete, Pods: pods, Generation: 1, AdmissionID: 1}
 	second, back := first, first
@@ -164,9 +164,9 @@ func TestWhatSomebodyHasComeToRelyOnIsNotGivenBack(t *testing.T) {
 		group []budget.Charge
 		kept  int
 	}{
-		"nobody else":            {[]budget.Charge{back}, 0},
-		"somebody before it":     {[]budget.Charge{second, back}, 1},
-		"somebody just after it": {[]budget.Charge{back, second}, 1},
+		"no other request":       {[]budget.Charge{back}, 0},
+		"another request before": {[]budget.Charge{second, back}, 1},
+		"another request after":  {[]budget.Charge{back, second}, 1},
 	} {
 		r := NewChargeReferences()
 		d := r.decide(newBudget("web", 1, nil), []budget.Charge{first})

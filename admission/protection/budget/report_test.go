@@ -13,16 +13,16 @@ import (
 	"github.com/breakwater-dev/breakwater/events/eventstest"
 )
 
-func TestProgramsAreToldWhatARefusalWasAbout(t *testing.T) {
+func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		shadow, dryRun bool
 		allowed        int32
 		sent           int
 	}{
-		"a refusal":                     {sent: 1},
-		"a refusal in shadow mode":      {shadow: true},
-		"the refusal of a dry run":      {dryRun: true},
-		"a request that is let through": {allowed: 1},
+		"a denial":                {sent: 1},
+		"a denial in shadow mode": {shadow: true},
+		"the denial of a dry run": {dryRun: true},
+		"an allowed request":      {allowed: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBudget("web", tc.allowed, func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = tc.shadow })

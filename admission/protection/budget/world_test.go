@@ -27,11 +27,11 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// chains are the owners of objects, by the name of the first; live ones replace
-// what is remembered.
+// chains are the owners of objects, by the name of the first. Live chains replace
+// cached ones.
 type chains struct {
 	remembered, live map[string]budget.Chain
-	// selections are what the first of them selects.
+	// selections are the pods that the nearest owner selects.
 	selections map[string]ownerchain.Selection
 }
 
@@ -60,7 +60,7 @@ type world struct {
 	events *record.FakeRecorder
 }
 
-// newWorld has the budgets, and the pods and PodDisruptionBudgets.
+// newWorld returns a world with these budgets, pods and PodDisruptionBudgets.
 func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{client: fake.NewSimpleClientset(), events: record.NewFakeRecorder(10)}
@@ -93,7 +93,7 @@ func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudg
 	return w
 }
 
-// budget returns it as it is now.
+// budget returns the present budget.
 func (w *world) budget(t *testing.T, name string) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
 	b, err := w.client.PolicyV1alpha1().PodUnavailableBudgets("ns").Get(t.Context(), name, metav1.GetOptions{})
@@ -123,7 +123,7 @@ func newBudget(name string, allowed int32, change func(*v1alpha1.PodUnavailableB
 	return b
 }
 
-// newPod is one that serves, of ReplicaSet web-1.
+// newPod returns an available pod of ReplicaSet web-1.
 func newPod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -35,7 +35,7 @@ func claim(name string, phase corev1.PersistentVolumeClaimPhase) *corev1.Persist
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
 }
 
-// deletion is the request to delete an object.
+// deletion returns the request to delete an object.
 func deletion(t *testing.T, kind, resource string, object metav1.Object) *admissionv1.AdmissionRequest {
 	t.Helper()
 	raw, err := json.Marshal(object)
@@ -55,7 +55,7 @@ func shop(labels, annotations map[string]string) *corev1.Namespace {
 
 var protected = map[string]string{v1alpha1.DisableCascadingDeletionLabel: "true"}
 
-func TestANamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
+func TestANamespaceIsNotDeletedWhileItHasDependents(t *testing.T) {
 	now := metav1.Now()
 	going := shop(protected, nil)
 	going.DeletionTimestamp = &now
@@ -68,25 +68,25 @@ func TestANamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 		"without a label":             {shop(nil, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 		"with another value":          {shop(map[string]string{v1alpha1.DisableCascadingDeletionLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 		"empty":                       {shop(protected, nil), nil, DecisionFree, ""},
-		"with pods that have ended":   {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionFree, ""},
+		"with finished pods":          {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionFree, ""},
 		"with a claim without volume": {shop(protected, nil), []runtime.Object{claim("a", corev1.ClaimPending)}, DecisionFree, ""},
 		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would be deleted with it"},
 		"with both, the later label": {shop(map[string]string{v1alpha1.DeleteProtectionLabel: v1alpha1.ProtectCascading}, nil),
 			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would be deleted with it"},
 		"in shadow mode": {shop(protected, map[string]string{v1alpha1.ShadowAnnotation: "true"}), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionShadow, ""},
-		"that is going":  {going, []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
+		"terminating":    {going, []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := Handler{Core: kubefake.NewClientset(tc.there...).CoreV1(), Recorder: record.NewFakeRecorder(1)}
 			a := h.Admit(t.Context(), deletion(t, "Namespace", "namespaces", tc.namespace))
 			if a.Decision != tc.decision {
-				t.Fatalf("it is %s, want %s: %+v", a.Decision, tc.decision, a.Response)
+				t.Fatalf("decision %s, want %s: %+v", a.Decision, tc.decision, a.Response)
 			}
 			if refused := tc.decision == DecisionDenied; a.Response.Allowed == refused {
 				t.Errorf("allowed is %t", a.Response.Allowed)
 			}
 			if tc.says != "" && (a.Response.Result.Code != http.StatusForbidden || !strings.Contains(a.Response.Result.Message, tc.says)) {
-				t.Errorf("it says %+v", a.Response.Result)
+				t.Errorf("result %+v", a.Response.Result)
 			}
 			if shadow := tc.decision == DecisionShadow; shadow != (len(a.Response.Warnings) > 0) {
 				t.Errorf("warnings are %q", a.Response.Warnings)
@@ -95,28 +95,28 @@ func TestANamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 	}
 }
 
-func TestADryRunTellsNobody(t *testing.T) {
+func TestADryRunRecordsNoEvent(t *testing.T) {
 	for _, dry := range []bool{false, true} {
 		recorder := record.NewFakeRecorder(1)
 		h := Handler{Core: kubefake.NewClientset(pod("a", corev1.PodRunning)).CoreV1(), Recorder: recorder}
 		req := deletion(t, "Namespace", "namespaces", shop(protected, nil))
 		req.DryRun = ptr.To(dry)
 		if a := h.Admit(t.Context(), req); a.Decision != DecisionDenied {
-			t.Errorf("it is %s", a.Decision)
+			t.Errorf("decision %s", a.Decision)
 		}
 		if told := len(recorder.Events) == 1; told == dry {
-			t.Errorf("dry run %t: told %t", dry, told)
+			t.Errorf("dry run %t: recorded %t", dry, told)
 		}
 	}
 }
 
-func TestProgramsAreToldOfARefusal(t *testing.T) {
+func TestADenialSendsACloudEvent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotations map[string]string
 		want        int
 	}{
-		"a refusal":                {nil, 1},
-		"a refusal in shadow mode": {map[string]string{v1alpha1.ShadowAnnotation: "true"}, 0},
+		"a denial":                {nil, 1},
+		"a denial in shadow mode": {map[string]string{v1alpha1.ShadowAnnotation: "true"}, 0},
 	} {
 		var sent eventstest.Recorder
 		h := Handler{Core: kubefake.NewClientset(pod("a", corev1.PodRunning)).CoreV1(), Recorder: record.NewFakeRecorder(1), Denials: denialevents.New(&sent, clock.RealClock{})}
@@ -147,7 +147,7 @@ func crontabs() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-func TestADefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
+func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	one := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "stable.example.com/v1", Kind: "CronTab"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"},
@@ -161,8 +161,8 @@ func TestADefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
 	}{
 		"none":                 {nil, nil, DecisionFree, ""},
 		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would be deleted with it"},
-		"we may not look":      {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel},
-		"the server is broken": {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted"},
+		"listing is forbidden": {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel},
+		"the server fails":     {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := metadatafake.NewTestScheme()
@@ -176,13 +176,13 @@ func TestADefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
 			h := Handler{Objects: objects, Recorder: record.NewFakeRecorder(1)}
 			a := h.Admit(t.Context(), deletion(t, "CustomResourceDefinition", "customresourcedefinitions", crontabs()))
 			if a.Decision != tc.decision || (tc.says != "" && !strings.Contains(a.Response.Result.Message, tc.says)) {
-				t.Errorf("it is %s: %+v", a.Decision, a.Response.Result)
+				t.Errorf("decision %s: %+v", a.Decision, a.Response.Result)
 			}
 		})
 	}
 }
 
-func TestTheVersionThatIsListed(t *testing.T) {
+func TestObjectsAreListedInAServedVersion(t *testing.T) {
 	unserved := crontabs()
 	unserved.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Storage: true}}
 	if got, ok := servedResource(crontabs()); !ok || got.Version != "v1" {
@@ -193,7 +193,7 @@ func TestTheVersionThatIsListed(t *testing.T) {
 	}
 }
 
-func TestWhatIsCountedIsBounded(t *testing.T) {
+func TestTheNumberOfCountedObjectsIsBounded(t *testing.T) {
 	reads := 0
 	list := func(_ context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
 		reads++

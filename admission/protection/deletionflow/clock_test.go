@@ -10,7 +10,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-func TestWhetherClocksAreApart(t *testing.T) {
+func TestClocksThatMayDiffer(t *testing.T) {
 	date := time.Unix(1700000000, 0)
 	at := func(seconds float64) time.Time { return date.Add(time.Duration(seconds * float64(time.Second))) }
 	for name, tc := range map[string]struct {
@@ -22,7 +22,7 @@ func TestWhetherClocksAreApart(t *testing.T) {
 		"as far behind as allowed":              {-4, -3.9, false},
 		"too far ahead":                         {5, 5.1, true},
 		"too far behind":                        {-4.1, -4, true},
-		"the slowest answer, and clocks agree":  {-1, 2.9, false},
+		"the slowest answer, equal clocks":      {-1, 2.9, false},
 		"ahead, or the answer was slow to come": {3.5, 5.5, true},
 		"an hour":                               {3600, 3600, true},
 		"an hour in the other direction":        {-3600, -3600, true},
@@ -33,7 +33,7 @@ func TestWhetherClocksAreApart(t *testing.T) {
 	}
 }
 
-func TestAClockIsOffUntilItIsMended(t *testing.T) {
+func TestAClockIsOffUntilACheckSucceeds(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Unix(1700000000, 0).UTC().Format(http.TimeFormat))
 	}))
@@ -50,9 +50,9 @@ func TestAClockIsOffUntilItIsMended(t *testing.T) {
 	check(60, true)
 	server.Close()
 	if err := c.Check(context.Background()); err == nil {
-		t.Error("a server that is gone tells the time")
+		t.Error("an unreachable server returned a time")
 	}
 	if c.Off() == nil {
-		t.Error("it is mended by an answer that did not come")
+		t.Error("a missing answer reset the error")
 	}
 }

@@ -38,20 +38,20 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		code    int32
 		counted int64
 	}{
-		"a deletion that has room": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+		"a deletion within the limit": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			nil, DecisionCounted, 0, 1},
-		"a deletion that has none": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+		"a deletion beyond the limit": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			nil, DecisionDenied, http.StatusForbidden, 0},
-		"an eviction that has room": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+		"an eviction within the limit": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			nil, DecisionCounted, 0, 1},
-		"an eviction that has none": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+		"an eviction beyond the limit": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			nil, DecisionDenied, http.StatusTooManyRequests, 0},
-		"an eviction of nobody": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+		"an eviction of an unknown pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			nil, DecisionPodNotFound, 0, 0},
-		"an eviction that is a dry run": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
+		"the dry run of an eviction": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return eviction(t, "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}, nil, DecisionCounted, 0, 0},
-		"an eviction that Kubernetes will refuse": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
+		"an eviction that a PodDisruptionBudget will deny": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
 			func(w *world) { w.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}} },
 			DecisionDisruptionBudget, http.StatusTooManyRequests, 0},
 		"an eviction of a pod that is not Ready": {[]runtime.Object{room, shop, newPod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })},
@@ -65,29 +65,29 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		}, nil, DecisionDenied, http.StatusForbidden, 0},
 		"shadow": {[]runtime.Object{full(func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), shop},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, DecisionShadow, 0, 1},
-		"a pod that goes already": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+		"a terminating pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
 		}, nil, deletionflow.PodTerminating, 0, 0},
-		"a pod that has finished": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+		"a finished pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
 		}, nil, deletionflow.PodFinished, 0, 0},
-		"a pod of a namespace that goes": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},
+		"a pod of a terminating namespace": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, deletionflow.NamespaceTerminating, 0, 0},
-		"a namespace that fits": {[]runtime.Object{room, shop, pod, newPod("b", nil)},
+		"a namespace within the limit": {[]runtime.Object{room, shop, pod, newPod("b", nil)},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionCounted, 0, 2},
-		"a namespace that does not": {[]runtime.Object{newFlow("cluster", 1, nil), shop, pod, newPod("b", nil)},
+		"a namespace beyond the limit": {[]runtime.Object{newFlow("cluster", 1, nil), shop, pod, newPod("b", nil)},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, DecisionDenied, http.StatusForbidden, 0},
 		"an empty namespace": {[]runtime.Object{full(nil), shop},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return ofNamespace(t, shop) }, nil, deletionflow.NothingActive, 0, 0},
-		"a namespace that was asked about before": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
+		"a repeated deletion of a namespace": {[]runtime.Object{full(nil), shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return ofNamespace(t, newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now }))
 		}, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionClockOff, http.StatusTooManyRequests, 0},
-		"a clock that is off where nothing is counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+		"a clock that is off, for a pod that is not counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
 		}, func(w *world) { w.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},
-		"a namespace that the cache has not": {[]runtime.Object{room}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
+		"a namespace that is missing in the cache": {[]runtime.Object{room}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			nil, "Error", http.StatusTooManyRequests, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,23 +109,22 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 	}
 }
 
-func TestWithoutAFlowControlNothingIsRead(t *testing.T) {
+func TestNothingIsReadWithoutAFlowControl(t *testing.T) {
 	w := newWorld(t)
 	if answer := w.ask(t, deletion(t, newPod("a", nil))); !answer.Response.Allowed || answer.Decision != DecisionNoFlowControl || len(w.kube.Actions()) > 0 {
 		t.Errorf("%+v", answer)
 	}
 }
 
-// client-go sleeps when an answer says for how long, and with it a controller's
-// worker: see DESIGN.md, section 9.
-func TestARefusalSaysWhenThereIsRoomAndMakesNobodySleep(t *testing.T) {
+// With Retry-After, client-go sleeps and blocks a worker of the controller.
+func TestADenialHasTheRoomTimeAndNoRetryAfter(t *testing.T) {
 	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("b", nil))
 	w.ask(t, deletion(t, newPod("a", nil)))
 	w.clock.SetTime(zero.Add(100 * time.Second))
 	for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod("b", nil)), eviction(t, "b", nil)} {
 		result := w.ask(t, req).Response.Result
 		if result.Details.RetryAfterSeconds != 0 {
-			t.Errorf("%d s to wait", result.Details.RetryAfterSeconds)
+			t.Errorf("Retry-After %d s", result.Details.RetryAfterSeconds)
 		}
 		at := zero.Add(611 * time.Second).UTC().Format(time.RFC3339)
 		for _, want := range []string{"of pod shop/b is denied by PodDeletionFlowControl cluster", "1 of 1 in 10m", "room again at " + at + " (in 8m31s)",
@@ -140,11 +139,11 @@ func TestARefusalSaysWhenThereIsRoomAndMakesNobodySleep(t *testing.T) {
 		}
 	}
 	if event := <-w.events.Events; !strings.Contains(event, v1alpha1.ReasonDeletionDenied) {
-		t.Errorf("told %q", event)
+		t.Errorf("recorded %q", event)
 	}
 }
 
-func TestANamespaceThatNeverFitsIsNotToldToWait(t *testing.T) {
+func TestANamespaceAboveTheLimitIsNotToldToWait(t *testing.T) {
 	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("a", nil), newPod("b", nil))
 	message := w.ask(t, ofNamespace(t, newNamespace(nil))).Response.Result.Message
 	if strings.Contains(message, "wait") || !strings.Contains(message, "never room for 2") || !strings.Contains(message, "deletes 2 pods") {
@@ -152,7 +151,7 @@ func TestANamespaceThatNeverFitsIsNotToldToWait(t *testing.T) {
 	}
 }
 
-func TestEveryFlowControlInChargeHasToLetItThrough(t *testing.T) {
+func TestEveryApplicableFlowControlHasToAllow(t *testing.T) {
 	elsewhere := newFlow("elsewhere", 0, func(f *v1alpha1.PodDeletionFlowControl) {
 		f.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
 	})
@@ -169,7 +168,7 @@ func TestEveryFlowControlInChargeHasToLetItThrough(t *testing.T) {
 	}
 }
 
-func TestWhoseDeletionsTheyWereIsKept(t *testing.T) {
+func TestCountedDeletionsAreAttributed(t *testing.T) {
 	w := newWorld(t, newFlow("cluster", 9, nil), newNamespace(nil))
 	w.ask(t, deletion(t, newPod("a", nil)))
 	f, err := w.client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), "cluster", metav1.GetOptions{})
@@ -182,9 +181,9 @@ func TestWhoseDeletionsTheyWereIsKept(t *testing.T) {
 	}
 }
 
-// Two replicas, each with a cache that never learns, and more requests than
-// there is room for: exactly the limit goes.
-func TestManyAtOnceWithTwoReplicas(t *testing.T) {
+// Two replicas, each with a cache that is never updated, and more requests than the
+// limit: exactly as many are allowed as the limit.
+func TestConcurrentDeletionsAtTwoReplicasDoNotExceedTheLimit(t *testing.T) {
 	const limit, asked = 30, 200
 	one := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
 	two := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
@@ -203,6 +202,6 @@ func TestManyAtOnceWithTwoReplicas(t *testing.T) {
 	}
 	all.Wait()
 	if through.Load() != limit || one.counted(t, "cluster") != limit {
-		t.Errorf("%d let through, %d counted", through.Load(), one.counted(t, "cluster"))
+		t.Errorf("%d allowed, %d counted", through.Load(), one.counted(t, "cluster"))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-func TestAFlowControlIsLookedAtBeforeItIsStored(t *testing.T) {
+func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 	closed := func(seconds int) func(*v1alpha1.PodDeletionFlowControl) {
 		return func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Annotations = map[string]string{v1alpha1.ClosedAnnotation: zero.Add(time.Duration(seconds) * time.Second).UTC().Format(time.RFC3339)}
@@ -25,14 +25,14 @@ func TestAFlowControlIsLookedAtBeforeItIsStored(t *testing.T) {
 		dryRun        bool
 		refused, told string
 	}{
-		"a good one":                    {nil, newFlow("cluster", 1, nil), false, "", ""},
-		"a bad rule":                    {nil, newFlow("cluster", -1, nil), false, "spec.limitRules[0].limit", ""},
-		"a person closes it":            {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
-		"in a dry run":                  {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), true, "", ""},
-		"it was closed before":          {newFlow("cluster", 1, closed(-1)), newFlow("cluster", 2, closed(-1)), false, "", ""},
-		"it is created with the record": {nil, newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
-		"a clock that is a bit ahead":   {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(9)), false, "", "ann closed the breaker"},
-		"the future":                    {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(3600)), false, "is in the future", ""},
+		"a valid flow control":        {nil, newFlow("cluster", 1, nil), false, "", ""},
+		"an invalid rule":             {nil, newFlow("cluster", -1, nil), false, "spec.limitRules[0].limit", ""},
+		"closed manually":             {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
+		"closed in a dry run":         {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), true, "", ""},
+		"closed before":               {newFlow("cluster", 1, closed(-1)), newFlow("cluster", 2, closed(-1)), false, "", ""},
+		"created with the annotation": {nil, newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
+		"a clock slightly ahead":      {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(9)), false, "", "ann closed the breaker"},
+		"a time in the future":        {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(3600)), false, "is in the future", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := record.NewFakeRecorder(1)
@@ -50,7 +50,7 @@ func TestAFlowControlIsLookedAtBeforeItIsStored(t *testing.T) {
 			}
 			close(told.Events)
 			if said := <-told.Events; !strings.Contains(said, tc.told) || (tc.told == "") != (said == "") {
-				t.Errorf("told %q", said)
+				t.Errorf("recorded %q", said)
 			}
 		})
 	}

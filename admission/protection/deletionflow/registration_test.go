@@ -29,7 +29,7 @@ func index(t *testing.T, objects ...any) cache.Indexer {
 	return all
 }
 
-func TestTheWebhooksAreThereWhileThereIsAFlowControl(t *testing.T) {
+func TestWebhooksAreRegisteredWhileAFlowControlExists(t *testing.T) {
 	certificate := func(bundle string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "certs"},
 			Data: map[string][]byte{certresources.CACert: []byte(bundle)}}
@@ -56,16 +56,16 @@ func TestTheWebhooksAreThereWhileThereIsAFlowControl(t *testing.T) {
 		writes      int
 		want        string
 	}{
-		"the first flow control":              {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
-		"nothing to do":                       {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, "ca"},
-		"no flow control":                     {config("", nil), nil, certificate("ca"), false, 0, ""},
-		"the last one is gone":                {config("ca", nil), nil, certificate("ca"), false, 1, ""},
-		"a new certificate":                   {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate("new"), false, 1, "new"},
-		"no certificate yet":                  {config("", nil), []any{newFlow("a", 1, nil)}, certificate(""), false, 0, ""},
-		"a certificate that is renewed":       {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate(""), false, 0, "ca"},
-		"somebody opened it":                  {config("ca", func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = nil }), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
-		"another replica looks after it":      {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), true, 0, ""},
-		"a configuration that was taken away": {nil, []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, ""},
+		"the first flow control":            {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
+		"nothing to do":                     {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, "ca"},
+		"no flow control":                   {config("", nil), nil, certificate("ca"), false, 0, ""},
+		"the last flow control was deleted": {config("ca", nil), nil, certificate("ca"), false, 1, ""},
+		"a new certificate":                 {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate("new"), false, 1, "new"},
+		"no certificate yet":                {config("", nil), []any{newFlow("a", 1, nil)}, certificate(""), false, 0, ""},
+		"a certificate during renewal":      {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate(""), false, 0, "ca"},
+		"a changed webhook":                 {config("ca", func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = nil }), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
+		"another replica is the leader":     {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), true, 0, ""},
+		"a deleted configuration":           {nil, []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, configs := kubefake.NewClientset(), index(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events/eventstest"
 )
 
-func TestProgramsAreToldWhatARefusalWasAbout(t *testing.T) {
+func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 	pod, shop := newPod("a", nil), newNamespace(nil)
 	dry := deletion(t, pod)
 	dry.DryRun = ptr.To(true)
@@ -25,13 +25,13 @@ func TestProgramsAreToldWhatARefusalWasAbout(t *testing.T) {
 		shadow bool
 		want   []string
 	}{
-		"a deletion":          {req: deletion(t, pod), want: []string{"DELETE shop/a by ann"}},
-		"an eviction":         {req: eviction(t, "a", nil), want: []string{"EVICT shop/a by ann"}},
-		"a namespace":         {req: ofNamespace(t, shop), want: []string{"DELETE /shop by ann"}},
-		"a dry run":           {req: dry},
-		"a dry eviction":      {req: eviction(t, "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})},
-		"in shadow mode":      {req: deletion(t, pod), shadow: true},
-		"where there is room": {req: deletion(t, pod), limit: 1},
+		"a deletion":       {req: deletion(t, pod), want: []string{"DELETE shop/a by ann"}},
+		"an eviction":      {req: eviction(t, "a", nil), want: []string{"EVICT shop/a by ann"}},
+		"a namespace":      {req: ofNamespace(t, shop), want: []string{"DELETE /shop by ann"}},
+		"a dry run":        {req: dry},
+		"a dry eviction":   {req: eviction(t, "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})},
+		"in shadow mode":   {req: deletion(t, pod), shadow: true},
+		"within the limit": {req: deletion(t, pod), limit: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, pod, shop, newFlow("cluster", tc.limit, func(f *v1alpha1.PodDeletionFlowControl) { f.UID, f.Spec.Shadow = "uid-flow", tc.shadow }))

@@ -34,10 +34,10 @@ import (
 
 const skew = 5 * time.Second
 
-// zero is the beginning of a bucket of every width.
+// zero is the start of a bucket of every length.
 var zero = time.Unix(1<<30, 0)
 
-// watch is a clock that may be known to be wrong.
+// watch is a clock that may be wrong.
 type watch struct {
 	*testingclock.FakePassiveClock
 	off error
@@ -60,11 +60,11 @@ type world struct {
 	events *record.FakeRecorder
 	clock  *watch
 	pdbs   *blocking
-	// namespaces is the cache of them.
+	// namespaces is the cache of namespaces.
 	namespaces cache.Indexer
 }
 
-// newWorld returns a world with these objects. The caches stay as they are.
+// newWorld returns a world with these objects. The caches are not updated.
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{
@@ -99,7 +99,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	return w
 }
 
-// compareAndSwap makes the fake refuse writes of old states, as the API server does.
+// compareAndSwap makes the fake reject writes of old states, as the API server does.
 func compareAndSwap(client *fake.Clientset) {
 	var mu sync.Mutex
 	client.PrependReactor("update", "poddeletionflowcontrols", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -160,7 +160,7 @@ func newNamespace(change func(*corev1.Namespace)) *corev1.Namespace {
 	return n
 }
 
-// newPod is one that serves, of Deployment web.
+// newPod returns an available pod of Deployment web.
 func newPod(name string, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -18,7 +18,7 @@ func refusal(uid types.UID, pod string) events.DeletionDenied {
 	}
 }
 
-func TestAStormOfRefusalsIsOneEventAGuardAndSlot(t *testing.T) {
+func TestOneCloudEventPerGuardAndSlot(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1_767_323_045, 0))
 	var sent eventstest.Recorder
 	one, two := New(&sent, clock), New(&sent, clock)
@@ -45,7 +45,7 @@ func TestAStormOfRefusalsIsOneEventAGuardAndSlot(t *testing.T) {
 	}
 }
 
-func TestWhoHasNobodyToTellTellsNobody(t *testing.T) {
+func TestANilPublisherDoesNothing(t *testing.T) {
 	var none *Publisher
 	none.Publish(t.Context(), refusal("a", "web-1")) // does not panic
 }

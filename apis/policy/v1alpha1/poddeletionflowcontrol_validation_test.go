@@ -19,16 +19,16 @@ func TestAnIntervalIsAGoDurationOrDays(t *testing.T) {
 	}
 	for _, in := range []string{"", "10", "d", "-1d", "1.5d", "1d-1h", "1d24h", "1dd", "1h1d", "1 d", "106752d", "99999999999999999999d", "ten minutes"} {
 		if got, err := ParseInterval(in); err == nil {
-			t.Errorf("%q reads as %s", in, got)
+			t.Errorf("%q was parsed as %s", in, got)
 		}
 	}
 }
 
-func TestWhatIsRefusedNamesTheFieldAndTheFix(t *testing.T) {
+func TestARejectedFlowControlNamesTheFieldAndTheFix(t *testing.T) {
 	rule := func(interval string, limit int64) LimitRule { return LimitRule{Interval: interval, Limit: limit} }
 	for name, tc := range map[string]struct {
 		change func(*PodDeletionFlowControl)
-		// want are parts of the message; none: it is admitted.
+		// want are parts of the message; empty if it is valid.
 		want []string
 	}{
 		"one rule":         {func(*PodDeletionFlowControl) {}, nil},
@@ -47,7 +47,7 @@ func TestWhatIsRefusedNamesTheFieldAndTheFix(t *testing.T) {
 			[]string{"spec.limitRules[0].interval", "spec.limitRules[1].limit"}},
 		"the same interval twice": {func(f *PodDeletionFlowControl) { f.Spec.LimitRules = append(f.Spec.LimitRules, rule("600s", 1)) },
 			[]string{"600s is the interval of limitRules[0] too: spec.limitRules[1].interval"}},
-		"a white list of everything": {func(f *PodDeletionFlowControl) { f.Spec.WhiteListSelector = &metav1.LabelSelector{} },
+		"a white list that selects all": {func(f *PodDeletionFlowControl) { f.Spec.WhiteListSelector = &metav1.LabelSelector{} },
 			[]string{"nothing would be counted: spec.whiteListSelector", "shadow: true"}},
 		"a white list": {func(f *PodDeletionFlowControl) {
 			f.Spec.WhiteListSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "batch"}}
@@ -62,7 +62,7 @@ func TestWhatIsRefusedNamesTheFieldAndTheFix(t *testing.T) {
 		"closed at a time": {func(f *PodDeletionFlowControl) {
 			f.Annotations = map[string]string{ClosedAnnotation: "2026-01-02T03:04:05Z"}
 		}, nil},
-		"closed at no time": {func(f *PodDeletionFlowControl) { f.Annotations = map[string]string{ClosedAnnotation: "now"} },
+		"closed at an invalid time": {func(f *PodDeletionFlowControl) { f.Annotations = map[string]string{ClosedAnnotation: "now"} },
 			[]string{ClosedAnnotation, "date -u"}},
 	} {
 		t.Run(name, func(t *testing.T) {

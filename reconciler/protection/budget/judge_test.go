@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-func TestWhenABudgetGuards(t *testing.T) {
+func TestTheConditionGuarding(t *testing.T) {
 	now := time.Unix(1000, 0)
 	both, one, none := sets.New("a", "b"), sets.New("a"), sets.New[string]()
 	for _, tc := range []struct {
@@ -51,7 +51,7 @@ func TestWhenABudgetGuards(t *testing.T) {
 	}
 }
 
-func TestAChargeExpiresOnlyAfterItsTime(t *testing.T) {
+func TestAChargeExpiresAfterItsTimeout(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
 	known := newChargeTimes(c, time.Minute)
 	b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
@@ -79,7 +79,7 @@ func TestAChargeExpiresOnlyAfterItsTime(t *testing.T) {
 	}
 }
 
-func TestABudgetIsLookedAtTenTimesASecondAndLessInAStorm(t *testing.T) {
+func TestReconciliationsOfABudgetAreThrottled(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
 	p, key := newThrottle(c), types.NamespacedName{Namespace: "ns", Name: "web"}
 	if p.wait(key, busyCharges) != 0 {

@@ -202,7 +202,7 @@ func TestTheNumbersOfABudget(t *testing.T) {
 }
 
 // The webhook charges between the reconciler's read and its write.
-func TestAChargeThatComesMeanwhileIsKept(t *testing.T) {
+func TestAConcurrentChargeIsKept(t *testing.T) {
 	w := newWorld(t, newBudget(nil), application(3, 3, 3)...)
 	charged := false
 	w.client.PrependReactor("update", "podunavailablebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -226,7 +226,7 @@ func TestAChargeThatComesMeanwhileIsKept(t *testing.T) {
 
 // A leader that begins with an old cache does not hand out again what the last
 // one knew to be gone.
-func TestACacheThatIsBehindIsNotTrusted(t *testing.T) {
+func TestAStaleCacheIsNotUsed(t *testing.T) {
 	w := newWorld(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.PodsResourceVersion = "500" }), application(3, 3, 3)...)
 	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestACacheThatIsBehindIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestWhileOwnersAreUnknownNothingIsAllowed(t *testing.T) {
+func TestNothingIsAllowedWhileOwnersAreUnknown(t *testing.T) {
 	objects := application(3, 3, 3)
 	w := newWorld(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 1 }), objects[2:]...)
 	w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -78,7 +78,7 @@ func lookAndSend(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Du
 	return stored.Status, said, wait
 }
 
-func TestTheBreakerOpensAndClosesAndEachIsToldOnce(t *testing.T) {
+func TestOpeningAndClosingRecordOneEventEach(t *testing.T) {
 	f := newFlow(3, counted(3))
 	status, told, wait := look(t, f, time.Second, false)
 	f.Status = status
@@ -106,7 +106,7 @@ func TestTheBreakerOpensAndClosesAndEachIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestRaisingTheLimitCloses(t *testing.T) {
+func TestRaisingTheLimitClosesTheBreaker(t *testing.T) {
 	f := newFlow(3, counted(3))
 	f.Status, _, _ = look(t, f, time.Second, false)
 	f.Spec.LimitRules[0].Limit = 4
@@ -117,7 +117,7 @@ func TestRaisingTheLimitCloses(t *testing.T) {
 	}
 }
 
-func TestALimitOfNoneIsOpenForEver(t *testing.T) {
+func TestALimitOfZeroIsAlwaysOpen(t *testing.T) {
 	f := newFlow(0, nil)
 	status, told, wait := look(t, f, 0, false)
 	f.Status = status
@@ -126,7 +126,7 @@ func TestALimitOfNoneIsOpenForEver(t *testing.T) {
 	}
 }
 
-func TestARuleThatDoesNotReadIsNamed(t *testing.T) {
+func TestAnInvalidRuleIsNamed(t *testing.T) {
 	f := newFlow(3, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" })
 	_, told, _ := look(t, f, 0, false)
 	if len(told) != 1 || !strings.Contains(told[0], "InvalidRule") || !strings.Contains(told[0], "spec.limitRules[0].interval") {
@@ -134,14 +134,14 @@ func TestARuleThatDoesNotReadIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotWrittenIsNotTold(t *testing.T) {
+func TestNoEventIsRecordedBeforeTheStatusIsWritten(t *testing.T) {
 	status, told, wait := look(t, newFlow(3, counted(3)), time.Second, true)
 	if len(told) > 0 || wait != minInterval || len(status.Conditions) > 0 {
 		t.Errorf("told %q, looked at again in %s: %+v", told, wait, status)
 	}
 }
 
-func TestATimeThatIsFarAheadIsResetAndNothingLost(t *testing.T) {
+func TestAResetOfTheCommittedTimeRecordsAnEventAndKeepsCounts(t *testing.T) {
 	f := newFlow(9, counted(3))
 	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
 	f.Status.CommittedTime = &ahead
@@ -154,7 +154,7 @@ func TestATimeThatIsFarAheadIsResetAndNothingLost(t *testing.T) {
 	}
 }
 
-func TestOpeningAndClosingAreOneEventEach(t *testing.T) {
+func TestOpeningAndClosingSendOneCloudEventEach(t *testing.T) {
 	f, sent := newFlow(3, counted(3)), &eventstest.Recorder{}
 	f.UID = "uid"
 	f.Status, _, _ = lookAndSend(t, f, time.Second, false, sent)

@@ -81,7 +81,7 @@ func (c *crds) watching(t *testing.T, resource string) {
 	}
 }
 
-func TestAKindIsWatchedFromWhenItsCRDIsThere(t *testing.T) {
+func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := newCRDs(t, object(cloneSet, "v1alpha1", "web", within(int64(2), "updateStrategy", "maxUnavailable")))
@@ -122,7 +122,7 @@ func TestAKindIsWatchedFromWhenItsCRDIsThere(t *testing.T) {
 	}
 }
 
-func TestTheNewestVersionThatIsServedIsWatched(t *testing.T) {
+func TestTheNewestServedVersionIsWatched(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := newCRDs(t)
@@ -152,7 +152,7 @@ func TestTheNewestVersionThatIsServedIsWatched(t *testing.T) {
 }
 
 // Who reads must be able to while informers come and go.
-func TestItCanBeReadWhileKindsComeAndGo(t *testing.T) {
+func TestWorkloadsCanBeReadWhileKindsChange(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := newCRDs(t, object(unitedDeployment, "v1alpha1", "web", nil))

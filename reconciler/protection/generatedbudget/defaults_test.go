@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
-func TestADefaultThatDoesNotReadLeavesTheOneBeforeIt(t *testing.T) {
+func TestAnInvalidDefaultKeepsTheLastValidOne(t *testing.T) {
 	recorder, changed := record.NewFakeRecorder(5), 0
 	d := &defaults{recorder: recorder, logger: zaptest.NewLogger(t).Sugar(), changed: func() { changed++ }}
 	says := func(want string) {
@@ -38,7 +38,7 @@ func TestADefaultThatDoesNotReadLeavesTheOneBeforeIt(t *testing.T) {
 	says("25%")
 }
 
-func TestTheInstalledDefaultReads(t *testing.T) {
+func TestTheInstalledDefaultIsValid(t *testing.T) {
 	raw, err := os.ReadFile("../../../config/protection/130-config.yaml")
 	if err != nil {
 		t.Fatal(err)

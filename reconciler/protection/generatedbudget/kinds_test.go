@@ -30,7 +30,7 @@ func within(value any, path ...string) map[string]any {
 	return map[string]any{path[0]: value}
 }
 
-func TestWhereAKindSaysWhatItsRollOutTakesDown(t *testing.T) {
+func TestMaxUnavailableIsReadFromTheStrategyOfEachKind(t *testing.T) {
 	two, part := intstr.FromInt32(2), intstr.FromString("20%")
 	for _, tc := range []struct {
 		name    string
@@ -74,7 +74,7 @@ func TestWhereAKindSaysWhatItsRollOutTakesDown(t *testing.T) {
 	}
 }
 
-func TestOfAWorkloadOnlyWhatCountsIsKept(t *testing.T) {
+func TestACachedWorkloadIsTrimmed(t *testing.T) {
 	u := object(cloneSet, "v1alpha1", "web", map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}, "template": map[string]any{"spec": map[string]any{}}})
 	w := cloneSet.read(cloneSet.versions[1], u)
@@ -89,7 +89,7 @@ func TestOfAWorkloadOnlyWhatCountsIsKept(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsFoundByItsGroupWhateverTheVersion(t *testing.T) {
+func TestAKindIsFoundByGroupInAnyVersion(t *testing.T) {
 	for _, tc := range []struct{ apiVersion, kind, want string }{
 		{"apps/v1", "Deployment", "Deployment"},
 		{"apps/v1", "StatefulSet", "StatefulSet"},
@@ -119,7 +119,7 @@ func TestAnOwnerIsFoundByItsGroupWhateverTheVersion(t *testing.T) {
 	}
 }
 
-func TestTwoKindsOfOneNameDoNotGenerateIntoEachOther(t *testing.T) {
+func TestWorkloadsOfOneNameHaveDifferentBudgetNames(t *testing.T) {
 	named := &metav1.ObjectMeta{Name: "web"}
 	if a, b := (&workload{Object: named, kind: statefulSet}).budgetName(), (&workload{Object: named, kind: advancedStatefulSet}).budgetName(); a == b {
 		t.Errorf("both are %s", a)

@@ -30,7 +30,7 @@ func newNamespace(name, label string) *corev1.Namespace {
 	return n
 }
 
-func TestTheLabelIsThereWhileThereIsABudget(t *testing.T) {
+func TestTheLabelFollowsTheBudgets(t *testing.T) {
 	terminating := newNamespace("ns", "")
 	terminating.DeletionTimestamp = ptr.To(metav1.Now())
 	for _, tc := range []struct {
@@ -122,7 +122,7 @@ func (w *world) cache(t *testing.T, has bool) {
 }
 
 // The webhook sets the label before the first budget is there.
-func TestTheLabelGoesOnlyWhenThereHasBeenNoBudgetForLong(t *testing.T) {
+func TestTheLabelIsRemovedAfterADelay(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay - time.Second)
@@ -135,7 +135,7 @@ func TestTheLabelGoesOnlyWhenThereHasBeenNoBudgetForLong(t *testing.T) {
 	w.want(t, 0, false)
 }
 
-func TestAProcessThatIsNewWaitsAnew(t *testing.T) {
+func TestANewLeaderWaitsAgain(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay - time.Second)
@@ -149,7 +149,7 @@ func TestAProcessThatIsNewWaitsAnew(t *testing.T) {
 }
 
 // Nothing is kept of a namespace that nobody looks at any more.
-func TestNamespacesThatHaveGoneAreForgotten(t *testing.T) {
+func TestRecordsOfDeletedNamespacesAreDropped(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var i unusedLabels
 	i.unusedFor("gone", now)
@@ -162,7 +162,7 @@ func TestNamespacesThatHaveGoneAreForgotten(t *testing.T) {
 }
 
 // The label goes only when the API server knows no budget either.
-func TestABudgetThatTheCacheDoesNotHaveKeepsTheLabel(t *testing.T) {
+func TestALiveReadOfBudgetsKeepsTheLabel(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
 	if err := w.policy.Tracker().Add(budget); err != nil {
@@ -174,7 +174,7 @@ func TestABudgetThatTheCacheDoesNotHaveKeepsTheLabel(t *testing.T) {
 }
 
 // A label that is set anew when it was just taken off is not taken off at once.
-func TestALabelThatIsSetAnewStaysForAsLong(t *testing.T) {
+func TestALabelThatIsSetAgainIsKeptForTheWholeDelay(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay)
@@ -182,7 +182,7 @@ func TestALabelThatIsSetAnewStaysForAsLong(t *testing.T) {
 	w.want(t, removalDelay, false) // the cache still has it, or has it again
 }
 
-func TestALabelThatSomebodyHasSetAnewStays(t *testing.T) {
+func TestRemovingTheLabelUsesAnOptimisticLock(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay)

@@ -19,7 +19,7 @@ const short = `{apiVersion: v1, kind: Pod, metadata: {name: short, labels: {app:
  containers: [{name: sleep, image: busybox, command: [/bin/sleep, "5"]}]}}`
 
 // While the webhook is down, what is guarded stays, and all else goes on.
-func TestWhileTheWebhookIsDown(t *testing.T) {
+func TestAnOutageOfTheWebhookAffectsOnlyNamespacesWithABudget(t *testing.T) {
 	n, free := newNamespace(t), newNamespace(t)
 	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 1"))
 	free.apply(t, webWith(2, "{}"))
@@ -66,7 +66,7 @@ func TestWhileTheWebhookIsDown(t *testing.T) {
 
 // client-go sleeps for as long as an answer says, up to ten times: a refusal must
 // not say any time, or it would park the workers of the ReplicaSet controller.
-func TestTheReplicaSetControllerServesOthersWhileOneIsRefused(t *testing.T) {
+func TestADeniedRolloutDoesNotDelayOtherReplicaSets(t *testing.T) {
 	n, free := newNamespace(t), newNamespace(t)
 	const oneByOne = "{rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}"
 	n.guarded(t, webWith(20, oneByOne), budgetOf("minAvailable: 100%"))

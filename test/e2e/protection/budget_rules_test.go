@@ -19,7 +19,7 @@ func target(apiVersion, kind, spec, pod string) string {
 }
 
 // A pod is one of its target by the chain of its owners, whatever kind that begins with.
-func TestATargetIsOfAnyKindThatOwnsPods(t *testing.T) {
+func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ apiVersion, kind, spec, pod string }{
 		{"apps/v1", "StatefulSet", "replicas: 2, serviceName: web", simulated},
@@ -66,7 +66,7 @@ func TestARestartByOpenKruiseIsJudged(t *testing.T) {
 }
 
 // A budget that nobody has computed yet lets nothing through, and says when to ask again.
-func TestABudgetThatIsNotComputedYetLetsNothingThrough(t *testing.T) {
+func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, webWith(3, "{}"))
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
@@ -93,7 +93,7 @@ func TestABudgetThatIsNotComputedYetLetsNothingThrough(t *testing.T) {
 }
 
 // What a PodDisruptionBudget will refuse is not charged.
-func TestAnEvictionThatKubernetesRefusesCostsNothing(t *testing.T) {
+func TestAnEvictionDeniedByAPodDisruptionBudgetCostsNothing(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	n.guarded(t, webWith(3, "{}"), budgetOf("maxUnavailable: 1"))

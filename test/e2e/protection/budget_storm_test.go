@@ -52,7 +52,7 @@ func setMinAvailable(t *testing.T, c clients, namespace string, n int) {
 
 // One slot, a hundred deletions at once, two replicas of the webhook: exactly
 // one passes, each time. Nobody replaces the pods, so nothing gives a slot back.
-func TestOneSlotLetsExactlyOneOfAHundredThrough(t *testing.T) {
+func TestOneSlotAllowsExactlyOneOfAHundredDeletions(t *testing.T) {
 	times := rounds(t, 20)
 	total := 100 + times
 	n, c := bareGuarded(t, total, total-1)
@@ -95,7 +95,7 @@ func decideWhereAsked(t *testing.T, n *namespace) {
 
 // Of 400 pods 300 may go; nobody is refused while there is room, and nobody let
 // through when there is none.
-func TestNoFalseRefusalAndNoneTooMany(t *testing.T) {
+func TestExactlyTheAllowedDeletionsPass(t *testing.T) {
 	n, c := bareGuarded(t, 400, 100)
 	s := storm(t, c, n.name, living(t, c, n.name)[:300], 20)
 	if s.passed != 300 {
@@ -135,7 +135,7 @@ func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
 // Replicas of the webhook are killed in the middle of storms, in the first one
 // both between a commit and its answer: never over the budget, and when the dust
 // has settled no charge is left behind.
-func TestAStormWithKilledWebhooksStaysWithinTheBudget(t *testing.T) {
+func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
 	n, c := bareGuarded(t, 300, 200)
 	began := time.Now()
 	// A storm may end before a look finds anything. Of the 100 pods that may go a

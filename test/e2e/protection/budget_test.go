@@ -14,7 +14,7 @@ import (
 
 const deletionRefused = "is denied by PodUnavailableBudget web"
 
-func TestADeletionBeyondTheBudgetIsRefused(t *testing.T) {
+func TestADeletionBeyondTheBudgetIsDenied(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3"))
@@ -115,7 +115,7 @@ func TestAResizeIsJudged(t *testing.T) {
 	}
 }
 
-func TestARolloutGoesThroughUnderABudget(t *testing.T) {
+func TestARolloutCompletesUnderABudget(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]string{"maxUnavailable": "maxUnavailable: 1", "minAvailable": "minAvailable: 90%"} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestARolloutGoesThroughUnderABudget(t *testing.T) {
 	}
 }
 
-func TestAScaleDownIsNeverHeldUp(t *testing.T) {
+func TestAScaleDownIsNeverBlocked(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]string{
 		"minAvailable": "minAvailable: 8", "all": "minAvailable: 100%", "none": "maxUnavailable: 0", "a per cent": "maxUnavailable: 25%",
@@ -169,14 +169,14 @@ func TestAnApplicationCanBeDeleted(t *testing.T) {
 	}
 }
 
-func TestAGuardedNamespaceTerminates(t *testing.T) {
+func TestANamespaceWithABudgetTerminates(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.guarded(t, webWith(3, "{}"), budgetOf("maxUnavailable: 0"))
 	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
 }
 
-func TestTheNamespaceIsHookedWhileItHasABudget(t *testing.T) {
+func TestANamespaceIsLabeledWhileItHasABudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	label := func() string {
@@ -202,7 +202,7 @@ func TestTheNamespaceIsHookedWhileItHasABudget(t *testing.T) {
 	})
 }
 
-func TestASelectorWithTheWrongFieldIsRefusedWithTheRightOne(t *testing.T) {
+func TestASelectorWithFieldValueIsRejectedWithAHint(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	r := n.feed(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
@@ -212,7 +212,7 @@ func TestASelectorWithTheWrongFieldIsRefusedWithTheRightOne(t *testing.T) {
 	}
 }
 
-func TestATargetIsNamedWithOrWithoutAVersion(t *testing.T) {
+func TestTheAPIVersionOfATargetMayOmitTheVersion(t *testing.T) {
 	t.Parallel()
 	for _, apiVersion := range []string{"apps", "apps/v1"} {
 		t.Run(apiVersion, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestATargetIsNamedWithOrWithoutAVersion(t *testing.T) {
 	}
 }
 
-func TestShadowModeLetsThroughAndTells(t *testing.T) {
+func TestABudgetInShadowModeAllowsAndRecordsAnEvent(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3, shadow: true"))

@@ -25,7 +25,7 @@ func scopeOf(kind string) string {
 }
 
 // What the policies know of kinds that are not built in.
-func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItWantsPods(t *testing.T) {
+func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing.T) {
 	n := newNamespace(t)
 	withKruise(t, n)
 	n.crd(t, "SidecarSet", "sidecarsets", "v1alpha1")

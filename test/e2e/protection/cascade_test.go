@@ -137,7 +137,7 @@ func TestWaysOutOfCascadeProtection(t *testing.T) {
 
 // A foreground deletion that was admitted is ended by more deletions of the
 // same object, which must pass.
-func TestADeletionThatWasAdmittedEnds(t *testing.T) {
+func TestAnAdmittedDeletionCompletes(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, web)
 	n.run(t, "label", "deployment", "web", firstLabel+"-")
@@ -155,7 +155,7 @@ func TestADeletionThatWasAdmittedEnds(t *testing.T) {
 }
 
 // A protected object never keeps its namespace from terminating.
-func TestANamespaceTerminatesOverProtectedObjects(t *testing.T) {
+func TestANamespaceWithProtectedObjectsTerminates(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, web)
 	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+laterLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
@@ -176,7 +176,7 @@ func TestDeleteProtectionAlways(t *testing.T) {
 
 // What carries no label is deleted as ever, and so is what the label does not
 // speak of.
-func TestWhatIsNotProtected(t *testing.T) {
+func TestUnprotectedObjectsAreDeleted(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, strings.Replace(web, firstLabel+`: "true"`, "app: web", 1))
 	n.apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {`+firstLabel+`: "true"}}}`)

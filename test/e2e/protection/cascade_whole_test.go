@@ -10,7 +10,7 @@ import (
 )
 
 // A namespace does not say what lives in it, so the webhook looks.
-func TestAProtectedNamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
+func TestAProtectedNamespaceIsNotDeletedWhileItHasPods(t *testing.T) {
 	n := newNamespace(t)
 	n.run(t, "label", "namespace", n.name, firstLabel+"=true")
 	n.apply(t, strings.Replace(web, firstLabel, "test.breakwater.dev/other", 1))
@@ -35,7 +35,7 @@ func TestAProtectedNamespaceIsNotDeletedWhileSomethingLivesInIt(t *testing.T) {
 	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
 }
 
-func TestTheShadowOfANamespace(t *testing.T) {
+func TestShadowModeAllowsTheDeletionOfAProtectedNamespace(t *testing.T) {
 	n := newNamespace(t)
 	n.run(t, "label", "namespace", n.name, laterLabel+"=Cascading")
 	n.run(t, "annotate", "namespace", n.name, "policy.breakwater.dev/shadow=true")
@@ -73,7 +73,7 @@ metadata: {name: %[1]s-counts, labels: {policy.breakwater.dev/count-custom-resou
 rules: [{apiGroups: [%[1]s.example.com], resources: [crontabs], verbs: [list]}]
 `
 
-func TestAProtectedDefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
+func TestAProtectedDefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	n := newNamespace(t)
 	crd := "crontabs." + n.name + ".example.com"
 	t.Cleanup(func() {
@@ -106,7 +106,7 @@ func TestAProtectedDefinitionIsNotDeletedWhileThereAreObjects(t *testing.T) {
 }
 
 // Whoever takes a protection off is told, and the audit log says who it was.
-func TestWhoTakesAProtectionOffIsTold(t *testing.T) {
+func TestRemovingAProtectionWarns(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, web)
 	r := n.try(t, "label", "deployment", "web", firstLabel+"-")

@@ -72,7 +72,7 @@ func (s *sink) of(source string) (ids []string) {
 	return ids
 }
 
-func TestProgramsHearOfAStormOfRefusalsOnce(t *testing.T) {
+func TestManyDenialsSendOneCloudEventPerMinute(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	s := newSink(t, n, "dev.breakwater.deletion.denied.v1")
 	n.guarded(t, webWith(4, "{}"), budgetOf("maxUnavailable: 0"))
@@ -103,7 +103,7 @@ func TestProgramsHearOfAStormOfRefusalsOnce(t *testing.T) {
 	}
 }
 
-func TestProgramsHearThatTheBreakerOpensAndCloses(t *testing.T) {
+func TestOpeningAndClosingSendCloudEvents(t *testing.T) {
 	n := newNamespace(t)
 	opened := newSink(t, n, "dev.breakwater.deletionflow.opened.v1")
 	closed := newSink(t, newNamespace(t), "dev.breakwater.deletionflow.closed.v1")
@@ -125,7 +125,7 @@ func TestProgramsHearThatTheBreakerOpensAndCloses(t *testing.T) {
 }
 
 // Without a Broker events go nowhere, and nothing waits for them.
-func TestWithoutABrokerRefusalsAreAsEver(t *testing.T) {
+func TestDenialsDoNotNeedABroker(t *testing.T) {
 	n := newNamespace(t)
 	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 0"))
 	broker := func(ctx context.Context, name string) error {

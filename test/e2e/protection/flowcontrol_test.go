@@ -140,7 +140,7 @@ func (n noRetry) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func TestExactlyAsManyPodsGoAsTheLimitSays(t *testing.T) {
+func TestExactlyAsManyPodsAreDeletedAsTheLimitAllows(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, pods("web", 40))
 	names := n.running(t, "web", 40)
@@ -217,7 +217,7 @@ func TestWaysOutOfFlowControl(t *testing.T) {
 	})
 }
 
-func TestShadowRefusesNothingAndSaysWhatItWouldHave(t *testing.T) {
+func TestFlowControlInShadowModeAllowsAndWarns(t *testing.T) {
 	n := newNamespace(t)
 	c := newControl(t, n, "shadow: true")
 	r := n.try(t, "delete", "pod", "probe", "--dry-run=server")
@@ -230,7 +230,7 @@ func TestShadowRefusesNothingAndSaysWhatItWouldHave(t *testing.T) {
 	}
 }
 
-func TestANamespaceIsChargedAtOnceAndThenTerminates(t *testing.T) {
+func TestTheDeletionOfANamespaceIsCountedOnceAndCompletes(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, pods("web", 4))
 	n.running(t, "web", 4)
@@ -245,7 +245,7 @@ func TestANamespaceIsChargedAtOnceAndThenTerminates(t *testing.T) {
 	c.isOpen(t, "True")
 }
 
-func TestADrainWaitsUntilThereIsRoom(t *testing.T) {
+func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, pods("drained", 3))
 	n.running(t, "drained", 3)
@@ -282,7 +282,7 @@ func TestADrainWaitsUntilThereIsRoom(t *testing.T) {
 }
 
 // A refused ReplicaSet is tried again, and keeps nobody waiting.
-func TestWhileOneReplicaSetIsRefusedOthersAreServed(t *testing.T) {
+func TestADeniedReplicaSetDoesNotDelayOthers(t *testing.T) {
 	n, other := newNamespace(t), newNamespace(t)
 	n.apply(t, pods("web", 5))
 	n.running(t, "web", 5)
@@ -304,7 +304,7 @@ func TestWhileOneReplicaSetIsRefusedOthersAreServed(t *testing.T) {
 	n.running(t, "web", 0)
 }
 
-func TestARestartForgetsNothing(t *testing.T) {
+func TestARestartKeepsTheCounts(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, pods("web", 3))
 	c := newControl(t, n, "")
@@ -316,7 +316,7 @@ func TestARestartForgetsNothing(t *testing.T) {
 	n.refused(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.running(t, "web", 3)[0])
 }
 
-func TestAFlowControlThatIsWrongIsRefused(t *testing.T) {
+func TestAnInvalidFlowControlIsRejected(t *testing.T) {
 	n := newNamespace(t)
 	for spec, want := range map[string]string{
 		`limitRules: [{interval: 5s, limit: 1}]`:   "spec.limitRules[0].interval",
@@ -340,7 +340,7 @@ func TestAFlowControlThatIsWrongIsRefused(t *testing.T) {
 }
 
 // Without a flow control no deletion leaves the API server.
-func TestTheWebhookIsThereWhileThereIsAFlowControl(t *testing.T) {
+func TestTheWebhookIsRegisteredWhileAFlowControlExists(t *testing.T) {
 	n := newNamespace(t)
 	there := func(want string) {
 		t.Helper()
@@ -360,7 +360,7 @@ func TestTheWebhookIsThereWhileThereIsAFlowControl(t *testing.T) {
 
 // While the webhook is down nothing goes that would be counted, but what need
 // not be asked about does; and there is a way out that needs nothing of ours.
-func TestWhatFlowControlLetsThroughWhileItsWebhookIsDown(t *testing.T) {
+func TestAnOutageOfTheWebhookDeniesCountedDeletions(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, pods("web", 3))
 	n.running(t, "web", 3)

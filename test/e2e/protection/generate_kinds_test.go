@@ -103,7 +103,7 @@ func TestAStatefulSetHasGeneratedBudgets(t *testing.T) {
 	n.untilNamedSays(t, "pdb", "statefulset-web", "")
 }
 
-func TestTheClustersDefaultCountsWhereNobodySaysAValue(t *testing.T) {
+func TestTheDefaultOfTheClusterAppliesWithoutOtherLimits(t *testing.T) {
 	n := newNamespace(t)
 	set := func(data string) []string {
 		return append(append([]string{}, system...), "patch", "configmap", "config-protection-generate", "--type=merge", "-p", `{"data":`+data+`}`)

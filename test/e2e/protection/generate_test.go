@@ -47,7 +47,7 @@ func TestGeneratedBudgetsFollowTheirWorkload(t *testing.T) {
 	n.untilSays(t, "pub", "")
 }
 
-func TestANamespaceAsksForBudgetsOfAllItsWorkloads(t *testing.T) {
+func TestANamespaceGeneratesBudgetsForAllItsWorkloads(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.run(t, "annotate", "namespace", n.name, "policy.kruise.io/generate-pub=true", "policy.kruise.io/generate-pub-maxUnavailable=10%")

@@ -16,7 +16,7 @@ import (
 
 // A budget that comes while pods are being deleted cannot bring them back. But from
 // when it says that it guards, it lets through exactly what it says.
-func TestABudgetThatComesInTheMiddleOfADeletionGuardsWhenItSaysSo(t *testing.T) {
+func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 	const pods, least, spare, together = 300, 100, 50, 10
 	n, c := newNamespace(t), connect(t)
 	bare(t, c, n.name, pods)

@@ -13,7 +13,7 @@ func targeting(limits string) string {
  spec: {targetRef: {apiVersion: apps, kind: Deployment, name: web}, ` + limits + `}}`
 }
 
-func TestAPodDoesNotLeaveItsBudgetUnasked(t *testing.T) {
+func TestAnUpdateThatTakesAPodOutOfItsBudgetIsJudged(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	n.guarded(t, webWith(3, "{}"), targeting("maxUnavailable: 0"))

@@ -60,7 +60,7 @@ func (n *namespace) on(t *testing.T, node string) []string {
 
 // A node that is lost takes its pods along, and nobody is asked. They count, so that
 // the drain of another node waits until they are back.
-func TestTheDrainOfANodeWaitsWhileAnotherIsLost(t *testing.T) {
+func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	nodes := n.newNodes(t, "8", 2)
@@ -95,7 +95,7 @@ func TestTheDrainOfANodeWaitsWhileAnotherIsLost(t *testing.T) {
 
 // The scheduler deletes pods to make room for more important ones. It is asked like
 // anybody else, and a refusal holds up no other pod.
-func TestPreemptionIsCharged(t *testing.T) {
+func TestPreemptionIsJudged(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	n.newNodes(t, "4", 1)

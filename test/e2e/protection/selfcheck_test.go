@@ -63,7 +63,7 @@ func (n *namespace) untilTold(t *testing.T, c clients, since time.Time, reason, 
 	})
 }
 
-func TestTheSelfCheckShowsAWebhookThatLetsPassWhatItCannotAnswer(t *testing.T) {
+func TestTheSelfCheckReportsAWebhookThatFailsOpen(t *testing.T) {
 	n, c, since := newNamespace(t), connect(t), time.Now()
 	n.untilGuard(t, c, "FailurePolicyIgnore", "0")
 	set := func(policy string) []string {
@@ -79,7 +79,7 @@ func TestTheSelfCheckShowsAWebhookThatLetsPassWhatItCannotAnswer(t *testing.T) {
 	n.untilTold(t, c, since, "GuardEnforced", "vpodbudget.kb.io: no longer FailurePolicyIgnore")
 }
 
-func TestTheSelfCheckShowsAPolicyThatOnlyTells(t *testing.T) {
+func TestTheSelfCheckReportsAPolicyThatOnlyWarns(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	n.untilGuard(t, c, "PolicyNotDenying", "0")
 	set := func(actions string) []string {
@@ -93,7 +93,7 @@ func TestTheSelfCheckShowsAPolicyThatOnlyTells(t *testing.T) {
 	n.untilGuard(t, c, "PolicyNotDenying", "0")
 }
 
-func TestTheSelfCheckShowsThatNobodyIsThereToAsk(t *testing.T) {
+func TestTheSelfCheckReportsMissingReplicas(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	n.untilGuard(t, c, "NoEndpoints", "0")
 	n.cleanup(t, append(system, "rollout", "status", "deployment", "protection-webhook", "--timeout=60s")...)
@@ -106,7 +106,7 @@ func TestTheSelfCheckShowsThatNobodyIsThereToAsk(t *testing.T) {
 
 // Who keeps the caBundle is kept from doing so for a while: otherwise it would
 // be right again before anybody looks.
-func TestTheSelfCheckShowsACABundleThatIsBrokenAndItHeals(t *testing.T) {
+func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	n, c, since := newNamespace(t), connect(t), time.Now()
 	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 1"))
 	remove, add := rightToPatch(t, n)
