@@ -27,8 +27,8 @@ type PodOutcomes struct {
 }
 
 // unjudgedMessage is the message of an unjudged pod. It differs from that of a
-// failed check, which is sticky.
-const unjudgedMessage = "unjudged"
+// failed check, which is sticky. It is stored and read back: it never changes.
+const unjudgedMessage = "nobody judged"
 
 // podOutcomes sorts the pods by outcome. A fail is sticky: it stays after the pod,
 // its ChangePod or the verdict was deleted, until a person passes that pod. An
