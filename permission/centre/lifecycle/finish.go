@@ -12,7 +12,26 @@ import (
 
 // finish writes the result of a call and what follows from it.
 func (e *Engine) finish(ctx context.Context, job queue.Job, c claimed, r provider.Result) error {
-	// Results are written even while the process stops.
+	return e.endClaim(ctx, job, c, func(t *txn, before store.Grant) store.Grant {
+		return ApplyResult(before, CallResult{Now: t.now, Op: c.call.Op, MaybeGranted: c.maybeGranted, Result: r, Retry: c.retry, Random: e.Random()})
+	})
+}
+
+// releaseClaim ends a claimed step without a call; it is due again after wait.
+func (e *Engine) releaseClaim(ctx context.Context, job queue.Job, c claimed, wait time.Duration) error {
+	return e.endClaim(ctx, job, c, func(t *txn, g store.Grant) store.Grant {
+		g.MaybeGranted, g.Due = c.maybeGranted, c.due
+		if wait > 0 {
+			g.Due = t.now.Add(wait)
+			g.NextTry = g.Due
+		}
+		return g
+	})
+}
+
+// endClaim ends a claimed step with the grant that next returns. It writes even
+// while the process stops.
+func (e *Engine) endClaim(ctx context.Context, job queue.Job, c claimed, next func(t *txn, before store.Grant) store.Grant) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	_, _, err := e.update(ctx, job.Application, "", func(t *txn) error {
@@ -20,8 +39,7 @@ func (e *Engine) finish(ctx context.Context, job queue.Job, c claimed, r provide
 		if before.Lease != c.lease {
 			return errStaleStep
 		}
-		g := ApplyResult(before, CallResult{Now: t.now, Op: c.call.Op, MaybeGranted: c.maybeGranted, Result: r, Retry: c.retry, Random: e.Random()})
-		return t.endStep(before, g)
+		return t.endStep(before, next(t, before))
 	})
 	return err
 }
@@ -46,26 +64,6 @@ func (t *txn) endStep(before, g store.Grant) error {
 		return err
 	}
 	return t.advance()
-}
-
-// releaseClaim ends a claimed step without a call; it is due again after wait.
-func (e *Engine) releaseClaim(ctx context.Context, job queue.Job, c claimed, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-	defer cancel()
-	_, _, err := e.update(ctx, job.Application, "", func(t *txn) error {
-		before := t.grants[job.Ordinal]
-		if before.Lease != c.lease {
-			return errStaleStep
-		}
-		g := before
-		g.MaybeGranted, g.Due = c.maybeGranted, c.due
-		if wait > 0 {
-			g.Due = t.now.Add(wait)
-			g.NextTry = g.Due
-		}
-		return t.endStep(before, g)
-	})
-	return err
 }
 
 // postpone delays a step if the breaker is open or no slot is free. An attempt
