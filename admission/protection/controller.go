@@ -48,7 +48,7 @@ func NewController(ready *server.Readiness) injection.ControllerConstructor {
 		if err != nil {
 			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
 		}
-		impl := server.NewController(ctx, ready, newBookkeeper(ctx), mux)
+		impl := server.NewController(ctx, ready, newCABundleReconciler(ctx), mux)
 		if err := follow(ctx, impl); err != nil {
 			logging.FromContext(ctx).Panicw("follow the certificate", "error", err)
 		}
@@ -71,7 +71,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 // key is the only key of the controller.
 var key = cabundle.ValidatingKey(Configuration)
 
-func newBookkeeper(ctx context.Context) *cabundle.Reconciler {
+func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &cabundle.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(key)},

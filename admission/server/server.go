@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 )
 
-const queueName = "bookkeeper"
+const queueName = "cabundle"
 
 // NewController returns the controller that serves the webhooks of mux and runs the
 // caBundle reconciler. ready depends on the certificate of the reconciler.

@@ -101,7 +101,7 @@ func patches(client *fake.Clientset) []string {
 	return found
 }
 
-func TestTheBookkeeperWrites(t *testing.T) {
+func TestTheCABundleIsWritten(t *testing.T) {
 	const bundle = `"caBundle":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"`
 	for name, tc := range map[string]struct {
 		key     types.NamespacedName
