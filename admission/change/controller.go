@@ -15,7 +15,6 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/change/releaseindex"
@@ -28,6 +27,7 @@ import (
 	opsconfiginformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // Names of objects of the manifests in SystemNamespace.
@@ -42,17 +42,14 @@ const (
 // webhook.Options. The constructor panics on permanent errors.
 func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		must := wiring.NewMust(ctx, "set up the webhooks of changes")
 		configs := newCABundleReconciler(ctx)
 		kinds := workloadkinds.NewStore(cmw, metrics.Meter(), configs.recordedKinds, configs.enqueueGenerated)
 		configs.Kinds = kinds.Get
 		mux, err := newMux(ctx, cmw, kinds.Get, configs.Recorder)
-		if err != nil {
-			logging.FromContext(ctx).Panicw("build the webhooks", "error", err)
-		}
+		must(err)
 		impl := server.NewController(ctx, ready, configs.Reconciler, mux)
-		if err := configs.watch(ctx, impl); err != nil {
-			logging.FromContext(ctx).Panicw("watch the certificate", "error", err)
-		}
+		must(configs.watch(ctx, impl))
 		return impl
 	}
 }

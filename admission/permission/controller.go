@@ -18,7 +18,6 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
-	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 	"knative.dev/pkg/webhook"
 
@@ -28,6 +27,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -54,11 +54,7 @@ var keys = []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.
 // webhook.Options. It panics on permanent errors.
 func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-		must := func(err error) {
-			if err != nil {
-				logging.FromContext(ctx).Panicw("initialize the webhooks", "error", err)
-			}
-		}
+		must := wiring.NewMust(ctx, "set up the webhooks of permissions")
 		handlers, err := newHandlers(ctx, cmw)
 		must(err)
 		mux := admission.NewMux(metrics.Meter(), func(webhook string) (admission.Handler, bool) {

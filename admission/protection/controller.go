@@ -16,7 +16,6 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
-	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 	"knative.dev/pkg/webhook"
 
@@ -28,6 +27,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // Names of objects in the manifests, in SystemNamespace.
@@ -44,14 +44,11 @@ const (
 // webhook.Options. It panics on permanent errors.
 func NewController(ready *server.Readiness) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
+		must := wiring.NewMust(ctx, "set up the webhooks of runtime protection")
 		mux, err := newMux(ctx, cmw)
-		if err != nil {
-			logging.FromContext(ctx).Panicw("wire the webhooks", "error", err)
-		}
+		must(err)
 		impl := server.NewController(ctx, ready, newCABundleReconciler(ctx), mux)
-		if err := follow(ctx, impl); err != nil {
-			logging.FromContext(ctx).Panicw("follow the certificate", "error", err)
-		}
+		must(follow(ctx, impl))
 		return impl
 	}
 }

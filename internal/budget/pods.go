@@ -6,21 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Available decides whether a pod is available: Running, Ready, not terminating,
 // and not marked unavailable.
 func Available(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && ready(p) && !MarkedUnavailable(p.Labels)
-}
-
-func ready(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && workload.PodReady(p) && !MarkedUnavailable(p.Labels)
 }
 
 // MarkedUnavailable says whether a label marks the pod as made unavailable by a

@@ -22,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Webhook is the webhook for evictions and for deletions of pods and namespaces.
@@ -137,7 +138,7 @@ func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (inCharge 
 
 // blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
 func (g Guard) blocked(ctx context.Context, a *request) *admission.Answer {
-	if !a.Eviction || a.DryRun || !ready(a.pod) {
+	if !a.Eviction || a.DryRun || !workload.PodReady(a.pod) {
 		return nil // a PodDisruptionBudget may allow it for a pod that is not Ready
 	}
 	pdb, err := g.PDBs.Blocking(ctx, a.pod)
@@ -154,10 +155,4 @@ func (g Guard) blocked(ctx context.Context, a *request) *admission.Answer {
 	s.Details.Group, s.Details.Kind = "policy", "poddisruptionbudgets"
 	answer := admission.Deny(DecisionDisruptionBudget, s)
 	return &answer
-}
-
-func ready(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

@@ -7,7 +7,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -20,12 +19,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // NewController returns the controller of ChangePods.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {
-	logger := logging.FromContext(ctx)
-	changePods := changepodinformer.Get(ctx)
+	must := wiring.NewMust(ctx, "set up the controller of ChangePods")
+	changePods := changepodinformer.Get(ctx).Informer()
 	r := &Reconciler{
 		interimWrites:   rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
 		unjudged:        metrics.NewCounter(metrics.Meter(), "breakwater_batches_unjudged_total"),
@@ -40,41 +40,35 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		return controller.Options{SkipStatusUpdates: true}
 	})
 
-	resync := func() { impl.FilteredGlobalResync(unfinished, changePods.Informer()) }
+	resync := func() { impl.FilteredGlobalResync(unfinished, changePods) }
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), resync)
-	if err != nil {
-		logger.Panicw("settings", "error", err)
-	}
+	must(err)
 	r.settings = store.Get
 	r.serverConfigured = altershield.WatchConfigured(ctx, cmw, resync)
 
-	if _, err := changePods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
-		logger.Panicw("watch ChangePods", "error", err)
-	}
+	must.Watch(changePods, controller.HandleAll(impl.Enqueue))
 	// A release that was superseded, or whose order was not accepted, ends its
 	// batches. A failed order check holds them until a person overrules it.
-	if _, err := changeworkloadinformer.Get(ctx).Informer().AddEventHandler(cache.FilteringResourceEventHandler{
+	must.Watch(changeworkloadinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
 			return ok && (orderNotAccepted(c) || superseded(c) || orderCheckFailed(c))
 		},
 		Handler: controller.HandleAll(func(obj any) {
-			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tombstone.Obj
+			owner, ok := wiring.Object[*v1alpha1.ChangeWorkload](obj)
+			if !ok {
+				return
 			}
-			impl.FilteredGlobalResync(func(cp any) bool {
-				owner, ok := obj.(*v1alpha1.ChangeWorkload)
-				c, isPod := cp.(*v1alpha1.ChangePod)
-				return ok && isPod && c.Namespace == owner.Namespace && c.Spec.ChangeWorkloadID == owner.Name
-			}, changePods.Informer())
+			impl.FilteredGlobalResync(func(obj any) bool {
+				c, ok := obj.(*v1alpha1.ChangePod)
+				return ok && c.Namespace == owner.Namespace && c.Spec.ChangeWorkloadID == owner.Name
+			}, changePods)
 		}),
-	}); err != nil {
-		logger.Panicw("watch ChangeWorkloads", "error", err)
-	}
+	})
 	return impl
 }
 
-// unfinished says whether a change of the configuration can change a ChangePod.
+// unfinished says whether a change of configuration can matter to a ChangePod.
 func unfinished(obj any) bool {
 	c, ok := obj.(*v1alpha1.ChangePod)
 	return ok && c.Status.Phase != v1alpha1.PodExecuteDone

@@ -9,16 +9,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // Filter returns a filter for objects of opted-in namespaces. It rejects an
 // object whose namespace is not cached yet, so callers must also use Handler.
 func Filter(namespaces corelisters.NamespaceLister) func(any) bool {
 	return func(obj any) bool {
-		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = tombstone.Obj
-		}
-		o, ok := obj.(metav1.Object)
+		o, ok := wiring.Object[metav1.Object](obj)
 		if !ok {
 			return false
 		}

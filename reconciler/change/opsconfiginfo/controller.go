@@ -14,6 +14,7 @@ import (
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcileropsconfiginfo "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // agentName is the source of our Kubernetes Events.
@@ -40,7 +41,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	queueDefaults(impl)
 
 	// Which of several objects takes effect depends on all of them.
-	handler := controller.HandleAll(func(obj any) {
+	must := wiring.NewMust(ctx, "set up the controller of OpsConfigInfos")
+	must.Watch(informer.Informer(), controller.HandleAll(func(obj any) {
 		impl.Enqueue(obj)
 		all, err := informer.Lister().List(labels.Everything())
 		if err != nil {
@@ -49,10 +51,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		for _, c := range all {
 			impl.Enqueue(c)
 		}
-	})
-	if _, err := informer.Informer().AddEventHandler(handler); err != nil {
-		logger.Panicw("watch OpsConfigInfo", "error", err)
-	}
+	}))
 	return impl
 }
 

@@ -18,11 +18,11 @@ import (
 	reconcilerpod "knative.dev/pkg/client/injection/kube/reconciler/core/v1/pod"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
@@ -38,27 +38,14 @@ const (
 // NewController returns the controller of pods. It sets the transforms of the
 // informers of pods and ReplicaSets, which must not have been started.
 func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
-	logger := logging.FromContext(ctx)
-	pods, lister := podinformer.Get(ctx).Informer(), podinformer.Get(ctx).Lister()
-	replicaSets, namespaces := replicasetinformer.Get(ctx), namespaceinformer.Get(ctx)
-	workloads := workloadinformer.Get(ctx)
-	must := func(err error) {
-		if err != nil {
-			logger.Panicw("set up the controller of pods", "error", err)
-		}
-	}
-	must(pods.SetTransform(Trim))
-	must(replicaSets.Informer().SetTransform(TrimReplicaSet))
-
-	finder, err := releasefinder.New(ctx)
+	must := wiring.NewMust(ctx, "set up the controller of pods")
+	must(podinformer.Get(ctx).Informer().SetTransform(Trim))
+	must(replicasetinformer.Get(ctx).Informer().SetTransform(TrimReplicaSet))
+	known, err := newFacts(ctx)
 	must(err)
-	known := facts{optedIn: namespaceoptin.Filter(namespaces.Lister()), releases: finder,
-		rollingOut: func(namespace string, of v1alpha1.WorkloadRef) bool {
-			w := workloads.Find(namespace, of)
-			return w != nil && !w.Complete
-		}}
 	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
-		kube: kubeclient.Get(ctx), facts: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender, finished: metrics.NewCounter(metrics.Meter(), "breakwater_pods_finished_total"),
+		kube: kubeclient.Get(ctx), facts: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender,
+		finished: metrics.NewCounter(metrics.Meter(), "breakwater_pods_finished_total"),
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{
 			AgentName:         agentName,
@@ -67,18 +54,31 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 		}
 	})
 	impl.Concurrency = workers
+	watch(ctx, must, impl, known)
+	return impl
+}
 
-	watch := func(informer cache.SharedInformer, handler cache.ResourceEventHandler) {
-		_, err := informer.AddEventHandler(handler)
-		must(err)
-	}
-	watch(pods, cache.FilteringResourceEventHandler{
+func newFacts(ctx context.Context) (facts, error) {
+	finder, err := releasefinder.New(ctx)
+	workloads := workloadinformer.Get(ctx)
+	return facts{
+		optedIn: namespaceoptin.Filter(namespaceinformer.Get(ctx).Lister()), releases: finder,
+		rollingOut: func(namespace string, of v1alpha1.WorkloadRef) bool {
+			w := workloads.Find(namespace, of)
+			return w != nil && !w.Complete
+		},
+	}, err
+}
+
+// watch enqueues pods that are due. The caches fill in any order, so the revision
+// of a pod may be cached after the pod: then the pod is enqueued again.
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, known facts) {
+	pods := podinformer.Get(ctx)
+	must.Watch(pods.Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: known.due,
 		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: impl.Enqueue, UpdateFunc: controller.PassNew(impl.Enqueue)},
 	})
-	// The caches fill in any order, so the revision of a pod may be cached after
-	// the pod: then the pod is enqueued again.
-	again := func(all []*corev1.Pod, err error) {
+	enqueue := func(all []*corev1.Pod, err error) {
 		must(err) // an in-memory store returns no error
 		for _, p := range all {
 			if known.due(p) {
@@ -86,21 +86,19 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 			}
 		}
 	}
-	ofOwner := func(uid types.UID) {
-		again(releasefinder.Owned[*corev1.Pod](pods.GetIndexer(), uid))
-	}
-	watch(namespaces.Informer(), namespaceoptin.Handler(func(namespace string) {
-		again(lister.Pods(namespace).List(labels.Everything()))
+	podsOf := func(owner types.UID) { enqueue(releasefinder.Owned[*corev1.Pod](pods.Informer().GetIndexer(), owner)) }
+	podsOfObject := func(owner metav1.Object) { podsOf(owner.GetUID()) }
+	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceoptin.Handler(func(namespace string) {
+		enqueue(pods.Lister().Pods(namespace).List(labels.Everything()))
 	}))
-	watch(replicaSets.Informer(), onRelease(known.optedIn, func(rs metav1.Object) { ofOwner(rs.GetUID()) }))
+	must.Watch(replicasetinformer.Get(ctx).Informer(), onRelease(known.optedIn, podsOfObject))
 	// The attempt of a ControllerRevision is that of its workload.
-	must(workloads.Handle(onRelease(known.optedIn, func(w metav1.Object) { ofOwner(w.GetUID()) })))
-	watch(revisioninformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+	must(workloadinformer.Get(ctx).Handle(onRelease(known.optedIn, podsOfObject)))
+	must.Watch(revisioninformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 		if r, ok := obj.(*appsv1.ControllerRevision); ok && known.optedIn(r) {
 			if owner := metav1.GetControllerOfNoCopy(r); owner != nil {
-				ofOwner(owner.UID)
+				podsOf(owner.UID)
 			}
 		}
 	}})
-	return impl
 }

@@ -9,7 +9,6 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection/clients/dynamicclient"
-	"knative.dev/pkg/logging"
 
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
@@ -17,6 +16,7 @@ import (
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
@@ -24,12 +24,7 @@ import (
 // from the API server when a release ends: a cache of all templates would be
 // the largest of the process and rarely used.
 func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
-	logger := logging.FromContext(ctx)
-	must := func(err error) {
-		if err != nil {
-			logger.Panicw("create the controller of saved templates", "error", err)
-		}
-	}
+	must := wiring.NewMust(ctx, "set up the controller of the revision history")
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), nil)
 	must(err)
 	changeWorkloads := changeworkloadinformer.Get(ctx)
@@ -43,7 +38,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}
 	})
-	_, err = changeWorkloads.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	must.Watch(changeWorkloads.Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc: impl.Enqueue,
 		UpdateFunc: func(before, after any) {
 			if matters(before, after) {
@@ -51,6 +46,5 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 			}
 		},
 	})
-	must(err)
 	return impl
 }

@@ -14,7 +14,6 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection/clients/dynamicclient"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
@@ -24,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
@@ -40,53 +40,59 @@ const (
 // NewController returns the controller of rollbacks. It adds an index to
 // informers, which must not have been started.
 func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
-	logger := logging.FromContext(ctx)
-	must := func(err error) {
-		if err != nil {
-			logger.Panicw("wire the controller of rollbacks", "error", err)
-		}
-	}
-	finder, err := releasefinder.New(ctx)
+	must := wiring.NewMust(ctx, "set up the controller of rollbacks")
+	r, err := newReconciler(ctx, sender)
 	must(err)
-	changeWorkloads, namespaces := changeworkloadinformer.Get(ctx), namespaceinformer.Get(ctx)
-	workloads := workloadinformer.Get(ctx)
-	r := &Reconciler{
+	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
+		// Other writers share the status: see statuspatch.
+		return controller.Options{AgentName: agentName, SkipStatusUpdates: true}
+	})
+	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), func() {
+		impl.GlobalResync(changeworkloadinformer.Get(ctx).Informer())
+	})
+	must(err)
+	r.settings = store.Get
+	watch(ctx, must, impl)
+	return impl
+}
+
+// newReconciler returns a Reconciler without settings.
+func newReconciler(ctx context.Context, sender events.Sender) (*Reconciler, error) {
+	finder, err := releasefinder.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Reconciler{
 		kube:            kubeclient.Get(ctx),
 		dynamic:         dynamicclient.Get(ctx),
 		client:          changeclient.Get(ctx),
-		live:            &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaces.Lister()},
-		workloads:       workloads,
+		live:            &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister()},
+		workloads:       workloadinformer.Get(ctx),
 		finder:          finder,
 		pods:            podinformer.Get(ctx).Informer().GetIndexer(),
-		changeWorkloads: changeWorkloads.Lister(),
+		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
 		rollbacks:       metrics.NewCounter(metrics.Meter(), "breakwater_rollbacks_total"),
 		reported:        lru.New(remembered),
 		clock:           clock.RealClock{},
-	}
-	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
-		// Facts of others stand in the same status: see statuspatch.
-		return controller.Options{AgentName: agentName, SkipStatusUpdates: true}
-	})
-	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), func() {
-		impl.GlobalResync(changeWorkloads.Informer())
-	})
-	must(err)
-	r.settings = store.Get
+	}, nil
+}
 
-	_, err = changeWorkloads.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
-	must(err)
-	// A request, a rollback, or a roll-out that gets on.
-	must(workloads.Handle(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { enqueue(impl, workloadinformer.Deleted(obj)) },
+// watch enqueues releases that may have to be rolled back.
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
+	changeWorkloads := changeworkloadinformer.Get(ctx).Informer()
+	must.Watch(changeWorkloads, controller.HandleAll(impl.Enqueue))
+	// A request, a rollback, or progress of a rollout.
+	must(workloadinformer.Get(ctx).Handle(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { enqueue(impl, asWorkload(obj)) },
 		UpdateFunc: func(before, after any) {
-			if differs(workloadinformer.Deleted(before), workloadinformer.Deleted(after)) {
-				enqueue(impl, workloadinformer.Deleted(after))
+			if w := asWorkload(after); differs(asWorkload(before), w) {
+				enqueue(impl, w)
 			}
 		},
 	}))
-	// Opting in, and out again.
-	_, err = namespaces.Informer().AddEventHandler(controller.HandleAll(func(obj any) {
+	// A namespace that is opted in.
+	must.Watch(namespaceinformer.Get(ctx).Informer(), controller.HandleAll(func(obj any) {
 		ns, ok := obj.(*corev1.Namespace)
 		if !ok || !v1alpha1.OptedIn(ns) {
 			return
@@ -94,10 +100,14 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 		impl.FilteredGlobalResync(func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
 			return ok && c.Namespace == ns.Name
-		}, changeWorkloads.Informer())
+		}, changeWorkloads)
 	}))
-	must(err)
-	return impl
+}
+
+// asWorkload returns nil for another type.
+func asWorkload(obj any) *workload.Workload {
+	w, _ := wiring.Object[*workload.Workload](obj)
+	return w
 }
 
 // differs leaves out updates of the status, of which a roll-out makes many, but

@@ -20,6 +20,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
@@ -37,47 +39,59 @@ const (
 // NewController returns the controller of workloads of all kinds. It makes the
 // process's workload informer follow config-workloads.
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-	logger := logging.FromContext(ctx)
-	must := func(err error) {
-		if err != nil {
-			logger.Panicw("create the controller of workloads", "error", err)
-		}
-	}
-	namespaces := namespaceinformer.Get(ctx)
-	changeWorkloads := changeworkloadinformer.Get(ctx)
-	workloads := workloadinformer.Get(ctx)
+	must := wiring.NewMust(ctx, "set up the controller of workloads")
+	r, err := newReconciler(ctx, cmw)
+	must(err)
+	impl := controller.NewContext(ctx, r, controller.ControllerOptions{
+		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName), Concurrency: workers,
+	})
+	watch(ctx, must, impl)
+	workloadinformer.Get(ctx).Follow(cmw)
+	return impl
+}
+
+func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, error) {
 	revisions, err := releasefinder.New(ctx)
-	must(err)
+	if err != nil {
+		return nil, err
+	}
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), nil)
-	must(err)
-	guarded := namespaceoptin.Filter(namespaces.Lister())
-	r := &Reconciler{
+	if err != nil {
+		return nil, err
+	}
+	workloads, namespaces := workloadinformer.Get(ctx), namespaceinformer.Get(ctx).Lister()
+	return &Reconciler{
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
+			PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+				optedIn := namespaceoptin.Filter(namespaces)
+				for _, w := range workloads.All() {
+					if optedIn(w) {
+						enqueue(b, keyOf(w.Kind, w.Namespace, w.Name))
+					}
+				}
+				return nil
+			},
+		},
 		dynamic:         dynamicclient.Get(ctx),
 		client:          changeclient.Get(ctx),
 		workloads:       workloads,
 		revisions:       revisions,
-		namespaces:      namespaces.Lister(),
-		changeWorkloads: changeWorkloads.Lister(),
+		namespaces:      namespaces,
+		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		settings:        store.Get,
-		cluster:         watchCluster(cmw, namespaces.Lister()),
+		cluster:         watchCluster(cmw, namespaces),
 		touches:         resend.New(resend.Clock(ctx)),
 		touched:         metrics.NewCounter(metrics.Meter(), "breakwater_workload_noop_updates_total"),
 		clock:           resend.Clock(ctx),
-	}
-	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-		for _, w := range workloads.All() {
-			if guarded(w) {
-				enqueue(b, keyOf(w.Kind, w.Namespace, w.Name))
-			}
-		}
-		return nil
-	}
-	impl := controller.NewContext(ctx, r, controller.ControllerOptions{
-		WorkQueueName: queueName, Logger: logger.Named(queueName), Concurrency: workers,
-	})
+	}, nil
+}
 
+// watch enqueues a workload when it changes, or an object that belongs to it.
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
+	workloads, namespaces := workloadinformer.Get(ctx), namespaceinformer.Get(ctx)
+	optedIn := namespaceoptin.Filter(namespaces.Lister())
 	enqueue := func(obj any) {
-		if w := workloadinformer.Deleted(obj); w != nil {
+		if w, ok := wiring.Object[*workload.Workload](obj); ok {
 			impl.EnqueueKey(keyOf(w.Kind, w.Namespace, w.Name))
 		}
 	}
@@ -86,19 +100,15 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 			impl.EnqueueKey(key)
 		}
 	}
-	watch := func(in cache.SharedInformer, h cache.ResourceEventHandler) {
-		_, err := in.AddEventHandler(h)
-		must(err)
-	}
 	must(workloads.Handle(cache.FilteringResourceEventHandler{
-		FilterFunc: guarded,
+		FilterFunc: optedIn,
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    enqueue,
 			UpdateFunc: onChange(differs, enqueue),
 		},
 	}))
 	// Opting a namespace in affects every workload in it.
-	watch(namespaces.Informer(), namespaceoptin.Handler(func(namespace string) {
+	must.Watch(namespaces.Informer(), namespaceoptin.Handler(func(namespace string) {
 		for _, w := range workloads.All() {
 			if w.Namespace == namespace {
 				enqueue(w)
@@ -107,23 +117,21 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	}))
 	// A Success or a closed order lets older ChangeWorkloads be deleted; a
 	// deletion frees the name for a new attempt.
-	watch(changeWorkloads.Informer(), cache.ResourceEventHandlerFuncs{
+	must.Watch(changeworkloadinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc:    enqueueController,
 		UpdateFunc: onChange(endDiffers, enqueueController),
 		DeleteFunc: enqueueController,
 	})
 	// A revision may carry the version of another one: see Input.Carriers.
-	watch(replicasetinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
-		FilterFunc: guarded,
+	must.Watch(replicasetinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
+		FilterFunc: optedIn,
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    enqueueController,
 			UpdateFunc: onChange(versionDiffers, enqueueController),
 		},
 	})
-	watch(revisioninformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
-		FilterFunc: guarded,
+	must.Watch(revisioninformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
+		FilterFunc: optedIn,
 		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: enqueueController},
 	})
-	workloads.Follow(cmw)
-	return impl
 }

@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
@@ -45,10 +45,7 @@ func versionDiffers(before, after *appsv1.ReplicaSet) bool {
 // keyOfController returns the key of the workload that controls an object,
 // which may be deleted; false if the controller's kind is not watched.
 func keyOfController(w *workloadinformer.Watch, obj any) (types.NamespacedName, bool) {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	o, ok := obj.(metav1.Object)
+	o, ok := wiring.Object[metav1.Object](obj)
 	if !ok {
 		return types.NamespacedName{}, false
 	}

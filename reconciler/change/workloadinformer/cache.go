@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -84,14 +85,7 @@ func (w *Watch) All() []*workload.Workload {
 	return all
 }
 
-// Deleted returns the workload in an object or a tombstone; nil if it is not a
-// workload.
-func Deleted(obj any) *workload.Workload {
-	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = gone.Obj
-	}
-	w, _ := obj.(*workload.Workload)
-	return w
+func isWorkload(obj any) bool {
+	_, ok := wiring.Object[*workload.Workload](obj)
+	return ok
 }
-
-func isWorkload(obj any) bool { return Deleted(obj) != nil }

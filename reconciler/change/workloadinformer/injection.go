@@ -16,6 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -44,12 +45,7 @@ func Get(ctx context.Context) *Watch {
 }
 
 func newWatch(ctx context.Context) *Watch {
-	logger := logging.FromContext(ctx)
-	must := func(err error) {
-		if err != nil {
-			logger.Panicw("watch workloads", "error", err)
-		}
-	}
+	must := wiring.NewMust(ctx, "watch workloads")
 	w := &Watch{
 		client: dynamicclient.Get(ctx),
 		served: func(k workload.Kind) (bool, error) {
@@ -58,7 +54,7 @@ func newWatch(ctx context.Context) *Watch {
 		},
 		resync:            controller.GetResyncPeriod(ctx),
 		discoveryInterval: discoveryInterval,
-		logger:            logger,
+		logger:            logging.FromContext(ctx),
 		event:             eventWriter(ctx),
 		watching:          metrics.NewGauge(metrics.Meter(), "breakwater_workload_kind_watched"),
 		rejected:          metrics.NewCounter(metrics.Meter(), "breakwater_workload_config_errors_total"),

@@ -24,6 +24,7 @@ import (
 	_ "knative.dev/pkg/client/injection/kube/client/fake"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -81,7 +82,7 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 	err := x.watch.Handle(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		w := Deleted(obj)
+		w, _ := wiring.Object[*workload.Workload](obj)
 		x.seen = append(x.seen, w.Kind.Kind+"/"+w.Name)
 	}})
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/requiredsets"
@@ -47,38 +48,19 @@ const (
 // NewController returns the controller of pods that need permissions. owners reads
 // the owner chain of a pod.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender, owners requiredsets.Owners) *controller.Impl {
-	logger := logging.FromContext(ctx)
-	must := func(err error) {
-		if err != nil {
-			logger.Panicw("initialize the permission controller", "error", err)
-		}
-	}
-	pods, nodes, namespaces := podinformer.Get(ctx), nodeinformer.Get(ctx), namespaceinformer.Get(ctx)
+	must := wiring.NewMust(ctx, "set up the permission controller")
+	pods := podinformer.Get(ctx)
 	must(pods.Informer().SetTransform(trimPod))
-	must(nodes.Informer().SetTransform(trimNode))
+	must(nodeinformer.Get(ctx).Informer().SetTransform(trimNode))
 	store := settings.NewStore()
 	store.Follow(ctx, cmw)
-	kube := kubeclient.Get(ctx)
 	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Limit: rate.NewLimiter(calls, calls)})
-	told := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
-	tell := newReporter(told, sender, metrics.Meter())
-	r := &Reconciler{
-		kube: kube, pods: pods.Lister(), nodes: nodes.Lister(), namespaces: namespaces.Lister(), centre: centre,
-		settings: store.Get, clock: resend.Clock(ctx), recorder: told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(told),
-	}
-	r.requiredSets = requiredsets.Resolver{Owners: owners, Namespaces: r.namespaces, Client: kube.CoreV1().Namespaces()}
-	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-		all, err := r.pods.List(labels.Everything())
-		for _, p := range all {
-			enqueue(b, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
-		}
-		return err
-	}
+	r := newReconciler(ctx, sender, owners, centre, store)
 	measure(metrics.Meter(), r)
+	logger := logging.FromContext(ctx)
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName), Concurrency: workers})
-	_, err := pods.Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
-	must(err)
-	_, err = namespaces.Informer().AddEventHandler(namespaceHandler(func(namespace string) {
+	must.Watch(pods.Informer(), controller.HandleAll(impl.Enqueue))
+	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceHandler(func(namespace string) {
 		all, err := r.pods.Pods(namespace).List(labels.Everything())
 		if err != nil {
 			logger.Errorw("list pods of namespace", "namespace", namespace, "error", err)
@@ -87,10 +69,28 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			impl.Enqueue(p)
 		}
 	}))
-	must(err)
-	c := &periodicTasks{Reconciler: r, lister: centre, podReporter: centre, breakerRecord: newBreakerRecord(ctx, kube)}
+	c := &periodicTasks{Reconciler: r, lister: centre, podReporter: centre, breakerRecord: newBreakerRecord(ctx, r.kube)}
 	go c.run(ctx)
 	return impl
+}
+
+func newReconciler(ctx context.Context, sender events.Sender, owners requiredsets.Owners, centre *centreclient.Client, store *settings.Store) *Reconciler {
+	kube, namespaces := kubeclient.Get(ctx), namespaceinformer.Get(ctx).Lister()
+	recorder := eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
+	r := &Reconciler{
+		kube: kube, pods: podinformer.Get(ctx).Lister(), nodes: nodeinformer.Get(ctx).Lister(), namespaces: namespaces, centre: centre,
+		requiredSets: requiredsets.Resolver{Owners: owners, Namespaces: namespaces, Client: kube.CoreV1().Namespaces()},
+		settings:     store.Get, clock: resend.Clock(ctx), recorder: recorder, reporter: newReporter(recorder, sender, metrics.Meter()),
+		retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
+	}
+	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
+		all, err := r.pods.List(labels.Everything())
+		for _, p := range all {
+			enqueue(b, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+		}
+		return err
+	}
+	return r
 }
 
 // newBreakerRecord returns a BreakerRecord with its own informer.

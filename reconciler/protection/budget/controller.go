@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -21,8 +22,6 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/injection/clients/dynamicclient"
-	"knative.dev/pkg/kmeta"
-	"knative.dev/pkg/logging"
 
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
@@ -30,6 +29,7 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 const (
@@ -39,28 +39,23 @@ const (
 	workers = 8
 )
 
-// NewController returns the constructor of the controller of budgets; kept is how
-// long a charge without an effect is kept. It is read after the flags are parsed.
-func NewController(kept *time.Duration) injection.ControllerConstructor {
+// NewController returns the constructor of the controller of budgets;
+// chargeTimeout is how long a charge without an effect is kept. It is read after
+// the flags are parsed.
+func NewController(chargeTimeout *time.Duration) injection.ControllerConstructor {
 	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
-		logger := logging.FromContext(ctx)
-		must := func(err error) {
-			if err != nil {
-				logger.Panicw("wire the controller of PodUnavailableBudgets", "error", err)
-			}
-		}
-		pods := podinformer.Get(ctx)
-		must(pods.Informer().SetTransform(trimPod))
+		must := wiring.NewMust(ctx, "set up the controller of PodUnavailableBudgets")
+		must(podinformer.Get(ctx).Informer().SetTransform(trimPod))
 		for _, owners := range workloads(ctx) {
 			must(owners.SetTransform(trimOwner))
 		}
-		r, err := newReconciler(ctx, *kept)
+		r, err := newReconciler(ctx, *chargeTimeout)
 		must(err)
 		impl := reconcilerbudget.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 			return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap: see write
 		})
 		impl.Concurrency = workers
-		must(watch(ctx, impl, r))
+		watch(ctx, must, impl, r)
 		return impl
 	}
 }
@@ -72,7 +67,7 @@ func workloads(ctx context.Context) []cache.SharedIndexInformer {
 	}
 }
 
-func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error) {
+func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconciler, error) {
 	kube := kubeclient.Get(ctx)
 	probes, err := newProber(injection.GetConfig(ctx), kube)
 	if err != nil {
@@ -86,48 +81,32 @@ func newReconciler(ctx context.Context, kept time.Duration) (*Reconciler, error)
 			client: dynamicclient.Get(ctx), cache: utilcache.NewExpiring(),
 			mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery())),
 		},
-		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, kept), throttle: newThrottle(clock.RealClock{}),
+		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, chargeTimeout), throttle: newThrottle(clock.RealClock{}),
 		guarding: newGuardingCheck(probes, clock.RealClock{}), refunded: metrics.NewCounter(metrics.Meter(), "breakwater_budget_charges_refunded_total"),
 	}, nil
 }
 
 // watch enqueues budgets when their pods or owners change.
-func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
 	lister := budgetinformer.Get(ctx).Lister()
-	if _, err := budgetinformer.Get(ctx).Informer().AddEventHandler(controller.HandleAll(impl.Enqueue)); err != nil {
-		return err
-	}
+	must.Watch(budgetinformer.Get(ctx).Informer(), controller.HandleAll(impl.Enqueue))
 	ofPod := func(obj any) {
-		if p, ok := podOf(obj); ok {
+		if p, ok := wiring.Object[*corev1.Pod](obj); ok {
 			enqueueCovering(impl, lister, p)
 		}
 	}
-	pods := cache.ResourceEventHandlerFuncs{
+	must.Watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
 		UpdateFunc: func(before, after any) { r.podWatch.observe(after); ofPod(before); ofPod(after) },
 		DeleteFunc: func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
-	}
-	if _, err := podinformer.Get(ctx).Informer().AddEventHandler(pods); err != nil {
-		return err
-	}
+	})
 	for _, informer := range workloads(ctx) {
-		if _, err := informer.AddEventHandler(controller.HandleAll(func(obj any) {
-			if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
+		must.Watch(informer, controller.HandleAll(func(obj any) {
+			if o, ok := wiring.Object[metav1.Object](obj); ok {
 				enqueueAll(impl, lister, o.GetNamespace())
 			}
-		})); err != nil {
-			return err
-		}
+		}))
 	}
-	return nil
-}
-
-func podOf(obj any) (*corev1.Pod, bool) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	p, ok := obj.(*corev1.Pod)
-	return p, ok
 }
 
 // enqueueCovering enqueues the budgets that may cover the pod.

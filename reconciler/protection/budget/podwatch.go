@@ -4,9 +4,9 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // podWatch records the newest resourceVersion that the event handlers of the pod
@@ -24,10 +24,7 @@ func (p *podWatch) resourceVersion() string {
 
 // observe records the object of an event.
 func (p *podWatch) observe(obj any) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	o, ok := obj.(metav1.Object)
+	o, ok := wiring.Object[metav1.Object](obj)
 	if !ok {
 		return
 	}

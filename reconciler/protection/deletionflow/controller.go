@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
-	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
@@ -19,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 const (
@@ -28,23 +28,18 @@ const (
 
 // NewController returns the controller of PodDeletionFlowControls.
 func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
-	must := func(err error) {
-		if err != nil {
-			logging.FromContext(ctx).Panicw("wire the controller of deletion flow control", "error", err)
-		}
-	}
+	must := wiring.NewMust(ctx, "set up the controller of deletion flow control")
 	flows := flowinformer.Get(ctx)
 	registerGauges(metrics.Meter(), flows.Lister())
 	r := &Reconciler{client: policyclient.Get(ctx).PolicyV1alpha1(), clock: clock.RealClock{}, skew: deletionwindow.DefaultSkew, sender: sender}
 	impl := reconcilerflow.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap
 	})
-	_, err := flows.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	must.Watch(flows.Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc: impl.Enqueue,
 		// Each committed group of deletions is an update.
 		UpdateFunc: func(_, after any) { impl.EnqueueAfter(after, minInterval) },
 	})
-	must(err)
 	return impl
 }
 

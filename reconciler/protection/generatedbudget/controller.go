@@ -2,7 +2,6 @@ package generatedbudget
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,7 +16,6 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection/clients/dynamicclient"
-	"knative.dev/pkg/kmeta"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
@@ -25,6 +23,7 @@ import (
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 const queueName = "generate"
@@ -55,9 +54,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		return r.workloads.all("", func(key types.NamespacedName) { enqueue(b, key) })
 	}
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
-	if err := watch(ctx, impl, r); err != nil {
-		logger.Panicw("wire the controller of generated budgets", "error", err)
-	}
+	watch(ctx, wiring.NewMust(ctx, "set up the controller of generated budgets"), impl, r)
 	others.changed = impl.EnqueueKey
 	cluster.changed = func() { _ = r.workloads.all("", impl.EnqueueKey) } // cache listers return no error
 	cluster.follow(cmw)
@@ -65,17 +62,18 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	return impl
 }
 
-func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
-	of := func(k kind) func(any) {
-		return func(obj any) {
-			if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
+// watch enqueues a workload when it changes, its namespace or its generated budget.
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
+	of := func(k kind) cache.ResourceEventHandler {
+		return controller.HandleAll(func(obj any) {
+			if o, ok := wiring.Object[metav1.Object](obj); ok {
 				impl.EnqueueKey(keyOf(k, o.GetNamespace(), o.GetName()))
 			}
-		}
+		})
 	}
-	owner := func(obj any) {
-		o, err := kmeta.DeletionHandlingAccessor(obj)
-		if err != nil {
+	owner := controller.HandleAll(func(obj any) {
+		o, ok := wiring.Object[metav1.Object](obj)
+		if !ok {
 			return
 		}
 		ref := metav1.GetControllerOfNoCopy(o)
@@ -85,25 +83,15 @@ func watch(ctx context.Context, impl *controller.Impl, r *Reconciler) error {
 		if k, ok := kindOf(ref.APIVersion, ref.Kind); ok {
 			impl.EnqueueKey(keyOf(k, o.GetNamespace(), ref.Name))
 		}
-	}
-	within := func(obj any) {
-		if o, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
+	})
+	within := controller.HandleAll(func(obj any) {
+		if o, ok := wiring.Object[metav1.Object](obj); ok {
 			_ = r.workloads.all(o.GetName(), impl.EnqueueKey) // cache listers return no error
 		}
-	}
-	for _, w := range []struct {
-		informer cache.SharedIndexInformer
-		handle   func(any)
-	}{
-		{deploymentinformer.Get(ctx).Informer(), of(deployment)},
-		{statefulsetinformer.Get(ctx).Informer(), of(statefulSet)},
-		{budgetinformer.Get(ctx).Informer(), owner},
-		{pdbinformer.Get(ctx).Informer(), owner},
-		{namespaceinformer.Get(ctx).Informer(), within},
-	} {
-		if _, err := w.informer.AddEventHandler(controller.HandleAll(w.handle)); err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-	}
-	return nil
+	})
+	must.Watch(deploymentinformer.Get(ctx).Informer(), of(deployment))
+	must.Watch(statefulsetinformer.Get(ctx).Informer(), of(statefulSet))
+	must.Watch(budgetinformer.Get(ctx).Informer(), owner)
+	must.Watch(pdbinformer.Get(ctx).Informer(), owner)
+	must.Watch(namespaceinformer.Get(ctx).Informer(), within)
 }

@@ -3,21 +3,19 @@ package namespacelabel
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	reconcilernamespace "knative.dev/pkg/client/injection/kube/reconciler/core/v1/namespace"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
-	"knative.dev/pkg/kmeta"
-	"knative.dev/pkg/logging"
 
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// agentName is the source of Kubernetes Events.
+// agentName is the source of our Kubernetes Events.
 const agentName = "breakwater"
 
 // NewController returns the controller of the namespace label.
@@ -31,18 +29,8 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // never write the status of a namespace
 	})
-	must := func(err error) {
-		if err != nil {
-			logging.FromContext(ctx).Panicw("wire the controller of the namespace label", "error", err)
-		}
-	}
-	_, err := namespaceinformer.Get(ctx).Informer().AddEventHandler(controller.HandleAll(impl.Enqueue))
-	must(err)
-	_, err = budgets.Informer().AddEventHandler(controller.HandleAll(func(obj any) {
-		if b, err := kmeta.DeletionHandlingAccessor(obj); err == nil {
-			impl.EnqueueKey(types.NamespacedName{Name: b.GetNamespace()})
-		}
-	}))
-	must(err)
+	must := wiring.NewMust(ctx, "set up the controller of the namespace label")
+	must.Watch(namespaceinformer.Get(ctx).Informer(), controller.HandleAll(impl.Enqueue))
+	must.Watch(budgets.Informer(), controller.HandleAll(impl.EnqueueNamespaceOf))
 	return impl
 }

@@ -1,0 +1,163 @@
+package changeworkload
+
+import (
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
+	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
+	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
+)
+
+// watch enqueues a ChangeWorkload when an object changes that its status is
+// derived from.
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
+	e := &enqueuer{impl: impl, changeWorkloads: changeworkloadinformer.Get(ctx).Informer(), reconciler: r, logger: logging.FromContext(ctx)}
+	must.Watch(e.changeWorkloads, controller.HandleAll(impl.Enqueue))
+	must.Watch(changepodinformer.Get(ctx).Informer(), controller.HandleAll(e.changePod))
+	must(workloadinformer.Get(ctx).Handle(controller.HandleAll(e.workload)))
+	must.Watch(replicasetinformer.Get(ctx).Informer(), controller.HandleAll(e.replicaSet))
+	must.Watch(revisioninformer.Get(ctx).Informer(), controller.HandleAll(e.controllerRevision))
+	must.Watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
+		AddFunc: e.pod,
+		UpdateFunc: func(before, after any) {
+			if podMatters(before, after) {
+				e.pod(after)
+			}
+		},
+		DeleteFunc: e.pod,
+	})
+	must.Watch(namespaceinformer.Get(ctx).Informer(), controller.HandleAll(e.namespace))
+}
+
+// enqueuer enqueues the ChangeWorkloads that an object affects.
+type enqueuer struct {
+	impl            *controller.Impl
+	changeWorkloads cache.SharedIndexInformer
+	reconciler      *Reconciler
+	logger          *zap.SugaredLogger
+}
+
+func (e *enqueuer) changePod(obj any) {
+	c, ok := wiring.Object[*v1alpha1.ChangePod](obj)
+	if !ok {
+		return
+	}
+	owner := metav1.GetControllerOfNoCopy(c)
+	if owner == nil {
+		return
+	}
+	key := types.NamespacedName{Namespace: c.Namespace, Name: owner.Name}
+	if urgent(c) {
+		e.impl.EnqueueKey(key)
+	} else {
+		e.impl.EnqueueKeyAfter(key, gathering)
+	}
+}
+
+func (e *enqueuer) workload(obj any) {
+	if w, ok := wiring.Object[*workload.Workload](obj); ok {
+		e.versionsOf(w.UID)
+	}
+}
+
+func (e *enqueuer) replicaSet(obj any) {
+	if rs, ok := wiring.Object[*appsv1.ReplicaSet](obj); ok {
+		if key, ok := releaseOf(rs); ok {
+			e.impl.EnqueueKey(key)
+		}
+	}
+}
+
+func (e *enqueuer) controllerRevision(obj any) {
+	if r, ok := wiring.Object[*appsv1.ControllerRevision](obj); ok {
+		if owner := metav1.GetControllerOfNoCopy(r); owner != nil {
+			e.versionsOf(owner.UID)
+		}
+	}
+}
+
+func (e *enqueuer) pod(obj any) {
+	p, ok := wiring.Object[*corev1.Pod](obj)
+	if !ok {
+		return
+	}
+	if of, release, known := e.reconciler.revisions.ReleaseOfPod(p); known {
+		key := types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}
+		if e.reconciler.podsMatter(key) {
+			e.impl.EnqueueKeyAfter(key, gathering)
+		}
+	}
+}
+
+func (e *enqueuer) namespace(obj any) {
+	if ns, ok := wiring.Object[*corev1.Namespace](obj); ok {
+		e.impl.FilteredGlobalResync(func(c any) bool {
+			o, ok := c.(metav1.Object)
+			return ok && o.GetNamespace() == ns.Name
+		}, e.changeWorkloads)
+	}
+}
+
+// versionsOf enqueues the ChangeWorkloads of all versions of a workload: a new
+// version supersedes the others.
+func (e *enqueuer) versionsOf(uid types.UID) {
+	all, err := releasefinder.Owned[*v1alpha1.ChangeWorkload](e.changeWorkloads.GetIndexer(), uid)
+	if err != nil {
+		e.logger.Errorw("Find the ChangeWorkloads of a workload", "error", err)
+	}
+	for _, c := range all {
+		e.impl.Enqueue(c)
+	}
+}
+
+// urgent says whether a batch may have failed or has a result of a person. A release
+// is held without delay; progress may be delayed.
+func urgent(c *v1alpha1.ChangePod) bool {
+	return c.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomeFail ||
+		c.Status.VerdictOf(v1alpha1.StagePost).Outcome() == v1alpha1.OutcomeFail ||
+		slices.ContainsFunc(c.Status.PodResults, func(r v1alpha1.PodSummary) bool {
+			return r.Source == "" || v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomeFail
+		})
+}
+
+// releaseOf returns the key of the ChangeWorkload that a ReplicaSet belongs to.
+func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
+	owner := metav1.GetControllerOf(rs)
+	version := rs.Annotations[v1alpha1.VersionKey]
+	if owner == nil || version == "" {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(owner.Name, version)}, true
+}
+
+// podMatters says whether an update of a pod can change its release. Most updates are
+// of containers. The label operate-finished changes nothing: the pod was Ready before.
+func podMatters(before, after any) bool {
+	a, okA := before.(*corev1.Pod)
+	b, okB := after.(*corev1.Pod)
+	if !okA || !okB {
+		return false
+	}
+	sinceA, readyA := workload.PodReadySince(a)
+	sinceB, readyB := workload.PodReadySince(b)
+	return (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
+		a.Status.Phase != b.Status.Phase || readyA != readyB || !sinceA.Equal(sinceB)
+}
