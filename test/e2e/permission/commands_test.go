@@ -111,7 +111,7 @@ func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 		}
 		return err
 	})
-	said := n.typed(t, commands(t, "permission/application-team.md", "Try again"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
+	said := n.typed(t, commands(t, "permission/application-team.md", "Reset the breaker"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
 	if !strings.Contains(said, `"pod":"wrong"`) {
 		t.Errorf("%s", said)
 	}

@@ -87,7 +87,7 @@ func TestTheMarkOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
 	n := newNamespace(t, enabled)
 	r := n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: forged, labels: {stke.io/permission: required}},
  spec: {containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
-	if r.Code == 0 || !strings.Contains(r.Stderr, "put on pods by Breakwater") {
+	if r.Code == 0 || !strings.Contains(r.Stderr, "only Breakwater adds the label") {
 		t.Errorf("a forged label:\n%s", r)
 	}
 	n.applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
