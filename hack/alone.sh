@@ -14,4 +14,4 @@ trap '"$CLUSTER" down' EXIT
 run() { "$CLUSTER" exec -- hack/gotest.sh "alone-$1" -tags e2e -timeout 10m -count 1 -run "$3" "$2"; }
 run protection ./test/e2e/protection \
   'TestADeletionBeyondTheBudgetIsDenied|TestAProtectedWorkloadIsNotDeletedWhileItHasPods|TestExactlyAsManyPodsAreDeletedAsTheLimitAllows|TestGeneratedBudgetsFollowTheirWorkload|TestADrainWaitsAndCompletes'
-run permission ./test/e2e/permission 'TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItGoes'
+run permission ./test/e2e/permission 'TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds'

@@ -24,7 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// sets are what the centre has; nil: it cannot be reached.
+// sets are the sets of the centre; nil means that the centre is unreachable.
 type sets map[string]bool
 
 func (s sets) PermissionSet(_ context.Context, name string) (api.PermissionSet, error) {
@@ -38,14 +38,14 @@ func (s sets) PermissionSet(_ context.Context, name string) (api.PermissionSet, 
 	return api.PermissionSet{NodeScoped: nodes}, nil
 }
 
-// above is the annotation of an owner.
-type above struct {
+// ownerAnnotation is the annotation in the owner chain.
+type ownerAnnotation struct {
 	value string
 	ok    bool
 	err   error
 }
 
-func (a above) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
+func (a ownerAnnotation) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
 	return a.value, a.ok, a.err
 }
 
@@ -58,37 +58,37 @@ func request(t *testing.T, object any) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{UID: "request", Namespace: "default", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw}}
 }
 
-func annotated(value string) map[string]string {
+func setAnnotation(value string) map[string]string {
 	return map[string]string{podmeta.SetAnnotation: value}
 }
 
-func TestWhichPodsAreInjected(t *testing.T) {
+func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 	registered := sets{"web": false, "nodes": true}
 	for name, tc := range map[string]struct {
 		pod       func(*corev1.Pod)
-		owner     above
+		owner     ownerAnnotation
 		namespace map[string]string
 		centre    sets
 		want      string
 		sets      string
 	}{
-		"nothing asks":                            {want: DecisionNoPermissionSet},
-		"the pod asks":                            {pod: func(p *corev1.Pod) { p.Annotations = annotated("web") }, want: DecisionInjected, sets: "web"},
-		"its workload asks":                       {owner: above{value: "web", ok: true}, want: DecisionInjected, sets: "web"},
-		"its namespace asks":                      {namespace: annotated("web"), want: DecisionInjected, sets: "web"},
-		"the workload before the namespace":       {owner: above{value: "web", ok: true}, namespace: annotated("nodes"), want: DecisionInjected, sets: "web"},
-		"the pod before all":                      {pod: func(p *corev1.Pod) { p.Annotations = annotated("nodes") }, owner: above{value: "web", ok: true}, want: DecisionInjected, sets: "nodes"},
-		"the pod asks for none":                   {pod: func(p *corev1.Pod) { p.Annotations = annotated("") }, namespace: annotated("web"), want: DecisionNoPermissionSet},
-		"the centre is away":                      {namespace: annotated("web"), want: DecisionInjected, sets: "web"},
-		"the set is not known yet":                {namespace: annotated("new"), centre: registered, want: DecisionInjected, sets: "new"},
-		"the workload cannot be read":             {owner: above{err: errors.New("timeout")}, want: admission.DecisionError},
-		"a value that means nothing":              {namespace: annotated("Not_A_Name"), want: DecisionInvalid},
-		"hostNetwork, granted to pods":            {pod: hostNetwork, namespace: annotated("web"), centre: registered, want: DecisionHostNetwork},
-		"hostNetwork, granted to nodes":           {pod: hostNetwork, namespace: annotated("nodes"), centre: registered, want: DecisionInjected, sets: "nodes"},
-		"hostNetwork, granted to both":            {pod: hostNetwork, namespace: annotated("nodes,web"), centre: registered, want: DecisionHostNetwork},
-		"hostNetwork, and the centre is away":     {pod: hostNetwork, namespace: annotated("nodes"), want: DecisionHostNetwork},
-		"hostNetwork, and there is no such set":   {pod: hostNetwork, namespace: annotated("new"), centre: registered, want: DecisionHostNetwork},
-		"hostNetwork of a pod that asks for none": {pod: hostNetwork, centre: registered, want: DecisionNoPermissionSet},
+		"no annotation":                          {want: DecisionNoPermissionSet},
+		"annotation of the pod":                  {pod: func(p *corev1.Pod) { p.Annotations = setAnnotation("web") }, want: DecisionInjected, sets: "web"},
+		"annotation of the workload":             {owner: ownerAnnotation{value: "web", ok: true}, want: DecisionInjected, sets: "web"},
+		"annotation of the namespace":            {namespace: setAnnotation("web"), want: DecisionInjected, sets: "web"},
+		"the workload overrides the namespace":   {owner: ownerAnnotation{value: "web", ok: true}, namespace: setAnnotation("nodes"), want: DecisionInjected, sets: "web"},
+		"the pod overrides the workload":         {pod: func(p *corev1.Pod) { p.Annotations = setAnnotation("nodes") }, owner: ownerAnnotation{value: "web", ok: true}, want: DecisionInjected, sets: "nodes"},
+		"an empty annotation of the pod":         {pod: func(p *corev1.Pod) { p.Annotations = setAnnotation("") }, namespace: setAnnotation("web"), want: DecisionNoPermissionSet},
+		"the centre is unreachable":              {namespace: setAnnotation("web"), want: DecisionInjected, sets: "web"},
+		"an unknown set":                         {namespace: setAnnotation("new"), centre: registered, want: DecisionInjected, sets: "new"},
+		"error reading the workload":             {owner: ownerAnnotation{err: errors.New("timeout")}, want: admission.DecisionError},
+		"an invalid value":                       {namespace: setAnnotation("Not_A_Name"), want: DecisionInvalid},
+		"hostNetwork, pod-scoped set":            {pod: hostNetwork, namespace: setAnnotation("web"), centre: registered, want: DecisionHostNetwork},
+		"hostNetwork, node-scoped set":           {pod: hostNetwork, namespace: setAnnotation("nodes"), centre: registered, want: DecisionInjected, sets: "nodes"},
+		"hostNetwork, one set of each scope":     {pod: hostNetwork, namespace: setAnnotation("nodes,web"), centre: registered, want: DecisionHostNetwork},
+		"hostNetwork, the centre is unreachable": {pod: hostNetwork, namespace: setAnnotation("nodes"), want: DecisionHostNetwork},
+		"hostNetwork, unknown set":               {pod: hostNetwork, namespace: setAnnotation("new"), centre: registered, want: DecisionHostNetwork},
+		"hostNetwork without sets":               {pod: hostNetwork, centre: registered, want: DecisionNoPermissionSet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod(tc.pod)
@@ -109,13 +109,13 @@ func TestWhichPodsAreInjected(t *testing.T) {
 			if tc.want != DecisionInjected {
 				return
 			}
-			got := patched(t, p, answer.Response.Patch)
+			got := applyPatch(t, p, answer.Response.Patch)
 			if strings.Join(podmeta.Sets(got), ",") != tc.sets {
-				t.Errorf("asks for %v", podmeta.Sets(got))
+				t.Errorf("the pod requests %v", podmeta.Sets(got))
 			}
 			again := h.Admit(t.Context(), request(t, got))
 			if again.Decision != DecisionAlreadyInjected || len(again.Response.Patch) > 0 {
-				t.Errorf("a second time: %+v", again)
+				t.Errorf("second admission: %+v", again)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestWhichPodsAreInjected(t *testing.T) {
 
 func hostNetwork(p *corev1.Pod) { p.Spec.HostNetwork = true }
 
-func TestSetsAreCheckedWhereTheyAreWrittenDown(t *testing.T) {
+func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 	registered := sets{"web": false, "nodes": true}
 	object := func(metadata, template string) string {
 		return `{"metadata":{` + metadata + `},"spec":{"template":{` + template + `}}}`
@@ -135,15 +135,15 @@ func TestSetsAreCheckedWhereTheyAreWrittenDown(t *testing.T) {
 		want   string
 		warns  bool
 	}{
-		"a workload without sets":          {object("", ""), registered, DecisionNoPermissionSet, false},
-		"a set that exists":                {object(web, ""), registered, admission.DecisionAdmitted, false},
-		"one that does not":                {object(unknown, ""), registered, DecisionUnknownSet, false},
-		"one that does not, in a template": {object("", `"metadata":{`+unknown+`}`), registered, DecisionUnknownSet, false},
-		"one that does not, in a CronJob":  {`{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{` + unknown + `}}}}}}`, registered, DecisionUnknownSet, false},
-		"the centre is away":               {object(unknown, ""), nil, DecisionUnchecked, true},
-		"no name":                          {object(`"annotations":{"stke.io/permission-set":"a b"}`, ""), registered, DecisionInvalid, false},
-		"hostNetwork":                      {object(web, `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
-		"hostNetwork, centre away":         {object(web, `"spec":{"hostNetwork":true}`), nil, DecisionUnchecked, true},
+		"a workload without sets":                {object("", ""), registered, DecisionNoPermissionSet, false},
+		"a known set":                            {object(web, ""), registered, admission.DecisionAdmitted, false},
+		"an unknown set":                         {object(unknown, ""), registered, DecisionUnknownSet, false},
+		"an unknown set in the template":         {object("", `"metadata":{`+unknown+`}`), registered, DecisionUnknownSet, false},
+		"an unknown set in a CronJob":            {`{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{` + unknown + `}}}}}}`, registered, DecisionUnknownSet, false},
+		"the centre is unreachable":              {object(unknown, ""), nil, DecisionUnchecked, true},
+		"an invalid name":                        {object(`"annotations":{"stke.io/permission-set":"a b"}`, ""), registered, DecisionInvalid, false},
+		"hostNetwork":                            {object(web, `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
+		"hostNetwork, the centre is unreachable": {object(web, `"spec":{"hostNetwork":true}`), nil, DecisionUnchecked, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := request(t, json.RawMessage(tc.object))
@@ -151,8 +151,8 @@ func TestSetsAreCheckedWhereTheyAreWrittenDown(t *testing.T) {
 			if answer.Decision != tc.want || (len(answer.Response.Warnings) > 0) != tc.warns {
 				t.Errorf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response)
 			}
-			refused := tc.want == DecisionUnknownSet || tc.want == DecisionInvalid || tc.want == DecisionHostNetwork
-			if answer.Response.Allowed == refused {
+			denied := tc.want == DecisionUnknownSet || tc.want == DecisionInvalid || tc.want == DecisionHostNetwork
+			if answer.Response.Allowed == denied {
 				t.Errorf("allowed is %v", answer.Response.Allowed)
 			}
 		})

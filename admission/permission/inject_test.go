@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-var whole = Injection{Sets: []string{"web", "audit"}, Image: "client:1", Server: "http://server", Deadline: 10 * time.Minute}
+var testInjection = Injection{Sets: []string{"web", "audit"}, Image: "client:1", Server: "http://server", Deadline: 10 * time.Minute}
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
@@ -29,8 +29,8 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// patched applies a patch as the API server does.
-func patched(t *testing.T, p *corev1.Pod, ops any) *corev1.Pod {
+// applyPatch applies a patch as the API server does.
+func applyPatch(t *testing.T, p *corev1.Pod, ops any) *corev1.Pod {
 	t.Helper()
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -56,7 +56,7 @@ func patched(t *testing.T, p *corev1.Pod, ops any) *corev1.Pod {
 	return out
 }
 
-func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
+func TestInjectionIsCompleteAndIdempotent(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	for name, change := range map[string]func(*corev1.Pod){
 		"a plain pod":                nil,
@@ -65,8 +65,8 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 		"a pod with init containers": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}} },
 		"a pod with a sidecar":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
 		"a pod with volumes":         func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
-		"a pod that another came first of": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, whole.container("Always", nil)}
+		"a pod with another init container first": func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "a"}, testInjection.container("Always", nil)}
 		},
 		"a pod with a forged container": func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: protocol.ContainerName, Image: "true", Command: []string{"true"}}}
@@ -76,8 +76,8 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod(change)
-			got := patched(t, p, whole.Patch(p))
-			if diff := cmp.Diff(whole.container("Always", nil), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
+			got := applyPatch(t, p, testInjection.Patch(p))
+			if diff := cmp.Diff(testInjection.container("Always", nil), got.Spec.InitContainers[0], cmp.Comparer(sameQuantity)); diff != "" {
 				t.Error(diff)
 			}
 			var users []string
@@ -96,10 +96,10 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 			if got.Labels[podmeta.Label] != podmeta.LabelRequired || got.Annotations[podmeta.SetAnnotation] != "web,audit" {
 				t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
 			}
-			if again := whole.Patch(got); len(again) > 0 {
-				t.Errorf("a second time: %+v", again)
+			if again := testInjection.Patch(got); len(again) > 0 {
+				t.Errorf("second patch: %+v", again)
 			}
-			if sets := podmeta.Sets(got); cmp.Diff(whole.Sets, sets) != "" {
+			if sets := podmeta.Sets(got); cmp.Diff(testInjection.Sets, sets) != "" {
 				t.Errorf("the server reads %v", sets)
 			}
 		})
@@ -108,8 +108,8 @@ func TestAPodIsInjectedWholeAndTwiceIsOnce(t *testing.T) {
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-func TestTheContainerIsRestrictedAndHasResources(t *testing.T) {
-	c := whole.container(corev1.RestartPolicyNever, nil)
+func TestTheInitContainerIsRestrictedAndHasResources(t *testing.T) {
+	c := testInjection.container(corev1.RestartPolicyNever, nil)
 	s := c.SecurityContext
 	if !*s.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || s.Capabilities.Drop[0] != "ALL" || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", s)

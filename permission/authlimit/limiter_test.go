@@ -11,7 +11,7 @@ import (
 	clocktest "k8s.io/utils/clock/testing"
 )
 
-func TestWhoIsRefusedTooOftenIsNotHeardForAWhile(t *testing.T) {
+func TestAnAddressWithTooManyRejectionsIsLimited(t *testing.T) {
 	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
 	allowed := 3.0
 	l := New(func() float64 { return allowed }, clock)
@@ -38,58 +38,58 @@ func TestWhoIsRefusedTooOftenIsNotHeardForAWhile(t *testing.T) {
 	}
 	for range 100 {
 		if w := ask("10.0.0.1:1", "good"); w.Code != http.StatusOK {
-			t.Fatalf("who is not refused is held up: %d", w.Code)
+			t.Fatalf("an address without rejections: status %d", w.Code)
 		}
 	}
 	for i, token := range []string{"bad", "other", "bad"} {
 		if w := ask(fmt.Sprintf("10.0.0.1:%d", 2+i), token); w.Code == http.StatusTooManyRequests {
-			t.Errorf("refusal %d is too much", i+1)
+			t.Errorf("rejection %d: status 429 below the limit", i+1)
 		}
 	}
 	reviews = 0
 	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "20" || reviews != 0 {
-		t.Errorf("the fourth: %d after %d reviews, Retry-After %q", w.Code, reviews, w.Header().Get("Retry-After"))
+		t.Errorf("above the limit: status %d, %d reviews, Retry-After %q", w.Code, reviews, w.Header().Get("Retry-After"))
 	}
 	if w := ask("[fd00::2]:9", "good"); w.Code != http.StatusOK {
-		t.Errorf("another address: %d", w.Code)
+		t.Errorf("another address: status %d", w.Code)
 	}
 	clock.SetTime(clock.Now().Add(20 * time.Second))
 	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusOK {
-		t.Errorf("after a while: %d", w.Code)
+		t.Errorf("after Retry-After: status %d", w.Code)
 	}
 	if w := ask("10.0.0.1:9", "bad"); w.Code != http.StatusUnauthorized {
-		t.Errorf("refused anew: %d", w.Code)
+		t.Errorf("an invalid token after Retry-After: status %d", w.Code)
 	}
 	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusTooManyRequests {
-		t.Errorf("one refusal more: %d", w.Code)
+		t.Errorf("after another rejection: status %d", w.Code)
 	}
 	allowed = 0
 	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusOK {
-		t.Errorf("without a limit: %d", w.Code)
+		t.Errorf("without a limit: status %d", w.Code)
 	}
 }
 
-func TestRefusalsThatWereUnderWayTogetherAllCount(t *testing.T) {
+func TestConcurrentRejectionsAboveTheLimitCount(t *testing.T) {
 	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
 	l := New(func() float64 { return 60 }, clock)
 	for range 60 + 30 {
 		l.RecordRejection("10.0.0.1")
 	}
 	if wait := l.RetryAfter("10.0.0.1"); wait != 31*time.Second {
-		t.Errorf("not heard for %s", wait)
+		t.Errorf("limited for %s, want 31s", wait)
 	}
 	clock.SetTime(clock.Now().Add(addressTTL + time.Second))
 	if wait := l.RetryAfter("10.0.0.1"); wait != 0 {
-		t.Errorf("remembered for longer: %s", wait)
+		t.Errorf("limited for %s after addressTTL", wait)
 	}
 }
 
-func TestSoManyAddressesAreRememberedAndNoMore(t *testing.T) {
+func TestTheNumberOfCachedAddressesIsBounded(t *testing.T) {
 	l := New(func() float64 { return 1 }, clocktest.NewFakePassiveClock(time.Unix(1<<30, 0)))
 	for n := range maxAddresses + 1 {
 		l.RecordRejection(fmt.Sprint(n))
 	}
 	if l.RetryAfter("0") != 0 || l.RetryAfter("1") == 0 || len(l.limiters.Keys()) != maxAddresses {
-		t.Errorf("%d are remembered", len(l.limiters.Keys()))
+		t.Errorf("%d addresses are cached", len(l.limiters.Keys()))
 	}
 }

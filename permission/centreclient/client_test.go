@@ -26,7 +26,7 @@ func newClient(t *testing.T, serve http.HandlerFunc) *Client {
 	return New(Options{URL: func() string { return server.URL + "/" }, TokenFile: file})
 }
 
-func TestAllPagesAreRead(t *testing.T) {
+func TestListReadsAllPages(t *testing.T) {
 	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" || r.URL.Query().Get("podUID") != "uid" || r.URL.Query().Get("cluster") != "shop" {
 			t.Errorf("%s %s", r.URL, r.Header)
@@ -43,20 +43,20 @@ func TestAllPagesAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatTheCentreRefusesIsTold(t *testing.T) {
+func TestErrorResponsesAreClassified(t *testing.T) {
 	for name, tc := range map[string]struct {
-		status   int
-		body     string
-		invalid  bool
-		conflict bool
-		later    time.Duration
-		words    string
+		status     int
+		body       string
+		permanent  bool
+		conflict   bool
+		retryAfter time.Duration
+		message    string
 	}{
-		"no such set":      {http.StatusNotFound, `{"reason":"NotFound","message":"there is no permission set web","field":"set"}`, true, false, 0, "there is no permission set web"},
-		"a wrong request":  {http.StatusBadRequest, `{"reason":"BadRequest","message":"no"}`, true, false, 0, "BadRequest: no"},
-		"the pod is going": {http.StatusConflict, `{"reason":"Conflict","message":"it is Revoking"}`, false, true, 0, "Revoking"},
-		"too many":         {http.StatusTooManyRequests, `{}`, false, false, 7 * time.Second, "429"},
-		"a proxy's page":   {http.StatusBadGateway, `<html>`, false, false, 0, "502"},
+		"unknown set":           {http.StatusNotFound, `{"reason":"NotFound","message":"there is no permission set web","field":"set"}`, true, false, 0, "there is no permission set web"},
+		"invalid request":       {http.StatusBadRequest, `{"reason":"BadRequest","message":"no"}`, true, false, 0, "BadRequest: no"},
+		"revoking":              {http.StatusConflict, `{"reason":"Conflict","message":"it is Revoking"}`, false, true, 0, "Revoking"},
+		"rate limited":          {http.StatusTooManyRequests, `{}`, false, false, 7 * time.Second, "429"},
+		"error page of a proxy": {http.StatusBadGateway, `<html>`, false, false, 0, "502"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -65,15 +65,15 @@ func TestWhatTheCentreRefusesIsTold(t *testing.T) {
 				_, _ = fmt.Fprint(w, tc.body)
 			})
 			_, err := c.Apply(t.Context(), api.ApplicationRequest{})
-			if err == nil || IsPermanent(err) != tc.invalid || IsConflict(err) != tc.conflict || RetryAfter(err) != tc.later || !strings.Contains(err.Error(), tc.words) {
-				t.Errorf("%v: invalid %v, conflict %v, later %s", err, IsPermanent(err), IsConflict(err), RetryAfter(err))
+			if err == nil || IsPermanent(err) != tc.permanent || IsConflict(err) != tc.conflict || RetryAfter(err) != tc.retryAfter || !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("%v: permanent %v, conflict %v, retry after %s", err, IsPermanent(err), IsConflict(err), RetryAfter(err))
 			}
 		})
 	}
 }
 
-// Errors end on pods, where their users read them.
-func TestAnErrorNamesNeitherAddressNorToken(t *testing.T) {
+// Error messages appear in the status of pods, where users read them.
+func TestErrorsContainNeitherAddressNorToken(t *testing.T) {
 	c := newClient(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, err := c.PermissionSet(t.Context(), "web")
 	if err == nil || strings.Contains(err.Error(), "http://") || strings.Contains(err.Error(), "secret") {
@@ -81,6 +81,6 @@ func TestAnErrorNamesNeitherAddressNorToken(t *testing.T) {
 	}
 	var status *StatusError
 	if errors.As(err, &status) {
-		t.Errorf("%v is an answer", err)
+		t.Errorf("%v is a StatusError", err)
 	}
 }

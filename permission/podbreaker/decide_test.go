@@ -10,8 +10,8 @@ import (
 
 var zero = time.Unix(1<<30, 0).UTC()
 
-// play applies the steps to a pod without an entry and returns the last answer.
-func play(t *testing.T, steps ...Request) Decision {
+// apply applies the requests to a pod without an entry and returns the last decision.
+func apply(t *testing.T, steps ...Request) Decision {
 	t.Helper()
 	e, exists := Entry{UID: "uid"}, false
 	var d Decision
@@ -33,53 +33,53 @@ func play(t *testing.T, steps ...Request) Decision {
 	return d
 }
 
-func denied(attempt int) Request {
+func deny(attempt int) Request {
 	return Request{Operation: RecordFailure, Application: "app", Attempt: attempt, Denied: true}
 }
 
-func failed(attempt int) Request {
+func fail(attempt int) Request {
 	return Request{Operation: RecordFailure, Application: "app", Attempt: attempt}
 }
 
-func begin(holder string, after time.Duration) Request {
+func acquire(holder string, after time.Duration) Request {
 	return Request{Operation: Acquire, Holder: holder, Now: zero.Add(after)}
 }
 
 func TestDecide(t *testing.T) {
-	threeDenied := []Request{denied(1), denied(2), denied(3)}
-	threeFailed := []Request{failed(1), failed(2), failed(3)}
+	threeDenied := []Request{deny(1), deny(2), deny(3)}
+	threeFailed := []Request{fail(1), fail(2), fail(3)}
 	for name, tc := range map[string]struct {
 		steps []Request
 		want  Outcome
 		next  time.Duration // after zero
 	}{
-		"nothing failed":                       {[]Request{begin("a", 0)}, Closed, 0},
-		"denied once":                          {[]Request{denied(1), begin("a", 0)}, Closed, 0},
-		"denied twice":                         {[]Request{denied(1), denied(2), begin("a", 0)}, Closed, 0},
-		"denied three times":                   {append(threeDenied, begin("a", 0)), OpenDenied, 0},
-		"denied three times, a day later":      {append(threeDenied, begin("a", 24*time.Hour)), OpenDenied, 0},
-		"denied three times, reset":            {append(threeDenied, Request{Operation: Reset}, begin("a", 0)), Closed, 0},
-		"reset, and the same is told again":    {append(threeDenied, Request{Operation: Reset}, denied(3), begin("a", 0)), Closed, 0},
-		"reset, and denied three times anew":   {append(threeDenied, Request{Operation: Reset}, denied(4), denied(5), denied(6), begin("a", 0)), OpenDenied, 0},
-		"the same denial told by two replicas": {[]Request{denied(1), denied(1), denied(1), begin("a", 0)}, Closed, 0},
-		"a denial that nobody told of":         {[]Request{denied(1), denied(3), begin("a", 0)}, OpenDenied, 0},
-		"failed twice":                         {[]Request{failed(1), failed(2), begin("a", 0)}, Closed, 0},
-		"failed three times":                   {append(threeFailed, begin("a", 0)), OpenFailed, 2 * time.Minute},
-		"failed, just before the interval":     {append(threeFailed, begin("a", 2*time.Minute-1)), OpenFailed, 2 * time.Minute},
-		"failed, after the interval":           {append(threeFailed, begin("a", 2*time.Minute)), Closed, 0},
-		"one try an interval":                  {append(threeFailed, begin("a", 2*time.Minute), begin("b", 2*time.Minute)), Busy, 2*time.Minute + acquireTimeout},
-		"who tries may ask again":              {append(threeFailed, begin("a", 2*time.Minute), begin("a", 2*time.Minute)), Closed, 0},
-		"who tries and is never heard of":      {append(threeFailed, begin("a", 2*time.Minute), begin("b", 2*time.Minute+acquireTimeout)), Closed, 0},
-		"the try failed too":                   {append(threeFailed, begin("a", 2*time.Minute), failed(4), begin("b", 4*time.Minute-1)), OpenFailed, 4 * time.Minute},
-		"the try succeeded":                    {append(threeFailed, begin("a", 2*time.Minute), Request{Operation: RecordSuccess}, failed(5), begin("b", 0)), Closed, 0},
-		"failed twice and denied twice":        {[]Request{failed(1), denied(2), failed(3), denied(4), begin("a", 0)}, Closed, 0},
-		"the centre cannot be reached, thrice": {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "2"}, {Operation: RecordFailure, Call: "3"}, begin("a", 0)}, OpenFailed, 2 * time.Minute},
-		"one call told thrice":                 {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, begin("a", 0)}, Closed, 0},
-		"two sets denied":                      {[]Request{denied(1), {Operation: RecordFailure, Application: "other", Attempt: 1, Denied: true}, begin("a", 0)}, Closed, 0},
+		"no failure":                                        {[]Request{acquire("a", 0)}, Closed, 0},
+		"denied once":                                       {[]Request{deny(1), acquire("a", 0)}, Closed, 0},
+		"denied twice":                                      {[]Request{deny(1), deny(2), acquire("a", 0)}, Closed, 0},
+		"denied three times":                                {append(threeDenied, acquire("a", 0)), OpenDenied, 0},
+		"denied three times, a day later":                   {append(threeDenied, acquire("a", 24*time.Hour)), OpenDenied, 0},
+		"denied three times, then reset":                    {append(threeDenied, Request{Operation: Reset}, acquire("a", 0)), Closed, 0},
+		"reset, then the same denial recorded again":        {append(threeDenied, Request{Operation: Reset}, deny(3), acquire("a", 0)), Closed, 0},
+		"reset, then denied three times":                    {append(threeDenied, Request{Operation: Reset}, deny(4), deny(5), deny(6), acquire("a", 0)), OpenDenied, 0},
+		"the same denial recorded three times":              {[]Request{deny(1), deny(1), deny(1), acquire("a", 0)}, Closed, 0},
+		"an attempt that was not recorded counts":           {[]Request{deny(1), deny(3), acquire("a", 0)}, OpenDenied, 0},
+		"failed twice":                                      {[]Request{fail(1), fail(2), acquire("a", 0)}, Closed, 0},
+		"failed three times":                                {append(threeFailed, acquire("a", 0)), OpenFailed, 2 * time.Minute},
+		"failed three times, just before the interval ends": {append(threeFailed, acquire("a", 2*time.Minute-1)), OpenFailed, 2 * time.Minute},
+		"failed three times, after the interval":            {append(threeFailed, acquire("a", 2*time.Minute)), Closed, 0},
+		"another caller holds the breaker":                  {append(threeFailed, acquire("a", 2*time.Minute), acquire("b", 2*time.Minute)), Busy, 2*time.Minute + acquireTimeout},
+		"the holder acquires again":                         {append(threeFailed, acquire("a", 2*time.Minute), acquire("a", 2*time.Minute)), Closed, 0},
+		"the holder timed out":                              {append(threeFailed, acquire("a", 2*time.Minute), acquire("b", 2*time.Minute+acquireTimeout)), Closed, 0},
+		"the attempt after the interval fails":              {append(threeFailed, acquire("a", 2*time.Minute), fail(4), acquire("b", 4*time.Minute-1)), OpenFailed, 4 * time.Minute},
+		"the attempt after the interval succeeds":           {append(threeFailed, acquire("a", 2*time.Minute), Request{Operation: RecordSuccess}, fail(5), acquire("b", 0)), Closed, 0},
+		"failed twice and denied twice":                     {[]Request{fail(1), deny(2), fail(3), deny(4), acquire("a", 0)}, Closed, 0},
+		"three calls fail without an application":           {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "2"}, {Operation: RecordFailure, Call: "3"}, acquire("a", 0)}, OpenFailed, 2 * time.Minute},
+		"one failed call recorded three times":              {[]Request{{Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, {Operation: RecordFailure, Call: "1"}, acquire("a", 0)}, Closed, 0},
+		"denials of two sets":                               {[]Request{deny(1), {Operation: RecordFailure, Application: "other", Attempt: 1, Denied: true}, acquire("a", 0)}, Closed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := append([]Request(nil), tc.steps...)
-			got := play(t, steps...)
+			got := apply(t, steps...)
 			if got.Outcome != tc.want {
 				t.Fatalf("%s, want %s: %+v", got.Outcome, tc.want, got.Entry)
 			}
@@ -90,19 +90,19 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestTheIntervalsAreThoseOfTheDescription(t *testing.T) {
+func TestTheIntervalsFollowTheBackoff(t *testing.T) {
 	for name, tc := range map[string]struct {
-		spread float64
+		jitter float64
 		want   []time.Duration
 	}{
-		"without jitter":     {0, []time.Duration{2, 4, 8, 16, 32, 60, 60}},
-		"with the whole one": {1, []time.Duration{4, 8, 16, 32, 64, 120, 120}},
+		"without jitter":   {0, []time.Duration{2, 4, 8, 16, 32, 60, 60}},
+		"with full jitter": {1, []time.Duration{4, 8, 16, 32, 64, 120, 120}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Entry{UID: "uid"}
 			var got []time.Duration
 			for i := range 9 {
-				d, next, _ := DefaultPolicy().Decide(e, true, Request{Operation: RecordFailure, Application: "app", Attempt: i + 1, Now: zero, Jitter: tc.spread})
+				d, next, _ := DefaultPolicy().Decide(e, true, Request{Operation: RecordFailure, Application: "app", Attempt: i + 1, Now: zero, Jitter: tc.jitter})
 				if e = *next; i >= 2 {
 					got = append(got, d.Next.Sub(zero)/time.Minute)
 				}
@@ -114,21 +114,21 @@ func TestTheIntervalsAreThoseOfTheDescription(t *testing.T) {
 	}
 }
 
-func TestOpeningIsToldOnce(t *testing.T) {
+func TestOpeningIsReportedOnce(t *testing.T) {
 	opened := 0
 	e := Entry{UID: "uid"}
 	for i := range 6 {
-		d, next, _ := DefaultPolicy().Decide(e, true, failed(i+1))
+		d, next, _ := DefaultPolicy().Decide(e, true, fail(i+1))
 		if e = *next; d.Opened {
 			opened++
 		}
 	}
 	if opened != 1 {
-		t.Errorf("told %d times", opened)
+		t.Errorf("reported %d times, want 1", opened)
 	}
 }
 
-func TestKeysAreThoseOfTheDescriptionAndFit(t *testing.T) {
+func TestKeysHaveTheDocumentedFormAndFit(t *testing.T) {
 	if got := Key("shop", "web-0"); got != "shop.web-0" {
 		t.Error(got)
 	}

@@ -20,21 +20,21 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// server is the API server: it refuses writes on old states.
-type server struct {
+// fakeAPIServer rejects writes with an old resourceVersion.
+type fakeAPIServer struct {
 	mu        sync.Mutex
 	maps      map[string]*corev1.ConfigMap
 	version   int
 	conflicts int
 }
 
-// replica reads through a cache that is never up to date unless told.
+// replica reads through a cache that is updated only by its own reads.
 type replica struct {
-	*server
+	*fakeAPIServer
 	cache map[string]*corev1.ConfigMap
 }
 
-func (s *server) get(name string) *corev1.ConfigMap {
+func (s *fakeAPIServer) get(name string) *corev1.ConfigMap {
 	if s.maps[name] == nil {
 		s.version++
 		s.maps[name] = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(s.version)}}
@@ -71,18 +71,17 @@ func (r *replica) Swap(_ context.Context, next *corev1.ConfigMap) (*corev1.Confi
 	return next.DeepCopy(), nil
 }
 
-func (s *server) replica() *Breaker {
+func (s *fakeAPIServer) newReplica() *Breaker {
 	r := &replica{s, map[string]*corev1.ConfigMap{}}
 	decide := func(cm *corev1.ConfigMap, group []Request) decision { return DefaultPolicy().decideGroup(cm, group) }
 	return &Breaker{policy: DefaultPolicy, commit: groupcommit.New[*corev1.ConfigMap, Request, reply](r, decide, groupcommit.Options{})}
 }
 
-// Whatever replicas tell at the same time, each attempt counts once, and what is
-// recorded is what one process would have recorded.
+// Several replicas record the same attempts concurrently. Each attempt counts once.
 func TestConcurrentReplicasCountEachAttemptOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &server{maps: map[string]*corev1.ConfigMap{}}
-		replicas := []*Breaker{s.replica(), s.replica(), s.replica()}
+		s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
+		replicas := []*Breaker{s.newReplica(), s.newReplica(), s.newReplica()}
 		pods := rapid.IntRange(1, 4).Draw(t, "pods")
 		attempts := rapid.IntRange(1, 3).Draw(t, "attempts")
 		times := rapid.IntRange(1, 4).Draw(t, "times")
@@ -113,17 +112,17 @@ func TestConcurrentReplicasCountEachAttemptOnce(t *testing.T) {
 		for pod := range pods {
 			e, ok := decode(s.get(PrimaryName).Data[fmt.Sprintf("ns.pod-%d", pod)], "uid")
 			if !ok || e.Denied != attempts || counted[pod] > attempts {
-				t.Errorf("pod %d has %d denials of %d, counted %d times", pod, e.Denied, attempts, counted[pod])
+				t.Errorf("pod %d: %d denials recorded, want %d; counted %d times", pod, e.Denied, attempts, counted[pod])
 			}
 		}
 	})
 }
 
-// One try an interval is one, whoever asks.
-func TestOfManyReplicasOneIsLetThrough(t *testing.T) {
+// One attempt may begin per interval, even if several replicas ask.
+func TestOneOfManyCallersAcquiresTheBreaker(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &server{maps: map[string]*corev1.ConfigMap{}}
-		replicas := []*Breaker{s.replica(), s.replica(), s.replica()}
+		s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
+		replicas := []*Breaker{s.newReplica(), s.newReplica(), s.newReplica()}
 		for attempt := 1; attempt <= 3; attempt++ {
 			if _, err := replicas[0].Do(context.Background(), Request{Operation: RecordFailure, Key: "ns.pod", UID: "uid", Application: "app", Attempt: attempt, Now: zero}); err != nil {
 				t.Fatal(err)
@@ -131,7 +130,7 @@ func TestOfManyReplicasOneIsLetThrough(t *testing.T) {
 		}
 		n := rapid.IntRange(2, 12).Draw(t, "callers")
 		var mu sync.Mutex
-		var through int
+		var acquired int
 		var wg sync.WaitGroup
 		for i := range n {
 			wg.Go(func() {
@@ -142,37 +141,37 @@ func TestOfManyReplicasOneIsLetThrough(t *testing.T) {
 					t.Error(err)
 				}
 				if d.Outcome == Closed {
-					through++
+					acquired++
 				}
 			})
 		}
 		wg.Wait()
-		if through != 1 {
-			t.Errorf("%d of %d were let through", through, n)
+		if acquired != 1 {
+			t.Errorf("%d of %d callers acquired the breaker", acquired, n)
 		}
 	})
 }
 
-func TestAFullRecordGoesOnInShardsAndNoPodIsInTwo(t *testing.T) {
-	s := &server{maps: map[string]*corev1.ConfigMap{}}
+func TestAFullConfigMapContinuesInShardsWithOneEntryPerPod(t *testing.T) {
+	s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
 	first := s.get(PrimaryName)
 	first.Data = map[string]string{"ns.old": encode(Entry{UID: "uid", Denied: 1, Settled: map[string]int{"app": 1}}), "filler": string(make([]byte, maxBytes))}
 	s.maps[PrimaryName] = first
-	a, b := s.replica(), s.replica()
-	settle := func(breaker *Breaker, key string, attempt int) Decision {
+	a, b := s.newReplica(), s.newReplica()
+	record := func(breaker *Breaker, key string, attempt int) Decision {
 		d, err := breaker.Do(t.Context(), Request{Operation: RecordFailure, Key: key, UID: "uid", Application: "app", Attempt: attempt, Denied: true, Now: zero})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	settle(a, "ns.new", 1)
-	delete(s.maps[PrimaryName].Data, "filler") // there is room again; nobody new goes there
-	settle(b, "ns.new", 2)
-	if d := settle(a, "ns.new", 3); d.Outcome != OpenDenied {
-		t.Errorf("%s: a denial was lost on the way", d.Outcome)
+	record(a, "ns.new", 1)
+	delete(s.maps[PrimaryName].Data, "filler") // there is space again, but new entries still go to shards
+	record(b, "ns.new", 2)
+	if d := record(a, "ns.new", 3); d.Outcome != OpenDenied {
+		t.Errorf("%s: a denial was lost", d.Outcome)
 	}
-	settle(b, "ns.old", 2)
+	record(b, "ns.old", 2)
 	var where []string
 	for name, cm := range s.maps {
 		for key, raw := range cm.Data {

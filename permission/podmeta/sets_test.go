@@ -18,12 +18,12 @@ func TestParseSets(t *testing.T) {
 		want  []string
 		wrong string
 	}{
-		"one":                  {value: "web", want: []string{"web"}},
-		"two in their order":   {value: "web, audit", want: []string{"web", "audit"}},
-		"doublets":             {value: "web,web,,", want: []string{"web"}},
-		"none":                 {value: " "},
-		"a name that is none":  {value: "web,Not_A_Name", want: []string{"web", "Not_A_Name"}, wrong: `"Not_A_Name"`},
-		"more than is allowed": {value: strings.Join(many, ","), want: many, wrong: "at most 16"},
+		"one":          {value: "web", want: []string{"web"}},
+		"two in order": {value: "web, audit", want: []string{"web", "audit"}},
+		"duplicates":   {value: "web,web,,", want: []string{"web"}},
+		"none":         {value: " "},
+		"invalid name": {value: "web,Not_A_Name", want: []string{"web", "Not_A_Name"}, wrong: `"Not_A_Name"`},
+		"too many":     {value: strings.Join(many, ","), want: many, wrong: "at most 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseSets(tc.value)

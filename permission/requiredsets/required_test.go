@@ -14,17 +14,17 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// above is the annotation of an owner.
-type above struct {
+// ownerAnnotation is the annotation in the owner chain.
+type ownerAnnotation struct {
 	value string
 	err   error
 }
 
-func (a above) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
+func (a ownerAnnotation) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
 	return a.value, a.value != "", a.err
 }
 
-func annotated(value string) *corev1.Namespace {
+func namespaceWith(value string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}}}
 	if value != "" {
 		n.Annotations = map[string]string{podmeta.SetAnnotation: value}
@@ -32,28 +32,28 @@ func annotated(value string) *corev1.Namespace {
 	return n
 }
 
-func TestTheNearestAnnotationCounts(t *testing.T) {
-	none, before := annotated(""), annotated("")
+func TestTheNearestAnnotationTakesPrecedence(t *testing.T) {
+	none, before := namespaceWith(""), namespaceWith("")
 	before.Labels = nil
 	for name, tc := range map[string]struct {
 		pod          map[string]string
-		owner        above
+		owner        ownerAnnotation
 		cached, live *corev1.Namespace
 		value        string
 		source       Source
 		fails        bool
 		reads        int
 	}{
-		"nobody asks":                        {cached: none, live: none},
-		"the pod does":                       {pod: annotated("a").Annotations, owner: above{value: "b"}, cached: annotated("c"), value: "a", source: FromPod},
-		"its workload does":                  {owner: above{value: "b"}, cached: annotated("c"), value: "b", source: FromOwner},
-		"its namespace does":                 {cached: annotated("c"), live: annotated("c"), value: "c", source: FromNamespace},
-		"a namespace that is new does":       {live: annotated("c"), value: "c", source: FromNamespace, reads: 1},
-		"a namespace that is new does not":   {live: none, reads: 1},
-		"a namespace that is enabled since":  {cached: before, live: annotated("c"), value: "c", source: FromNamespace, reads: 1},
-		"there is no such namespace":         {fails: true, reads: 1},
-		"the workload cannot be read":        {owner: above{err: errors.New("timeout")}, cached: annotated("c"), fails: true},
-		"the pod asks, the namespace is new": {pod: annotated("a").Annotations, live: annotated("c"), value: "a", source: FromPod},
+		"no annotation":                                         {cached: none, live: none},
+		"annotation of the pod":                                 {pod: namespaceWith("a").Annotations, owner: ownerAnnotation{value: "b"}, cached: namespaceWith("c"), value: "a", source: FromPod},
+		"annotation of the workload":                            {owner: ownerAnnotation{value: "b"}, cached: namespaceWith("c"), value: "b", source: FromOwner},
+		"annotation of the namespace":                           {cached: namespaceWith("c"), live: namespaceWith("c"), value: "c", source: FromNamespace},
+		"annotation of a namespace missing in the cache":        {live: namespaceWith("c"), value: "c", source: FromNamespace, reads: 1},
+		"no annotation of a namespace missing in the cache":     {live: none, reads: 1},
+		"namespace not yet enabled in the cache":                {cached: before, live: namespaceWith("c"), value: "c", source: FromNamespace, reads: 1},
+		"unknown namespace":                                     {fails: true, reads: 1},
+		"error reading the workload":                            {owner: ownerAnnotation{err: errors.New("timeout")}, cached: namespaceWith("c"), fails: true},
+		"annotation of the pod, namespace missing in the cache": {pod: namespaceWith("a").Annotations, live: namespaceWith("c"), value: "a", source: FromPod},
 	} {
 		t.Run(name, func(t *testing.T) {
 			index, kube := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), fake.NewClientset()

@@ -24,7 +24,7 @@ func namespace(name, label string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{podmeta.Label: label}}}
 }
 
-func TestEveryGuardOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
+func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	for _, n := range []*corev1.Namespace{namespace("shop", "enabled"), namespace("other", "no"), namespace("kube-system", "enabled")} {
 		if err := index.Add(n); err != nil {

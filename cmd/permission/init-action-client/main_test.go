@@ -18,14 +18,14 @@ var allowed = []string{
 	own + "permission/initaction/protocol",
 }
 
-func TestTheClientNeedsTheStandardLibraryOnly(t *testing.T) {
+func TestTheClientImportsOnlyTheStandardLibrary(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range strings.Fields(string(out)) {
 		if !slices.Contains(allowed, path) {
-			t.Errorf("it imports %s", path)
+			t.Errorf("the client imports %s", path)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestTheBinaryIsStaticAndBelow10MB(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Size() >= 10_000_000 {
-		t.Errorf("it has %d bytes", info.Size())
+		t.Errorf("the binary has %d bytes", info.Size())
 	}
 	t.Logf("%d bytes", info.Size())
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
-// world is a server that answers by a script, and the client's clock.
-type world struct {
+// fixture is a client with a scripted server and a fake clock.
+type fixture struct {
 	*Client
 	calls  atomic.Int64
 	tokens chan string
-	paused time.Duration
+	slept  time.Duration
 }
 
-func newWorld(t *testing.T, script func(call int64, w http.ResponseWriter)) *world {
+func newFixture(t *testing.T, script func(call int64, w http.ResponseWriter)) *fixture {
 	t.Helper()
-	w := &world{tokens: make(chan string, 100)}
+	w := &fixture{tokens: make(chan string, 100)}
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("first\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -43,8 +43,8 @@ func newWorld(t *testing.T, script func(call int64, w http.ResponseWriter)) *wor
 	t.Cleanup(server.Close)
 	w.Client = New(Config{URL: server.URL + protocol.AuthorizePath, Sets: []string{"a", "b"}, TokenFile: file, Deadline: time.Minute}, io.Discard)
 	w.Sleep = func(_ context.Context, d time.Duration) {
-		w.paused += d
-		// The kubelet replaces the token meanwhile.
+		w.slept += d
+		// The kubelet rotates the token.
 		if err := os.WriteFile(file, []byte("later"), 0o600); err != nil {
 			t.Error(err)
 		}
@@ -52,37 +52,37 @@ func newWorld(t *testing.T, script func(call int64, w http.ResponseWriter)) *wor
 	return w
 }
 
-func answers(states ...protocol.State) func(int64, http.ResponseWriter) {
+func respond(states ...protocol.State) func(int64, http.ResponseWriter) {
 	return func(call int64, w http.ResponseWriter) {
 		state := states[min(int(call), len(states))-1]
 		_, _ = fmt.Fprintf(w, "\n\n{\"state\":%q,\"message\":\"call %d\"}\n", state, call)
 	}
 }
 
-func TestARoundEndsWithWhatTheServerDecided(t *testing.T) {
-	refuses := func(call int64, w http.ResponseWriter) {
+func TestTheExitCodeFollowsTheDecisionOfTheServer(t *testing.T) {
+	rejects := func(call int64, w http.ResponseWriter) {
 		if call == 1 {
 			w.WriteHeader(http.StatusForbidden)
-			// A body that claims otherwise changes nothing.
+			// The state in the body of an error response is ignored.
 			_, _ = io.WriteString(w, `{"state":"Granted"}`)
 			return
 		}
-		answers(protocol.Granted)(call, w)
+		respond(protocol.Granted)(call, w)
 	}
 	for name, tc := range map[string]struct {
 		script func(int64, http.ResponseWriter)
 		code   int
 		calls  int64
 	}{
-		"granted at once":                 {answers(protocol.Granted), protocol.ExitGranted, 1},
-		"denied at once":                  {answers(protocol.Denied), protocol.ExitDenied, 1},
-		"failed, and tried again":         {answers(protocol.Failed, protocol.Failed, protocol.Granted), protocol.ExitGranted, 3},
-		"sent away by a server that ends": {answers(protocol.Waiting, protocol.Granted), protocol.ExitGranted, 2},
-		"refused, and tried again":        {refuses, protocol.ExitGranted, 2},
-		"broken off":                      {breaksOff, protocol.ExitGranted, 2},
+		"granted at once":        {respond(protocol.Granted), protocol.ExitGranted, 1},
+		"denied at once":         {respond(protocol.Denied), protocol.ExitDenied, 1},
+		"failed, then granted":   {respond(protocol.Failed, protocol.Failed, protocol.Granted), protocol.ExitGranted, 3},
+		"waiting, then granted":  {respond(protocol.Waiting, protocol.Granted), protocol.ExitGranted, 2},
+		"rejected, then granted": {rejects, protocol.ExitGranted, 2},
+		"aborted, then granted":  {abortFirst, protocol.ExitGranted, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.script)
+			w := newFixture(t, tc.script)
 			result := w.Run(t.Context())
 			if result.Code != tc.code || w.calls.Load() != tc.calls {
 				t.Errorf("%+v after %d calls, want %d after %d", result, w.calls.Load(), tc.code, tc.calls)
@@ -91,9 +91,9 @@ func TestARoundEndsWithWhatTheServerDecided(t *testing.T) {
 	}
 }
 
-func breaksOff(call int64, w http.ResponseWriter) {
+func abortFirst(call int64, w http.ResponseWriter) {
 	if call > 1 {
-		answers(protocol.Granted)(call, w)
+		respond(protocol.Granted)(call, w)
 		return
 	}
 	_, _ = io.WriteString(w, "\n")
@@ -101,35 +101,35 @@ func breaksOff(call int64, w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-func TestTheTokenIsReadAnewAtEachTry(t *testing.T) {
-	w := newWorld(t, answers(protocol.Failed, protocol.Granted))
+func TestTheTokenIsReadForEachRequest(t *testing.T) {
+	w := newFixture(t, respond(protocol.Failed, protocol.Granted))
 	w.Run(t.Context())
 	if a, b := <-w.tokens, <-w.tokens; a != "Bearer first" || b != "Bearer later" {
 		t.Errorf("sent %q, then %q", a, b)
 	}
 }
 
-func TestItEndsUndecidedOnlyAfterTheRoundAndNeverWithRestartPolicyNever(t *testing.T) {
+func TestTheClientExitsUndecidedAtTheDeadlineUnlessRestartPolicyIsNever(t *testing.T) {
 	for name, tc := range map[string]struct {
 		never bool
 		code  int
 	}{
-		"a round that is over is a restart":                   {false, protocol.ExitDeadline},
-		"with Never the next round follows inside the client": {true, protocol.ExitDenied},
+		"exits at the deadline":                          {false, protocol.ExitDeadline},
+		"begins the next round with restartPolicy Never": {true, protocol.ExitDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(call int64, rw http.ResponseWriter) {
+			w := newFixture(t, func(call int64, rw http.ResponseWriter) {
 				if call <= 3 {
-					answers(protocol.Failed)(call, rw)
+					respond(protocol.Failed)(call, rw)
 					return
 				}
-				answers(protocol.Denied)(call, rw)
+				respond(protocol.Denied)(call, rw)
 			})
 			w.RestartNever, w.Deadline = tc.never, 200*time.Millisecond
 			tries := 0
 			w.Sleep = func(ctx context.Context, _ time.Duration) {
 				if tries++; tries == 3 {
-					<-ctx.Done() // the rest of the round passes
+					<-ctx.Done() // the deadline of the round passes
 				}
 			}
 			if result := w.Run(t.Context()); result.Code != tc.code {
@@ -139,9 +139,9 @@ func TestItEndsUndecidedOnlyAfterTheRoundAndNeverWithRestartPolicyNever(t *testi
 	}
 }
 
-func TestThePausesGrowAndAreBounded(t *testing.T) {
+func TestPausesGrowUpToAMaximum(t *testing.T) {
 	var pauses []time.Duration
-	w := newWorld(t, answers(protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Granted))
+	w := newFixture(t, respond(protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Failed, protocol.Granted))
 	w.Sleep = func(_ context.Context, d time.Duration) { pauses = append(pauses, d) }
 	w.Run(t.Context())
 	if len(pauses) != 11 || pauses[0] > minPause || pauses[10] < maxPause/2 || pauses[10] > maxPause {
@@ -149,9 +149,9 @@ func TestThePausesGrowAndAreBounded(t *testing.T) {
 	}
 }
 
-func TestAPodThatEndsEndsTheClient(t *testing.T) {
+func TestTheClientEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := newWorld(t, answers(protocol.Failed))
+	w := newFixture(t, respond(protocol.Failed))
 	w.RestartNever = true
 	w.Sleep = func(context.Context, time.Duration) { cancel() }
 	if result := w.Run(ctx); result.Code == protocol.ExitGranted {
@@ -159,21 +159,21 @@ func TestAPodThatEndsEndsTheClient(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentIsReadAndMistakesName(t *testing.T) {
+func TestReadConfigNamesInvalidVariables(t *testing.T) {
 	good := map[string]string{protocol.EnvServer: "http://init-action-server", protocol.EnvSets: "a, b", protocol.EnvTokenFile: "/token"}
 	for name, tc := range map[string]struct {
 		key, value string
-		wrong      bool
+		invalid    bool
 	}{
-		"as the webhook writes it":     {protocol.EnvRestartPolicy, "Never", false},
-		"another deadline":             {protocol.EnvDeadline, "30s", false},
-		"no server":                    {protocol.EnvServer, "", true},
-		"a server that is no URL":      {protocol.EnvServer, "init-action-server", true},
-		"no set":                       {protocol.EnvSets, " , ", true},
-		"no token":                     {protocol.EnvTokenFile, "", true},
-		"a deadline without a unit":    {protocol.EnvDeadline, "600", true},
-		"a deadline that is over":      {protocol.EnvDeadline, "-1s", true},
-		"a server by another protocol": {protocol.EnvServer, "ftp://server", true},
+		"restart policy":                 {protocol.EnvRestartPolicy, "Never", false},
+		"deadline":                       {protocol.EnvDeadline, "30s", false},
+		"no server URL":                  {protocol.EnvServer, "", true},
+		"invalid server URL":             {protocol.EnvServer, "init-action-server", true},
+		"no permission set":              {protocol.EnvSets, " , ", true},
+		"no token file":                  {protocol.EnvTokenFile, "", true},
+		"deadline without unit":          {protocol.EnvDeadline, "600", true},
+		"negative deadline":              {protocol.EnvDeadline, "-1s", true},
+		"server URL with another scheme": {protocol.EnvServer, "ftp://server", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := ReadConfig(func(key string) string {
@@ -182,7 +182,7 @@ func TestTheEnvironmentIsReadAndMistakesName(t *testing.T) {
 				}
 				return good[key]
 			})
-			if tc.wrong {
+			if tc.invalid {
 				if err == nil || !strings.Contains(err.Error(), tc.key) {
 					t.Errorf("%v does not name %s", err, tc.key)
 				}

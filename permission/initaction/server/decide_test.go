@@ -24,12 +24,12 @@ func apps(states ...api.State) func(*Facts) {
 	}
 }
 
-func settledBoth(f *Facts) {
+func bothCounted(f *Facts) {
 	f.Breaker.Exists = true
 	f.Breaker.Entry.Settled = map[string]int{"a": 1, "b": 1}
 }
 
-func open(o podbreaker.Outcome) func(*Facts) {
+func withOutcome(o podbreaker.Outcome) func(*Facts) {
 	return func(f *Facts) { f.Breaker.Outcome, f.Breaker.Next = o, soon }
 }
 
@@ -40,53 +40,53 @@ func TestDecide(t *testing.T) {
 		change []func(*Facts)
 		want   Decision
 	}{
-		"a pod that goes gets nothing": {[]func(*Facts){apps(api.Granted, api.Granted), func(f *Facts) { f.Terminating = true }},
+		"a terminating pod": {[]func(*Facts){apps(api.Granted, api.Granted), func(f *Facts) { f.Terminating = true }},
 			Decision{Stop, "", time.Time{}, podmeta.ReasonPodTerminating}},
-		"a pod without an address waits": {[]func(*Facts){func(f *Facts) { f.IPs = nil }},
+		"a pod without an IP address": {[]func(*Facts){func(f *Facts) { f.IPs = nil }},
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForPodIP}},
-		"a pod that could vanish waits": {[]func(*Facts){func(f *Facts) { f.HasFinalizer = false }},
+		"a pod without the finalizer": {[]func(*Facts){func(f *Facts) { f.HasFinalizer = false }},
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForFinalizer}},
-		"what is at the centre is read first": {[]func(*Facts){func(f *Facts) { f.ApplicationsKnown = false }},
+		"applications are unknown": {[]func(*Facts){func(f *Facts) { f.ApplicationsKnown = false }},
 			Decision{ReadApplications, "", time.Time{}, podmeta.ReasonRegistering}},
-		"steps come before permissions": {nil,
+		"steps run before permissions": {nil,
 			Decision{Register, "", time.Time{}, podmeta.ReasonRegistering}},
-		"what the former sandbox has is taken back first": {[]func(*Facts){registered, func(f *Facts) { f.OtherIPs = true }},
+		"grants of the previous sandbox are revoked first": {[]func(*Facts){registered, func(f *Facts) { f.OtherIPs = true }},
 			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
-		"the first attempt needs no leave": {[]func(*Facts){registered},
+		"the first attempt does not acquire the breaker": {[]func(*Facts){registered},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"the other set is asked for before the first is polled": {[]func(*Facts){registered, apps(api.Requested)},
+		"all sets are requested before one is polled": {[]func(*Facts){registered, apps(api.Requested)},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"both are on their way": {[]func(*Facts){registered, apps(api.Applying, api.Requested)},
+		"both sets are pending": {[]func(*Facts){registered, apps(api.Applying, api.Requested)},
 			Decision{Poll, "a", time.Time{}, podmeta.ReasonPermissionApplying}},
-		"one is granted, the other on its way": {[]func(*Facts){apps(api.Granted, api.Requested)},
+		"one set is granted, the other pending": {[]func(*Facts){apps(api.Granted, api.Requested)},
 			Decision{Poll, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"both are granted": {[]func(*Facts){apps(api.Granted, api.Granted)},
+		"both sets are granted": {[]func(*Facts){apps(api.Granted, api.Granted)},
 			Decision{Complete, "", time.Time{}, podmeta.ReasonPermissionGranted}},
-		"both are granted while a breaker is open": {[]func(*Facts){apps(api.Granted, api.Granted), open(podbreaker.OpenFailed)},
+		"both sets are granted while the breaker is open": {[]func(*Facts){apps(api.Granted, api.Granted), withOutcome(podbreaker.OpenFailed)},
 			Decision{Complete, "", time.Time{}, podmeta.ReasonPermissionGranted}},
-		"a denial that was not counted": {[]func(*Facts){apps(api.Granted, api.Denied)},
+		"an uncounted denial": {[]func(*Facts){apps(api.Granted, api.Denied)},
 			Decision{RecordFailure, "b", time.Time{}, podmeta.ReasonPermissionDenied}},
-		"a failure that was not counted": {[]func(*Facts){apps(api.Failed, api.Applying)},
+		"an uncounted failure": {[]func(*Facts){apps(api.Failed, api.Applying)},
 			Decision{RecordFailure, "a", time.Time{}, podmeta.ReasonPermissionFailed}},
-		"a denial that was counted": {[]func(*Facts){registered, apps(api.Granted, api.Denied), settledBoth},
+		"a counted denial acquires the breaker": {[]func(*Facts){registered, apps(api.Granted, api.Denied), bothCounted},
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"and the breaker gives leave": {[]func(*Facts){registered, apps(api.Granted, api.Denied), settledBoth, admitted},
+		"a counted denial with the breaker acquired": {[]func(*Facts){registered, apps(api.Granted, api.Denied), bothCounted, admitted},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a failure before anything was asked for": {[]func(*Facts){registered, func(f *Facts) { f.Breaker.Exists = true }},
+		"a failure before the first request acquires the breaker": {[]func(*Facts){registered, func(f *Facts) { f.Breaker.Exists = true }},
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"denied too often": {[]func(*Facts){apps(api.Denied, api.Granted), settledBoth, open(podbreaker.OpenDenied)},
+		"denied too often": {[]func(*Facts){apps(api.Denied, api.Granted), bothCounted, withOutcome(podbreaker.OpenDenied)},
 			Decision{WaitForBreaker, "", time.Time{}, podmeta.ReasonBreakerOpenDenied}},
-		"failed too often": {[]func(*Facts){apps(api.Failed, api.Failed), settledBoth, open(podbreaker.OpenFailed)},
+		"failed too often": {[]func(*Facts){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.OpenFailed)},
 			Decision{WaitForBreaker, "", soon, podmeta.ReasonBreakerOpenFailed}},
-		"failed too often, but another set is on its way": {[]func(*Facts){apps(api.Failed, api.Applying), settledBoth, open(podbreaker.OpenFailed)},
+		"failed too often while another set is pending": {[]func(*Facts){apps(api.Failed, api.Applying), bothCounted, withOutcome(podbreaker.OpenFailed)},
 			Decision{Poll, "b", time.Time{}, podmeta.ReasonPermissionApplying}},
-		"another replica tries": {[]func(*Facts){apps(api.Failed, api.Failed), settledBoth, open(podbreaker.Busy)},
+		"another replica holds the breaker": {[]func(*Facts){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.Busy)},
 			Decision{WaitForBreaker, "", soon, podmeta.ReasonPermissionRequested}},
-		"what is being taken back is waited for": {[]func(*Facts){registered, apps(api.Revoking, api.Granted)},
+		"a set is being revoked": {[]func(*Facts){registered, apps(api.Revoking, api.Granted)},
 			Decision{Poll, "a", time.Time{}, podmeta.ReasonPermissionRevoking}},
-		"what is leaked is asked for again": {[]func(*Facts){registered, apps(api.Granted, api.Leaked), admitted},
+		"a leaked set is requested again": {[]func(*Facts){registered, apps(api.Granted, api.Leaked), admitted},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"what was revoked is asked for again": {[]func(*Facts){registered, apps(api.Revoked, api.Granted), admitted},
+		"a revoked set is requested again": {[]func(*Facts){registered, apps(api.Revoked, api.Granted), admitted},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {

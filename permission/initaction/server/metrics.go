@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
-// instruments are those of a replica.
+// instruments are the metrics of a replica.
 type instruments struct {
 	requests, rejected, leakedAddresses, breakers metrics.Counter
 	duration                                      metrics.Histogram

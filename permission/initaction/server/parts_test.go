@@ -18,7 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-func TestTheCMDBGetsARecordForEachAddressUnderAKeyOfItsOwn(t *testing.T) {
+func TestTheCMDBReceivesARecordWithItsOwnKeyForEachAddress(t *testing.T) {
 	var got []string
 	status := http.StatusOK
 	cmdb := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func TestTheCMDBGetsARecordForEachAddressUnderAKeyOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAllReplicasTogetherObeyTheLimit(t *testing.T) {
+func TestAllReplicasTogetherObeyTheRateLimit(t *testing.T) {
 	s := settings.Default()
 	s.CentreCallsPerSecond = 100
 	share := NewCentreLimiter(func() settings.Settings { return s })
@@ -65,11 +65,11 @@ func TestAllReplicasTogetherObeyTheLimit(t *testing.T) {
 	s.CentreCallsPerSecond = 0.5
 	share.Refresh()
 	if share.Limit() != 0.5 || share.Burst() != 1 {
-		t.Errorf("after a change %g, burst %d", float64(share.Limit()), share.Burst())
+		t.Errorf("after a change of the settings: limit %g, burst %d", float64(share.Limit()), share.Burst())
 	}
 }
 
-func TestReplicasAreTheEndpointsThatAreReady(t *testing.T) {
+func TestReplicasAreTheReadyEndpoints(t *testing.T) {
 	slice := func(ready ...*bool) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{}
 		for _, r := range ready {
@@ -81,13 +81,13 @@ func TestReplicasAreTheEndpointsThatAreReady(t *testing.T) {
 		t.Errorf("%d replicas", n)
 	}
 	if n := countReady(nil); n != 1 {
-		t.Errorf("%d replicas while none is known", n)
+		t.Errorf("%d replicas without endpoints, want 1", n)
 	}
 }
 
-// What is cached has to say the same as the whole pod.
-func TestATrimmedPodSaysWhatIsDecidedBy(t *testing.T) {
-	whole := podOf(func(p *corev1.Pod) {
+// The trimmed pod must give the same results as the whole pod.
+func TestATrimmedPodKeepsAllUsedFields(t *testing.T) {
+	whole := newPod(func(p *corev1.Pod) {
 		p.Spec.Containers = []corev1.Container{{Name: "app", Env: []corev1.EnvVar{{Name: "A", Value: "large"}}}}
 		p.Spec.ServiceAccountName, p.Spec.HostNetwork = "web", true
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: podmeta.ConditionAuthorized, Reason: "R"}}
@@ -98,7 +98,7 @@ func TestATrimmedPodSaysWhatIsDecidedBy(t *testing.T) {
 	}
 	p := raw.(*corev1.Pod)
 	if len(p.Spec.Containers) > 0 || len(p.Status.Conditions) != 1 {
-		t.Errorf("it is not trimmed: %+v", p)
+		t.Errorf("the pod is not trimmed: %+v", p)
 	}
 	view := func(p *corev1.Pod) []any {
 		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), isTerminating(p), p.Labels[podmeta.Label],
@@ -109,13 +109,13 @@ func TestATrimmedPodSaysWhatIsDecidedBy(t *testing.T) {
 	}
 }
 
-func TestAddressesAreComparedAndNotTheirSpelling(t *testing.T) {
+func TestAddressesAreComparedInParsedForm(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host string
 		want bool
 	}{
-		"the same": {"10.0.0.1", true}, "mapped": {"::ffff:10.0.0.1", true}, "the other family": {"fd00:0::1", true},
-		"another": {"10.0.0.10", false}, "none": {"", false}, "a name": {"localhost", false},
+		"the same": {"10.0.0.1", true}, "IPv4-mapped": {"::ffff:10.0.0.1", true}, "IPv6": {"fd00:0::1", true},
+		"another address": {"10.0.0.10", false}, "empty": {"", false}, "host name": {"localhost", false},
 	} {
 		if got := containsIP([]string{"10.0.0.1", "fd00::1"}, tc.host); got != tc.want {
 			t.Errorf("%s: %v", name, got)

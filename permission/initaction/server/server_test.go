@@ -20,7 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-func TestWhoMayNotIsRefused(t *testing.T) {
+func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		token, body string
 		pod         func(*corev1.Pod)
@@ -28,62 +28,62 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		reason      string
 	}{
 		"no token":                         {"", orders, nil, http.StatusUnauthorized, "Unauthorized"},
-		"a token that nobody knows":        {"made-up", orders, nil, http.StatusUnauthorized, "Unauthorized"},
-		"a token of no pod":                {"account", orders, nil, http.StatusForbidden, "TokenNotBoundToPod"},
+		"an invalid token":                 {"made-up", orders, nil, http.StatusUnauthorized, "Unauthorized"},
+		"a token without a pod":            {"account", orders, nil, http.StatusForbidden, "TokenNotBoundToPod"},
 		"the token of another pod":         {"another-pod", orders, nil, http.StatusForbidden, "PodNotFound"},
-		"the token of a pod that is gone":  {"former-pod", orders, nil, http.StatusForbidden, "PodNotFound"},
-		"sets that the pod does not have":  {"pod", `{"sets":["payroll"]}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
-		"sets and more":                    {"pod", `{"sets":["orders","payroll"]}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
+		"the token of a deleted pod":       {"former-pod", orders, nil, http.StatusForbidden, "PodNotFound"},
+		"a set of another pod":             {"pod", `{"sets":["payroll"]}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
+		"an additional set":                {"pod", `{"sets":["orders","payroll"]}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
 		"no sets":                          {"pod", `{}`, nil, http.StatusForbidden, "PermissionSetMismatch"},
-		"a body that is none":              {"pod", `{`, nil, http.StatusBadRequest, "BadRequest"},
-		"a body that is too long":          {"pod", `{"sets":["` + strings.Repeat("a", 17<<10) + `"]}`, nil, http.StatusRequestEntityTooLarge, ""},
-		"another address than the pod's":   {"pod", orders, func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.9" }, http.StatusForbidden, "SourceAddressMismatch"},
+		"an invalid body":                  {"pod", `{`, nil, http.StatusBadRequest, "BadRequest"},
+		"a body above the size limit":      {"pod", `{"sets":["` + strings.Repeat("a", 17<<10) + `"]}`, nil, http.StatusRequestEntityTooLarge, ""},
+		"another source address":           {"pod", orders, func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "10.0.0.9" }, http.StatusForbidden, "SourceAddressMismatch"},
 		"a pod without the init container": {"pod", orders, func(p *corev1.Pod) { p.Spec.InitContainers = nil }, http.StatusForbidden, "PermissionSetMismatch"},
 		"a pod without the label":          {"pod", orders, func(p *corev1.Pod) { p.Labels = nil }, http.StatusForbidden, "PermissionSetMismatch"},
 		"a pod that is being deleted":      {"pod", orders, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, http.StatusConflict, podmeta.ReasonPodTerminating},
-		"a pod that has ended":             {"pod", orders, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, http.StatusConflict, podmeta.ReasonPodTerminating},
+		"a pod that has finished":          {"pod", orders, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, http.StatusConflict, podmeta.ReasonPodTerminating},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, podOf(tc.pod))
-			status, answer := w.ask(tc.token, tc.body)
+			w := newFixture(t, newPod(tc.pod))
+			status, answer := w.authorize(tc.token, tc.body)
 			if status != tc.want || (tc.reason != "" && answer.Reason != tc.reason) || answer.State == protocol.Granted {
 				t.Errorf("%d %+v, want %d %s", status, answer, tc.want, tc.reason)
 			}
 			if w.centre.calls > 0 {
-				t.Error("the centre was asked")
+				t.Error("the centre was called")
 			}
 		})
 	}
 }
 
-func TestAPodIsGrantedWhatItAsksForAtTheAddressThatTheAPIServerHas(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	status, answer := w.ask("pod", orders)
+func TestAPodIsGrantedItsSetsForItsAddressInTheAPIServer(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	status, answer := w.authorize("pod", orders)
 	if status != http.StatusOK || answer.State != protocol.Granted {
 		t.Fatalf("%d %+v", status, answer)
 	}
-	got := w.centre.asked[0]
+	got := w.centre.requests[0]
 	want := api.ApplicationRequest{Cluster: "default", Namespace: "default", Pod: "web", PodUID: "uid", PodIPs: []string{"127.0.0.1"}, Node: "node", NodeIPs: []string{"192.0.2.1"}, Set: "orders"}
 	if a, b := asJSON(t, want), asJSON(t, got); a != b {
-		t.Errorf("asked %s, want %s", b, a)
+		t.Errorf("requested %s, want %s", b, a)
 	}
-	c := w.until(podmeta.ReasonPermissionGranted)
+	c := w.waitForReason(podmeta.ReasonPermissionGranted)
 	if c.Status != corev1.ConditionTrue || !strings.Contains(c.Message, "granted permission set orders to 127.0.0.1") {
 		t.Errorf("%+v", c)
 	}
 	if w.sent.count("permission.granted") != 1 {
-		t.Errorf("sent %v", w.sent.all)
+		t.Errorf("sent %v", w.sent.events)
 	}
-	// The same pod again, as after a restart of the container: nothing is asked for.
-	if _, answer := w.ask("pod", orders); answer.State != protocol.Granted || w.centre.attempts() != 1 {
+	// A restart of the container requests nothing.
+	if _, answer := w.authorize("pod", orders); answer.State != protocol.Granted || w.centre.attempts() != 1 {
 		t.Errorf("%+v after %d attempts", answer, w.centre.attempts())
 	}
 }
 
-// Each refusal costs the API server a review: the same token is not reviewed
-// again for a moment, and an address that goes on with others is not heard.
-func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
-	w := newWorldAt(t, clocktest.NewFakeClock(time.Now()), podOf(nil)) // whose clock stands still
+// Each rejection costs the API server a TokenReview. A rejected token is cached, and
+// an address that sends other invalid tokens is rate-limited.
+func TestRejectedTokensAreCachedAndRateLimited(t *testing.T) {
+	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
 	w.settings.RefusalsPerMinute = 40
 	reviews := func() (n int) {
 		for _, a := range w.kube.Actions() {
@@ -94,34 +94,34 @@ func TestRefusalsCostAReviewAndAreBounded(t *testing.T) {
 		return n
 	}
 	for range 10 {
-		if status, _ := w.ask("made-up", orders); status != http.StatusUnauthorized {
-			t.Fatalf("a token that nobody knows: %d", status)
+		if status, _ := w.authorize("made-up", orders); status != http.StatusUnauthorized {
+			t.Fatalf("an invalid token: status %d", status)
 		}
 	}
 	if n := reviews(); n != 1 {
 		t.Errorf("%d reviews of one token", n)
 	}
 	for n := range 30 {
-		if status, _ := w.ask(fmt.Sprintf("made-up-%d", n), orders); status != http.StatusUnauthorized {
-			t.Fatalf("refusal %d: %d", 10+n, status)
+		if status, _ := w.authorize(fmt.Sprintf("made-up-%d", n), orders); status != http.StatusUnauthorized {
+			t.Fatalf("rejection %d: status %d", 10+n, status)
 		}
 	}
-	if status, _ := w.ask("made-up-too", orders); status != http.StatusTooManyRequests || reviews() != 31 {
-		t.Errorf("%d after %d reviews", status, reviews())
+	if status, _ := w.authorize("made-up-too", orders); status != http.StatusTooManyRequests || reviews() != 31 {
+		t.Errorf("status %d after %d reviews", status, reviews())
 	}
 }
 
-// A process with its node's network reaches pods of the node by the bridge: its
-// address there is the first of their network.
-func TestAPodWithItsNodesNetworkAsksFromItsNode(t *testing.T) {
-	elsewhere := func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "192.0.2.1" }
-	w := newWorld(t, podOf(func(p *corev1.Pod) { elsewhere(p); p.Spec.HostNetwork = true }))
-	if status, a := w.ask("pod", orders); a.State != protocol.Granted {
-		t.Errorf("with the node's network: %d %+v", status, a)
+// A process with hostNetwork reaches pods of its node from the address of the
+// bridge, the first address of the pod CIDR.
+func TestAPodWithHostNetworkMayCallFromTheAddressesOfItsNode(t *testing.T) {
+	otherIP := func(p *corev1.Pod) { p.Status.PodIPs[0].IP = "192.0.2.1" }
+	w := newFixture(t, newPod(func(p *corev1.Pod) { otherIP(p); p.Spec.HostNetwork = true }))
+	if status, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Errorf("with hostNetwork: %d %+v", status, a)
 	}
-	w = newWorld(t, podOf(elsewhere))
-	if status, a := w.ask("pod", orders); status != http.StatusForbidden || a.Reason != "SourceAddressMismatch" {
-		t.Errorf("without: %d %+v", status, a)
+	w = newFixture(t, newPod(otherIP))
+	if status, a := w.authorize("pod", orders); status != http.StatusForbidden || a.Reason != "SourceAddressMismatch" {
+		t.Errorf("without hostNetwork: %d %+v", status, a)
 	}
 }
 
@@ -134,112 +134,112 @@ func asJSON(t *testing.T, v any) string {
 	return string(raw)
 }
 
-func TestACallWaitsForTheAddressAndTheFinalizerAndTellsWhy(t *testing.T) {
-	w := newWorld(t, podOf(func(p *corev1.Pod) { p.Finalizers, p.Status.PodIPs = nil, nil }))
-	answers := w.started(t.Context())
-	w.show(podOf(func(p *corev1.Pod) { p.Finalizers = nil }))
-	if c := w.until(podmeta.ReasonWaitingForFinalizer); c.Status != corev1.ConditionFalse || w.centre.calls > 0 {
+func TestACallWaitsForTheAddressAndTheFinalizerAndReportsTheReason(t *testing.T) {
+	w := newFixture(t, newPod(func(p *corev1.Pod) { p.Finalizers, p.Status.PodIPs = nil, nil }))
+	answers := w.authorizeAsync(t.Context())
+	w.updatePod(newPod(func(p *corev1.Pod) { p.Finalizers = nil }))
+	if c := w.waitForReason(podmeta.ReasonWaitingForFinalizer); c.Status != corev1.ConditionFalse || w.centre.calls > 0 {
 		t.Errorf("%+v, %d calls", c, w.centre.calls)
 	}
-	w.show(podOf(nil))
-	if a := answerOf(t, answers); a.State != protocol.Granted {
+	w.updatePod(newPod(nil))
+	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
 		t.Errorf("%+v", a)
 	}
 }
 
-func TestWhileItIsAppliedForThePodTellsWhichPermissionAndWhomToAsk(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
-	answers := w.started(t.Context())
-	c := w.until(podmeta.ReasonPermissionApplying)
+func TestTheConditionOfAWaitingPodNamesThePermissionAndItsOwner(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+	answers := w.authorizeAsync(t.Context())
+	c := w.waitForReason(podmeta.ReasonPermissionApplying)
 	for _, words := range []string{"set orders, attempt 1", "permission orders-db is Applying", "ask team-db"} {
 		if !strings.Contains(c.Message, words) {
 			t.Errorf("%q is not in %q", words, c.Message)
 		}
 	}
 	w.centre.set(api.Granted)
-	if a := answerOf(t, answers); a.State != protocol.Granted {
+	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
 		t.Errorf("%+v", a)
 	}
 }
 
-// Wrong parameters: exactly three applications, however often the container is
-// restarted; then none until somebody resets it.
-func TestDeniedThreeTimesIsAskedForThreeTimesUntilItIsReset(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
+// With invalid parameters there are exactly three attempts, even if the container
+// restarts more often, and none until a reset.
+func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
 	for round := range 3 {
-		if _, a := w.ask("pod", orders); a.State != protocol.Denied {
+		if _, a := w.authorize("pod", orders); a.State != protocol.Denied {
 			t.Fatalf("round %d: %+v", round, a)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	answers := w.started(ctx)
-	c := w.until(podmeta.ReasonBreakerOpenDenied)
+	answers := w.authorizeAsync(ctx)
+	c := w.waitForReason(podmeta.ReasonBreakerOpenDenied)
 	if !strings.Contains(c.Message, "permissions were denied 3 times; no new attempt begins until the breaker is reset") {
 		t.Error(c.Message)
 	}
 	cancel()
-	answerOf(t, answers)
-	waiting := w.started(t.Context())
+	waitForAnswer(t, answers)
+	waiting := w.authorizeAsync(t.Context())
 	if n := w.centre.attempts(); n != 3 {
 		t.Fatalf("%d applications", n)
 	}
 	if status, _ := w.send(t.Context(), http.MethodPost, "/v1/pods/default/web/reset", "joe", ""); status != http.StatusForbidden {
-		t.Errorf("joe's reset answers %d", status)
+		t.Errorf("reset by an unauthorized user: status %d", status)
 	}
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }
 	if status, _ := w.send(t.Context(), http.MethodPost, "/v1/pods/default/web/reset", "jane", ""); status != http.StatusOK {
-		t.Errorf("jane's reset answers %d", status)
+		t.Errorf("reset by an authorized user: status %d", status)
 	}
-	if a := answerOf(t, waiting); a.State != protocol.Granted || w.centre.attempts() != 4 {
+	if a := waitForAnswer(t, waiting); a.State != protocol.Granted || w.centre.attempts() != 4 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
 	}
 	if w.sent.count("breaker.opened") != 1 || w.sent.count("breaker.closed") != 1 || w.sent.count("permission.denied") != 3 {
-		t.Errorf("sent %v", w.sent.all)
+		t.Errorf("sent %v", w.sent.events)
 	}
 }
 
-// The owner mends the permission and resets the application at the centre: the
-// pod that waits hears of it, although nobody reset its breaker.
-func TestAnApplicationThatIsResetAtTheCentreIsHeardOf(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
+// The owner corrects the permission and resets the application at the centre. The
+// waiting pod continues without a reset of its breaker.
+func TestAResetAtTheCentreEndsTheWaitOfAPod(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
 	for range 3 {
-		w.ask("pod", orders)
+		w.authorize("pod", orders)
 	}
-	answers := w.started(t.Context())
-	w.until(podmeta.ReasonBreakerOpenDenied)
+	answers := w.authorizeAsync(t.Context())
+	w.waitForReason(podmeta.ReasonBreakerOpenDenied)
 	w.centre.set(api.Granted)
-	if a := answerOf(t, answers); a.State != protocol.Granted || w.centre.attempts() != 3 {
+	if a := waitForAnswer(t, answers); a.State != protocol.Granted || w.centre.attempts() != 3 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
 	}
 }
 
 func TestAnUnknownSetIsADenial(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return "", unknownSet() }
-	_, a := w.ask("pod", orders)
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return "", unknownSetError() }
+	_, a := w.authorize("pod", orders)
 	if a.State != protocol.Denied || !strings.Contains(a.Message, "there is no permission set orders") {
 		t.Errorf("%+v", a)
 	}
 }
 
-// The provider is down for an hour: three attempts at once, then one an
-// interval, and when it is back the pod recovers alone.
-func TestAProviderThatIsDownForAnHourIsAskedAtTheBackoffsPaceAndRecoversAlone(t *testing.T) {
-	w := newWorld(t, podOf(nil))
+// The provider is down for an hour: three attempts without delay, then one per
+// interval. The pod recovers when the provider is up.
+func TestAPodRecoversAfterAnOutageOfItsProviderWithOneAttemptPerInterval(t *testing.T) {
+	w := newFixture(t, newPod(nil))
 	began := time.Now()
 	var up time.Time
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) {
-		if time.Since(began)*hurry < time.Hour {
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) {
+		if time.Since(began)*speedup < time.Hour {
 			return api.Failed, nil
 		}
 		up = time.Now()
 		return api.Granted, nil
 	}
 	for {
-		_, a := w.ask("pod", orders)
+		_, a := w.authorize("pod", orders)
 		if a.State == protocol.Granted {
 			break
 		}
@@ -252,64 +252,64 @@ func TestAProviderThatIsDownForAnHourIsAskedAtTheBackoffsPaceAndRecoversAlone(t 
 		t.Errorf("%d attempts", n)
 	}
 	if up.IsZero() || w.sent.count("breaker.closed") != 1 {
-		t.Errorf("sent %v", w.sent.all)
+		t.Errorf("sent %v", w.sent.events)
 	}
 	cm, err := w.kube.CoreV1().ConfigMaps("sys").Get(t.Context(), podmeta.BreakerName, metav1.GetOptions{})
 	if err != nil || len(cm.Data) > 0 {
-		t.Errorf("success leaves %v, %v", cm.Data, err)
+		t.Errorf("entries after success: %v, %v", cm.Data, err)
 	}
 }
 
-func TestACentreThatIsRestartedIsNoFailureAndOneThatIsDownIs(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.downFor = maxCentreFailures
-	answers := w.started(t.Context())
-	w.until(podmeta.ReasonPermissionCentreUnreachable)
-	if a := answerOf(t, answers); a.State != protocol.Granted {
+func TestAShortOutageOfTheCentreIsNoFailureAndALongOneIs(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.failures = maxCentreFailures
+	answers := w.authorizeAsync(t.Context())
+	w.waitForReason(podmeta.ReasonPermissionCentreUnreachable)
+	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
 		t.Errorf("%+v", a)
 	}
-	w = newWorld(t, podOf(nil))
-	w.centre.downFor = math.MaxInt
+	w = newFixture(t, newPod(nil))
+	w.centre.failures = math.MaxInt
 	for range 3 {
-		if _, a := w.ask("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, errDown.Error()) {
+		if _, a := w.authorize("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, errUnreachable.Error()) {
 			t.Errorf("%+v", a)
 		}
 	}
 	if w.sent.count("breaker.opened") != 1 {
-		t.Errorf("sent %v", w.sent.all)
+		t.Errorf("sent %v", w.sent.events)
 	}
 }
 
-func TestANewSandboxTakesBackWhatTheFormerHadAndAsksAnew(t *testing.T) {
-	w := newWorld(t, podOf(nil))
+func TestANewSandboxRevokesTheGrantsOfThePreviousOne(t *testing.T) {
+	w := newFixture(t, newPod(nil))
 	former := api.ApplicationRequest{Cluster: "default", PodUID: "uid", PodIPs: []string{"10.0.0.7"}, Set: "orders"}
 	w.centre.apps["former"] = &api.Application{ID: "former", ApplicationRequest: former, State: api.Granted, Attempt: 1}
-	if _, a := w.ask("pod", orders); a.State != protocol.Granted {
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
 		t.Fatalf("%+v", a)
 	}
 	want := api.RevokeRequest{Cluster: "default", PodUID: "uid", KeepIPs: []string{"127.0.0.1"}}
 	if len(w.centre.revoked) != 1 || asJSON(t, w.centre.revoked[0]) != asJSON(t, want) || w.centre.attempts() != 1 {
-		t.Errorf("revoked %+v, asked %d times", w.centre.revoked, w.centre.attempts())
+		t.Errorf("revoked %+v, %d attempts", w.centre.revoked, w.centre.attempts())
 	}
 }
 
-// The address goes from one to another and back: what the first sandbox had is
-// taken back, and the pod is granted it anew.
-func TestAnAddressThatComesBackToItsPodIsAskedForAgain(t *testing.T) {
+// The pod gets another address and then the first one again. The grants to the
+// first address were revoked, so they are requested again.
+func TestAnAddressThatReturnsToItsPodIsRequestedAgain(t *testing.T) {
 	here := api.ApplicationRequest{Cluster: "default", PodUID: "uid", PodIPs: []string{"127.0.0.1"}, Set: "orders"}
 	there := here
 	there.PodIPs = []string{"10.0.0.7"}
 	const id = "uid.127.0.0.1.orders"
-	for name, state := range map[string]api.State{"taken back": api.Revoked, "being taken back": api.Revoking, "leaked": api.Leaked} {
+	for name, state := range map[string]api.State{"revoked": api.Revoked, "revoking": api.Revoking, "leaked": api.Leaked} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, podOf(nil))
+			w := newFixture(t, newPod(nil))
 			w.centre.apps[id] = &api.Application{ID: id, ApplicationRequest: here, State: state, Attempt: 1, Version: 7,
 				Permissions: []api.ApplicationPermission{{Permission: "orders-db", State: state}}}
 			w.centre.apps["there"] = &api.Application{ID: "there", ApplicationRequest: there, State: api.Granted, Attempt: 1,
 				Permissions: []api.ApplicationPermission{{Permission: "orders-db", State: api.Granted}}}
-			answers := w.started(t.Context())
+			answers := w.authorizeAsync(t.Context())
 			if state == api.Revoking {
-				if c := w.until(podmeta.ReasonPermissionRevoking); c.Status != corev1.ConditionFalse || w.centre.attempts() != 0 {
+				if c := w.waitForReason(podmeta.ReasonPermissionRevoking); c.Status != corev1.ConditionFalse || w.centre.attempts() != 0 {
 					t.Errorf("%+v after %d attempts", c, w.centre.attempts())
 				}
 				w.centre.mu.Lock()
@@ -317,72 +317,72 @@ func TestAnAddressThatComesBackToItsPodIsAskedForAgain(t *testing.T) {
 				w.centre.apps[id].Version++
 				w.centre.mu.Unlock()
 			}
-			if a := answerOf(t, answers); a.State != protocol.Granted {
+			if a := waitForAnswer(t, answers); a.State != protocol.Granted {
 				t.Fatalf("%+v", a)
 			}
 			if app := w.centre.apps[id]; app.Attempt != 2 || w.centre.attempts() != 1 || len(w.centre.revoked) != 1 {
-				t.Errorf("%+v, asked %d times, revoked %+v", app, w.centre.attempts(), w.centre.revoked)
+				t.Errorf("%+v, %d attempts, revoked %+v", app, w.centre.attempts(), w.centre.revoked)
 			}
 		})
 	}
 }
 
-func TestAPodThatIsDeletedMeanwhileGetsNothing(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Failed, nil }
+func TestAPodThatIsDeletedWhileItWaitsIsNotGranted(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Failed, nil }
 	w.settings.Breaker.Threshold = 1
-	w.settings.Breaker.Backoff.Duration = time.Hour // no attempt comes before the deletion
-	w.ask("pod", orders)
-	answers := w.started(t.Context())
-	w.until(podmeta.ReasonBreakerOpenFailed)
-	w.show(podOf(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }))
-	if a := answerOf(t, answers); a.Reason != podmeta.ReasonPodTerminating {
+	w.settings.Breaker.Backoff.Duration = time.Hour // no attempt begins before the deletion
+	w.authorize("pod", orders)
+	answers := w.authorizeAsync(t.Context())
+	w.waitForReason(podmeta.ReasonBreakerOpenFailed)
+	w.updatePod(newPod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }))
+	if a := waitForAnswer(t, answers); a.Reason != podmeta.ReasonPodTerminating {
 		t.Errorf("%+v", a)
 	}
 }
 
-func TestAReplicaThatEndsSendsItsCallsAway(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
-	answers := w.started(t.Context())
-	w.until(podmeta.ReasonPermissionApplying)
+func TestAReplicaThatShutsDownEndsItsCalls(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+	answers := w.authorizeAsync(t.Context())
+	w.waitForReason(podmeta.ReasonPermissionApplying)
 	close(w.draining)
-	if a := answerOf(t, answers); a.State != protocol.Waiting {
+	if a := waitForAnswer(t, answers); a.State != protocol.Waiting {
 		t.Errorf("%+v", a)
 	}
 }
 
-// step is one that fails as often as it is told to.
-type step struct {
-	fails int
-	ran   []string
+// failingStep is a step that fails a given number of times.
+type failingStep struct {
+	failures int
+	ran      []string
 }
 
-func (s *step) Name() string { return "CMDB" }
+func (s *failingStep) Name() string { return "CMDB" }
 
-func (s *step) Run(_ context.Context, pod api.ApplicationRequest) error {
+func (s *failingStep) Run(_ context.Context, pod api.ApplicationRequest) error {
 	s.ran = append(s.ran, pod.PodIPs[0])
-	if s.fails--; s.fails >= 0 {
+	if s.failures--; s.failures >= 0 {
 		return errors.New("the CMDB answered 503")
 	}
 	return nil
 }
 
-func TestStepsAreTakenBeforePermissionsAndTheirFailureCounts(t *testing.T) {
-	s := &step{fails: 1}
-	w := newWorld(t, podOf(nil), s)
-	if _, a := w.ask("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "CMDB") || w.centre.attempts() != 0 {
+func TestStepsRunBeforePermissionsAndTheirFailuresCount(t *testing.T) {
+	s := &failingStep{failures: 1}
+	w := newFixture(t, newPod(nil), s)
+	if _, a := w.authorize("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "CMDB") || w.centre.attempts() != 0 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
 	}
-	if _, a := w.ask("pod", orders); a.State != protocol.Granted || len(s.ran) != 2 {
-		t.Errorf("%+v, taken %v", a, s.ran)
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted || len(s.ran) != 2 {
+		t.Errorf("%+v, runs %v", a, s.ran)
 	}
 }
 
-func TestAnybodyWhoMayCanReadWhyAPodWaits(t *testing.T) {
-	w := newWorld(t, podOf(nil))
-	w.centre.verdict = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
-	w.ask("pod", orders)
+func TestAuthorizedUsersCanReadTheStatusOfAPod(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Denied, nil }
+	w.authorize("pod", orders)
 	read := func(user string) (int, Status) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/v1/pods/default/web", nil)
 		if err != nil {
@@ -404,9 +404,9 @@ func TestAnybodyWhoMayCanReadWhyAPodWaits(t *testing.T) {
 		t.Errorf("%d %+v", code, s)
 	}
 	if code, _ := read("joe"); code != http.StatusForbidden {
-		t.Errorf("joe reads: %d", code)
+		t.Errorf("an unauthorized user: status %d", code)
 	}
 	if code, _ := read("made-up"); code != http.StatusUnauthorized {
-		t.Errorf("nobody reads: %d", code)
+		t.Errorf("an invalid token: status %d", code)
 	}
 }

@@ -33,13 +33,13 @@ func running(name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 }
 
-func over(name string, after time.Duration) corev1.ContainerStatus {
+func terminated(name string, after time.Duration) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(zero.Add(after))}}}
 }
 
-func bare(p *corev1.Pod) { p.Finalizers = nil }
+func withoutFinalizer(p *corev1.Pod) { p.Finalizers = nil }
 
-func plain(p *corev1.Pod) { p.Finalizers, p.Spec.InitContainers = nil, nil }
+func withoutInitContainer(p *corev1.Pod) { p.Finalizers, p.Spec.InitContainers = nil, nil }
 
 func deleted(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(zero)) }
 
@@ -57,49 +57,49 @@ func TestDecide(t *testing.T) {
 	sidecar := func(p *corev1.Pod) { p.Status.InitContainerStatuses = []corev1.ContainerStatus{running("sidecar")} }
 	unscheduled := func(p *corev1.Pod) { p.Spec.NodeName = ""; p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
 	for name, tc := range map[string]struct {
-		pod          *corev1.Pod
-		gone, silent bool
-		after        time.Duration
-		want         Outcome
-		ended        time.Duration
+		pod            *corev1.Pod
+		lost, notReady bool
+		after          time.Duration
+		want           Outcome
+		ended          time.Duration
 	}{
-		"a new pod with the init container":                       {pod: pod(bare, phase(corev1.PodPending)), want: AddFinalizer},
-		"a pod without it":                                        {pod: pod(plain), want: Nothing},
-		"one that goes already":                                   {pod: pod(bare, deleted), want: Nothing},
-		"one that has ended already":                              {pod: pod(bare, phase(corev1.PodFailed)), want: Nothing},
-		"one that runs":                                           {pod: pod(), want: Nothing},
-		"one whose only container ended and is restarted":         {pod: pod(statuses(over("app", 0))), want: Nothing},
-		"a finished Job's, which nobody deletes":                  {pod: pod(phase(corev1.PodSucceeded), statuses(over("app", time.Second))), want: Revoke, ended: time.Second},
-		"one that was evicted":                                    {pod: pod(phase(corev1.PodFailed)), want: Revoke, ended: -1},
-		"one that drains":                                         {pod: pod(deleted), after: -time.Second, want: Wait},
-		"one that drains for longer than it may":                  {pod: pod(deleted), after: time.Hour, want: Wait},
-		"one that goes and has ended":                             {pod: pod(deleted, statuses(over("app", 2*time.Second))), want: Revoke, ended: 2 * time.Second},
-		"one that goes and whose sidecar runs":                    {pod: pod(deleted, statuses(over("app", 0)), sidecar), want: Wait},
-		"one that goes and of which a container is not heard of":  {pod: pod(deleted, statuses()), want: Wait},
-		"one that never ran anywhere":                             {pod: pod(unscheduled, deleted), want: Revoke},
-		"its node is gone, just now":                              {pod: pod(deleted), gone: true, silent: true, after: nodeLossGrace - 1, want: Wait},
-		"its node is gone, and 30 s have passed":                  {pod: pod(deleted), gone: true, silent: true, after: nodeLossGrace, want: Revoke},
-		"its node is gone, and nobody deletes it":                 {pod: pod(), gone: true, silent: true, after: time.Hour, want: Nothing},
-		"its node is silent":                                      {pod: pod(deleted), silent: true, after: time.Hour, want: Wait},
-		"its node is silent, and it is deleted by force":          {pod: pod(forced), silent: true, after: nodeLossGrace, want: Revoke},
-		"deleted by force, and the kubelet still stops it":        {pod: pod(forced), after: time.Hour, want: Wait},
-		"deleted by force, just now, on a silent node":            {pod: pod(forced), silent: true, after: time.Second, want: Wait},
-		"deleted by force, and the kubelet says that it is ended": {pod: pod(forced, phase(corev1.PodFailed)), want: Revoke},
+		"a new pod with the init container":                       {pod: pod(withoutFinalizer, phase(corev1.PodPending)), want: AddFinalizer},
+		"a pod without the init container":                        {pod: pod(withoutInitContainer), want: Nothing},
+		"a terminating pod without the finalizer":                 {pod: pod(withoutFinalizer, deleted), want: Nothing},
+		"a finished pod without the finalizer":                    {pod: pod(withoutFinalizer, phase(corev1.PodFailed)), want: Nothing},
+		"a running pod":                                           {pod: pod(), want: Nothing},
+		"a pod whose container ended and restarts":                {pod: pod(statuses(terminated("app", 0))), want: Nothing},
+		"a finished pod that is not deleted":                      {pod: pod(phase(corev1.PodSucceeded), statuses(terminated("app", time.Second))), want: Revoke, ended: time.Second},
+		"an evicted pod":                                          {pod: pod(phase(corev1.PodFailed)), want: Revoke, ended: -1},
+		"a draining pod":                                          {pod: pod(deleted), after: -time.Second, want: Wait},
+		"a draining pod beyond its grace period":                  {pod: pod(deleted), after: time.Hour, want: Wait},
+		"a terminating pod whose containers ended":                {pod: pod(deleted, statuses(terminated("app", 2*time.Second))), want: Revoke, ended: 2 * time.Second},
+		"a terminating pod with a running sidecar":                {pod: pod(deleted, statuses(terminated("app", 0)), sidecar), want: Wait},
+		"a terminating pod without container statuses":            {pod: pod(deleted, statuses()), want: Wait},
+		"a terminating pod without a node":                        {pod: pod(unscheduled, deleted), want: Revoke},
+		"the node is lost, within the grace":                      {pod: pod(deleted), lost: true, notReady: true, after: nodeLossGrace - 1, want: Wait},
+		"the node is lost, after the grace":                       {pod: pod(deleted), lost: true, notReady: true, after: nodeLossGrace, want: Revoke},
+		"the node is lost, the pod is not deleted":                {pod: pod(), lost: true, notReady: true, after: time.Hour, want: Nothing},
+		"the node is not ready":                                   {pod: pod(deleted), notReady: true, after: time.Hour, want: Wait},
+		"forced deletion, the node is not ready":                  {pod: pod(forced), notReady: true, after: nodeLossGrace, want: Revoke},
+		"forced deletion, the kubelet still stops the pod":        {pod: pod(forced), after: time.Hour, want: Wait},
+		"forced deletion within the grace, the node is not ready": {pod: pod(forced), notReady: true, after: time.Second, want: Wait},
+		"forced deletion, the kubelet reports the end":            {pod: pod(forced, phase(corev1.PodFailed)), want: Revoke},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// What is cached has to say the same as the whole pod.
+			// The trimmed pod must give the same result as the whole pod.
 			trimmed, err := trimPod(tc.pod)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for form, p := range map[string]*corev1.Pod{"whole": tc.pod, "trimmed": trimmed.(*corev1.Pod)} {
 				now := zero.Add(tc.after)
-				got := Decide(Input{Pod: p, NodeLost: tc.gone, NodeNotReady: tc.silent, Now: now})
+				got := Decide(Input{Pod: p, NodeLost: tc.lost, NodeNotReady: tc.notReady, Now: now})
 				if got.Outcome != tc.want {
 					t.Fatalf("%s: %s, want %s", form, got.Outcome, tc.want)
 				}
 				if tc.want == Wait && !got.RecheckAt.After(now) {
-					t.Errorf("%s: to look again at %s", form, got.RecheckAt)
+					t.Errorf("%s: recheck at %s", form, got.RecheckAt)
 				}
 				if tc.want == Revoke && tc.ended >= 0 && !got.Ended.Equal(zero.Add(tc.ended)) {
 					t.Errorf("%s: ended %s, want %s", form, got.Ended.Sub(zero), tc.ended)
@@ -109,23 +109,23 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestWhatANodeSaysOfItsPods(t *testing.T) {
+func TestNodeState(t *testing.T) {
 	node := func(ready corev1.ConditionStatus, taints ...corev1.Taint) *corev1.Node {
 		return &corev1.Node{Spec: corev1.NodeSpec{Taints: taints}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
 	}
 	for name, tc := range map[string]struct {
-		node         *corev1.Node
-		gone, silent bool
+		node           *corev1.Node
+		lost, notReady bool
 	}{
-		"it is not there":              {nil, true, true},
-		"it is ready":                  {node(corev1.ConditionTrue), false, false},
-		"it is not":                    {node(corev1.ConditionUnknown), false, true},
-		"somebody says that it is off": {node(corev1.ConditionUnknown, corev1.Taint{Key: corev1.TaintNodeOutOfService}), true, true},
-		"it is cordoned":               {node(corev1.ConditionTrue, corev1.Taint{Key: corev1.TaintNodeUnschedulable}), false, false},
+		"the node does not exist": {nil, true, true},
+		"ready":                   {node(corev1.ConditionTrue), false, false},
+		"not ready":               {node(corev1.ConditionUnknown), false, true},
+		"out of service":          {node(corev1.ConditionUnknown, corev1.Taint{Key: corev1.TaintNodeOutOfService}), true, true},
+		"cordoned":                {node(corev1.ConditionTrue, corev1.Taint{Key: corev1.TaintNodeUnschedulable}), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gone, silent := nodeState(tc.node)
-			if diff := cmp.Diff([]bool{tc.gone, tc.silent}, []bool{gone, silent}); diff != "" {
+			lost, notReady := nodeState(tc.node)
+			if diff := cmp.Diff([]bool{tc.lost, tc.notReady}, []bool{lost, notReady}); diff != "" {
 				t.Error(diff)
 			}
 		})

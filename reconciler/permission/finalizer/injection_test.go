@@ -10,28 +10,28 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
+func TestPodsAreReconciledWhenTheRequestOfTheirNamespaceChanges(t *testing.T) {
 	namespace := func(labels, annotations map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels, Annotations: annotations}}
 	}
 	enabled := map[string]string{podmeta.Label: podmeta.LabelEnabled}
 	for name, tc := range map[string]struct {
 		was, is *corev1.Namespace
-		look    bool
+		want    bool
 	}{
-		"it came":             {nil, namespace(nil, nil), true},
-		"nothing changed":     {namespace(enabled, nil), namespace(enabled, nil), false},
-		"something else":      {namespace(enabled, nil), namespace(enabled, map[string]string{"team": "shop"}), false},
-		"enabled":             {namespace(nil, nil), namespace(enabled, nil), true},
-		"not enabled now":     {namespace(enabled, nil), namespace(nil, nil), true},
-		"sets":                {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: "web"}), true},
-		"an annotation of no": {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: ""}), true},
+		"added":            {nil, namespace(nil, nil), true},
+		"unchanged":        {namespace(enabled, nil), namespace(enabled, nil), false},
+		"other annotation": {namespace(enabled, nil), namespace(enabled, map[string]string{"team": "shop"}), false},
+		"label added":      {namespace(nil, nil), namespace(enabled, nil), true},
+		"label removed":    {namespace(enabled, nil), namespace(nil, nil), true},
+		"sets added":       {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: "web"}), true},
+		"empty sets added": {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: ""}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			looked := 0
+			enqueued := 0
 			h := namespaceHandler(func(name string) {
 				if name == "shop" {
-					looked++
+					enqueued++
 				}
 			})
 			if tc.was == nil {
@@ -39,20 +39,20 @@ func TestPodsAreLookedAtWhenTheirNamespaceAsksForSomethingElse(t *testing.T) {
 			} else {
 				h.OnUpdate(tc.was, tc.is)
 			}
-			if (looked == 1) != tc.look || looked > 1 {
-				t.Errorf("looked %d times, want %t", looked, tc.look)
+			if (enqueued == 1) != tc.want || enqueued > 1 {
+				t.Errorf("enqueued %d times, want %t", enqueued, tc.want)
 			}
 		})
 	}
 }
 
-// One whose workload asks still does, when its namespace is enabled no more.
-func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *testing.T) {
-	p := pod(plain)
+// The workload of the pod still requests sets when its namespace is no longer enabled.
+func TestTheConditionOfAnUninjectedPodFollowsTheLabelOfItsNamespace(t *testing.T) {
+	p := pod(withoutInitContainer)
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonPermissionNotInjected})
-	w := newWorld(t, p, nil)
+	w := newFixture(t, p, nil)
 	w.requiredSets.Owners = workload{}
-	w.look(t)
+	w.reconcile(t)
 	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,18 +62,18 @@ func TestAPodThatGotInWithoutWaitingSaysWhenItsNamespaceIsNotEnabledAnyMore(t *t
 	}
 }
 
-// workload asks for the set web.
+// workload is an owner with the set web.
 type workload struct{}
 
 func (workload) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
 	return "web", true, nil
 }
 
-func TestAPodThatAsksForNothingAnyMoreIsNotSaidToHaveGotInWithoutWaiting(t *testing.T) {
-	p := pod(plain)
+func TestTheConditionIsRemovedWhenAPodNoLongerRequestsSets(t *testing.T) {
+	p := pod(withoutInitContainer)
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: podmeta.ConditionInjected, Status: corev1.ConditionFalse, Reason: podmeta.ReasonPermissionNotInjected})
-	w := newWorld(t, p, nil)
-	w.look(t)
+	w := newFixture(t, p, nil)
+	w.reconcile(t)
 	got, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAPodThatAsksForNothingAnyMoreIsNotSaidToHaveGotInWithoutWaiting(t *test
 	if c := podmeta.Condition(got, podmeta.ConditionInjected); c != nil {
 		t.Errorf("condition %+v", c)
 	}
-	if told := w.events(); told != "" {
-		t.Errorf("told %q", told)
+	if events := w.events(); events != "" {
+		t.Errorf("events %q", events)
 	}
 }

@@ -26,38 +26,38 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// centre answers a revocation.
-type centre struct {
+// fakeCentre answers revocations.
+type fakeCentre struct {
 	CentreState
-	asked []api.RevokeRequest
+	requests []api.RevokeRequest
 }
 
-func (c *centre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Application, error) {
-	c.asked = append(c.asked, r)
+func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Application, error) {
+	c.requests = append(c.requests, r)
 	return c.Applications, c.Err
 }
 
-type sent struct{ types []string }
+type eventSink struct{ types []string }
 
-func (s *sent) Send(_ context.Context, e cloudevents.Event) { s.types = append(s.types, e.Type()) }
+func (s *eventSink) Send(_ context.Context, e cloudevents.Event) { s.types = append(s.types, e.Type()) }
 
-// nobody owns pods.
-type nobody struct{}
+// noOwners finds no annotation.
+type noOwners struct{}
 
-func (nobody) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
+func (noOwners) Annotation(context.Context, string, []metav1.OwnerReference, string) (string, bool, error) {
 	return "", false, nil
 }
 
-type world struct {
+type fixture struct {
 	*Reconciler
-	kube   *fake.Clientset
-	centre *centre
-	sent   *sent
-	told   *record.FakeRecorder
-	clock  *testingclock.FakePassiveClock
+	kube     *fake.Clientset
+	centre   *fakeCentre
+	sink     *eventSink
+	recorder *record.FakeRecorder
+	clock    *testingclock.FakePassiveClock
 }
 
-func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
+func newFixture(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *fixture {
 	t.Helper()
 	index := func(objects ...any) cache.Indexer {
 		i := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
@@ -71,39 +71,39 @@ func newWorld(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *world {
 	if namespace == nil {
 		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	}
-	w := &world{kube: fake.NewClientset(p, namespace), centre: &centre{}, sent: &sent{}, told: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(zero)}
-	tell := newReporter(w.told, w.sent, noop.Meter{})
+	w := &fixture{kube: fake.NewClientset(p, namespace), centre: &fakeCentre{}, sink: &eventSink{}, recorder: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(zero)}
+	tell := newReporter(w.recorder, w.sink, noop.Meter{})
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
-		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.told, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.told),
+		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.recorder, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.recorder),
 	}
-	w.requiredSets = requiredsets.Resolver{Owners: nobody{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
+	w.requiredSets = requiredsets.Resolver{Owners: noOwners{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// look reconciles, and says whether the pod has the finalizer and is looked at again.
-func (w *world) look(t *testing.T) (protected, again bool) {
+// reconcile reconciles the pod and returns whether it has the finalizer and is requeued.
+func (w *fixture) reconcile(t *testing.T) (protected, requeued bool) {
 	t.Helper()
 	err := w.Reconcile(t.Context(), "default/web")
-	again, _ = controller.IsRequeueKey(err)
-	if err != nil && !again {
+	requeued, _ = controller.IsRequeueKey(err)
+	if err != nil && !requeued {
 		t.Fatal(err)
 	}
 	p, err := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return podmeta.HasFinalizer(p), again
+	return podmeta.HasFinalizer(p), requeued
 }
 
-func (w *world) events() string {
+func (w *fixture) events() string {
 	var all []string
 	for {
 		select {
-		case e := <-w.told.Events:
+		case e := <-w.recorder.Events:
 			all = append(all, e)
 		default:
 			return strings.Join(all, "\n")
@@ -112,83 +112,83 @@ func (w *world) events() string {
 }
 
 func TestAPodWithTheInitContainerGetsTheFinalizerAndKeepsOthers(t *testing.T) {
-	w := newWorld(t, pod(func(p *corev1.Pod) { p.Finalizers = []string{"another/finalizer"} }), nil)
-	if protected, _ := w.look(t); !protected {
-		t.Error("it has no finalizer")
+	w := newFixture(t, pod(func(p *corev1.Pod) { p.Finalizers = []string{"another/finalizer"} }), nil)
+	if protected, _ := w.reconcile(t); !protected {
+		t.Error("the pod has no finalizer")
 	}
 	p, _ := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if len(p.Finalizers) != 2 {
 		t.Errorf("finalizers %v", p.Finalizers)
 	}
-	if len(w.centre.asked) > 0 {
-		t.Error("the centre was asked")
+	if len(w.centre.requests) > 0 {
+		t.Error("the centre was called")
 	}
 }
 
-func TestAPodThatEndedIsRevokedAndReleased(t *testing.T) {
-	w := newWorld(t, pod(phase(corev1.PodSucceeded), func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "another/finalizer") }), nil)
-	w.centre.CentreState = apps(api.Revoking)
-	if protected, again := w.look(t); !protected || !again {
-		t.Errorf("while it is being revoked: protected %v, again %v", protected, again)
+func TestAPodThatEndedIsRevokedAndLosesTheFinalizer(t *testing.T) {
+	w := newFixture(t, pod(phase(corev1.PodSucceeded), func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "another/finalizer") }), nil)
+	w.centre.CentreState = applications(api.Revoking)
+	if protected, requeued := w.reconcile(t); !protected || !requeued {
+		t.Errorf("while Revoking: protected %v, requeued %v", protected, requeued)
 	}
-	w.centre.CentreState = apps(api.Revoked)
-	if protected, again := w.look(t); protected || again {
-		t.Errorf("when it is revoked: protected %v, again %v", protected, again)
+	w.centre.CentreState = applications(api.Revoked)
+	if protected, requeued := w.reconcile(t); protected || requeued {
+		t.Errorf("when Revoked: protected %v, requeued %v", protected, requeued)
 	}
 	p, _ := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if len(p.Finalizers) != 1 {
 		t.Errorf("finalizers %v", p.Finalizers)
 	}
-	if got := w.centre.asked[0]; got.Cluster != "default" || got.PodUID != "uid" || got.KeepIPs != nil {
-		t.Errorf("asked %+v", got)
+	if got := w.centre.requests[0]; got.Cluster != "default" || got.PodUID != "uid" || got.KeepIPs != nil {
+		t.Errorf("revoke request %+v", got)
 	}
-	if len(w.sent.types) != 1 || !strings.Contains(w.sent.types[0], "permission.revoked") {
-		t.Errorf("sent %v", w.sent.types)
+	if len(w.sink.types) != 1 || !strings.Contains(w.sink.types[0], "permission.revoked") {
+		t.Errorf("sent %v", w.sink.types)
 	}
 }
 
-func TestAPodIsReleasedAtTheDeadlineAndTheLeakIsTold(t *testing.T) {
-	for name, proof := range map[string]CentreState{
-		"the centre is down":      {Err: errors.New("connection refused")},
-		"the provider hangs":      apps(api.Revoking),
-		"it cannot be taken back": apps(api.Leaked),
+func TestAtTheDeadlineTheFinalizerIsRemovedAndTheLeakIsReported(t *testing.T) {
+	for name, state := range map[string]CentreState{
+		"the centre is down":          {Err: errors.New("connection refused")},
+		"the provider hangs":          applications(api.Revoking),
+		"the grant cannot be revoked": applications(api.Leaked),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, pod(phase(corev1.PodFailed)), nil)
-			w.centre.CentreState = proof
-			if proof.Err != nil || proof.Applications[0].State == api.Revoking {
-				if protected, again := w.look(t); !protected || !again {
-					t.Errorf("before the deadline: protected %v, again %v", protected, again)
+			w := newFixture(t, pod(phase(corev1.PodFailed)), nil)
+			w.centre.CentreState = state
+			if state.Err != nil || state.Applications[0].State == api.Revoking {
+				if protected, requeued := w.reconcile(t); !protected || !requeued {
+					t.Errorf("before the deadline: protected %v, requeued %v", protected, requeued)
 				}
 				w.clock.SetTime(zero.Add(5 * time.Minute))
 			}
-			if protected, again := w.look(t); protected || again {
-				t.Errorf("protected %v, again %v", protected, again)
+			if protected, requeued := w.reconcile(t); protected || requeued {
+				t.Errorf("protected %v, requeued %v", protected, requeued)
 			}
-			if told := w.events(); !strings.Contains(told, podmeta.ReasonPermissionLeaked) {
-				t.Errorf("told %q", told)
+			if events := w.events(); !strings.Contains(events, podmeta.ReasonPermissionLeaked) {
+				t.Errorf("events %q", events)
 			}
-			if len(w.sent.types) != 1 || !strings.Contains(w.sent.types[0], "permission.leaked") {
-				t.Errorf("sent %v", w.sent.types)
+			if len(w.sink.types) != 1 || !strings.Contains(w.sink.types[0], "permission.leaked") {
+				t.Errorf("sent %v", w.sink.types)
 			}
-			// What the centre calls leaked itself is in its books already.
+			// The centre already knows applications that it reports as leaked.
 			want := int64(1)
-			if proof.Err == nil && proof.Applications[0].State == api.Leaked {
+			if state.Err == nil && state.Applications[0].State == api.Leaked {
 				want = 0
 			}
 			if got := w.unreported.count(); got != want {
-				t.Errorf("the centre is to hear of %d pods, want %d", got, want)
+				t.Errorf("%d unreported pods, want %d", got, want)
 			}
 		})
 	}
 }
 
-func TestAPodThatWasLetInWithoutTheInitContainerIsFound(t *testing.T) {
+func TestAPodWithoutTheInitContainerIsReported(t *testing.T) {
 	enabled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
 		Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}, Annotations: map[string]string{podmeta.SetAnnotation: "web"}}}
-	w := newWorld(t, pod(plain), enabled)
-	if protected, _ := w.look(t); protected {
-		t.Error("it has the finalizer")
+	w := newFixture(t, pod(withoutInitContainer), enabled)
+	if protected, _ := w.reconcile(t); protected {
+		t.Error("the pod has the finalizer")
 	}
 	p, _ := w.kube.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 	c := podmeta.Condition(p, podmeta.ConditionInjected)
@@ -200,29 +200,29 @@ func TestAPodThatWasLetInWithoutTheInitContainerIsFound(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatComesBackWhileAGrantHoldsForItIsTold(t *testing.T) {
-	w := newWorld(t, pod(), nil)
+func TestAPodWithAnAddressOfALeakedGrantIsReported(t *testing.T) {
+	w := newFixture(t, pod(), nil)
 	leaked := api.Application{ID: "app", ApplicationRequest: api.ApplicationRequest{Namespace: "shop", Pod: "old", PodUID: "old", PodIPs: []string{"10.0.0.1"}},
 		Permissions: []api.ApplicationPermission{{Permission: "orders-db", Owner: "team-db", State: api.Leaked}}}
 	w.leaks.byIP["10.0.0.1"] = leaked
-	w.look(t)
-	w.look(t)
-	told := w.events()
-	if strings.Count(told, podmeta.ReasonLeakedPermissionOnPodIP) != 1 || !strings.Contains(told, "orders-db") || !strings.Contains(told, "team-db") {
-		t.Errorf("told %q", told)
+	w.reconcile(t)
+	w.reconcile(t)
+	events := w.events()
+	if strings.Count(events, podmeta.ReasonLeakedPermissionOnPodIP) != 1 || !strings.Contains(events, "orders-db") || !strings.Contains(events, "team-db") {
+		t.Errorf("events %q", events)
 	}
 	if addresses, holders := w.leaks.counts(); addresses != 1 || holders != 1 {
 		t.Errorf("%d addresses, %d holders", addresses, holders)
 	}
 	delete(w.leaks.byIP, "10.0.0.1")
-	w.look(t)
+	w.reconcile(t)
 	if _, holders := w.leaks.counts(); holders != 0 {
-		t.Errorf("%d holders after it was healed", holders)
+		t.Errorf("%d holders after the revocation", holders)
 	}
 }
 
 func TestOnlyTheLeaderActs(t *testing.T) {
-	w := newWorld(t, pod(bare), nil)
+	w := newFixture(t, pod(withoutFinalizer), nil)
 	w.Demote(reconciler.UniversalBucket())
 	if err := w.Reconcile(t.Context(), "default/web"); !controller.IsSkipKey(err) {
 		t.Errorf("%v", err)

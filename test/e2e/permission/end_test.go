@@ -17,10 +17,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-// withoutCentre runs do while the permission centre gives no answer. Its books stay.
+// withoutCentre runs do while the permission centre is paused. Its store is kept.
 func withoutCentre(t *testing.T, do func()) {
 	t.Helper()
-	pods, err := disruption.Component("permission-centre").Pods(t.Context(), bed.Kube)
+	pods, err := disruption.Component("permission-centre").Pods(t.Context(), testCluster.Kube)
 	if err != nil || len(pods) != 1 {
 		t.Fatalf("%d pods of the centre: %v", len(pods), err)
 	}
@@ -28,106 +28,108 @@ func withoutCentre(t *testing.T, do func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := sync.OnceValue(resume)
+	resumeOnce := sync.OnceValue(resume)
 	t.Cleanup(func() {
-		if err := again(); err != nil {
+		if err := resumeOnce(); err != nil {
 			t.Error(err)
 		}
 	})
 	do()
-	if err := again(); err != nil {
+	if err := resumeOnce(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// The centre is down: a namespace that is deleted, and a pod that is deleted by
-// force, go within the deadline; the leak is told, and healed when it is back.
-func TestPodsGoWithinTheirDeadlineWhileTheCentreIsDownAndTheLeakIsHealed(t *testing.T) {
+// While the centre is down, a deleted namespace and a pod deleted by force disappear
+// within the deadline. The leak is reported, and revoked when the centre is up.
+func TestPodsAreDeletedWithinTheDeadlineWhileTheCentreIsDownAndRevokedLater(t *testing.T) {
 	n, forced := newNamespace(t, enabled), newNamespace(t, enabled)
-	n.applied(t, deployment("web", "web", 2))
+	n.mustApply(t, deployment("web", "web", 2))
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=90s")
-	forced.applied(t, podWith("web", "web", "Always", "sleep 1000"))
+	forced.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
 	forced.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	pods := append(n.pods(t), *forced.get(t, "web"))
 	withoutCentre(t, func() {
 		began := time.Now()
-		if err := bed.Kube.CoreV1().Namespaces().Delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
+		if err := testCluster.Kube.CoreV1().Namespaces().Delete(t.Context(), n.name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		forced.run(t, "delete", "pod", "web", "--force", "--grace-period=0", "--wait=false")
-		until(t, soon, "the namespace is gone", func() error {
-			_, err := bed.Kube.CoreV1().Namespaces().Get(t.Context(), n.name, metav1.GetOptions{})
+		eventually(t, shortTimeout, "the namespace is deleted", func() error {
+			_, err := testCluster.Kube.CoreV1().Namespaces().Get(t.Context(), n.name, metav1.GetOptions{})
 			if apierrs.IsNotFound(err) {
 				return nil
 			}
-			return fmt.Errorf("it is there: %w", err)
+			return fmt.Errorf("the namespace exists: %w", err)
 		})
-		forced.gone(t, soon, "web")
-		t.Logf("gone after %s, with a deadline of 20 s", time.Since(began).Round(time.Second))
+		forced.waitForDeletion(t, shortTimeout, "web")
+		t.Logf("deleted after %s, with a deadline of 20 s", time.Since(began).Round(time.Second))
 		if took := time.Since(began); took < 15*time.Second {
-			t.Errorf("they went after %s: nobody tried", took)
+			t.Errorf("deleted after %s, before the deadline", took)
 		}
-		forced.untilEvent(t, "web", names.ReasonPermissionLeaked)
+		forced.waitForEvent(t, "web", names.ReasonPermissionLeaked)
 		for i := range pods {
-			if len(held(t, &pods[i])) != 1 {
-				t.Errorf("the provider has %v of %s", held(t, &pods[i]), pods[i].Name)
+			if len(grantsOf(t, &pods[i])) != 1 {
+				t.Errorf("the provider has grants %v for %s", grantsOf(t, &pods[i]), pods[i].Name)
 			}
 		}
 	})
-	// The controller tells the centre, which takes it back.
-	until(t, soon, "what leaked is taken back", func() error {
+	// The controller reports the pods to the centre, which revokes.
+	eventually(t, shortTimeout, "the leaked grants are revoked", func() error {
 		left := 0
 		for i := range pods {
-			left += len(held(t, &pods[i]))
+			left += len(grantsOf(t, &pods[i]))
 		}
 		if left > 0 {
-			return fmt.Errorf("the provider has %d", left)
+			return fmt.Errorf("the provider has %d grants", left)
 		}
 		return nil
 	})
 }
 
-// A pod whose node is gone is let go, and what it had is taken back.
-func TestAPodOfANodeThatIsGoneIsRevoked(t *testing.T) {
+// A pod whose node was deleted is revoked and loses its finalizer.
+func TestAPodOfADeletedNodeIsRevoked(t *testing.T) {
 	n := newNamespace(t, enabled)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "lost-", Labels: map[string]string{"test.breakwater.dev/lost": n.name}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "test.breakwater.dev/lost", Effect: corev1.TaintEffectNoSchedule}}}}
-	node, err := bed.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	node, err := testCluster.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = bed.Kube.CoreV1().Nodes().Delete(context.Background(), node.Name, metav1.DeleteOptions{}) })
-	n.applied(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
+	t.Cleanup(func() {
+		_ = testCluster.Kube.CoreV1().Nodes().Delete(context.Background(), node.Name, metav1.DeleteOptions{})
+	})
+	n.mustApply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
  spec: {nodeName: %s, terminationGracePeriodSeconds: 1, tolerations: [{operator: Exists}], containers: [{name: app, image: busybox}]}}`, node.Name))
-	until(t, soon, "it has the finalizer", func() error {
+	eventually(t, shortTimeout, "the pod has the finalizer", func() error {
 		if p := n.get(t, "web"); !names.HasFinalizer(p) {
 			return fmt.Errorf("finalizers %v", p.Finalizers)
 		}
 		return nil
 	})
 	n.run(t, "delete", "pod", "web", "--wait=false")
-	if err := bed.Kube.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}); err != nil {
+	if err := testCluster.Kube.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	n.gone(t, 2*time.Minute, "web")
+	n.waitForDeletion(t, 2*time.Minute, "web")
 }
 
-// A pod that drains still has what it was granted.
-func TestAPodThatDrainsKeepsItsPermissionUntilItHasEnded(t *testing.T) {
+// A draining pod keeps its grants.
+func TestADrainingPodKeepsItsPermissionUntilItHasEnded(t *testing.T) {
 	n := newNamespace(t, enabled)
-	n.applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: slow, annotations: {stke.io/permission-set: web}}, spec: {terminationGracePeriodSeconds: 12,
+	n.mustApply(t, `{apiVersion: v1, kind: Pod, metadata: {name: slow, annotations: {stke.io/permission-set: web}}, spec: {terminationGracePeriodSeconds: 12,
  containers: [{name: app, image: busybox, command: [/bin/sh, -c, "trap '' TERM; while true; do sleep 1; done"]}]}}`)
 	n.run(t, "wait", "--for=condition=Ready", "pod/slow", "--timeout=60s")
 	p := n.get(t, "slow")
 	n.run(t, "delete", "pod", "slow", "--wait=false")
 	for until := time.Now().Add(8 * time.Second); time.Now().Before(until); {
-		if _, err := bed.Kube.CoreV1().Pods(n.name).Get(t.Context(), "slow", metav1.GetOptions{}); err != nil || len(held(t, p)) != 1 {
-			t.Fatalf("while it drains: held %v, %v", held(t, p), err)
+		if _, err := testCluster.Kube.CoreV1().Pods(n.name).Get(t.Context(), "slow", metav1.GetOptions{}); err != nil || len(grantsOf(t, p)) != 1 {
+			t.Fatalf("while the pod drains: grants %v, %v", grantsOf(t, p), err)
 		}
 		time.Sleep(250 * time.Millisecond)
 	}
-	n.gone(t, soon, "slow")
-	if left := held(t, p); len(left) > 0 {
-		t.Errorf("the provider has %v", left)
+	n.waitForDeletion(t, shortTimeout, "slow")
+	if left := grantsOf(t, p); len(left) > 0 {
+		t.Errorf("the provider has grants %v", left)
 	}
 }

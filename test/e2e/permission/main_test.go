@@ -1,11 +1,11 @@
 //go:build e2e
 
-// Package permission proves pre-authorization on a real cluster: containers
-// really wait on a real node, for a provider's double that runs in the cluster
-// and whose books are compared.
+// Package permission tests pre-authorization in a real cluster: containers wait on a
+// real node for a fake provider that runs in the cluster. The tests compare its
+// records.
 //
-// It shortens deadlines and intervals in config-permission while it runs, and
-// registers what it needs at the installed permission centre.
+// The tests shorten deadlines and intervals in config-permission and register
+// permissions at the installed permission centre.
 package permission
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
-// soon is how long something may take that takes a moment.
-const soon = 90 * time.Second
+// shortTimeout bounds operations that take seconds.
+const shortTimeout = 90 * time.Second
 
-// hurried are deadlines and intervals that a test can wait for.
-const hurried = `{"data":{"revoke-deadline":"20s","sweep-interval":"10s","backoff-duration":"6s","backoff-jitter":"0","backoff-cap":"1m"}}`
+// shortSettings are deadlines and intervals for tests.
+const shortSettings = `{"data":{"revoke-deadline":"20s","sweep-interval":"10s","backoff-duration":"6s","backoff-jitter":"0","backoff-cap":"1m"}}`
 
-// usual are those of config/permission.
-const usual = `{"data":{"revoke-deadline":"5m","sweep-interval":"1h","backoff-duration":"2m","backoff-jitter":"1.0","backoff-cap":"1h"}}`
+// defaultSettings are the values of config/permission.
+const defaultSettings = `{"data":{"revoke-deadline":"5m","sweep-interval":"1h","backoff-duration":"2m","backoff-jitter":"1.0","backoff-cap":"1h"}}`
 
 func TestMain(m *testing.M) {
 	code := 1
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		code = m.Run()
 	}
 	database.Stop()
-	if err := configure(context.Background(), usual); err != nil {
+	if err := configure(context.Background(), defaultSettings); err != nil {
 		fmt.Fprintln(os.Stderr, "restore:", err)
 		code = 1
 	}

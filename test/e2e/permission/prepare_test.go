@@ -14,11 +14,11 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
-// bed is what the tests share; the tests run on the node.
-var bed *setup.Cluster
+// testCluster is shared by the tests, which run on the node.
+var testCluster *setup.Cluster
 
-// prepare installs the provider's double, lets the centre call it, and registers
-// what the tests ask for: set "web" is granted, "wrong" denied.
+// prepare installs the fake provider, allows the centre to call it, and registers the
+// permission sets: "web" is granted, "wrong" is denied.
 func prepare(ctx context.Context) error {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
@@ -26,12 +26,12 @@ func prepare(ctx context.Context) error {
 	}
 	config.QPS, config.Burst = -1, 0
 	config.WarningHandler = rest.NoWarnings{}
-	var said bytes.Buffer // of interest only when it goes wrong
-	if bed, err = setup.Install(ctx, kubernetes.NewForConfigOrDie(config), "../../..", &said); err != nil {
-		return fmt.Errorf("%w: %s", err, said.String())
+	var output bytes.Buffer // printed only on errors
+	if testCluster, err = setup.Install(ctx, kubernetes.NewForConfigOrDie(config), "../../..", &output); err != nil {
+		return fmt.Errorf("%w: %s", err, output.String())
 	}
-	if err := configure(ctx, hurried); err != nil {
+	if err := configure(ctx, shortSettings); err != nil {
 		return err
 	}
-	return bed.Register(ctx, setup.WebObjects()...)
+	return testCluster.Register(ctx, setup.WebObjects()...)
 }

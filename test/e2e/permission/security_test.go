@@ -17,10 +17,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
-// authorize asks as an init container does, from the node.
+// authorize sends the request of an init container from the node.
 func authorize(t *testing.T, token string, sets ...string) (int, protocol.Answer) {
 	t.Helper()
-	status, raw, err := setup.Do(t.Context(), http.MethodPost, bed.Server+protocol.AuthorizePath, token, protocol.Request{Sets: sets})
+	status, raw, err := setup.Do(t.Context(), http.MethodPost, testCluster.Server+protocol.AuthorizePath, token, protocol.Request{Sets: sets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,24 +35,24 @@ func boundTo(p *corev1.Pod) *authenticationv1.BoundObjectReference {
 	return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
 }
 
-// The server believes the token and the API server, never the request.
-func TestWhoMayNotIsRefused(t *testing.T) {
+// The server trusts the token and the API server, not the request.
+func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 	n := newNamespace(t, enabled)
-	faults(t, provider.Faults{DecideAfter: 3_600_000})
-	n.applied(t, podWith("web", "web", "Always", "sleep 1000"))
+	setFaults(t, provider.Faults{DecideAfter: 3_600_000})
+	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
 	p := n.get(t, "web")
-	n.untilReason(t, "web", names.ReasonPermissionApplying)
+	n.waitForReason(t, "web", names.ReasonPermissionApplying)
 	token := func(bound *authenticationv1.BoundObjectReference, audience string) string {
-		token, err := bed.TokenOf(t.Context(), n.name, "default", bound, audience)
+		token, err := testCluster.TokenOf(t.Context(), n.name, "default", bound, audience)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token
 	}
 	stolen := token(boundTo(p), protocol.TokenAudience)
-	n.applied(t, podWith("gone", "web", "Always", "sleep 1000"))
-	ghost := n.get(t, "gone")
-	dead := token(boundTo(ghost), protocol.TokenAudience)
+	n.mustApply(t, podWith("gone", "web", "Always", "sleep 1000"))
+	deleted := n.get(t, "gone")
+	dead := token(boundTo(deleted), protocol.TokenAudience)
 	n.run(t, "delete", "pod", "gone", "--timeout=60s")
 	calls := len(applications(t, p))
 	for name, tc := range map[string]struct {
@@ -61,13 +61,13 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		status int
 		reason string
 	}{
-		"no token":                                {"", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
-		"no token of this cluster":                {"made-up", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
-		"a token for the API server":              {token(boundTo(p), ""), []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
-		"a token of no pod":                       {token(nil, protocol.TokenAudience), []string{"web"}, http.StatusForbidden, "TokenNotBoundToPod"},
-		"the pod's token, used elsewhere":         {stolen, []string{"web"}, http.StatusForbidden, "SourceAddressMismatch"},
-		"the pod's token, for another set":        {stolen, []string{"wrong"}, http.StatusForbidden, "PermissionSetMismatch"},
-		"the token of a pod that is gone already": {dead, []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+		"no token":                             {"", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+		"an invalid token":                     {"made-up", []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+		"a token for the API server":           {token(boundTo(p), ""), []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
+		"a token without a pod":                {token(nil, protocol.TokenAudience), []string{"web"}, http.StatusForbidden, "TokenNotBoundToPod"},
+		"the pod's token from another address": {stolen, []string{"web"}, http.StatusForbidden, "SourceAddressMismatch"},
+		"the pod's token for another set":      {stolen, []string{"wrong"}, http.StatusForbidden, "PermissionSetMismatch"},
+		"the token of a deleted pod":           {dead, []string{"web"}, http.StatusUnauthorized, "Unauthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := authorize(t, tc.token, tc.sets...)
@@ -77,20 +77,20 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 		})
 	}
 	if got := len(applications(t, p)); got != calls {
-		t.Errorf("%d applications more", got-calls)
+		t.Errorf("%d additional applications", got-calls)
 	}
 }
 
-// Neither forging the label nor taking it off is possible, and a container of
-// that name that somebody else wrote becomes ours.
-func TestTheMarkOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
+// The label can be neither forged nor removed, and the webhook replaces a user's
+// container with the name of the init container.
+func TestTheLabelOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
 	n := newNamespace(t, enabled)
 	r := n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: forged, labels: {stke.io/permission: required}},
  spec: {containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
 	if r.Code == 0 || !strings.Contains(r.Stderr, "only Breakwater adds the label") {
 		t.Errorf("a forged label:\n%s", r)
 	}
-	n.applied(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
+	n.mustApply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
  spec: {terminationGracePeriodSeconds: 1, initContainers: [{name: user, image: busybox, command: ["true"]}, {name: init-action-client, image: busybox, command: ["true"]}],
  containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
 	p := n.get(t, "web")
@@ -104,14 +104,14 @@ func TestTheMarkOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
 		}
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
-	if len(held(t, p)) != 1 {
-		t.Errorf("held %v", held(t, p))
+	if len(grantsOf(t, p)) != 1 {
+		t.Errorf("grants %v", grantsOf(t, p))
 	}
 }
 
-// Sets that do not exist are refused where they are written down, and a pod with
-// the network of its node gets nothing that is meant for pods.
-func TestWhatCannotBeIsRefusedWhereItIsWrittenDown(t *testing.T) {
+// Workloads and namespaces with unknown sets are denied, and so is a pod with
+// hostNetwork and a pod-scoped set.
+func TestUnknownSetsAndPodScopedSetsWithHostNetworkAreDenied(t *testing.T) {
 	n := newNamespace(t, enabled)
 	if r := n.apply(t, deployment("unknown", "there-is-none", 1)); r.Code == 0 || !strings.Contains(r.Stderr, "there is no permission set there-is-none") {
 		t.Errorf("an unknown set:\n%s", r)

@@ -38,53 +38,52 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// hurried is a clock whose seconds are milliseconds.
-type hurried struct {
+// fastClock is a clock that runs speedup times as fast as real time.
+type fastClock struct {
 	clock.RealClock
-	began time.Time
+	start time.Time
 }
 
-const hurry = 1000
+const speedup = 1000
 
-func (h hurried) Now() time.Time { return h.began.Add(time.Since(h.began) * hurry) }
+func (h fastClock) Now() time.Time { return h.start.Add(time.Since(h.start) * speedup) }
 
-func (h hurried) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
+func (h fastClock) Since(t time.Time) time.Duration { return h.Now().Sub(t) }
 
-func (h hurried) NewTimer(d time.Duration) clock.Timer { return h.RealClock.NewTimer(d / hurry) }
+func (h fastClock) NewTimer(d time.Duration) clock.Timer { return h.RealClock.NewTimer(d / speedup) }
 
-func (h hurried) NewTicker(d time.Duration) clock.Ticker { return h.RealClock.NewTicker(d / hurry) }
+func (h fastClock) NewTicker(d time.Duration) clock.Ticker { return h.RealClock.NewTicker(d / speedup) }
 
-// centre is the permission centre's double: verdict decides what becomes of an
-// attempt.
-type centre struct {
-	mu      sync.Mutex
-	clock   clock.Clock
-	apps    map[string]*api.Application
-	asked   []api.ApplicationRequest
-	revoked []api.RevokeRequest
-	resets  int
-	// downFor is how many calls get no answer.
-	downFor int
-	// calls counts all.
-	calls   int
-	verdict func(r api.ApplicationRequest, attempt int) (api.State, error)
+// fakeCentre is a fake permission centre. decide returns the state of an attempt.
+type fakeCentre struct {
+	mu       sync.Mutex
+	clock    clock.Clock
+	apps     map[string]*api.Application
+	requests []api.ApplicationRequest
+	revoked  []api.RevokeRequest
+	resets   int
+	// failures is the number of next calls that fail.
+	failures int
+	// calls is the number of all calls.
+	calls  int
+	decide func(r api.ApplicationRequest, attempt int) (api.State, error)
 }
 
-var errDown = errors.New("connection refused")
+var errUnreachable = errors.New("connection refused")
 
-func (c *centre) begin() error {
+func (c *fakeCentre) call() error {
 	c.calls++
-	if c.downFor > 0 {
-		c.downFor--
-		return errDown
+	if c.failures > 0 {
+		c.failures--
+		return errUnreachable
 	}
 	return nil
 }
 
-func (c *centre) ListByPod(_ context.Context, cluster, uid string) ([]api.Application, error) {
+func (c *fakeCentre) ListByPod(_ context.Context, cluster, uid string) ([]api.Application, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.begin(); err != nil {
+	if err := c.call(); err != nil {
 		return nil, err
 	}
 	var all []api.Application
@@ -96,10 +95,10 @@ func (c *centre) ListByPod(_ context.Context, cluster, uid string) ([]api.Applic
 	return all, nil
 }
 
-func (c *centre) Apply(_ context.Context, r api.ApplicationRequest) (api.Application, error) {
+func (c *fakeCentre) Apply(_ context.Context, r api.ApplicationRequest) (api.Application, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.begin(); err != nil {
+	if err := c.call(); err != nil {
 		return api.Application{}, err
 	}
 	id := fmt.Sprintf("%s.%s.%s", r.PodUID, strings.Join(r.PodIPs, "-"), r.Set)
@@ -107,15 +106,15 @@ func (c *centre) Apply(_ context.Context, r api.ApplicationRequest) (api.Applica
 	if a == nil {
 		a = &api.Application{ID: id, ApplicationRequest: r}
 	} else if a.State == api.Revoking {
-		return *a, &centreclient.StatusError{Status: http.StatusConflict, Detail: api.Error{Reason: "Conflict", Message: "it is being taken back"}}
+		return *a, &centreclient.StatusError{Status: http.StatusConflict, Detail: api.Error{Reason: "Conflict", Message: "it is being revoked"}}
 	} else if a.State == api.Requested || a.State == api.Applying || a.State == api.Granted {
 		return *a, nil
 	}
-	state, err := c.verdict(r, a.Attempt+1)
+	state, err := c.decide(r, a.Attempt+1)
 	if err != nil {
 		return api.Application{}, err
 	}
-	c.asked = append(c.asked, r)
+	c.requests = append(c.requests, r)
 	a.Attempt++
 	a.Version++
 	a.State = state
@@ -124,12 +123,12 @@ func (c *centre) Apply(_ context.Context, r api.ApplicationRequest) (api.Applica
 	return *a, nil
 }
 
-func (c *centre) Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error) {
+func (c *fakeCentre) Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error) {
 	timer := c.clock.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		err := c.begin()
+		err := c.call()
 		var a api.Application
 		if err == nil {
 			a = *c.apps[id]
@@ -148,7 +147,7 @@ func (c *centre) Wait(ctx context.Context, id string, version int64, wait time.D
 	}
 }
 
-func (c *centre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Application, error) {
+func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Application, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revoked = append(c.revoked, r)
@@ -157,18 +156,18 @@ func (c *centre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Applicati
 			a.State = api.Revoking
 		}
 	}
-	return nil, c.begin()
+	return nil, c.call()
 }
 
-func (c *centre) Reset(context.Context, string) error {
+func (c *fakeCentre) Reset(context.Context, string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.resets++
 	return nil
 }
 
-// set changes every application.
-func (c *centre) set(state api.State) {
+// set sets the state of every application.
+func (c *fakeCentre) set(state api.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.apps {
@@ -178,28 +177,28 @@ func (c *centre) set(state api.State) {
 	}
 }
 
-func (c *centre) attempts() int {
+func (c *fakeCentre) attempts() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.asked)
+	return len(c.requests)
 }
 
-type sent struct {
-	mu  sync.Mutex
-	all []cloudevents.Event
+type eventSink struct {
+	mu     sync.Mutex
+	events []cloudevents.Event
 }
 
-func (s *sent) Send(_ context.Context, e cloudevents.Event) {
+func (s *eventSink) Send(_ context.Context, e cloudevents.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = append(s.all, e)
+	s.events = append(s.events, e)
 }
 
-func (s *sent) count(kind string) int {
+func (s *eventSink) count(kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, e := range s.all {
+	for _, e := range s.events {
 		if strings.Contains(e.Type(), kind) {
 			n++
 		}
@@ -207,28 +206,27 @@ func (s *sent) count(kind string) int {
 	return n
 }
 
-// world is a server with one pod, default/web, at the address of this machine.
-type world struct {
+// fixture is a server with the pod default/web, whose address is that of the test.
+type fixture struct {
 	t        *testing.T
 	kube     *fake.Clientset
 	pods     cache.Indexer
 	records  cache.Indexer
-	centre   *centre
-	sent     *sent
+	centre   *fakeCentre
+	sent     *eventSink
 	recorder *record.FakeRecorder
 	settings settings.Settings
 	hub      *Notifier
 	url      string
 	draining chan struct{}
-	// reviews are the tokens that the API server knows, and allowed the users
-	// that may reset.
-	reviews map[string]authenticationv1.UserInfo
-	steps   []Step
-	cond    sync.Mutex
-	seen    []corev1.PodCondition
+	// tokens are the tokens that the API server accepts.
+	tokens     map[string]authenticationv1.UserInfo
+	steps      []Step
+	mu         sync.Mutex
+	conditions []corev1.PodCondition
 }
 
-func podOf(change func(*corev1.Pod)) *corev1.Pod {
+func newPod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid", Labels: map[string]string{podmeta.Label: podmeta.LabelRequired},
 			Finalizers: []string{podmeta.Finalizer}},
@@ -248,20 +246,20 @@ func bound(pod, uid string) authenticationv1.UserInfo {
 	}}
 }
 
-func newWorld(t *testing.T, pod *corev1.Pod, steps ...Step) *world {
+func newFixture(t *testing.T, pod *corev1.Pod, steps ...Step) *fixture {
 	t.Helper()
-	return newWorldAt(t, hurried{began: time.Now()}, pod, steps...)
+	return newFixtureAt(t, fastClock{start: time.Now()}, pod, steps...)
 }
 
-// newWorldAt has another clock.
-func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step) *world {
+// newFixtureAt returns a fixture with the given clock.
+func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step) *fixture {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00::/64", "127.0.0.0/24"}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
-	w := &world{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.PrimaryName, ResourceVersion: "1"}}),
+	w := &fixture{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.PrimaryName, ResourceVersion: "1"}}),
 		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), records: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
-		centre: &centre{clock: c, apps: map[string]*api.Application{}, verdict: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
-		sent:   &sent{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: NewNotifier(), draining: make(chan struct{}),
-		reviews: map[string]authenticationv1.UserInfo{
+		centre: &fakeCentre{clock: c, apps: map[string]*api.Application{}, decide: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
+		sent:   &eventSink{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: NewNotifier(), draining: make(chan struct{}),
+		tokens: map[string]authenticationv1.UserInfo{
 			"pod": bound("web", "uid"), "another-pod": bound("other", "other-uid"), "former-pod": bound("web", "former"),
 			"account": {Username: "system:serviceaccount:default:web"}, "jane": {Username: "jane"}, "joe": {Username: "joe"},
 		}, steps: steps}
@@ -269,9 +267,9 @@ func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step
 		if err := w.kube.Tracker().Add(pod); err != nil {
 			t.Fatal(err)
 		}
-		w.show(pod)
+		w.updatePod(pod)
 	}
-	w.kube.PrependReactor("create", "tokenreviews", w.review)
+	w.kube.PrependReactor("create", "tokenreviews", w.reviewToken)
 	w.kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		do := r.Spec.ResourceAttributes
@@ -283,12 +281,12 @@ func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step
 		if err := json.Unmarshal(a.(clienttesting.PatchAction).GetPatch(), &p); err != nil {
 			t.Error(err)
 		}
-		w.cond.Lock()
-		defer w.cond.Unlock()
-		w.seen = append(w.seen, p.Status.Conditions...)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.conditions = append(w.conditions, p.Status.Conditions...)
 		return true, &p, nil
 	})
-	// What is written is seen: the cache is that of an informer.
+	// Writes update the cache, as an informer does.
 	version := 1
 	w.kube.PrependReactor("update", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		cm := a.(clienttesting.UpdateAction).GetObject().(*corev1.ConfigMap).DeepCopy()
@@ -313,28 +311,28 @@ func newWorldAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step
 	return w
 }
 
-func (w *world) review(a clienttesting.Action) (bool, runtime.Object, error) {
+func (w *fixture) reviewToken(a clienttesting.Action) (bool, runtime.Object, error) {
 	r := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
-	user, ok := w.reviews[r.Spec.Token]
+	user, ok := w.tokens[r.Spec.Token]
 	r.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: user, Audiences: r.Spec.Audiences}
 	return true, r, nil
 }
 
-// show has the pod seen by the server.
-func (w *world) show(p *corev1.Pod) {
+// updatePod updates the pod in the cache of the server.
+func (w *fixture) updatePod(p *corev1.Pod) {
 	if err := w.pods.Add(p); err != nil {
 		w.t.Error(err)
 	}
 	w.hub.Notify(string(p.UID))
 }
 
-// ask is one call of an init container.
-func (w *world) ask(token, body string) (int, protocol.Answer) {
+// authorize sends the request of an init container.
+func (w *fixture) authorize(token, body string) (int, protocol.Answer) {
 	w.t.Helper()
 	return w.send(w.t.Context(), http.MethodPost, protocol.AuthorizePath, token, body)
 }
 
-func (w *world) send(ctx context.Context, method, path, token, body string) (int, protocol.Answer) {
+func (w *fixture) send(ctx context.Context, method, path, token, body string) (int, protocol.Answer) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, w.url+path, strings.NewReader(body))
 	if err != nil {
@@ -360,8 +358,8 @@ func (w *world) send(ctx context.Context, method, path, token, body string) (int
 
 const orders = `{"sets":["orders"]}`
 
-// started calls in the background.
-func (w *world) started(ctx context.Context) <-chan protocol.Answer {
+// authorizeAsync sends the request in the background.
+func (w *fixture) authorizeAsync(ctx context.Context) <-chan protocol.Answer {
 	c := make(chan protocol.Answer, 1)
 	go func() {
 		_, answer := w.send(ctx, http.MethodPost, protocol.AuthorizePath, "pod", orders)
@@ -370,19 +368,19 @@ func (w *world) started(ctx context.Context) <-chan protocol.Answer {
 	return c
 }
 
-// until waits for a condition of the pod.
-func (w *world) until(reason string) corev1.PodCondition {
+// waitForReason waits for a condition of the pod with the reason.
+func (w *fixture) waitForReason(reason string) corev1.PodCondition {
 	w.t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
-		w.cond.Lock()
-		i := slices.IndexFunc(w.seen, func(c corev1.PodCondition) bool { return c.Reason == reason })
+		w.mu.Lock()
+		i := slices.IndexFunc(w.conditions, func(c corev1.PodCondition) bool { return c.Reason == reason })
 		var found corev1.PodCondition
 		if i >= 0 {
-			found = w.seen[i]
+			found = w.conditions[i]
 		}
-		all := fmt.Sprint(w.seen)
-		w.cond.Unlock()
+		all := fmt.Sprint(w.conditions)
+		w.mu.Unlock()
 		if i >= 0 {
 			return found
 		}
@@ -394,17 +392,17 @@ func (w *world) until(reason string) corev1.PodCondition {
 	}
 }
 
-func answerOf(t *testing.T, c <-chan protocol.Answer) protocol.Answer {
+func waitForAnswer(t *testing.T, c <-chan protocol.Answer) protocol.Answer {
 	t.Helper()
 	select {
 	case a := <-c:
 		return a
 	case <-time.After(20 * time.Second):
-		t.Fatal("the call does not end")
+		t.Fatal("the call did not end")
 		return protocol.Answer{}
 	}
 }
 
-func unknownSet() error {
+func unknownSetError() error {
 	return &centreclient.StatusError{Status: http.StatusNotFound, Detail: api.Error{Reason: "NotFound", Message: "there is no permission set orders", Field: "set"}}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
-// namespace is one that a test has for itself.
+// namespace is a namespace of one test.
 type namespace struct {
 	name string
 	kubectl.Kubectl
@@ -37,14 +37,14 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 	for key, value := range labels {
 		all[key] = value
 	}
-	own, err := testnamespace.Namespace(t.Context(), bed.Kube, metav1.ObjectMeta{
+	own, err := testnamespace.Namespace(t.Context(), testCluster.Kube, metav1.ObjectMeta{
 		GenerateName: "e2e-permission-", Labels: all,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := bed.Kube.CoreV1().Namespaces().Delete(context.Background(), own.Name, metav1.DeleteOptions{})
+		err := testCluster.Kube.CoreV1().Namespaces().Delete(context.Background(), own.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrs.IsNotFound(err) {
 			t.Errorf("delete namespace %s: %v", own.Name, err)
 		}
@@ -58,12 +58,12 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 
 var enabled = map[string]string{names.Label: names.LabelEnabled}
 
-// run runs kubectl, which has to succeed, and returns what it printed.
+// run runs kubectl and returns its output. It fails the test if kubectl fails.
 func (n *namespace) run(t *testing.T, args ...string) string {
 	t.Helper()
 	r, err := n.Run(t.Context(), args...)
 	if err != nil || r.Code != 0 {
-		t.Fatalf("the command did not succeed: %v\n%s", err, r)
+		t.Fatalf("run kubectl: %v\n%s", err, r)
 	}
 	return r.Stdout
 }
@@ -77,21 +77,21 @@ func (n *namespace) apply(t *testing.T, manifest string) kubectl.Result {
 	return r
 }
 
-func (n *namespace) applied(t *testing.T, manifest string) {
+func (n *namespace) mustApply(t *testing.T, manifest string) {
 	t.Helper()
 	if r := n.apply(t, manifest); r.Code != 0 {
 		t.Fatalf("apply:\n%s", r)
 	}
 }
 
-// deployment has the sets on the workload.
+// deployment returns a Deployment with the sets in its annotation.
 func deployment(name, sets string, replicas int) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s, annotations: {stke.io/permission-set: %[2]q}},
  spec: {replicas: %[3]d, selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}},
  spec: {terminationGracePeriodSeconds: 1, containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}}}`, name, sets, replicas)
 }
 
-// podWith has the sets on itself.
+// podWith returns a pod with the sets in its annotation.
 func podWith(name, sets, policy, command string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, annotations: {stke.io/permission-set: %q}},
  spec: {restartPolicy: %s, terminationGracePeriodSeconds: 1, containers: [{name: app, image: busybox, command: [/bin/sh, -c, %q]}]}}`, name, sets, policy, command)
@@ -99,19 +99,19 @@ func podWith(name, sets, policy, command string) string {
 
 func (n *namespace) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
-	list, err := bed.Kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
+	list, err := testCluster.Kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return list.Items
 }
 
-// one waits for the pod of a selector.
-func (n *namespace) one(t *testing.T, app string) *corev1.Pod {
+// podOfApp waits for the pod with the label app.
+func (n *namespace) podOfApp(t *testing.T, app string) *corev1.Pod {
 	t.Helper()
 	var found *corev1.Pod
-	until(t, soon, "there is a pod of "+app, func() error {
-		list, err := bed.Kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	eventually(t, shortTimeout, "a pod of "+app+" exists", func() error {
+		list, err := testCluster.Kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			return err
 		}
@@ -128,21 +128,21 @@ func (n *namespace) one(t *testing.T, app string) *corev1.Pod {
 
 func (n *namespace) get(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
-	p, err := bed.Kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
+	p, err := testCluster.Kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// untilReason waits until the pod's condition says so, and returns its message.
-func (n *namespace) untilReason(t *testing.T, name, reason string) string {
+// waitForReason waits until the pod's condition has the reason, and returns its message.
+func (n *namespace) waitForReason(t *testing.T, name, reason string) string {
 	t.Helper()
 	var message string
-	until(t, soon, fmt.Sprintf("condition %s of %s has reason %s", names.ConditionAuthorized, name, reason), func() error {
+	eventually(t, shortTimeout, fmt.Sprintf("condition %s of %s has reason %s", names.ConditionAuthorized, name, reason), func() error {
 		c := names.Condition(n.get(t, name), names.ConditionAuthorized)
 		if c == nil {
-			return fmt.Errorf("there is no condition")
+			return fmt.Errorf("no condition")
 		}
 		if message = c.Message; c.Reason != reason {
 			return fmt.Errorf("%s: %s", c.Reason, c.Message)
@@ -152,17 +152,17 @@ func (n *namespace) untilReason(t *testing.T, name, reason string) string {
 	return message
 }
 
-// untilEvent waits for an Event on the pod.
-func (n *namespace) untilEvent(t *testing.T, pod, reason string) string {
+// waitForEvent waits for an Event of the pod.
+func (n *namespace) waitForEvent(t *testing.T, pod, reason string) string {
 	t.Helper()
 	var message string
-	until(t, soon, "an Event "+reason+" on "+pod, func() error {
-		list, err := bed.Kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + pod})
+	eventually(t, shortTimeout, "an Event "+reason+" on "+pod, func() error {
+		list, err := testCluster.Kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + pod})
 		if err != nil {
 			return err
 		}
 		if len(list.Items) == 0 {
-			return fmt.Errorf("there is none")
+			return fmt.Errorf("no Event")
 		}
 		message = list.Items[0].Message
 		return nil
@@ -170,11 +170,11 @@ func (n *namespace) untilEvent(t *testing.T, pod, reason string) string {
 	return message
 }
 
-// gone waits until a pod is not there any more.
-func (n *namespace) gone(t *testing.T, within time.Duration, name string) {
+// waitForDeletion waits until the pod no longer exists.
+func (n *namespace) waitForDeletion(t *testing.T, within time.Duration, name string) {
 	t.Helper()
-	until(t, within, "pod "+name+" is gone", func() error {
-		p, err := bed.Kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
+	eventually(t, within, "pod "+name+" is deleted", func() error {
+		p, err := testCluster.Kube.CoreV1().Pods(n.name).Get(t.Context(), name, metav1.GetOptions{})
 		if apierrs.IsNotFound(err) {
 			return nil
 		} else if err != nil {
@@ -184,37 +184,37 @@ func (n *namespace) gone(t *testing.T, within time.Duration, name string) {
 	})
 }
 
-func until(t *testing.T, within time.Duration, what string, holds func() error) {
+func eventually(t *testing.T, within time.Duration, what string, holds func() error) {
 	t.Helper()
 	var last error
 	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, within, true, func(context.Context) (bool, error) {
 		last = holds()
 		return last == nil, nil
 	}); err != nil {
-		t.Fatalf("not within %s: %s; last seen: %v", within, what, last)
+		t.Fatalf("timed out after %s: %s; last error: %v", within, what, last)
 	}
 }
 
-// books are the provider's own.
-func books(t *testing.T) provider.Stats {
+// providerRecords returns the records of the fake provider.
+func providerRecords(t *testing.T) provider.Stats {
 	t.Helper()
-	b, err := bed.ProviderStats(t.Context())
+	b, err := testCluster.ProviderStats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// held says what the provider has for a pod.
-func held(t *testing.T, p *corev1.Pod) []provider.Entry {
+// grantsOf returns the grants of a pod at the fake provider.
+func grantsOf(t *testing.T, p *corev1.Pod) []provider.Entry {
 	t.Helper()
-	return books(t).OfPod(string(p.UID))
+	return providerRecords(t).OfPod(string(p.UID))
 }
 
-func faults(t *testing.T, f provider.Faults) {
+func setFaults(t *testing.T, f provider.Faults) {
 	t.Helper()
 	set := func(ctx context.Context, f provider.Faults) {
-		if err := bed.SetFaults(ctx, f); err != nil {
+		if err := testCluster.SetFaults(ctx, f); err != nil {
 			t.Error(err)
 		}
 	}
@@ -222,11 +222,11 @@ func faults(t *testing.T, f provider.Faults) {
 	t.Cleanup(func() { set(context.Background(), provider.Faults{}) })
 }
 
-// applications are those of a pod at the centre.
+// applications returns the applications of a pod at the centre.
 func applications(t *testing.T, p *corev1.Pod) []api.Application {
 	t.Helper()
 	query := url.Values{"podUID": {string(p.UID)}, "cluster": {"default"}}
-	status, raw, err := setup.Do(t.Context(), http.MethodGet, bed.Centre+"/v1/applications?"+query.Encode(), bed.Token, nil)
+	status, raw, err := setup.Do(t.Context(), http.MethodGet, testCluster.Centre+"/v1/applications?"+query.Encode(), testCluster.Token, nil)
 	var list api.ApplicationList
 	if err != nil || status != http.StatusOK || json.Unmarshal(raw, &list) != nil {
 		t.Fatalf("list applications: %d %s %v", status, raw, err)
@@ -234,10 +234,10 @@ func applications(t *testing.T, p *corev1.Pod) []api.Application {
 	return list.Items
 }
 
-// reset closes a breaker as an admin of the cluster does.
-func reset(t *testing.T, p *corev1.Pod, token string) (int, string) {
+// resetBreaker resets the breaker of a pod with the token of a user.
+func resetBreaker(t *testing.T, p *corev1.Pod, token string) (int, string) {
 	t.Helper()
-	status, raw, err := setup.Do(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", bed.Server, p.Namespace, p.Name), token, nil)
+	status, raw, err := setup.Do(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", testCluster.Server, p.Namespace, p.Name), token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
