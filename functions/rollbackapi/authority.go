@@ -2,13 +2,13 @@ package rollbackapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/auth"
@@ -27,15 +27,11 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 		return nobody, problemf(http.StatusUnauthorized,
 			"send a Kubernetes token: header Authorization: Bearer $(kubectl create token <service account>)")
 	}
-	review, err := s.Kube.AuthenticationV1().TokenReviews().Create(c.Request().Context(),
-		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
-	if err != nil {
-		return nobody, fmt.Errorf("review a token: %w", err)
-	}
-	if !review.Status.Authenticated || review.Status.User.Username == "" {
+	user, err := s.tokens.User(c.Request().Context(), token)
+	if errors.Is(err, auth.ErrTokenRejected) {
 		return nobody, problemf(http.StatusUnauthorized, "the token is not known to this cluster, or it has expired")
 	}
-	return review.Status.User, nil
+	return user, err
 }
 
 // may asks the API server whether the user may do it.

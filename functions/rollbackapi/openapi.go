@@ -27,6 +27,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/internal/auth"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -35,6 +36,9 @@ const (
 	maxBody = "16K"
 	// timeout bounds one request.
 	timeout = 20 * time.Second
+	// rejectedTokenTTL is how long rejected tokens are cached. Accepted tokens are
+	// not cached, because their ServiceAccount may be deleted.
+	rejectedTokenTTL = 5 * time.Second
 	// pageSize is how many objects are asked for at a time.
 	pageSize = 500
 )
@@ -52,11 +56,13 @@ type Options struct {
 type service struct {
 	Options
 	requests metrics.Counter
+	tokens   *auth.Tokens
 }
 
 // New returns the handler of the routes.
 func New(o Options) http.Handler {
-	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total")}
+	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
+		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
 	e := echo.New()
 	e.HTTPErrorHandler = answerError
 	e.Use(s.count, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))

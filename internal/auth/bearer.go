@@ -1,5 +1,5 @@
-// Package auth reads who sends a request, and asks the API server what they may
-// do.
+// Package auth authenticates requests by their bearer tokens, and asks the API
+// server what a user may do.
 package auth
 
 import (

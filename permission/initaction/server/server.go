@@ -11,7 +11,6 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/types"
-	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -19,6 +18,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/auth"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/authlimit"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
@@ -74,13 +74,14 @@ type server struct {
 	Options
 	nodes   *nodeCache
 	metrics *instruments
-	// rejectedTokens are hashes of tokens that the API server rejected recently.
-	rejectedTokens *utilcache.LRUExpireCache
+	// podTokens are the tokens of pods for this server, tokens those for the API server.
+	podTokens, tokens *auth.Tokens
 }
 
 // New returns the HTTP handler of the server.
 func New(o Options) http.Handler {
-	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: newInstruments(o.Meter, o.Notifier), rejectedTokens: utilcache.NewLRUExpireCacheWithClock(maxRejectedTokens, o.Clock)}
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: newInstruments(o.Meter, o.Notifier),
+		podTokens: newTokens(o, protocol.TokenAudience), tokens: newTokens(o, "")}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError
 	limit := authlimit.New(func() float64 { return o.Settings().RefusalsPerMinute }, o.Clock)
