@@ -20,7 +20,7 @@ import (
 )
 
 // forward is the environment variable that enables affinity, unless it is "false".
-const forward = "FORWARD_TO_HOME"
+const forward = "FORWARD_REQUESTS"
 
 // withAffinity routes requests that may charge a budget to one replica per namespace.
 func withAffinity(ctx context.Context, guard budget.Guard) admission.Handler {

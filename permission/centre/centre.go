@@ -58,7 +58,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
 	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
-		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, RecoverAfter: config.Patience, Stopping: c.stopping}
+		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, RecoverAfter: config.TakeoverAfter, Stopping: c.stopping}
 	if c.queue, err = queue.New(s, c.engine, config.Workers, now.Now, warningsOnly(log)); err != nil {
 		s.Close()
 		return nil, err
@@ -136,7 +136,7 @@ func (c *Centre) Run(ctx context.Context) error {
 	}
 	c.log.Info("permission centre started", "address", listener.Addr().String(), "admin", admin.Addr().String(), "shared", c.store.Shared())
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.queue.Run(ctx, c.config.Drain) })
+	g.Go(func() error { return c.queue.Run(ctx, c.config.DrainTimeout) })
 	g.Go(func() error { return c.serveHTTP(ctx, listener, c.server.Handler(), c.config.TLSCertFile != "") })
 	g.Go(func() error { return c.serveHTTP(ctx, admin, c.adminHandler(), false) })
 	g.Go(func() error { return c.engine.RunRecovery(ctx) })
@@ -175,7 +175,7 @@ func (c *Centre) startProviderQueues(ctx context.Context) error {
 }
 
 func (c *Centre) prune(ctx context.Context) error {
-	return c.store.Write(ctx, func(tx store.Tx) error { return tx.Prune(time.Now().Add(-c.config.Keep)) })
+	return c.store.Write(ctx, func(tx store.Tx) error { return tx.Prune(time.Now().Add(-c.config.Retention)) })
 }
 
 // runEvery runs do at every interval until ctx ends, and logs errors.

@@ -39,13 +39,13 @@ type Config struct {
 	// Workers is the number of concurrent calls to one provider, for each
 	// replica.
 	Workers int `envconfig:"WORKERS" default:"32"`
-	// Patience is how long a due grant may have no job before another replica
+	// TakeoverAfter is how long a due grant may have no job before another replica
 	// takes it over.
-	Patience time.Duration `envconfig:"PATIENCE" default:"60s"`
-	// Drain is the time for calls in progress when the process stops.
-	Drain time.Duration `envconfig:"DRAIN" default:"25s"`
-	// Keep is the retention of audit entries and revoked applications.
-	Keep time.Duration `envconfig:"KEEP" default:"2160h"`
+	TakeoverAfter time.Duration `envconfig:"TAKEOVER_AFTER" default:"60s"`
+	// DrainTimeout is the time for calls in progress when the process stops.
+	DrainTimeout time.Duration `envconfig:"DRAIN_TIMEOUT" default:"25s"`
+	// Retention is how long audit entries and revoked applications are kept.
+	Retention time.Duration `envconfig:"RETENTION" default:"2160h"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"info"`
 	// APIServer is never called for a provider; Kubernetes sets it.
@@ -68,8 +68,8 @@ func ReadConfig() (Config, error) {
 	if !(c.RefusalsPerMinute >= 0 && c.RefusalsPerMinute <= 100_000) {
 		return c, fmt.Errorf("REFUSALS_PER_MINUTE must be from 0 to 100000")
 	}
-	if c.Workers < 1 || c.Patience <= 0 || c.Drain <= 0 {
-		return c, fmt.Errorf("WORKERS, PATIENCE and DRAIN must be greater than 0")
+	if c.Workers < 1 || c.TakeoverAfter <= 0 || c.DrainTimeout <= 0 {
+		return c, fmt.Errorf("WORKERS, TAKEOVER_AFTER and DRAIN_TIMEOUT must be greater than 0")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return c, fmt.Errorf("TLS_CERT_FILE and TLS_KEY_FILE must be set together")

@@ -33,7 +33,7 @@ func (c *Centre) serveHTTP(ctx context.Context, listener net.Listener, handler h
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(drained)
-		soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.Drain)
+		soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.config.DrainTimeout)
 		defer cancel()
 		if server.Shutdown(soft) != nil {
 			_ = server.Close()

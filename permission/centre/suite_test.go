@@ -84,8 +84,8 @@ func testConfig(t testing.TB, store string) Config {
 		}
 	}
 	return Config{Store: store, CredentialsDir: dir, AccessFile: filepath.Join(dir, "access.yaml"), TokensFile: filepath.Join(dir, "tokens.yaml"),
-		ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"}, Workers: 32, Patience: 5 * time.Second,
-		Drain: 5 * time.Second, Keep: time.Hour}
+		ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"}, Workers: 32, TakeoverAfter: 5 * time.Second,
+		DrainTimeout: 5 * time.Second, Retention: time.Hour}
 }
 
 // newFixture starts a replica and a double.
@@ -111,7 +111,7 @@ func (w *fixture) startReplica(config Config) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{
-		func(ctx context.Context) error { return c.queue.Run(ctx, config.Drain) }, c.engine.RunRecovery,
+		func(ctx context.Context) error { return c.queue.Run(ctx, config.DrainTimeout) }, c.engine.RunRecovery,
 		func(ctx context.Context) error { return c.runEvery(ctx, 100*time.Millisecond, c.startProviderQueues) },
 		func(ctx context.Context) error { return c.engine.PollChanges(ctx, c.watchers) },
 	} {

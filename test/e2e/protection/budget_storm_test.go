@@ -80,7 +80,7 @@ func decideWhereAsked(t *testing.T, n *namespace) {
 	set := func(value string) {
 		t.Helper()
 		for _, args := range [][]string{
-			{"set", "env", "deployment/protection-webhook", "FORWARD_TO_HOME=" + value},
+			{"set", "env", "deployment/protection-webhook", "FORWARD_REQUESTS=" + value},
 			{"rollout", "status", "deployment/protection-webhook", "--timeout=120s"},
 		} {
 			ctx := context.WithoutCancel(t.Context()) // a test that ends puts it back
