@@ -229,10 +229,10 @@ func (r *run) keep(t *testing.T, since time.Time) {
 	for _, l := range r.lanes {
 		namespaces = append(namespaces, l.namespace)
 	}
-	if err := dump.Keep(ctx, r.kube, dir, since, namespaces...); err != nil {
+	if err := dump.Write(ctx, r.kube, dir, since, namespaces...); err != nil {
 		t.Log(err)
 	}
-	log, nodes, err := r.judge.About(ctx, "")
+	log, nodes, err := r.judge.OrderLog(ctx, "")
 	raw, encoded := json.MarshalIndent(map[string]any{"log": log, "nodes": nodes}, "", " ")
 	if err := errors.Join(err, encoded, os.WriteFile(filepath.Join(dir, "server.json"), raw, 0o644)); err != nil {
 		t.Log(err)

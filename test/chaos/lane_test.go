@@ -64,7 +64,7 @@ func (l *lane) run(ctx context.Context, releases int) error {
 		plan := NewPlan(l.rand, l.pods)
 		l.log("%s release %d: %s", l.namespace, n, &plan)
 		err := await(ctx, time.Minute, "the double takes its script", func(ctx context.Context) error {
-			return l.judge.Says(ctx, l.namespace, plan.Rules...)
+			return l.judge.SetChecks(ctx, l.namespace, plan.Rules...)
 		})
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func (l *lane) look(ctx context.Context, n int) (Release, error) {
 	if err != nil {
 		return r, err
 	}
-	log, nodes, err := l.judge.About(ctx, c.Spec.OrderID)
+	log, nodes, err := l.judge.OrderLog(ctx, c.Spec.OrderID)
 	if err != nil {
 		return r, err
 	}

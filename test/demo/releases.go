@@ -35,7 +35,7 @@ func (s *story) aBadRelease(ctx context.Context) error {
 	s.say("The judge is told to find something wrong with the third pod of the next release:\n" +
 		"\"" + verdictText + "\".")
 	third := int64(2) // the server counts from 0
-	err := s.judge.Says(ctx, demo, double.CheckRule{
+	err := s.judge.SetChecks(ctx, demo, double.CheckRule{
 		Match: double.Match{Step: "BATCH", BatchNo: &third, Stage: double.Post},
 		Then:  double.Behaviour{Verdict: "fail", Rules: []double.Rule{{Name: "error rate", Verdict: "FAIL", Msg: verdictText}}},
 	})
@@ -105,7 +105,7 @@ func (s *story) aRepair(ctx context.Context) error {
 	s.title("The repair")
 	s.say("A Deployment with the label ignored-suspend is the repair. It is admitted once, the\n" +
 		"roll-out goes on, and the judge, who is content again, looks at every pod of it.")
-	if err := s.judge.Says(ctx, demo); err != nil {
+	if err := s.judge.SetChecks(ctx, demo); err != nil {
 		return err
 	}
 	if err := s.all(ctx, []string{"apply", "-n", demo, "-f", manifests + "v3.yaml"}); err != nil {

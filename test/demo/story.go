@@ -85,7 +85,7 @@ func (s *story) theJudge(ctx context.Context) error {
 	if server != "" && server != judge.URL {
 		return fmt.Errorf("another server is configured, and this would replace it: %s", server)
 	}
-	for _, p := range judge.On() {
+	for _, p := range judge.ConfigurePatches() {
 		if _, err := s.kubectl(ctx, "patch", p.Kind, p.Name, "-n", system, "--type", "merge", "-p", p.Body); err != nil {
 			return err
 		}

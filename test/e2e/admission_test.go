@@ -19,28 +19,28 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// anOddDeployment goes to Success, is suspended and is repaired like any other.
-func anOddDeployment(d *appsv1.Deployment) func(*testing.T, *environment) {
+// unusualDeployment goes to Success, is suspended and is repaired like any other.
+func unusualDeployment(d *appsv1.Deployment) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
+		n := e.optedInNamespace(t)
 		n.create(t, d.DeepCopy())
-		n.awaitPhase(t, rollout, d.Name, v1alpha1.WorkloadSuccess)
+		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.WorkloadSuccess)
 		n.awaitClaims(t, d.Name)
-		n.judgeByHand(t, n.awaitBatch(t, soon, d.Name, 1, "is there", isThere), "unpass", "find error")
-		n.awaitDeployment(t, soon, d.Name, "is suspended", isSuspended)
-		n.refused(t, d.Name, "patch", "deployment", d.Name, "-p", ordinary, "--type", "merge")
+		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, d.Name, 1, "is there", exists), "unpass", "find error")
+		n.awaitDeployment(t, shortTimeout, d.Name, "is suspended", isSuspended)
+		n.checkDenied(t, d.Name, "patch", "deployment", d.Name, "-p", templatePatch, "--type", "merge")
 		n.repair(t, d.Name, "v2")
-		n.awaitPhase(t, rollout, d.Name, v1alpha1.WorkloadSuccess)
-		n.awaitDeployment(t, soon, d.Name, "is free again", isFree)
+		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.WorkloadSuccess)
+		n.awaitDeployment(t, shortTimeout, d.Name, "is free again", isNotSuspended)
 	}
 }
 
 // longName has the most characters that a name may have.
 func longName() string { return strings.Repeat("long-name.", 25) + "end" }
 
-// huge is near the largest object that the API server stores: 1.5 MiB with
+// hugeDeployment is near the largest object that the API server stores: 1.5 MiB with
 // what it adds itself.
-func huge() *appsv1.Deployment {
+func hugeDeployment() *appsv1.Deployment {
 	d := gen.Deployment("huge", 1, gen.Simulated)
 	container := &d.Spec.Template.Spec.Containers[0]
 	for i := range 9 {
@@ -49,7 +49,7 @@ func huge() *appsv1.Deployment {
 	return d
 }
 
-func unlabelled() *appsv1.Deployment {
+func unlabeledDeployment() *appsv1.Deployment {
 	return gen.Deployment("unlabelled", 1, gen.Simulated, gen.WithoutLabels)
 }
 
@@ -60,7 +60,7 @@ func (n *namespace) apply(t *testing.T, d *appsv1.Deployment, args ...string) ku
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.kubectl.Feed(t.Context(), string(raw), append([]string{"apply", "-f", "-"}, args...)...)
+	r, err := n.kubectl.RunWithInput(t.Context(), string(raw), append([]string{"apply", "-f", "-"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +70,9 @@ func (n *namespace) apply(t *testing.T, d *appsv1.Deployment, args ...string) ku
 	return r
 }
 
-// aDryRun shows what would be, and leaves nothing behind.
-func aDryRun(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// dryRun shows what would be, and leaves nothing behind.
+func dryRun(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	shown := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server", "-o", "yaml")
 	var d appsv1.Deployment
 	if err := yaml.Unmarshal([]byte(shown.Stdout), &d); err != nil {
@@ -82,12 +82,12 @@ func aDryRun(t *testing.T, e *environment) {
 		t.Errorf("a dry run shows the labels %v, want a version", d.Labels)
 	}
 	n.suspendWeb(t)
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge", "--dry-run=server")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge", "--dry-run=server")
 	before := n.deployment(t, "web")
 	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", repairOf("v2"), "--dry-run=server")
 	// A refusal that counts is told after those that do not, so their Events
 	// would be there when its own is.
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
 	events, err := n.kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonReleaseDenied})
 	if err != nil {
@@ -105,14 +105,14 @@ func aDryRun(t *testing.T, e *environment) {
 	}
 }
 
-// aServerSideApply owns its fields and not ours: to apply again changes
+// serverSideApply owns its fields and not ours: to apply again changes
 // nothing, and to apply something else needs no force.
-func aServerSideApply(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func serverSideApply(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	first, second := gen.Deployment("web", 1, gen.Simulated), gen.Deployment("web", 1, gen.Simulated, gen.Release("v2"))
 	n.apply(t, first, "--server-side")
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is marked", isProcessed)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is marked", isProcessed)
 	before := n.deployment(t, "web")
 	n.apply(t, first, "--server-side")
 	if after := n.deployment(t, "web"); after.Generation != before.Generation {
@@ -120,17 +120,17 @@ func aServerSideApply(t *testing.T, e *environment) {
 	}
 	checkRelease(t, n.deployment(t, "web"), before.Labels[v1alpha1.VersionKey], "1")
 	n.apply(t, second, "--server-side")
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	checkRelease(t, n.deployment(t, "web"), c.Spec.Reversion, "2")
 }
 
-// aClientSideApply sees no drift.
-func aClientSideApply(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// clientSideApply sees no drift.
+func clientSideApply(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	d := gen.Deployment("web", 1, gen.Simulated)
 	n.apply(t, d)
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is marked", isProcessed)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is marked", isProcessed)
 	version := n.deployment(t, "web").Labels[v1alpha1.VersionKey]
 	if r := n.apply(t, d); r.Stdout != "deployment.apps/web unchanged\n" {
 		t.Errorf("to apply the same again is a change:\n%s", r)
@@ -151,9 +151,9 @@ func checkRelease(t *testing.T, d *appsv1.Deployment, version, attempt string) {
 
 // tampering with what only we write is undone.
 func tampering(t *testing.T, e *environment) {
-	n := e.guarded(t)
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	for _, args := range [][]string{
 		{"label", "deployment", "web", v1alpha1.VersionKey + "=mine", "--overwrite"},
 		{"label", "deployment", "web", v1alpha1.VersionKey + "-"},
@@ -171,9 +171,9 @@ func tampering(t *testing.T, e *environment) {
 	}
 }
 
-// aWrongConfiguration is refused with the name of the field.
-func aWrongConfiguration(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// invalidConfiguration is refused with the name of the field.
+func invalidConfiguration(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	for name, tc := range map[string]struct{ spec, want string }{
 		"an unknown type":                {`{"type":"isBlockingDown","enable":true}`, "spec.type"},
 		"a per cent that is no number":   {`{"type":"isBranch","enable":true,"content":"ten"}`, "spec.content"},
@@ -185,7 +185,7 @@ func aWrongConfiguration(t *testing.T, e *environment) {
 	} {
 		object := `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo",` +
 			`"metadata":{"name":"e2e-wrong","namespace":"` + system + `"},"spec":` + tc.spec + `}`
-		r, err := n.kubectl.Feed(t.Context(), object, "apply", "--dry-run=server", "-f", "-")
+		r, err := n.kubectl.RunWithInput(t.Context(), object, "apply", "--dry-run=server", "-f", "-")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,9 +195,9 @@ func aWrongConfiguration(t *testing.T, e *environment) {
 	}
 }
 
-// theSwitch isBlockingUp takes effect within 2 s, for new refusals only.
-func theSwitch(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// blockingSwitch isBlockingUp takes effect within 2 s, for new refusals only.
+func blockingSwitch(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
 	set := func(enable bool) {
 		n.run(t, "patch", "opsconfiginfo", "blocking", "-n", system, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"enable":%t}}`, enable))
@@ -208,19 +208,19 @@ func theSwitch(t *testing.T, e *environment) {
 			t.Error(err)
 		}
 	})
-	dry := []string{"patch", "deployment", "web", "-p", ordinary, "--type", "merge", "--dry-run=server"}
-	n.refused(t, "web", dry...)
+	dry := []string{"patch", "deployment", "web", "-p", templatePatch, "--type", "merge", "--dry-run=server"}
+	n.checkDenied(t, "web", dry...)
 	set(false)
-	n.awaitAnswers(t, settingsInForce, 0, dry...)
+	n.awaitAnswers(t, settingsTimeout, 0, dry...)
 	if !isSuspended(n.deployment(t, "web")) {
 		t.Error("switching blocking off ended a suspension")
 	}
 	set(true)
-	n.awaitAnswers(t, settingsInForce, 1, dry...)
+	n.awaitAnswers(t, settingsTimeout, 1, dry...)
 	set(false)
-	n.awaitAnswers(t, settingsInForce, 0, dry...)
+	n.awaitAnswers(t, settingsTimeout, 0, dry...)
 	n.release(t, "web", "v2")
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
 // awaitAnswers waits until a command ends with a code. Each of the replicas of the webhook has to

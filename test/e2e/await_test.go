@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// soon is for what needs no pod to start: a status that follows from
+	// shortTimeout is for what needs no pod to start: a status that follows from
 	// another, a wake-up.
-	soon = 30 * time.Second
-	// rollout is for a few pods to be replaced and judged, some of the functions
+	shortTimeout = 30 * time.Second
+	// rolloutTimeout is for a few pods to be replaced and judged, some of the functions
 	// starting from zero.
-	rollout = 2 * time.Minute
-	// recovery is for what needs a pod of the system to come back first.
-	recovery = 4 * time.Minute
-	// settingsInForce is how long a change of the configuration may take to be
+	rolloutTimeout = 2 * time.Minute
+	// recoveryTimeout is for what needs a pod of the system to come back first.
+	recoveryTimeout = 4 * time.Minute
+	// settingsTimeout is how long a change of the configuration may take to be
 	// seen by every binary: 2 s, and the time that it takes to look.
-	settingsInForce = 4 * time.Second
-	// look is how often a condition is looked at.
-	look = 250 * time.Millisecond
+	settingsTimeout = 4 * time.Second
+	// pollInterval is how often a condition is looked at.
+	pollInterval = 250 * time.Millisecond
 )
 
 // await waits until the condition returns nil; until then its error says what
@@ -32,7 +32,7 @@ const (
 func await(t *testing.T, within time.Duration, what string, condition func(ctx context.Context) error) {
 	t.Helper()
 	last := errors.New("nothing was seen")
-	err := wait.PollUntilContextTimeout(t.Context(), look, within, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
 		seen := condition(ctx)
 		// The last look may be cut off by the deadline, and tells nothing then.
 		if seen != nil && ctx.Err() != nil {

@@ -21,11 +21,11 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// aVerdictAsCloudEvent is a verdict, in each of the modes of CloudEvents.
-func aVerdictAsCloudEvent(mode string) func(*testing.T, *environment) {
+// verdictAsCloudEvent is a verdict, in each of the modes of CloudEvents.
+func verdictAsCloudEvent(mode string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
-		n.says(t,
+		n := e.optedInNamespace(t)
+		n.setChecks(t,
 			double.CheckRule{
 				Match: batch(2, double.Post),
 				Then:  double.Behaviour{Verdict: "fail", As: mode, Message: errorRate},
@@ -33,9 +33,9 @@ func aVerdictAsCloudEvent(mode string) func(*testing.T, *environment) {
 			double.CheckRule{Then: double.Behaviour{As: mode}},
 		)
 		n.create(t, gen.Deployment("web", 3, gen.Simulated))
-		c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
-		n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
-		n.awaitPasses(t, "web", 2)
+		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+		n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
+		n.awaitPassed(t, "web", 2)
 		failedPods := c.Status.DefenseCheckFailPods
 		if len(failedPods) != 1 || !strings.Contains(failedPods[0].Message, errorRate) {
 			t.Errorf("the pods that failed are %+v, want one because the %s", failedPods, errorRate)
@@ -46,17 +46,17 @@ func aVerdictAsCloudEvent(mode string) func(*testing.T, *environment) {
 // facts are what a verdict writes; states on the way are written when there is time.
 func facts(p *v1alpha1.ChangePod) []any { return []any{p.Status.Verdicts, p.Status.PodResults} }
 
-// aForgedVerdict changes nothing, whoever it comes from.
-func aForgedVerdict(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// forgedVerdict changes nothing, whoever it comes from.
+func forgedVerdict(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	forged := failed()
 	forged.BadSignature = true
-	n.says(t, double.CheckRule{Match: batch(1, double.Post), Then: forged})
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: forged})
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
 	if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusUnauthorized {
 		t.Errorf("the callback was answered %d, want 401", sent.Status)
 	}
-	p := n.awaitBatch(t, soon, "web", 1, "waits for its POST verdict", isWithTheJudge)
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func aForgedVerdict(t *testing.T, e *environment) {
 			t.Errorf("a callback signed with %s was answered %d, want 401", name, status)
 		}
 	}
-	after := n.awaitBatch(t, soon, "web", 1, "is there", isThere)
+	after := n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists)
 	if diff := cmp.Diff(facts(p), facts(after)); diff != "" {
 		t.Errorf("the batch was written (-before +after):\n%s", diff)
 	}
@@ -75,7 +75,7 @@ func aForgedVerdict(t *testing.T, e *environment) {
 	if status := post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token); status != http.StatusOK {
 		t.Errorf("a callback that is signed well was answered %d, want 200", status)
 	}
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
 // callback is a verdict as the server posts it.
@@ -98,7 +98,7 @@ func callback(t *testing.T, order, node, verdict string) []byte {
 }
 
 // post posts to the callback as the server does, signed with a token; without
-// one there is no signature at all. It returns the HTTP status.
+// testWorkload there is no signature at all. It returns the HTTP status.
 func post(t *testing.T, body []byte, token string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, judge.CallbackURL, bytes.NewReader(body))

@@ -49,7 +49,7 @@ func (n *namespace) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]c
 func (n *namespace) awaitClaims(t *testing.T, name string) {
 	t.Helper()
 	var twice error
-	await(t, soon, "each pod of "+name+" is claimed exactly once", func(ctx context.Context) error {
+	await(t, shortTimeout, "each pod of "+name+" is claimed exactly once", func(ctx context.Context) error {
 		missing, double := n.claims(ctx, name)
 		twice = double
 		if double != nil {

@@ -45,9 +45,9 @@ const cloneSetRights = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Clu
 // withCloneSets installs a kind that nobody has heard of, and its controller.
 func withCloneSets(t *testing.T, e *environment) {
 	t.Helper()
-	n := e.guarded(t)
-	n.nameCloneSets(t)
-	n.feed(t, cloneSetRights)
+	n := e.optedInNamespace(t)
+	n.configureCloneSets(t)
+	n.applyObject(t, cloneSetRights)
 	t.Cleanup(func() {
 		if _, err := n.kubectl.Run(context.Background(), "delete", "clusterrole", "e2e-clonesets"); err != nil {
 			t.Error(err)
@@ -58,11 +58,11 @@ func withCloneSets(t *testing.T, e *environment) {
 	go func() {
 		defer close(over)
 		c := cloneSetController{kube: e.kube, objects: e.dynamic.Resource(cloneSet.GroupVersionResource())}
-		wait.UntilWithContext(ctx, c.sync, look)
+		wait.UntilWithContext(ctx, c.sync, pollInterval)
 	}()
 	t.Cleanup(func() { stop(); <-over })
-	n.awaitGuarded(t, cloneSets())
-	await(t, rollout, "releases of CloneSets are followed", func(ctx context.Context) error {
+	n.awaitKindConfigured(t, cloneSets())
+	await(t, rolloutTimeout, "releases of CloneSets are followed", func(ctx context.Context) error {
 		list, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
 		if err == nil && len(list.Items) == 0 {
 			err = errors.New("there is no ChangeWorkload")

@@ -17,7 +17,7 @@ import (
 // there is nothing to kill.
 func (e *environment) kill(t *testing.T, p part) {
 	t.Helper()
-	await(t, rollout, p.String()+" runs and is killed", func(ctx context.Context) error {
+	await(t, rolloutTimeout, p.String()+" runs and is killed", func(ctx context.Context) error {
 		pods, err := e.pods(ctx, p)
 		if err != nil {
 			return err

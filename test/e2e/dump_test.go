@@ -12,14 +12,14 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/dump"
 )
 
-// dumps is where a failed test leaves what it saw, from this folder.
-const dumps = "../../bin/e2e"
+// dumpFolder is where a failed test leaves what it saw, from this folder.
+const dumpFolder = "../../bin/e2e"
 
 // dump keeps the state of a namespace, and what the parts of Breakwater said
 // meanwhile.
 func (e *environment) dump(ctx context.Context, t *testing.T, namespace string, since time.Time) {
-	dir := filepath.Join(dumps, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(t.Name(), "-"))
-	if err := dump.Keep(ctx, e.kube, dir, since, namespace); err != nil {
+	dir := filepath.Join(dumpFolder, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(t.Name(), "-"))
+	if err := dump.Write(ctx, e.kube, dir, since, namespace); err != nil {
 		t.Log(err)
 	}
 	t.Logf("the state of the failed test is in %s", dir)

@@ -16,30 +16,30 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// writesOfOthers is how often a fact is written while the reconciler derives.
-const writesOfOthers = 100
+// factWrites is how often a fact is written while the reconciler derives.
+const factWrites = 100
 
-// aFactBetweenReadAndWrite of the reconciler survives. Each patch also spoils
+// concurrentFact of the reconciler survives. Each patch also spoils
 // what the reconciler derives, so that it has to write again and again, and
 // the watch shows every state that there was: no write may bring an older
 // fact back.
-func aFactBetweenReadAndWrite(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func concurrentFact(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	p := n.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
 	events, err := n.change.ChangePods(n.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: p.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer events.Stop()
-	for i := range writesOfOthers {
+	for i := range factWrites {
 		n.writeFact(t, p, i)
 	}
-	last := fmt.Sprint(writesOfOthers - 1)
+	last := fmt.Sprint(factWrites - 1)
 	derived := 0
 	seen := -1
-	deadline := time.NewTimer(soon)
+	deadline := time.NewTimer(shortTimeout)
 	defer deadline.Stop()
 	for {
 		var event watch.Event
@@ -63,8 +63,8 @@ func aFactBetweenReadAndWrite(t *testing.T, e *environment) {
 			t.Fatalf("a write brought fact %d back after fact %d", fact, seen)
 		}
 		seen = fact
-		if seen == writesOfOthers-1 && now.Status.Message == string(v1alpha1.PodPostFinish) {
-			t.Logf("the reconciler wrote %d times between %d facts", derived, writesOfOthers)
+		if seen == factWrites-1 && now.Status.Message == string(v1alpha1.PodPostFinish) {
+			t.Logf("the reconciler wrote %d times between %d facts", derived, factWrites)
 			return
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// faultsOfTheOriginal is how many docs/change/faults.md lists.
-const faultsOfTheOriginal = 20
+// faultCount is how many docs/change/faults.md lists.
+const faultCount = 20
 
 var proof = regexp.MustCompile("`([^`]+)`(?: in ([a-z0-9/]+))?")
 
@@ -41,8 +41,8 @@ func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
 			}
 		}
 	}
-	if rows != faultsOfTheOriginal {
-		t.Errorf("%d faults are listed, want %d", rows, faultsOfTheOriginal)
+	if rows != faultCount {
+		t.Errorf("%d faults are listed, want %d", rows, faultCount)
 	}
 }
 

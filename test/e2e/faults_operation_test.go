@@ -19,8 +19,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// never is a probe that is never true.
-func never() *corev1.Probe {
+// failingProbe is a probe that is never true.
+func failingProbe() *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/false"}}},
 		PeriodSeconds: 1,
@@ -30,10 +30,10 @@ func never() *corev1.Probe {
 // leadersEventsMetrics: one of several works, people are told, and what
 // happens is counted.
 func leadersEventsMetrics(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.says(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitEvent(t, "web", v1alpha1.ReasonCheckFailed, c.Name)
 
 	pods, err := n.kube.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
@@ -56,7 +56,7 @@ func leadersEventsMetrics(t *testing.T, e *environment) {
 	if held == 0 {
 		t.Errorf("no Lease of the controller is held by one of its pods: %+v", leases.Items)
 	}
-	await(t, soon, "the controller counts what it does", func(ctx context.Context) error {
+	await(t, shortTimeout, "the controller counts what it does", func(ctx context.Context) error {
 		for i := range pods.Items {
 			printed, err := scrape(ctx, pods.Items[i].Status.PodIP)
 			if err != nil {

@@ -10,12 +10,12 @@ import "testing"
 func TestFaultsOfTheOriginal(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
-	oneByOne(t, e, []spec{
+	runSequentially(t, e, []spec{
 		{"no leader election, no events, no metrics", leadersEventsMetrics},
 	})
-	sideBySide(t, e, []spec{
-		{"CrashLoop pods count as finished", aCrashLoop},
-		{"a workload of an old version suspends the new one", anOldVersionThatFails},
-		{"two Deployments with the same template share results", twins},
+	runInParallel(t, e, []spec{
+		{"CrashLoop pods count as finished", crashLoop},
+		{"a workload of an old version suspends the new one", lateFailOfAnOldVersion},
+		{"two Deployments with the same template share results", deploymentsWithOneTemplate},
 	})
 }

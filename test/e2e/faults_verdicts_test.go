@@ -16,17 +16,17 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// aCrashLoop: a pod whose container crashes again and again is Running, and
+// crashLoop: a pod whose container crashes again and again is Running, and
 // not finished.
-func aCrashLoop(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func crashLoop(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, func(d *appsv1.Deployment) {
 		c := &d.Spec.Template.Spec.Containers[0]
 		// Its probe is never true, as of an application that crashes before it serves.
 		c.Command = []string{"/bin/sh", "-c", "sleep 1; exit 1"}
-		c.ReadinessProbe = never()
+		c.ReadinessProbe = failingProbe()
 	}))
-	await(t, rollout, "the container has crashed twice", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the container has crashed twice", func(ctx context.Context) error {
 		pods, err := n.kube.CoreV1().Pods(n.name).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil {
 			return err
@@ -54,18 +54,18 @@ func aCrashLoop(t *testing.T, e *environment) {
 	}
 }
 
-// anOldVersionThatFails is known, and touches nothing.
-func anOldVersionThatFails(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// lateFailOfAnOldVersion is known, and touches nothing.
+func lateFailOfAnOldVersion(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
-	old := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	stale := n.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	old := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	stale := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
 	// The new version stays before the judge, so that the old one is not deleted.
-	n.says(t, double.CheckRule{Match: double.Match{Step: "BATCH", Stage: double.Post}, Then: double.Behaviour{Never: true}})
+	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "BATCH", Stage: double.Post}, Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
-	n.awaitBatch(t, rollout, "web", 2, "is there", isThere)
+	n.awaitBatch(t, rolloutTimeout, "web", 2, "is there", exists)
 	n.judgeByHand(t, stale, "fail", "found late")
-	await(t, soon, "the old version knows that it failed", func(ctx context.Context) error {
+	await(t, shortTimeout, "the old version knows that it failed", func(ctx context.Context) error {
 		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, old.Name, metav1.GetOptions{})
 		if err == nil && c.Status.Counts.Failed != 1 {
 			err = fmt.Errorf("%+v", c.Status.Counts)
@@ -73,31 +73,31 @@ func anOldVersionThatFails(t *testing.T, e *environment) {
 		return err
 	})
 	for i := range 2 {
-		n.judgeByHand(t, n.awaitBatch(t, soon, "web", i+1, "is there", isThere), "pass", "looked at it")
+		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", i+1, "is there", exists), "pass", "looked at it")
 	}
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if d := n.deployment(t, "web"); isSuspended(d) || d.Spec.Paused {
 		t.Errorf("a fail of version %s suspended the one after it: %v", old.Spec.Reversion, d.Labels)
 	}
 }
 
-// twins are two Deployments of one template: one version, two releases.
-func twins(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.says(t, double.CheckRule{Match: double.Match{Stage: double.Post, Workload: "bad"}, Then: failed()})
+// deploymentsWithOneTemplate are two Deployments of one template: one version, two releases.
+func deploymentsWithOneTemplate(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: double.Match{Stage: double.Post, Workload: "bad"}, Then: failed()})
 	for _, name := range []string{"good", "bad"} {
 		n.create(t, gen.Deployment(name, 2, gen.Simulated, func(d *appsv1.Deployment) {
 			d.Spec.Selector.MatchLabels = map[string]string{"app": "twin"}
 			d.Spec.Template.Labels = maps.Clone(d.Spec.Selector.MatchLabels)
 		}))
 	}
-	bad := n.awaitPhase(t, rollout, "bad", v1alpha1.WorkloadSuspend)
-	good := n.awaitPhase(t, rollout, "good", v1alpha1.WorkloadSuccess)
+	bad := n.awaitPhase(t, rolloutTimeout, "bad", v1alpha1.WorkloadSuspend)
+	good := n.awaitPhase(t, rolloutTimeout, "good", v1alpha1.WorkloadSuccess)
 	if good.Spec.Reversion != bad.Spec.Reversion {
 		t.Fatalf("the templates are not the same: versions %s and %s", good.Spec.Reversion, bad.Spec.Reversion)
 	}
 	if good.Status.Counts.Failed > 0 || isSuspended(n.deployment(t, "good")) {
 		t.Errorf("the fail of one counts for the other: %+v", good.Status.Counts)
 	}
-	n.awaitDeployment(t, soon, "bad", "is suspended", isSuspended)
+	n.awaitDeployment(t, shortTimeout, "bad", "is suspended", isSuspended)
 }

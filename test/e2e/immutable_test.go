@@ -14,12 +14,12 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// whatIsImmutable is what a release, a batch and a release check are about; a
+// immutableFields is what a release, a batch and a release check are about; a
 // policy of the API server says so, for anybody.
-func whatIsImmutable(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func immutableFields(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
-	release := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	release := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	batch := v1alpha1.ChangePodName(release.Name, 1)
 	check, err := n.change.ReleaseChecks(n.name).Create(t.Context(), &v1alpha1.ReleaseCheck{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},

@@ -35,21 +35,21 @@ func batch(number int64, stage double.Stage) double.Match {
 	return double.Match{Step: "BATCH", BatchNo: &number, Stage: stage}
 }
 
-// says has the double say something about the checks of this namespace.
-func (n *namespace) says(t *testing.T, rules ...double.CheckRule) {
+// setChecks has the double say something about the checks of this namespace.
+func (n *namespace) setChecks(t *testing.T, rules ...double.CheckRule) {
 	t.Helper()
-	if err := n.judge.Says(t.Context(), n.name, rules...); err != nil {
+	if err := n.judge.SetChecks(t.Context(), n.name, rules...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// aReleaseThatPasses is judged pod by pod and leaves nothing else behind.
-func aReleaseThatPasses(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// passingRelease is judged pod by pod and leaves nothing else behind.
+func passingRelease(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 10, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 10, Passed: 10}) {
 		t.Errorf("the counts are %+v, want 10 pods that were judged and passed", got)
@@ -59,7 +59,7 @@ func aReleaseThatPasses(t *testing.T, e *environment) {
 			t.Errorf("condition %s is %+v, want True", want, cond)
 		}
 	}
-	await(t, soon, "one ChangeWorkload and its 10 ChangePods are left", func(ctx context.Context) error {
+	await(t, shortTimeout, "one ChangeWorkload and its 10 ChangePods are left", func(ctx context.Context) error {
 		workloads, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -109,41 +109,41 @@ func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 	}
 }
 
-// aReleaseThatFails is stopped in its tracks, and stays so until it is repaired.
-func aReleaseThatFails(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// failingRelease is stopped in its tracks, and stays so until it is repaired.
+func failingRelease(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 10, gen.Simulated, gen.Paced(2)))
-	good := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.says(t, double.CheckRule{Match: batch(3, double.Post), Then: failed()})
+	good := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.setChecks(t, double.CheckRule{Match: batch(3, double.Post), Then: failed()})
 	w := n.watchPods(t)
 	n.release(t, "web", "v2")
-	bad := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
-	n.awaitDeployment(t, soon, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
+	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	n.awaitEvent(t, "web", v1alpha1.ReasonSuspended, bad.Name)
 
-	third := n.awaitBatch(t, soon, "web", 3, "is over", isDone)
+	third := n.awaitBatch(t, shortTimeout, "web", 3, "is over", isDone)
 	failedPods := bad.Status.DefenseCheckFailPods
 	if len(failedPods) != 1 || failedPods[0].Pod != third.Spec.PodInfos[0].Pod || !strings.Contains(failedPods[0].Message, errorRate) {
 		t.Errorf("the pods that failed are %+v, want %s because the %s", failedPods, third.Spec.PodInfos[0].Pod, errorRate)
 	}
 	n.checkStopped(t, w)
 
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
-	n.says(t)
+	n.setChecks(t)
 	n.repair(t, "web", "v3")
 	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "repair by "+n.run(t, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
-	repaired := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	repaired := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 	n.awaitClaims(t, "web")
-	await(t, soon, "only the repair is left", func(ctx context.Context) error {
+	await(t, shortTimeout, "only the repair is left", func(ctx context.Context) error {
 		list, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 || list.Items[0].Name != repaired.Name {
 			return fmt.Errorf("%d ChangeWorkloads, the first version was %s (%w)", len(list.Items), good.Name, err)
 		}
 		return nil
 	})
-	n.stdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 }
 
 // checkStopped checks that the roll-out stood still from 5 s after the verdict
@@ -156,10 +156,10 @@ func (n *namespace) checkStopped(t *testing.T, w *podWatch) {
 	observe(t, 5*time.Second)
 	stopped := n.deployment(t, "web")
 	observe(t, 5*time.Second)
-	if moves := w.since(t, verdict.Add(5*time.Second), anyMove); len(moves) > 0 {
+	if moves := w.since(t, verdict.Add(5*time.Second), anyPodChange); len(moves) > 0 {
 		t.Errorf("pods came or went later than 5 s after the verdict of %s:\n%s", verdict.Format("15:04:05.000"), lines(moves))
 	}
-	moves := w.since(t, verdict, anyMove)
+	moves := w.since(t, verdict, anyPodChange)
 	if len(moves) > 0 {
 		t.Logf("the last pod came or went %s after the verdict", moves[len(moves)-1].at.Sub(verdict).Round(time.Millisecond))
 	}
@@ -170,33 +170,33 @@ func (n *namespace) checkStopped(t *testing.T, w *podWatch) {
 	}
 }
 
-// aFailBeforeTheChange counts as any fail.
-func aFailBeforeTheChange(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.says(t, double.CheckRule{Match: batch(2, double.Pre), Then: failed()})
+// failInStagePre counts as any fail.
+func failInStagePre(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: batch(2, double.Pre), Then: failed()})
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
-	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	if len(c.Status.DefenseCheckFailPods) != 1 {
 		t.Errorf("%d pods failed, want 1", len(c.Status.DefenseCheckFailPods))
 	}
-	p := n.awaitBatch(t, soon, "web", 2, "is over", isDone)
+	p := n.awaitBatch(t, shortTimeout, "web", 2, "is over", isDone)
 	if p.Status.Message != string(v1alpha1.PodPreFailed) {
 		t.Errorf("the batch says %q, want PreFailed", p.Status.Message)
 	}
 }
 
-// nobodyJudged passes, because the policy is Pass, and says so.
-func nobodyJudged(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.says(t,
+// unjudgedBatches passes, because the policy is Pass, and says so.
+func unjudgedBatches(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setChecks(t,
 		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Verdict: "inconc"}},
 		double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Ending: double.TimedOut}},
 		double.CheckRule{Match: batch(3, double.Post), Then: double.Behaviour{Ending: double.Threw}},
 		double.CheckRule{Match: batch(4, double.Post), Then: double.Behaviour{Verdict: "a word of a later server"}},
 	)
 	n.create(t, gen.Deployment("web", 5, gen.Simulated))
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 5, Passed: 5, Unjudged: 4}) {
 		t.Errorf("the counts are %+v, want 5 pods of which nobody judged 4", got)
 	}
@@ -205,37 +205,37 @@ func nobodyJudged(t *testing.T, e *environment) {
 	}
 }
 
-// aHastyVerdict comes before the server has answered the call that asked for it.
-func aHastyVerdict(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// earlyVerdict comes before the server has answered the call that asked for it.
+func earlyVerdict(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	hastyFail := failed()
 	hastyFail.Early = true
-	n.says(t,
+	n.setChecks(t,
 		double.CheckRule{Match: double.Match{Stage: double.Pre}, Then: double.Behaviour{Early: true}},
 		double.CheckRule{Match: batch(2, double.Post), Then: hastyFail},
 	)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
-	n.awaitPasses(t, "web", 2)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitPassed(t, "web", 2)
 	if got := len(c.Status.DefenseCheckFailPods); got != 1 {
 		t.Errorf("%d pods failed, want 1", got)
 	}
 }
 
-// aRepeatedVerdict is one verdict, and one for a node that nobody knows is none.
-func aRepeatedVerdict(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// repeatedVerdict is one verdict, and one for a node that nobody knows is none.
+func repeatedVerdict(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	stranger := failed()
 	stranger.UnknownNode = true
 	stranger.Copies = 2
-	n.says(t,
+	n.setChecks(t,
 		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Copies: 3}},
 		double.CheckRule{Match: batch(2, double.Post), Then: stranger},
 	)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
-	n.awaitPasses(t, "web", 2)
+	n.awaitPassed(t, "web", 2)
 	n.awaitCallbacks(t, "fail", 2)
-	p := n.awaitBatch(t, soon, "web", 2, "waits for its verdict", isThere)
+	p := n.awaitBatch(t, shortTimeout, "web", 2, "waits for its verdict", exists)
 	if v := p.Status.VerdictOf(v1alpha1.StagePost); v != nil {
 		t.Errorf("the batch took a verdict that was for another: %+v", v)
 	}
@@ -244,10 +244,10 @@ func aRepeatedVerdict(t *testing.T, e *environment) {
 	}
 }
 
-// awaitPasses waits until a number of pods has passed.
-func (n *namespace) awaitPasses(t *testing.T, name string, passed int32) {
+// awaitPassed waits until a number of pods has passed.
+func (n *namespace) awaitPassed(t *testing.T, name string, passed int32) {
 	t.Helper()
-	await(t, rollout, fmt.Sprintf("%d pods of %s have passed", passed, name), func(ctx context.Context) error {
+	await(t, rolloutTimeout, fmt.Sprintf("%d pods of %s have passed", passed, name), func(ctx context.Context) error {
 		c, err := n.current(ctx, name)
 		if err != nil {
 			return err
@@ -264,7 +264,7 @@ func (n *namespace) awaitPasses(t *testing.T, name string, passed int32) {
 func (n *namespace) awaitCallbacks(t *testing.T, verdict string, times int) double.CallbackEntry {
 	t.Helper()
 	var first double.CallbackEntry
-	await(t, rollout, fmt.Sprintf("the double has sent %q %d times", verdict, times), func(ctx context.Context) error {
+	await(t, rolloutTimeout, fmt.Sprintf("the double has sent %q %d times", verdict, times), func(ctx context.Context) error {
 		log, err := n.judge.Log(ctx, n.name)
 		if err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// guardedKind is a kind of workload, as kubectl sees it.
-type guardedKind struct {
+// workloadKind is a kind of workload, as kubectl sees it.
+type workloadKind struct {
 	apiVersion, kind string
 	// spec is what an object needs beside selector and template, as JSON.
 	spec string
@@ -25,18 +25,18 @@ type guardedKind struct {
 	scales bool
 }
 
-func (k guardedKind) word() string { return strings.ToLower(k.kind) }
+func (k workloadKind) lowerKind() string { return strings.ToLower(k.kind) }
 
-// gate is the webhook that refuses.
-func (k guardedKind) gate() string {
+// webhookName is the webhook that refuses.
+func (k workloadKind) webhookName() string {
 	if group, _, _ := strings.Cut(k.apiVersion, "/"); group != "apps" {
-		return "v" + k.word() + "." + group + ".kb.io"
+		return "v" + k.lowerKind() + "." + group + ".kb.io"
 	}
-	return "v" + k.word() + ".kb.io"
+	return "v" + k.lowerKind() + ".kb.io"
 }
 
-func statefulSets() guardedKind {
-	return guardedKind{
+func statefulSets() workloadKind {
+	return workloadKind{
 		apiVersion: "apps/v1", kind: "StatefulSet", spec: `"serviceName":"db","replicas":1`, scales: true,
 		stops:   `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2147483647}}}}`,
 		resumes: `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`,
@@ -47,8 +47,8 @@ func statefulSets() guardedKind {
 	}
 }
 
-func daemonSets() guardedKind {
-	return guardedKind{
+func daemonSets() workloadKind {
+	return workloadKind{
 		apiVersion: "apps/v1", kind: "DaemonSet", spec: `"minReadySeconds":0`,
 		stops:   `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`,
 		resumes: `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`,
@@ -57,8 +57,8 @@ func daemonSets() guardedKind {
 }
 
 // cloneSets are of a CRD that the test installs.
-func cloneSets() guardedKind {
-	return guardedKind{
+func cloneSets() workloadKind {
+	return workloadKind{
 		apiVersion: "e2e.breakwater.dev/v1", kind: "CloneSet", spec: `"replicas":1`, scales: true,
 		stops:   `{"spec":{"updateStrategy":{"paused":true}}}`,
 		resumes: `{"spec":{"updateStrategy":null}}`,
@@ -66,10 +66,10 @@ func cloneSets() guardedKind {
 	}
 }
 
-// feed hands an object to `kubectl apply`.
-func (n *namespace) feed(t *testing.T, object string) {
+// applyObject hands an object to `kubectl apply`.
+func (n *namespace) applyObject(t *testing.T, object string) {
 	t.Helper()
-	r, err := n.kubectl.Feed(t.Context(), object, "apply", "-f", "-")
+	r, err := n.kubectl.RunWithInput(t.Context(), object, "apply", "-f", "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,24 +78,24 @@ func (n *namespace) feed(t *testing.T, object string) {
 	}
 }
 
-// make makes an object db of the kind, none of whose pods is ever Ready. They
+// createUnready makes an object db of the kind, none of whose pods is ever Ready. They
 // go to no node; but a DaemonSet that wants no node wants no pod, and is
 // a Success at once, so its pods have an image that is nowhere.
-func (n *namespace) make(t *testing.T, k guardedKind) {
+func (n *namespace) createUnready(t *testing.T, k workloadKind) {
 	t.Helper()
 	node, image := "test.breakwater.dev/no", "busybox"
 	if k.kind == "DaemonSet" {
 		node, image = "kubernetes.io/os", "nowhere.invalid/none"
 	}
-	n.feed(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"db"},"spec":{%s,"selector":{"matchLabels":{"app":"db"}},`+
+	n.applyObject(t, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"db"},"spec":{%s,"selector":{"matchLabels":{"app":"db"}},`+
 		`"template":{"metadata":{"labels":{"app":"db"}},"spec":{"nodeSelector":{%q:"linux"},`+
 		`"containers":[{"name":"sleep","image":%q}]}}}}`, k.apiVersion, k.kind, k.spec, node, image))
 }
 
 // metadata is what the API server has of db.
-func (n *namespace) metadata(t *testing.T, k guardedKind) (labels, annotations map[string]string) {
+func (n *namespace) metadata(t *testing.T, k workloadKind) (labels, annotations map[string]string) {
 	t.Helper()
-	return n.metadataOf(t, k.word(), "db")
+	return n.metadataOf(t, k.lowerKind(), "db")
 }
 
 func (n *namespace) metadataOf(t *testing.T, kind, name string) (labels, annotations map[string]string) {
@@ -109,49 +109,49 @@ func (n *namespace) metadataOf(t *testing.T, kind, name string) (labels, annotat
 	return o.Metadata.Labels, o.Metadata.Annotations
 }
 
-// refusedKind runs kubectl, which has to be refused with the words of the kind.
-func (n *namespace) refusedKind(t *testing.T, k guardedKind, args ...string) {
+// checkKindDenied runs kubectl, which has to be refused with the words of the kind.
+func (n *namespace) checkKindDenied(t *testing.T, k workloadKind, args ...string) {
 	t.Helper()
-	words := k.word() + " db is suspended"
-	want := "Error from server (" + words + `): admission webhook "` + k.gate() + `" denied the request: ` + words
+	words := k.lowerKind() + " db is suspended"
+	want := "Error from server (" + words + `): admission webhook "` + k.webhookName() + `" denied the request: ` + words
 	if r := n.try(t, args...); r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
 		t.Errorf("the command was not refused as it should be:\n%s\nwant on stderr:\n%s", r, want)
 	}
 }
 
-// theGateOf a kind refuses and admits what that of Deployments does.
-func theGateOf(k guardedKind) func(*testing.T, *environment) {
+// suspensionOfKind a kind refuses and admits what that of Deployments does.
+func suspensionOfKind(k workloadKind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
-		n.make(t, k)
-		n.checkGate(t, k)
+		n := e.optedInNamespace(t)
+		n.createUnready(t, k)
+		n.checkSuspension(t, k)
 	}
 }
 
-func (n *namespace) checkGate(t *testing.T, k guardedKind) {
+func (n *namespace) checkSuspension(t *testing.T, k workloadKind) {
 	t.Helper()
-	patch := func(body string) []string { return []string{"patch", k.word(), "db", "--type=merge", "-p", body} }
+	patch := func(body string) []string { return []string{"patch", k.lowerKind(), "db", "--type=merge", "-p", body} }
 	labels, annotations := n.metadata(t, k)
 	if v := labels[v1alpha1.VersionKey]; len(v) != 32 || annotations[v1alpha1.VersionKey] != v || annotations[v1alpha1.AttemptAnnotation] != "1" {
 		t.Fatalf("it is at %v, %v, want a version and attempt 1", labels, annotations)
 	}
-	n.run(t, "label", k.word(), "db", v1alpha1.SuspendLabel+"=1700000000")
+	n.run(t, "label", k.lowerKind(), "db", v1alpha1.SuspendLabel+"=1700000000")
 
 	for _, body := range k.free {
 		n.run(t, patch(body)...)
 	}
 	if k.scales {
-		n.run(t, "scale", k.word(), "db", "--replicas=2")
+		n.run(t, "scale", k.lowerKind(), "db", "--replicas=2")
 	}
-	n.run(t, "label", k.word(), "db", "team=a")
-	n.run(t, "annotate", k.word(), "db", "owner=me")
+	n.run(t, "label", k.lowerKind(), "db", "team=a")
+	n.run(t, "annotate", k.lowerKind(), "db", "owner=me")
 	n.run(t, patch(k.stops)...)
 
-	n.refusedKind(t, k, patch(k.resumes)...)
-	n.refusedKind(t, k, patch(ordinary)...)
-	n.refusedKind(t, k, append(patch(ordinary), "--dry-run=server")...)
-	n.refusedKind(t, k, "label", k.word(), "db", v1alpha1.SuspendLabel+"-")
-	n.awaitEvent(t, "db", v1alpha1.ReasonReleaseDenied, k.word()+" db is suspended")
+	n.checkKindDenied(t, k, patch(k.resumes)...)
+	n.checkKindDenied(t, k, patch(templatePatch)...)
+	n.checkKindDenied(t, k, append(patch(templatePatch), "--dry-run=server")...)
+	n.checkKindDenied(t, k, "label", k.lowerKind(), "db", v1alpha1.SuspendLabel+"-")
+	n.awaitEvent(t, "db", v1alpha1.ReasonReleaseDenied, k.lowerKind()+" db is suspended")
 
 	n.run(t, patch(repairOf("v2"))...)
 	labels, annotations = n.metadata(t, k)
@@ -163,7 +163,7 @@ func (n *namespace) checkGate(t *testing.T, k guardedKind) {
 		record.Kind != v1alpha1.BypassRepair || record.Attempt != 2 || record.User == "" || record.Time.IsZero() {
 		t.Errorf("the record of the repair is %s (%v)", annotations[v1alpha1.BypassAnnotation], err)
 	}
-	n.refusedKind(t, k, patch(ordinary)...)
+	n.checkKindDenied(t, k, patch(templatePatch)...)
 }
 
 const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"clonesets.e2e.breakwater.dev"},
@@ -187,67 +187,67 @@ func kindsPatch(t *testing.T, kinds string) []string {
 	return []string{"patch", "configmap", "config-workloads", "-n", system, "--type=merge", "-p", string(body)}
 }
 
-// nameCloneSets installs the CRD and has config-workloads name the kind until the
+// configureCloneSets installs the CRD and has config-workloads name the kind until the
 // test is over. It returns what undoes the latter before.
-func (n *namespace) nameCloneSets(t *testing.T) (unname []string) {
+func (n *namespace) configureCloneSets(t *testing.T) (restore []string) {
 	t.Helper()
-	n.feed(t, crd)
+	n.applyObject(t, crd)
 	t.Cleanup(func() {
 		if _, err := n.kubectl.Run(context.Background(), "delete", "crd", "clonesets.e2e.breakwater.dev"); err != nil {
 			t.Error(err)
 		}
 	})
 	n.run(t, "wait", "--for=condition=Established", "crd/clonesets.e2e.breakwater.dev")
-	unname = kindsPatch(t, n.run(t, "get", "configmap", "config-workloads", "-n", system, "-o", "jsonpath={.data.kinds}"))
+	restore = kindsPatch(t, n.run(t, "get", "configmap", "config-workloads", "-n", system, "-o", "jsonpath={.data.kinds}"))
 	t.Cleanup(func() {
-		if r, err := n.kubectl.Run(context.Background(), unname...); err != nil || r.Code != 0 {
+		if r, err := n.kubectl.Run(context.Background(), restore...); err != nil || r.Code != 0 {
 			t.Errorf("put config-workloads back: %v\n%s", err, r)
 		}
 	})
 	n.run(t, kindsPatch(t, cloneSetEntry)...)
-	return unname
+	return restore
 }
 
-// awaitGuarded makes db, and again until its admission gives it a version.
-func (n *namespace) awaitGuarded(t *testing.T, k guardedKind) {
+// awaitKindConfigured makes db, and again until its admission gives it a version.
+func (n *namespace) awaitKindConfigured(t *testing.T, k workloadKind) {
 	t.Helper()
-	await(t, soon, "the kind is guarded", func(context.Context) error {
-		n.make(t, k)
+	await(t, shortTimeout, "the kind is guarded", func(context.Context) error {
+		n.createUnready(t, k)
 		labels, _ := n.metadata(t, k)
 		if labels[v1alpha1.VersionKey] == "" {
-			n.run(t, "delete", k.word(), "db")
+			n.run(t, "delete", k.lowerKind(), "db")
 			return fmt.Errorf("labels %v", labels)
 		}
 		return nil
 	})
 }
 
-// aNamedKind is guarded from when config-workloads names it until it does not.
-func aNamedKind(t *testing.T, e *environment) {
-	n, k := e.guarded(t), cloneSets()
+// configuredKind is guarded from when config-workloads names it until it does not.
+func configuredKind(t *testing.T, e *environment) {
+	n, k := e.optedInNamespace(t), cloneSets()
 	mistake := strings.Replace(cloneSetEntry, "pause: spec", "pause: status", 1)
 	if r := n.try(t, kindsPatch(t, mistake)...); r.Code == 0 || !strings.Contains(r.Stderr, "kinds[0].pause") {
 		t.Errorf("a mistake is not refused with its field:\n%s", r)
 	}
-	unname := n.nameCloneSets(t)
-	n.awaitGuarded(t, k)
-	n.checkGate(t, k)
+	restore := n.configureCloneSets(t)
+	n.awaitKindConfigured(t, k)
+	n.checkSuspension(t, k)
 
-	n.run(t, unname...)
-	await(t, soon, "the kind is free again", func(context.Context) error {
-		if r := n.try(t, "patch", "cloneset", "db", "--type=merge", "-p", ordinary); r.Code != 0 {
+	n.run(t, restore...)
+	await(t, shortTimeout, "the kind is free again", func(context.Context) error {
+		if r := n.try(t, "patch", "cloneset", "db", "--type=merge", "-p", templatePatch); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
 }
 
-// theRightToBypass is asked for when OpsConfigInfo bypass is Authorized.
-func theRightToBypass(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// bypassPermission is asked for when OpsConfigInfo bypass is Authorized.
+func bypassPermission(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
 	n.run(t, "create", "rolebinding", "edits", "--clusterrole=edit", "--user=alice")
-	n.feed(t, `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo","metadata":{"name":"bypass","namespace":"`+system+`","labels":{"`+testLabel+`":"true"}},`+
+	n.applyObject(t, `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo","metadata":{"name":"bypass","namespace":"`+system+`","labels":{"`+testLabel+`":"true"}},`+
 		`"spec":{"type":"bypass","content":"Authorized","enable":true}}`)
 	t.Cleanup(func() {
 		if _, err := n.kubectl.Run(context.Background(), "delete", "opsconfiginfo", "bypass", "-n", system); err != nil {
@@ -263,12 +263,12 @@ func theRightToBypass(t *testing.T, e *environment) {
 			t.Errorf("it was not refused as it should be:\n%s", r)
 		}
 	}
-	n.awaitAnswers(t, soon, 1, append(repairs, "--dry-run=server")...)
+	n.awaitAnswers(t, shortTimeout, 1, append(repairs, "--dry-run=server")...)
 	lacks(append(repairs, "--dry-run=server")...)
 	lacks(repairs...)
 
 	n.run(t, "create", "rolebinding", "repairs", "--clusterrole=breakwater-bypass", "--user=alice")
-	n.awaitAnswers(t, soon, 0, append(repairs, "--dry-run=server")...)
+	n.awaitAnswers(t, shortTimeout, 0, append(repairs, "--dry-run=server")...)
 	n.run(t, repairs...)
 	_, annotations := n.metadataOf(t, "deployment", "web")
 	if !strings.Contains(annotations[v1alpha1.BypassAnnotation], `"user":"alice"`) {

@@ -31,41 +31,41 @@ func TestEveryKind(t *testing.T) {
 	var specs []spec
 	for _, kind := range []workload.Kind{workload.StatefulSet, workload.DaemonSet, cloneSet} {
 		specs = append(specs,
-			spec{"releases of a " + kind.Kind + " are judged, also of a template that is applied again", releases(kind)},
-			spec{"what a " + kind.Kind + " ran before the opting in is not judged, and is when it comes back", theBaseline(kind)},
-			spec{"a held " + kind.Kind + " replaces no pod, refuses releases, and gets its strategy back when it is repaired", aHold(kind)},
-			spec{"a " + kind.Kind + " goes on when a person overrules the fail", anOverruledFail(kind)},
-			spec{"a held " + kind.Kind + " goes back to a version that succeeded", theWayBack(kind)})
+			spec{"releases of a " + kind.Kind + " are judged, also of a template that is applied again", releasesOfKind(kind)},
+			spec{"what a " + kind.Kind + " ran before the opting in is not judged, and is when it comes back", baselineOfKind(kind)},
+			spec{"a held " + kind.Kind + " replaces no pod, refuses releases, and gets its strategy back when it is repaired", holdOfKind(kind)},
+			spec{"a " + kind.Kind + " goes on when a person overrules the fail", overruledFail(kind)},
+			spec{"a held " + kind.Kind + " goes back to a version that succeeded", rollbackOfKind(kind)})
 	}
-	sideBySide(t, e, append(specs, spec{"a person's partition of a StatefulSet is kept, and its release goes on to the last pod", aCanary}))
+	runInParallel(t, e, append(specs, spec{"a person's partition of a StatefulSet is kept, and its release goes on to the last pod", canaryPartition}))
 }
 
-// pace is how many seconds a pod of a roll-out is Ready before the next one is
+// readySeconds is how many seconds a pod of a roll-out is Ready before the next one is
 // replaced.
-const pace = 5
+const readySeconds = 5
 
 // size is how many pods the workloads of these tests have.
 const size = 3
 
-// one is the workload web of a namespace, whatever its kind.
-type one struct {
+// testWorkload is the workload web of a namespace, whatever its kind.
+type testWorkload struct {
 	*namespace
 	kind workload.Kind
 }
 
-// made returns the workload web of a kind that is built in, created.
-func (n *namespace) made(t *testing.T, kind workload.Kind) one {
+// createWorkload returns the workload web of a kind that is built in, created.
+func (n *namespace) createWorkload(t *testing.T, kind workload.Kind) testWorkload {
 	t.Helper()
-	w := one{n, kind}
+	w := testWorkload{n, kind}
 	switch kind.Kind {
 	case workload.StatefulSet.Kind:
-		w.create(t, gen.StatefulSet("web", size, pace))
+		w.create(t, gen.StatefulSet("web", size, readySeconds))
 	case workload.DaemonSet.Kind:
-		w.create(t, gen.DaemonSet("web", n.simulatedNodes(t)[:size], pace))
+		w.create(t, gen.DaemonSet("web", n.simulatedNodes(t)[:size], readySeconds))
 	case cloneSet.Kind:
-		w.create(t, cloneSetObject(pace))
+		w.create(t, cloneSetObject(readySeconds))
 	default:
-		w.create(t, gen.Deployment("web", size, gen.Simulated, gen.Paced(pace)))
+		w.create(t, gen.Deployment("web", size, gen.Simulated, gen.Paced(readySeconds)))
 	}
 	return w
 }
@@ -86,7 +86,7 @@ func (n *namespace) simulatedNodes(t *testing.T) []string {
 	return names
 }
 
-func (w one) create(t *testing.T, o runtime.Object) {
+func (w testWorkload) create(t *testing.T, o runtime.Object) {
 	t.Helper()
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
@@ -100,8 +100,8 @@ func (w one) create(t *testing.T, o runtime.Object) {
 	}
 }
 
-// now is the workload as the API server has it.
-func (w one) now(ctx context.Context) (*workload.Workload, *unstructured.Unstructured, error) {
+// get is the workload as the API server has it.
+func (w testWorkload) get(ctx context.Context) (*workload.Workload, *unstructured.Unstructured, error) {
 	u, err := w.dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.name).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, err
@@ -110,13 +110,13 @@ func (w one) now(ctx context.Context) (*workload.Workload, *unstructured.Unstruc
 	return read, u, err
 }
 
-func (w one) patch(ctx context.Context, body string) error {
+func (w testWorkload) patch(ctx context.Context, body string) error {
 	_, err := w.dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.name).Patch(ctx, "web",
 		types.MergePatchType, []byte(body), metav1.PatchOptions{})
 	return err
 }
 
-func (w one) patched(t *testing.T, body string) {
+func (w testWorkload) mustPatch(t *testing.T, body string) {
 	t.Helper()
 	if err := w.patch(t.Context(), body); err != nil {
 		t.Fatalf("patch %s with %s: %v", w.kind.Kind, body, err)
@@ -124,11 +124,11 @@ func (w one) patched(t *testing.T, body string) {
 }
 
 // awaitPhase waits until the current release is in a state.
-func (w one) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int64) *v1alpha1.ChangeWorkload {
+func (w testWorkload) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
-	await(t, rollout, fmt.Sprintf("attempt %d of %s is %s", attempt, w.kind.Kind, phase), func(ctx context.Context) error {
-		live, _, err := w.now(ctx)
+	await(t, rolloutTimeout, fmt.Sprintf("attempt %d of %s is %s", attempt, w.kind.Kind, phase), func(ctx context.Context) error {
+		live, _, err := w.get(ctx)
 		if err != nil {
 			return err
 		}
@@ -146,12 +146,12 @@ func (w one) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int6
 	return found
 }
 
-// awaitFirst waits for the first batch of a release.
-func (w one) awaitFirst(t *testing.T, attempt int64) *v1alpha1.ChangePod {
+// awaitFirstBatch waits for the first batch of a release.
+func (w testWorkload) awaitFirstBatch(t *testing.T, attempt int64) *v1alpha1.ChangePod {
 	t.Helper()
 	var found *v1alpha1.ChangePod
-	await(t, rollout, fmt.Sprintf("a batch of attempt %d of %s", attempt, w.kind.Kind), func(ctx context.Context) error {
-		live, _, err := w.now(ctx)
+	await(t, rolloutTimeout, fmt.Sprintf("a batch of attempt %d of %s", attempt, w.kind.Kind), func(ctx context.Context) error {
+		live, _, err := w.get(ctx)
 		if err != nil {
 			return err
 		}
@@ -170,12 +170,12 @@ func (w one) awaitFirst(t *testing.T, attempt int64) *v1alpha1.ChangePod {
 	return found
 }
 
-// awaitThat waits until a condition on the workload holds.
-func (w one) awaitThat(t *testing.T, what string, holds func(*workload.Workload) bool) *workload.Workload {
+// awaitWorkload waits until a condition on the workload holds.
+func (w testWorkload) awaitWorkload(t *testing.T, what string, holds func(*workload.Workload) bool) *workload.Workload {
 	t.Helper()
 	var found *workload.Workload
-	await(t, soon, fmt.Sprintf("%s web %s", w.kind.Kind, what), func(ctx context.Context) error {
-		live, _, err := w.now(ctx)
+	await(t, shortTimeout, fmt.Sprintf("%s web %s", w.kind.Kind, what), func(ctx context.Context) error {
+		live, _, err := w.get(ctx)
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (w one) awaitThat(t *testing.T, what string, holds func(*workload.Workload)
 }
 
 // judgedPods is how many pods of a release are in its batches.
-func (w one) judgedPods(t *testing.T, c *v1alpha1.ChangeWorkload) int {
+func (w testWorkload) judgedPods(t *testing.T, c *v1alpha1.ChangeWorkload) int {
 	t.Helper()
 	batches, err := w.changePods(t.Context(), c)
 	if err != nil {
@@ -205,9 +205,9 @@ func (w one) judgedPods(t *testing.T, c *v1alpha1.ChangeWorkload) int {
 }
 
 // strategy is how the workload replaces pods.
-func (w one) strategy(t *testing.T) any {
+func (w testWorkload) strategy(t *testing.T) any {
 	t.Helper()
-	_, u, err := w.now(t.Context())
+	_, u, err := w.get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,33 +215,33 @@ func (w one) strategy(t *testing.T) any {
 	return map[string]any{"strategy": spec["strategy"], "updateStrategy": spec["updateStrategy"], "paused": spec["paused"]}
 }
 
-// hold makes the workload web, has it succeed at v1, and fails the first pod
+// holdWorkload makes the workload web, has it succeed at v1, and fails the first pod
 // of v2: it is held.
-func (n *namespace) hold(t *testing.T, kind workload.Kind) (w one, before any) {
+func (n *namespace) holdWorkload(t *testing.T, kind workload.Kind) (w testWorkload, before any) {
 	t.Helper()
-	w = n.made(t, kind)
+	w = n.createWorkload(t, kind)
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
 	before = w.strategy(t)
-	w.patched(t, releaseOf("v2"))
-	n.judgeByHand(t, w.awaitFirst(t, 2), "unpass", "find error")
-	w.awaitThat(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Held() })
+	w.mustPatch(t, releaseOf("v2"))
+	n.judgeByHand(t, w.awaitFirstBatch(t, 2), "unpass", "find error")
+	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Held() })
 	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
 	return w, before
 }
 
-// freed says whether nothing is left of a hold.
-func freed(live *workload.Workload) bool {
+// isNotHeld says whether nothing is left of a hold.
+func isNotHeld(live *workload.Workload) bool {
 	return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Held()
 }
 
-// releases of a kind are judged pod by pod, and a template that is applied
+// releasesOfKind of a kind are judged pod by pod, and a template that is applied
 // again is judged anew.
-func releases(kind workload.Kind) func(*testing.T, *environment) {
+func releasesOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		w := e.guarded(t).made(t, kind)
+		w := e.optedInNamespace(t).createWorkload(t, kind)
 		for i, marker := range []string{"v1", "v2", "v1"} {
 			if i > 0 {
-				w.patched(t, releaseOf(marker))
+				w.mustPatch(t, releaseOf(marker))
 			}
 			c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, int64(i+1))
 			if got := w.judgedPods(t, c); got < size {
@@ -254,14 +254,14 @@ func releases(kind workload.Kind) func(*testing.T, *environment) {
 	}
 }
 
-// theBaseline of a kind is not judged, but is when its template comes back:
+// baselineOfKind of a kind is not judged, but is when its template comes back:
 // its revision is older than the opting in and tells of no version.
-func theBaseline(kind workload.Kind) func(*testing.T, *environment) {
+func baselineOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.unguarded(t)
-		w := n.made(t, kind)
-		await(t, rollout, "its pods are there", func(ctx context.Context) error {
-			live, _, err := w.now(ctx)
+		n := e.notOptedInNamespace(t)
+		w := n.createWorkload(t, kind)
+		await(t, rolloutTimeout, "its pods are there", func(ctx context.Context) error {
+			live, _, err := w.get(ctx)
 			if err == nil && !live.Complete {
 				err = errors.New("they are not")
 			}
@@ -271,44 +271,44 @@ func theBaseline(kind workload.Kind) func(*testing.T, *environment) {
 		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 0)); got != 0 {
 			t.Errorf("%d pods of the baseline were judged", got)
 		}
-		w.patched(t, releaseOf("v2"))
+		w.mustPatch(t, releaseOf("v2"))
 		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
-		w.patched(t, releaseOf("v1"))
+		w.mustPatch(t, releaseOf("v1"))
 		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
 			t.Errorf("%d pods of the template that came back were judged, want %d", got, size)
 		}
 	}
 }
 
-// aHold of a kind stops the replacing of pods, refuses releases, and is undone
+// holdOfKind of a kind stops the replacing of pods, refuses releases, and is undone
 // to the letter by a repair.
-func aHold(kind workload.Kind) func(*testing.T, *environment) {
+func holdOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
-		w, before := n.hold(t, kind)
+		n := e.optedInNamespace(t)
+		w, before := n.holdWorkload(t, kind)
 		words := kind.LowerKind() + " web is suspended"
 		for _, body := range []string{releaseOf("v3"), `{"metadata":{"labels":{"` + v1alpha1.SuspendLabel + `":null}}}`} {
 			if err := w.patch(t.Context(), body); err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("%s was answered %v, want %q", body, err, words)
 			}
 		}
-		w.settles(t)
-		n.stays(t, "the pods of a held roll-out")
-		w.patched(t, repairOf("v3"))
+		w.awaitHoldObserved(t)
+		n.checkNoPodReplaced(t, "the pods of a held roll-out")
+		w.mustPatch(t, repairOf("v3"))
 		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
-		w.awaitThat(t, "is free", freed)
+		w.awaitWorkload(t, "is free", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
 			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
 		}
 	}
 }
 
-// settles waits until the workload's controller has seen the hold, and a pod that
+// awaitHoldObserved waits until the workload's controller has seen the hold, and a pod that
 // it replaced before has a successor.
-func (w one) settles(t *testing.T) {
+func (w testWorkload) awaitHoldObserved(t *testing.T) {
 	t.Helper()
-	await(t, rollout, w.kind.Kind+" web has seen its hold", func(ctx context.Context) error {
-		_, u, err := w.now(ctx)
+	await(t, rolloutTimeout, w.kind.Kind+" web has seen its hold", func(ctx context.Context) error {
+		_, u, err := w.get(ctx)
 		if err != nil {
 			return err
 		}
@@ -333,13 +333,13 @@ func (w one) settles(t *testing.T) {
 	})
 }
 
-// stays fails when a pod of the namespace is replaced within two paces, in
+// checkNoPodReplaced fails when a pod of the namespace is replaced within two paces, in
 // which a roll-out that goes on would have replaced one.
-func (n *namespace) stays(t *testing.T, what string) {
+func (n *namespace) checkNoPodReplaced(t *testing.T, what string) {
 	t.Helper()
-	before := n.lives(t)
-	err := wait.PollUntilContextTimeout(t.Context(), look, 2*pace*time.Second, true, func(context.Context) (bool, error) {
-		if diff := cmp.Diff(before, n.lives(t)); diff != "" {
+	before := n.restartCounts(t)
+	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, 2*readySeconds*time.Second, true, func(context.Context) (bool, error) {
+		if diff := cmp.Diff(before, n.restartCounts(t)); diff != "" {
 			return false, fmt.Errorf("%s change (-before +after):\n%s", what, diff)
 		}
 		return false, nil
@@ -349,57 +349,57 @@ func (n *namespace) stays(t *testing.T, what string) {
 	}
 }
 
-// anOverruledFail of a kind lets the roll-out go on.
-func anOverruledFail(kind workload.Kind) func(*testing.T, *environment) {
+// overruledFail of a kind lets the roll-out go on.
+func overruledFail(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
-		w, before := n.hold(t, kind)
-		n.judgeByHand(t, w.awaitFirst(t, 2), "pass", "checked by hand")
+		n := e.optedInNamespace(t)
+		w, before := n.holdWorkload(t, kind)
+		n.judgeByHand(t, w.awaitFirstBatch(t, 2), "pass", "checked by hand")
 		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
-		w.awaitThat(t, "is free", freed)
+		w.awaitWorkload(t, "is free", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
 			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
 		}
 	}
 }
 
-// theWayBack of a kind to a version that succeeded is admitted while it is held.
-func theWayBack(kind workload.Kind) func(*testing.T, *environment) {
+// rollbackOfKind of a kind to a version that succeeded is admitted while it is held.
+func rollbackOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		w, before := e.guarded(t).hold(t, kind)
-		w.patched(t, releaseOf("v1"))
+		w, before := e.optedInNamespace(t).holdWorkload(t, kind)
+		w.mustPatch(t, releaseOf("v1"))
 		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)); got < size {
 			t.Errorf("%d pods were judged on the way back, want %d", got, size)
 		}
-		w.awaitThat(t, "is free", freed)
+		w.awaitWorkload(t, "is free", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
 			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
 		}
 	}
 }
 
-// aCanary is a partition that a person has set: the release goes on until the
+// canaryPartition is a partition that a person has set: the release goes on until the
 // last pod, and a hold gives the partition back.
-func aCanary(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	w := n.made(t, workload.StatefulSet)
+func canaryPartition(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	w := n.createWorkload(t, workload.StatefulSet)
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
-	w.patched(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`)
-	w.patched(t, releaseOf("v2"))
-	first := w.awaitFirst(t, 2)
-	await(t, soon, "the canary has passed", func(ctx context.Context) error {
+	w.mustPatch(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`)
+	w.mustPatch(t, releaseOf("v2"))
+	first := w.awaitFirstBatch(t, 2)
+	await(t, shortTimeout, "the canary has passed", func(ctx context.Context) error {
 		p, err := n.change.ChangePods(n.name).Get(ctx, first.Name, metav1.GetOptions{})
 		if err == nil && !isDone(p) {
 			err = fmt.Errorf("it is %q", p.Status.Phase)
 		}
 		return err
 	})
-	n.stays(t, "the pods behind the partition")
+	n.checkNoPodReplaced(t, "the pods behind the partition")
 	n.judgeByHand(t, first, "unpass", "find error")
-	w.awaitThat(t, "is held", func(live *workload.Workload) bool { return live.Held() })
+	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Held() })
 	n.judgeByHand(t, first, "pass", "checked by hand")
-	w.awaitThat(t, "has its partition back", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
-	w.patched(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
+	w.awaitWorkload(t, "has its partition back", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
+	w.mustPatch(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
 	if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
 		t.Errorf("%d pods were judged, want %d", got, size)
 	}

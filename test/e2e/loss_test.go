@@ -17,54 +17,54 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// after gives a behaviour a duration.
-func after(d time.Duration, b double.Behaviour) double.Behaviour {
+// delayed gives a behaviour a duration.
+func delayed(d time.Duration, b double.Behaviour) double.Behaviour {
 	b.Delay.Duration = d
 	return b
 }
 
-// isBeforeTheJudge holds of a batch whose finish is told, or about to be told,
+// hasPostSubmission holds of a batch whose finish is told, or about to be told,
 // to the server: its POST verdict is on the way.
-func isBeforeTheJudge(p *v1alpha1.ChangePod) bool {
+func hasPostSubmission(p *v1alpha1.ChangePod) bool {
 	return p.Status.SubmissionOf(v1alpha1.StagePost) != nil
 }
 
-// isWithTheJudge holds of a batch whose finish the server has answered: its POST
+// awaitsPostVerdict holds of a batch whose finish the server has answered: its POST
 // verdict is waited for.
-func isWithTheJudge(p *v1alpha1.ChangePod) bool {
+func awaitsPostVerdict(p *v1alpha1.ChangePod) bool {
 	s := p.Status.SubmissionOf(v1alpha1.StagePost)
 	return s != nil && s.AnsweredTime != nil
 }
 
-// lossOfEvents: the channel loses what it holds, in the middle of a release
+// lostEvents: the channel loses what it holds, in the middle of a release
 // and while a fail is on its way.
-func lossOfEvents(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func lostEvents(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 6, gen.Simulated, gen.Paced(2)))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.says(t, double.CheckRule{Match: batch(5, double.Post), Then: after(2*time.Second, failed())})
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.setChecks(t, double.CheckRule{Match: batch(5, double.Post), Then: delayed(2*time.Second, failed())})
 	n.release(t, "web", "v2")
-	n.awaitBatch(t, rollout, "web", 2, "is there", isThere)
+	n.awaitBatch(t, rolloutTimeout, "web", 2, "is there", exists)
 	e.kill(t, dispatcher())
-	n.awaitBatch(t, recovery, "web", 5, "is before the judge", isBeforeTheJudge)
+	n.awaitBatch(t, recoveryTimeout, "web", 5, "is before the judge", hasPostSubmission)
 	e.kill(t, dispatcher())
 
-	n.awaitFail(t, recovery, 5)
-	n.says(t)
+	n.awaitFailedBatch(t, recoveryTimeout, 5)
+	n.setChecks(t)
 	n.repair(t, "web", "v3")
-	n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 	n.awaitClaims(t, "web")
 }
 
-// awaitFail waits until web is suspended because of one batch and no other,
+// awaitFailedBatch waits until web is suspended because of one batch and no other,
 // and every pod has been judged.
-func (n *namespace) awaitFail(t *testing.T, within time.Duration, index int) {
+func (n *namespace) awaitFailedBatch(t *testing.T, within time.Duration, index int) {
 	t.Helper()
 	n.awaitPhase(t, within, "web", v1alpha1.WorkloadSuspend)
-	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.awaitClaims(t, "web")
-	p := n.awaitBatch(t, soon, "web", index, "is over", isDone)
+	p := n.awaitBatch(t, shortTimeout, "web", index, "is over", isDone)
 	await(t, within, "every pod is judged", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
@@ -80,42 +80,42 @@ func (n *namespace) awaitFail(t *testing.T, within time.Duration, index int) {
 	})
 }
 
-// theDeathOf a part in the middle of a release delays its end, and no more. The
+// killedPart a part in the middle of a release delays its end, and no more. The
 // fail is told more than once: the real server sends a callback once, and one
 // that meets a dead callback is lost by it.
-func theDeathOf(p part) func(*testing.T, *environment) {
+func killedPart(p part) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
+		n := e.optedInNamespace(t)
 		said := failed()
 		said.Copies, said.CopyEvery.Duration = 4, 10*time.Second
-		n.says(t,
-			double.CheckRule{Match: batch(4, double.Post), Then: after(4*time.Second, said)},
-			double.CheckRule{Then: after(time.Second, double.Behaviour{})},
+		n.setChecks(t,
+			double.CheckRule{Match: batch(4, double.Post), Then: delayed(4*time.Second, said)},
+			double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 		)
 		n.create(t, gen.Deployment("web", 6, gen.Simulated))
-		n.awaitBatch(t, rollout, "web", 4, "is before the judge", isBeforeTheJudge)
+		n.awaitBatch(t, rolloutTimeout, "web", 4, "is before the judge", hasPostSubmission)
 		e.kill(t, p)
-		n.awaitFail(t, recovery, 4)
-		n.says(t)
-		await(t, recovery, "the repair is admitted", func(ctx context.Context) error { // the webhook may be what died
+		n.awaitFailedBatch(t, recoveryTimeout, 4)
+		n.setChecks(t)
+		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the webhook may be what died
 			return n.patch(ctx, "web", repairOf("v2"))
 		})
-		n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
-		n.awaitDeployment(t, soon, "web", "is free again", isFree)
+		n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
+		n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 		n.awaitClaims(t, "web")
 	}
 }
 
-// anOutage takes parts away before a fail comes, and brings them back
+// verdictDuringOutage takes parts away before a fail comes, and brings them back
 // afterwards: the verdict, which nobody sends again, is applied. Meanwhile,
 // where it is not nil, is done while the verdict waits.
-func anOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
+func verdictDuringOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
-		n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
+		n := e.optedInNamespace(t)
+		n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 		n.create(t, gen.Deployment("web", 3, gen.Simulated))
-		waiting := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", isWithTheJudge)
-		n.awaitPasses(t, "web", 2)
+		waiting := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
+		n.awaitPassed(t, "web", 2)
 		var undo []func()
 		for _, take := range takeAway {
 			undo = append(undo, take(t, e))
@@ -130,10 +130,10 @@ func anOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testin
 		}
 		took := time.Since(began)
 		t.Logf("the callback was answered after %s", took.Round(time.Millisecond))
-		if took > patience {
-			t.Errorf("the callback was answered after %s; the server waits for %s", took, patience)
+		if took > callbackTimeout {
+			t.Errorf("the callback was answered after %s; the server waits for %s", took, callbackTimeout)
 		}
-		await(t, soon, "the verdict is kept in the inbox, or applied", func(ctx context.Context) error {
+		await(t, shortTimeout, "the verdict is kept in the inbox, or applied", func(ctx context.Context) error {
 			c, err := n.current(ctx, "web")
 			if err != nil {
 				return err
@@ -149,8 +149,8 @@ func anOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testin
 		for _, bringBack := range undo {
 			bringBack()
 		}
-		n.awaitFail(t, recovery, 2)
-		await(t, rollout, "the inbox is empty", func(ctx context.Context) error {
+		n.awaitFailedBatch(t, recoveryTimeout, 2)
+		await(t, rolloutTimeout, "the inbox is empty", func(ctx context.Context) error {
 			c, err := n.current(ctx, "web")
 			if err == nil && len(c.Status.Inbox) > 0 {
 				err = fmt.Errorf("%d verdicts", len(c.Status.Inbox))
@@ -160,26 +160,28 @@ func anOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testin
 	}
 }
 
-// patience is how long the server waits for the answer to its callback.
-const patience = 6 * time.Second
+// callbackTimeout is how long the server waits for the answer to its callback.
+const callbackTimeout = 6 * time.Second
 
-func theBroker(t *testing.T, e *environment) (undo func()) {
-	return e.stop(t, eventing, "mt-broker-ingress")
+func stopBroker(t *testing.T, e *environment) (undo func()) {
+	return e.scaleToZero(t, eventing, "mt-broker-ingress")
 }
 
-func theVerdictFunction(t *testing.T, e *environment) (undo func()) { return e.withdraw(t, "verdict") }
+func removeVerdictFunction(t *testing.T, e *environment) (undo func()) {
+	return e.deleteFunction(t, "verdict")
+}
 
-// deadletterDies: what could not be delivered is with it just now.
-func deadletterDies(t *testing.T, e *environment) { e.kill(t, function("deadletter")) }
+// killDeadletter: what could not be delivered is with it just now.
+func killDeadletter(t *testing.T, e *environment) { e.kill(t, function("deadletter")) }
 
-// theWebhookIsAway: only releases of what is suspended have to wait for it.
-func theWebhookIsAway(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// webhookUnreachable: only releases of what is suspended have to wait for it.
+func webhookUnreachable(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
 	n.create(t, gen.Deployment("free", 2, gen.Simulated))
-	n.awaitPhase(t, rollout, "free", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.WorkloadSuccess)
 	// What is created right after the opt-in counts as what ran before it.
-	await(t, soon, "the opt-in is older than clocks may differ", func(ctx context.Context) error {
+	await(t, shortTimeout, "the opt-in is older than clocks may differ", func(ctx context.Context) error {
 		ns, err := e.kube.CoreV1().Namespaces().Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -189,8 +191,8 @@ func theWebhookIsAway(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	undo := e.stop(t, system, "webhook")
-	if r := n.try(t, "patch", "deployment", "web", "-p", ordinary, "--type", "merge"); r.Code == 0 {
+	undo := e.scaleToZero(t, system, "webhook")
+	if r := n.try(t, "patch", "deployment", "web", "-p", templatePatch, "--type", "merge"); r.Code == 0 {
 		t.Errorf("a suspended Deployment was released while nobody could refuse it:\n%s", r)
 	}
 	n.run(t, "scale", "deployment", "web", "--replicas=3")
@@ -202,7 +204,7 @@ func theWebhookIsAway(t *testing.T, e *environment) {
 	undo()
 	// The namespace was opted in long before new was created, so that is no baseline.
 	for name, attempt := range map[string]int64{"free": 2, "new": 1} {
-		await(t, recovery, "the release of "+name+" that went past the webhook is found", func(ctx context.Context) error {
+		await(t, recoveryTimeout, "the release of "+name+" that went past the webhook is found", func(ctx context.Context) error {
 			c, err := n.current(ctx, name)
 			if err != nil {
 				return err
@@ -213,5 +215,5 @@ func theWebhookIsAway(t *testing.T, e *environment) {
 			return nil
 		})
 	}
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 }

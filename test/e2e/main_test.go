@@ -16,16 +16,16 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// atOnce is how many tests run at once, unless -parallel says otherwise.
+// parallelTests is how many tests run at once, unless -parallel says otherwise.
 // They mostly wait, so it is more than the two cores of a small machine.
-const atOnce = "4"
+const parallelTests = "4"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", atOnce) // a number, of a flag that exists
+		_ = flag.Set("test.parallel", parallelTests) // a number, of a flag that exists
 	}
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "the cluster is not ready for the tests:", err)

@@ -23,24 +23,24 @@ type namespace struct {
 	kubectl kubectl.Kubectl
 }
 
-// guarded makes a namespace that is opted in.
-func (e *environment) guarded(t *testing.T) *namespace {
+// optedInNamespace makes a namespace that is opted in.
+func (e *environment) optedInNamespace(t *testing.T) *namespace {
 	t.Helper()
-	return e.makeNamespace(t, map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
+	return e.createNamespace(t, map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 }
 
-// unguarded makes a namespace that is not opted in.
-func (e *environment) unguarded(t *testing.T) *namespace {
+// notOptedInNamespace makes a namespace that is not opted in.
+func (e *environment) notOptedInNamespace(t *testing.T) *namespace {
 	t.Helper()
-	return e.makeNamespace(t, map[string]string{})
+	return e.createNamespace(t, map[string]string{})
 }
 
-// makeNamespace makes a namespace. It is gone after the test, which leaves
+// createNamespace makes a namespace. It is gone after the test, which leaves
 // what was in it in bin/e2e when it failed.
-func (e *environment) makeNamespace(t *testing.T, labels map[string]string) *namespace {
+func (e *environment) createNamespace(t *testing.T, labels map[string]string) *namespace {
 	t.Helper()
 	labels[testLabel] = "true"
-	own, err := testnamespace.Namespace(t.Context(), e.kube, metav1.ObjectMeta{
+	own, err := testnamespace.Create(t.Context(), e.kube, metav1.ObjectMeta{
 		GenerateName: "e2e-", Labels: labels, Annotations: map[string]string{testLabel: t.Name()},
 	})
 	if err != nil {
@@ -84,8 +84,8 @@ func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 	return r
 }
 
-// refused runs kubectl, which has to be refused with these words.
-func (n *namespace) refused(t *testing.T, deployment string, args ...string) {
+// checkDenied runs kubectl, which has to be refused with these words.
+func (n *namespace) checkDenied(t *testing.T, deployment string, args ...string) {
 	t.Helper()
 	words := "deployment " + deployment + " is suspended"
 	want := "Error from server (" + words + `): admission webhook "vdeployment.kb.io" denied the request: ` + words

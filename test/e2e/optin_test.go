@@ -16,17 +16,17 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// optingIn judges nothing that runs, restarts nothing, and what comes
+// optIn judges nothing that runs, restarts nothing, and what comes
 // afterwards is judged.
-func optingIn(t *testing.T, e *environment) {
-	n := e.unguarded(t)
+func optIn(t *testing.T, e *environment) {
+	n := e.notOptedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2))
 	n.awaitAvailable(t, "web")
 	before := n.deployment(t, "web")
-	pods := n.lives(t)
+	pods := n.restartCounts(t)
 
 	n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition("Succeeded"); c.Spec.Attempt != 0 || cond == nil || cond.Reason != v1alpha1.ReasonBaseline {
 		t.Errorf("the first ChangeWorkload is about attempt %d and says %+v, want the baseline", c.Spec.Attempt, cond)
 	}
@@ -37,19 +37,19 @@ func optingIn(t *testing.T, e *environment) {
 	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" {
 		t.Errorf("opting in changed the spec of the Deployment (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(pods, n.lives(t)); diff != "" {
+	if diff := cmp.Diff(pods, n.restartCounts(t)); diff != "" {
 		t.Errorf("opting in touched the pods (-before +after):\n%s", diff)
 	}
 
 	n.release(t, "web", "v2")
-	c = n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c = n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if batches, err := n.changePods(t.Context(), c); err != nil || len(batches) != 2 || c.Spec.Attempt != 1 {
 		t.Errorf("attempt %d after opting in was judged in %d batches (%v), want attempt 1 in 2", c.Spec.Attempt, len(batches), err)
 	}
 }
 
-// lives tells the pods of a namespace, and how often each was restarted.
-func (n *namespace) lives(t *testing.T) map[types.UID]int32 {
+// restartCounts tells the pods of a namespace, and how often each was restarted.
+func (n *namespace) restartCounts(t *testing.T) map[types.UID]int32 {
 	t.Helper()
 	list, err := n.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -67,7 +67,7 @@ func (n *namespace) lives(t *testing.T) map[types.UID]int32 {
 // awaitAvailable waits until the roll-out of a Deployment is over.
 func (n *namespace) awaitAvailable(t *testing.T, name string) {
 	t.Helper()
-	await(t, rollout, "Deployment "+name+" is available", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "Deployment "+name+" is available", func(ctx context.Context) error {
 		d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -81,16 +81,16 @@ func (n *namespace) awaitAvailable(t *testing.T, name string) {
 	})
 }
 
-// aTemplateAppliedAgain is a new attempt: it is judged anew.
-func aTemplateAppliedAgain(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// templateAppliedAgain is a new attempt: it is judged anew.
+func templateAppliedAgain(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
 	seen := map[string]*v1alpha1.ChangeWorkload{}
 	for attempt, marker := range []string{"v1", "v2", "v1", "v2"} {
 		if attempt > 0 {
 			n.release(t, "web", marker)
 		}
-		c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 		if c.Spec.Attempt != int64(attempt+1) {
 			t.Errorf("release %d is attempt %d", attempt+1, c.Spec.Attempt)
 		}
@@ -106,46 +106,46 @@ func aTemplateAppliedAgain(t *testing.T, e *environment) {
 	}
 }
 
-// theTemplate is what its author wrote, in a guarded namespace as in any other.
-func theTemplate(t *testing.T, e *environment) {
-	guarded, free := e.guarded(t), e.unguarded(t)
+// unchangedTemplate is what its author wrote, in a guarded namespace as in any other.
+func unchangedTemplate(t *testing.T, e *environment) {
+	guarded, free := e.optedInNamespace(t), e.notOptedInNamespace(t)
 	d := gen.Deployment("web", 1, gen.Simulated)
 	want := free.create(t, d.DeepCopy()).Spec.Template
 	if diff := cmp.Diff(want, guarded.create(t, d.DeepCopy()).Spec.Template); diff != "" {
 		t.Errorf("the template was changed at creation (-want +got):\n%s", diff)
 	}
-	guarded.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	guarded.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if diff := cmp.Diff(want, guarded.deployment(t, "web").Spec.Template); diff != "" {
 		t.Errorf("the template was changed afterwards (-want +got):\n%s", diff)
 	}
 }
 
-// stayingOut is never noticed, and its requests never reach the webhook.
-func stayingOut(t *testing.T, e *environment) {
-	n := e.unguarded(t)
-	before := n.asked(t)
+// notOptedIn is never noticed, and its requests never reach the webhook.
+func notOptedIn(t *testing.T, e *environment) {
+	n := e.notOptedInNamespace(t)
+	before := n.webhookRequests(t)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
 	n.awaitAvailable(t, "web")
 	n.release(t, "web", "v2")
 	n.run(t, "scale", "deployment", "web", "--replicas=4")
 	n.run(t, "label", "deployment", "web", v1alpha1.IgnoredSuspendLabel+"=true")
 	n.awaitAvailable(t, "web")
-	if diff := cmp.Diff(before, n.asked(t)); diff != "" {
+	if diff := cmp.Diff(before, n.webhookRequests(t)); diff != "" {
 		t.Errorf("requests of a namespace that is not opted in reached the webhook (-before +after):\n%s", diff)
 	}
 	n.checkUntouched(t)
 
 	// The same in a namespace that is opted in does reach it: the numbers are right.
-	in := e.guarded(t)
+	in := e.optedInNamespace(t)
 	in.create(t, gen.Deployment("web", 1, gen.Simulated))
-	if cmp.Equal(before, in.asked(t)) {
+	if cmp.Equal(before, in.webhookRequests(t)) {
 		t.Error("no metric of the API server tells that the webhook was asked")
 	}
 }
 
-// asked returns how often the API server has asked each of our webhooks about
+// webhookRequests returns how often the API server has asked each of our webhooks about
 // Deployments.
-func (n *namespace) asked(t *testing.T) map[string]string {
+func (n *namespace) webhookRequests(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for line := range strings.Lines(n.run(t, "get", "--raw", "/metrics")) {
@@ -163,20 +163,20 @@ func (n *namespace) asked(t *testing.T) map[string]string {
 func (n *namespace) checkUntouched(t *testing.T) {
 	t.Helper()
 	d := n.deployment(t, "web")
-	checkForeign(t, "Deployment", d.ObjectMeta)
+	checkNoBreakwaterKeys(t, "Deployment", d.ObjectMeta)
 	sets, err := n.kube.AppsV1().ReplicaSets(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range sets.Items {
-		checkForeign(t, "ReplicaSet", sets.Items[i].ObjectMeta)
+		checkNoBreakwaterKeys(t, "ReplicaSet", sets.Items[i].ObjectMeta)
 	}
 	pods, err := n.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range pods.Items {
-		checkForeign(t, "Pod", pods.Items[i].ObjectMeta)
+		checkNoBreakwaterKeys(t, "Pod", pods.Items[i].ObjectMeta)
 	}
 	ours, err := n.change.ChangeWorkloads(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(ours.Items) != 0 {
@@ -193,9 +193,9 @@ func (n *namespace) checkUntouched(t *testing.T) {
 	}
 }
 
-// checkForeign checks that an object carries none of our keys but the one that
+// checkNoBreakwaterKeys checks that an object carries none of our keys but the one that
 // its author wrote.
-func checkForeign(t *testing.T, kind string, m metav1.ObjectMeta) {
+func checkNoBreakwaterKeys(t *testing.T, kind string, m metav1.ObjectMeta) {
 	t.Helper()
 	for _, keys := range []map[string]string{m.Labels, m.Annotations} {
 		for key := range keys {

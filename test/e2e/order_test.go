@@ -20,15 +20,15 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// wholeOrder matches the check of the order as a whole at a stage.
-func wholeOrder(stage double.Stage) double.Match { return double.Match{Step: "ORDER", Stage: stage} }
+// orderCheck matches the check of the order as a whole at a stage.
+func orderCheck(stage double.Stage) double.Match { return double.Match{Step: "ORDER", Stage: stage} }
 
-// overrule is what a person types to overrule a verdict of the order.
-const overrule = `{"status":{"orderResult":{"verdict":"pass","message":"checked by hand"}}}`
+// overruleOrder is what a person types to overrule a verdict of the order.
+const overruleOrder = `{"status":{"orderResult":{"verdict":"pass","message":"checked by hand"}}}`
 
-// actions are the calls that the server took for an order, those to batches apart.
-func (n *namespace) actions(ctx context.Context, order string) ([]string, error) {
-	log, nodes, err := n.judge.About(ctx, order)
+// orderCalls are the calls that the server took for an order, those to batches apart.
+func (n *namespace) orderCalls(ctx context.Context, order string) ([]string, error) {
+	log, nodes, err := n.judge.OrderLog(ctx, order)
 	if err != nil {
 		return nil, err
 	}
@@ -48,10 +48,10 @@ func (n *namespace) actions(ctx context.Context, order string) ([]string, error)
 	return out, nil
 }
 
-// awaitClosed waits until the server has an order in its end.
-func (n *namespace) awaitClosed(t *testing.T, order, state string) {
+// awaitOrderClosed waits until the server has an order in its end.
+func (n *namespace) awaitOrderClosed(t *testing.T, order, state string) {
 	t.Helper()
-	await(t, rollout, "order "+order+" is closed as "+state, func(ctx context.Context) error {
+	await(t, rolloutTimeout, "order "+order+" is closed as "+state, func(ctx context.Context) error {
 		log, err := n.judge.Log(ctx, n.name)
 		if err != nil {
 			return err
@@ -68,13 +68,13 @@ func (n *namespace) awaitClosed(t *testing.T, order, state string) {
 	})
 }
 
-// anOrderToItsEnd is opened, started, finished and closed, each once.
-func anOrderToItsEnd(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: double.Behaviour{Lag: metav1.Duration{Duration: 5 * time.Second}}})
+// closedOrder is opened, started, finished and closed, each once.
+func closedOrder(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Lag: metav1.Duration{Duration: 5 * time.Second}}})
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
-	n.awaitPasses(t, "web", 3)
-	await(t, soon, "the order as a whole is before the judge", func(ctx context.Context) error {
+	n.awaitPassed(t, "web", 3)
+	await(t, shortTimeout, "the order as a whole is before the judge", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err
@@ -84,12 +84,12 @@ func anOrderToItsEnd(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
 		t.Errorf("condition OrderJudged is %+v, want True", cond)
 	}
-	n.awaitClosed(t, c.Spec.OrderID, "SUCCESS")
-	got, err := n.actions(t.Context(), c.Spec.OrderID)
+	n.awaitOrderClosed(t, c.Spec.OrderID, "SUCCESS")
+	got, err := n.orderCalls(t.Context(), c.Spec.OrderID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,15 +99,15 @@ func anOrderToItsEnd(t *testing.T, e *environment) {
 	}
 }
 
-// anOrderThatFailsBefore holds the release, until a person says pass.
-func anOrderThatFailsBefore(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// orderFailInPre holds the release, until a person says pass.
+func orderFailInPre(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.says(t, double.CheckRule{Match: wholeOrder(double.Pre), Then: failed()})
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Pre), Then: failed()})
 	n.release(t, "web", "v2")
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
-	n.awaitDeployment(t, soon, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonOrderCheckFailed || !strings.Contains(cond.Message, errorRate) {
 		t.Errorf("condition OrderJudged is %+v, want False because the %s", cond, errorRate)
@@ -115,61 +115,61 @@ func anOrderThatFailsBefore(t *testing.T, e *environment) {
 	if len(c.Status.DefenseCheckFailPods) != 0 {
 		t.Errorf("pods failed: %+v", c.Status.DefenseCheckFailPods)
 	}
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
-	n.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overrule)
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
+	n.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 }
 
-// anOrderThatFailsAfter all of its pods passed holds, and is rolled back.
-func anOrderThatFailsAfter(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// orderFailInPost all of its pods passed holds, and is rolled back.
+func orderFailInPost(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: failed()})
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: failed()})
 	n.release(t, "web", "v2")
-	bad := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	if got := bad.Status.Counts; got.Passed != 2 || got.Failed != 0 {
 		t.Errorf("the counts are %+v, want two pods that passed", got)
 	}
-	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
-	n.says(t)
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
+	n.setChecks(t)
 	n.release(t, "web", "v1") // the way back is admitted
-	n.awaitClosed(t, bad.Spec.OrderID, "ROLLBACK")
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitOrderClosed(t, bad.Spec.OrderID, "ROLLBACK")
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// anOrderThatIsReplaced is cancelled.
-func anOrderThatIsReplaced(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.says(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
+// supersededOrder is cancelled.
+func supersededOrder(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
-	n.awaitBatch(t, rollout, "web", 1, "is started", func(p *v1alpha1.ChangePod) bool { return p.Status.ChangePodID != "" })
+	n.awaitBatch(t, rolloutTimeout, "web", 1, "is started", func(p *v1alpha1.ChangePod) bool { return p.Status.ChangePodID != "" })
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.says(t)
+	n.setChecks(t)
 	n.release(t, "web", "v2")
-	n.awaitClosed(t, c.Spec.OrderID, "CANCEL")
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitOrderClosed(t, c.Spec.OrderID, "CANCEL")
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// aReleaseThatIsScaled up and down while it runs ends in Success, and a pod
+// scaledRelease up and down while it runs ends in Success, and a pod
 // that is replaced meanwhile is judged anew.
-func aReleaseThatIsScaled(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func scaledRelease(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
-	first := n.awaitBatch(t, rollout, "web", 1, "is over", isDone)
+	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is over", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=6")
-	n.awaitBatch(t, rollout, "web", 2, "is over", isDone)
+	n.awaitBatch(t, rolloutTimeout, "web", 2, "is over", isDone)
 	gone := first.Spec.PodInfos[0].Pod
 	n.run(t, "delete", "pod", gone, "--wait=false")
-	n.awaitBatch(t, rollout, "web", 3, "is over", isDone)
+	n.awaitBatch(t, rolloutTimeout, "web", 3, "is over", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=5")
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("the counts are %+v, want 5 pods that were judged and passed", got)
 	}
@@ -179,16 +179,16 @@ func aReleaseThatIsScaled(t *testing.T, e *environment) {
 	n.awaitClaims(t, "web")
 }
 
-// aReleaseThatIsAutoscaled is scaled by a HorizontalPodAutoscaler, which needs
+// autoscaledRelease is scaled by a HorizontalPodAutoscaler, which needs
 // no metrics to see that there are fewer replicas than its least.
-func aReleaseThatIsAutoscaled(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func autoscaledRelease(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.says(t, double.CheckRule{Match: batch(1, double.Post), Then: after(45*time.Second, double.Behaviour{Verdict: "pass"})})
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: delayed(45*time.Second, double.Behaviour{Verdict: "pass"})})
 	n.release(t, "web", "v2")
 	n.run(t, "autoscale", "deployment", "web", "--min=4", "--max=6")
-	await(t, rollout, "the autoscaler has scaled the release", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the autoscaler has scaled the release", func(ctx context.Context) error {
 		d, err := e.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -201,14 +201,14 @@ func aReleaseThatIsAutoscaled(t *testing.T, e *environment) {
 	if c, err := n.current(t.Context(), "web"); err != nil || c.Status.Phase != v1alpha1.WorkloadRunning {
 		t.Fatalf("the release is %+v when it is scaled, want Running: %v", c, err)
 	}
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Passed != 4 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("the counts are %+v, want 4 pods that were judged and passed", got)
 	}
 }
 
-// setting makes a value count for the time of the test.
-func (e *environment) setting(t *testing.T, kind v1alpha1.ConfigType, content string) {
+// setConfig makes a value count for the time of the test.
+func (e *environment) setConfig(t *testing.T, kind v1alpha1.ConfigType, content string) {
 	t.Helper()
 	configs := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	_, err := configs.Create(t.Context(), &v1alpha1.OpsConfigInfo{
@@ -219,13 +219,13 @@ func (e *environment) setting(t *testing.T, kind v1alpha1.ConfigType, content st
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := configs.Delete(ctx, "e2e-"+strings.ToLower(string(kind)), metav1.DeleteOptions{}); err != nil {
 			t.Errorf("take %s back: %v", kind, err)
 		}
 	})
-	await(t, soon, string(kind)+" is in force", func(ctx context.Context) error {
+	await(t, shortTimeout, string(kind)+" is in force", func(ctx context.Context) error {
 		c, err := configs.Get(ctx, "e2e-"+strings.ToLower(string(kind)), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -237,40 +237,40 @@ func (e *environment) setting(t *testing.T, kind v1alpha1.ConfigType, content st
 	})
 }
 
-// noVerdictAStage follows the policy of the stage that nobody judged.
-func noVerdictAStage(t *testing.T, e *environment) {
-	e.setting(t, v1alpha1.ConfigNoVerdictPre, "Fail")
-	e.setting(t, v1alpha1.ConfigNoVerdictPost, "Hold")
-	e.setting(t, v1alpha1.ConfigNoVerdictOrder, "Hold")
+// noVerdictPerStage follows the policy of the stage that nobody judged.
+func noVerdictPerStage(t *testing.T, e *environment) {
+	e.setConfig(t, v1alpha1.ConfigNoVerdictPre, "Fail")
+	e.setConfig(t, v1alpha1.ConfigNoVerdictPost, "Hold")
+	e.setConfig(t, v1alpha1.ConfigNoVerdictOrder, "Hold")
 
-	before := e.guarded(t)
-	before.says(t, double.CheckRule{Match: batch(1, double.Pre), Then: double.Behaviour{Verdict: "inconc"}})
+	before := e.optedInNamespace(t)
+	before.setChecks(t, double.CheckRule{Match: batch(1, double.Pre), Then: double.Behaviour{Verdict: "inconc"}})
 	before.create(t, gen.Deployment("web", 1, gen.Simulated))
-	after := e.guarded(t)
-	after.says(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Verdict: "inconc"}})
+	after := e.optedInNamespace(t)
+	after.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Verdict: "inconc"}})
 	after.create(t, gen.Deployment("web", 1, gen.Simulated))
-	whole := e.guarded(t)
-	whole.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: double.Behaviour{Verdict: "inconc"}})
+	whole := e.optedInNamespace(t)
+	whole.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Verdict: "inconc"}})
 	whole.create(t, gen.Deployment("web", 1, gen.Simulated))
 
-	c := before.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
+	c := before.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonFailedUnjudged {
 		t.Errorf("condition Judged is %+v, want False: nobody judged", cond)
 	}
 	after.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
-	after.judgeByHand(t, after.awaitBatch(t, soon, "web", 1, "is over", isDone), "pass", "checked by hand")
-	after.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	after.judgeByHand(t, after.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone), "pass", "checked by hand")
+	after.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	c = whole.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
 	whole.awaitEvent(t, c.Name, v1alpha1.ReasonHeldUnjudged, "the order is unjudged")
-	whole.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overrule)
-	whole.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	whole.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
+	whole.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
 // awaitHeldUnjudged waits until a release runs on and says that nobody judged.
 func (n *namespace) awaitHeldUnjudged(t *testing.T, condition apis.ConditionType) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
-	await(t, rollout, "the release waits because nobody judged", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the release waits because nobody judged", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err
@@ -285,29 +285,29 @@ func (n *namespace) awaitHeldUnjudged(t *testing.T, condition apis.ConditionType
 	return found
 }
 
-// aVerdictThatNeverComes ends by the policy after its time, and says so. The
+// verdictTimeout ends by the policy after its time, and says so. The
 // server may well have judged: that a fail was called back to nobody looks the
 // same from here.
-func aVerdictThatNeverComes(t *testing.T, e *environment) {
-	e.setting(t, v1alpha1.ConfigPostTimeout, "3s")
+func verdictTimeout(t *testing.T, e *environment) {
+	e.setConfig(t, v1alpha1.ConfigPostTimeout, "3s")
 	lost := failed()
 	lost.Lost = true
-	batchLost, orderNever := e.guarded(t), e.guarded(t)
-	batchLost.says(t, double.CheckRule{Match: batch(1, double.Post), Then: lost})
+	batchLost, orderNever := e.optedInNamespace(t), e.optedInNamespace(t)
+	batchLost.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: lost})
 	batchLost.create(t, gen.Deployment("web", 1, gen.Simulated))
-	orderNever.says(t, double.CheckRule{Match: wholeOrder(double.Post), Then: double.Behaviour{Never: true}})
+	orderNever.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Never: true}})
 	orderNever.create(t, gen.Deployment("web", 1, gen.Simulated))
 
-	c := batchLost.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := batchLost.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
 		t.Errorf("condition Judged is %+v, counts %+v; want that nobody judged", cond, c.Status.Counts)
 	}
-	p := batchLost.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	p := batchLost.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
 	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("condition Judged of the batch is %+v", cond)
 	}
 	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonVerdictTimedOut, "unjudged, no-verdict is Pass")
-	c = orderNever.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c = orderNever.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonPassedUnjudged {
 		t.Errorf("condition OrderJudged is %+v", cond)
 	}
@@ -316,8 +316,8 @@ func aVerdictThatNeverComes(t *testing.T, e *environment) {
 	}
 }
 
-// batchesOfPerCent are full, or what is left over, and numbered.
-func batchesOfPerCent(t *testing.T, e *environment) {
+// percentageBatches are full, or what is left over, and numbered.
+func percentageBatches(t *testing.T, e *environment) {
 	configs := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	branch := func(ctx context.Context, enable bool, content string) error {
 		c, err := configs.Get(ctx, "branch", metav1.GetOptions{})
@@ -332,16 +332,16 @@ func batchesOfPerCent(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := branch(ctx, false, "10"); err != nil {
 			t.Errorf("take isBranch back: %v", err)
 		}
 	})
-	e.setting(t, v1alpha1.ConfigWaitThreshold, "5s")
-	n := e.guarded(t)
+	e.setConfig(t, v1alpha1.ConfigWaitThreshold, "5s")
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 5, gen.Simulated))
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	pods, err := n.changePods(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -359,23 +359,23 @@ func batchesOfPerCent(t *testing.T, e *environment) {
 	}
 	// A release whose pods do not come says so, and goes on when they do.
 	n.create(t, gen.Deployment("late", 1, gen.Simulated, func(d *appsv1.Deployment) { d.Spec.Paused = true }))
-	n.awaitPhase(t, rollout, "late", v1alpha1.WorkloadTimeOutPre)
+	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadTimeOutPre)
 	n.run(t, "rollout", "resume", "deployment", "late")
-	n.awaitPhase(t, rollout, "late", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadSuccess)
 }
 
-// aServerThatIsAway holds releases up; when it is back they end as if nothing
+// serverUnreachable holds releases up; when it is back they end as if nothing
 // had been, and nobody has done anything.
-func aServerThatIsAway(t *testing.T, e *environment) {
+func serverUnreachable(t *testing.T, e *environment) {
 	// Both begin while the server is away.
-	e.setting(t, v1alpha1.ConfigOrderTimeout, "10m")
-	e.setting(t, v1alpha1.ConfigPreTimeout, "10m")
-	n := e.guarded(t)
+	e.setConfig(t, v1alpha1.ConfigOrderTimeout, "10m")
+	e.setConfig(t, v1alpha1.ConfigPreTimeout, "10m")
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	back := e.stop(t, judge.Namespace, "altershield")
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	back := e.scaleToZero(t, judge.Namespace, "altershield")
 	n.release(t, "web", "v2")
-	await(t, rollout, "the release says that the server is away", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the release says that the server is away", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err
@@ -387,7 +387,7 @@ func aServerThatIsAway(t *testing.T, e *environment) {
 	})
 	observe(t, 15*time.Second) // longer than the breaker's pause
 	back()
-	c := n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {
 		t.Errorf("the counts are %+v, want 3 pods that were judged", got)
 	}

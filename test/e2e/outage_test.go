@@ -36,9 +36,9 @@ func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
 	return p.Pods(ctx, e.kube)
 }
 
-// stop scales a Deployment to zero and kills its pods. Undo brings it back and
+// scaleToZero scales a Deployment to zero and kills its pods. Undo brings it back and
 // waits until it is available; the end of the test does so at the latest.
-func (e *environment) stop(t *testing.T, namespace, name string) (undo func()) {
+func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo func()) {
 	t.Helper()
 	deployments := e.kube.AppsV1().Deployments(namespace)
 	d, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
@@ -52,7 +52,7 @@ func (e *environment) stop(t *testing.T, namespace, name string) (undo func()) {
 		return err
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := scale(ctx, was); err != nil {
 			t.Errorf("bring %s back: %v", name, err)
@@ -62,7 +62,7 @@ func (e *environment) stop(t *testing.T, namespace, name string) (undo func()) {
 		t.Fatal(err)
 	}
 	p := part{Namespace: namespace, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
-	await(t, soon, name+" is stopped", func(ctx context.Context) error {
+	await(t, shortTimeout, name+" is stopped", func(ctx context.Context) error {
 		list, err := e.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (e *environment) stop(t *testing.T, namespace, name string) (undo func()) {
 // awaitDeployed waits until a Deployment has all of its pods.
 func (e *environment) awaitDeployed(t *testing.T, namespace, name string) {
 	t.Helper()
-	await(t, recovery, name+" is available", func(ctx context.Context) error {
+	await(t, recoveryTimeout, name+" is available", func(ctx context.Context) error {
 		d, err := e.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -109,9 +109,9 @@ func triggers() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "eventing.knative.dev", Version: "v1", Resource: "triggers"}
 }
 
-// withdraw deletes a function. Undo creates it anew and waits until events
+// deleteFunction deletes a function. Undo creates it anew and waits until events
 // reach it; the end of the test does so at the latest.
-func (e *environment) withdraw(t *testing.T, name string) (undo func()) {
+func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 	t.Helper()
 	services := e.dynamic.Resource(knativeServices()).Namespace(system)
 	was, err := services.Get(t.Context(), name, metav1.GetOptions{})
@@ -137,7 +137,7 @@ func (e *environment) withdraw(t *testing.T, name string) (undo func()) {
 		return err
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := back(ctx); err != nil {
 			t.Errorf("bring %s back: %v", name, err)
@@ -146,7 +146,7 @@ func (e *environment) withdraw(t *testing.T, name string) (undo func()) {
 	if err := services.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, recovery, "function "+name+" is gone", func(ctx context.Context) error {
+	await(t, recoveryTimeout, "function "+name+" is gone", func(ctx context.Context) error {
 		_, err := services.Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrs.IsNotFound(err):
@@ -169,7 +169,7 @@ func (e *environment) withdraw(t *testing.T, name string) (undo func()) {
 func (e *environment) awaitFunctions(t *testing.T) {
 	t.Helper()
 	for _, kind := range []schema.GroupVersionResource{knativeServices(), triggers()} {
-		await(t, recovery, "all "+kind.Resource+" are ready", func(ctx context.Context) error {
+		await(t, recoveryTimeout, "all "+kind.Resource+" are ready", func(ctx context.Context) error {
 			list, err := e.dynamic.Resource(kind).Namespace(system).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err

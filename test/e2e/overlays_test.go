@@ -25,9 +25,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// unknownHere are the kinds of overlays that the embedded cluster does not
+// kindsNotInstalled are the kinds of overlays that the embedded cluster does not
 // have. test/overlays knows their schema.
-var unknownHere = []string{"RabbitmqBrokerConfig"}
+var kindsNotInstalled = []string{"RabbitmqBrokerConfig"}
 
 // TestOverlays has the API server, and the webhooks of Knative, validate every
 // object of every overlay.
@@ -42,11 +42,11 @@ func TestOverlays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := e.unguarded(t)
+	n := e.notOptedInNamespace(t)
 	for _, f := range folders {
 		t.Run(f.Name(), func(t *testing.T) {
 			made := n.run(t, "kustomize", filepath.Join("..", "..", "config", "overlays", f.Name()))
-			objects := n.elsewhere(t, mapper, made)
+			objects := n.readManifests(t, mapper, made)
 			if len(objects) < 40 {
 				t.Errorf("only %d objects", len(objects))
 			}
@@ -77,7 +77,7 @@ func (n *namespace) createAccount(t *testing.T, name string) {
 	}
 }
 
-type applicable struct {
+type overlayObject struct {
 	*unstructured.Unstructured
 	client dynamic.ResourceInterface
 }
@@ -85,14 +85,14 @@ type applicable struct {
 // image is what ko puts a real image for.
 var image = regexp.MustCompile(`ko://\S+`)
 
-// elsewhere reads manifests. What is in a namespace comes into that of the
+// readManifests reads manifests. What is in a namespace comes into that of the
 // test, where it is created: a Broker that is there cannot get another class.
 // Settings count in one namespace only, and are validated there.
-func (n *namespace) elsewhere(t *testing.T, mapper meta.RESTMapper, manifests string) []applicable {
+func (n *namespace) readManifests(t *testing.T, mapper meta.RESTMapper, manifests string) []overlayObject {
 	t.Helper()
 	manifests = image.ReplaceAllString(manifests, "localhost:5000/base:latest")
 	documents := yaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(manifests)))
-	var out []applicable
+	var out []overlayObject
 	for {
 		raw := make([]byte, len(manifests))
 		size, err := documents.Read(raw)
@@ -105,7 +105,7 @@ func (n *namespace) elsewhere(t *testing.T, mapper meta.RESTMapper, manifests st
 		gvk := u.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
-			if !slices.Contains(unknownHere, gvk.Kind) {
+			if !slices.Contains(kindsNotInstalled, gvk.Kind) {
 				t.Errorf("nobody here knows %s", gvk)
 			}
 			continue
@@ -115,12 +115,12 @@ func (n *namespace) elsewhere(t *testing.T, mapper meta.RESTMapper, manifests st
 		resource := n.dynamic.Resource(mapping.Resource)
 		switch {
 		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
-			out = append(out, applicable{u, resource})
+			out = append(out, overlayObject{u, resource})
 		case gvk.Group == v1alpha1.SchemeGroupVersion.Group:
-			out = append(out, applicable{u, resource.Namespace(system)})
+			out = append(out, overlayObject{u, resource.Namespace(system)})
 		default:
 			moved := bytes.ReplaceAll(raw[:size], []byte(system), []byte(n.name))
-			out = append(out, applicable{read(t, moved), resource.Namespace(n.name)})
+			out = append(out, overlayObject{read(t, moved), resource.Namespace(n.name)})
 		}
 	}
 }

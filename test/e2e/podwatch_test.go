@@ -19,20 +19,20 @@ import (
 // podWatch notes when pods come and go.
 type podWatch struct {
 	mu      sync.Mutex
-	moves   []move
+	moves   []podChange
 	leaving map[types.UID]bool
 	broken  error
 }
 
-// move is a pod that came or went.
-type move struct {
+// podChange is a pod that came or went.
+type podChange struct {
 	at   time.Time
 	pod  string
 	hash string
 	came bool
 }
 
-func (m move) String() string {
+func (m podChange) String() string {
 	verb := "went"
 	if m.came {
 		verb = "came"
@@ -55,7 +55,7 @@ func (n *namespace) watchPods(t *testing.T) *podWatch {
 	w := &podWatch{leaving: map[types.UID]bool{}}
 	go func() {
 		for event := range events.ResultChan() {
-			w.note(event, time.Now())
+			w.record(event, time.Now())
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -67,7 +67,7 @@ func (n *namespace) watchPods(t *testing.T) *podWatch {
 	return w
 }
 
-func (w *podWatch) note(event watch.Event, at time.Time) {
+func (w *podWatch) record(event watch.Event, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, ok := event.Object.(*corev1.Pod)
@@ -75,7 +75,7 @@ func (w *podWatch) note(event watch.Event, at time.Time) {
 		w.broken = fmt.Errorf("the watch told of %T", event.Object)
 		return
 	}
-	m := move{at: at, pod: p.Name, hash: p.Labels["pod-template-hash"]}
+	m := podChange{at: at, pod: p.Name, hash: p.Labels["pod-template-hash"]}
 	gone := event.Type == watch.Deleted || p.DeletionTimestamp != nil
 	switch {
 	case event.Type == watch.Added:
@@ -89,14 +89,14 @@ func (w *podWatch) note(event watch.Event, at time.Time) {
 }
 
 // since returns the moves after a time, of pods whose hash is as wanted.
-func (w *podWatch) since(t *testing.T, at time.Time, wanted func(move) bool) []move {
+func (w *podWatch) since(t *testing.T, at time.Time, wanted func(podChange) bool) []podChange {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.broken != nil {
 		t.Fatalf("watch the pods: %v", w.broken)
 	}
-	var out []move
+	var out []podChange
 	for _, m := range w.moves {
 		if m.at.After(at) && wanted(m) {
 			out = append(out, m)
@@ -105,7 +105,7 @@ func (w *podWatch) since(t *testing.T, at time.Time, wanted func(move) bool) []m
 	return out
 }
 
-func anyMove(move) bool { return true }
+func anyPodChange(podChange) bool { return true }
 
 // observe lets time pass: what must not happen can only be waited out.
 func observe(t *testing.T, duration time.Duration) {
@@ -115,7 +115,7 @@ func observe(t *testing.T, duration time.Duration) {
 	<-ctx.Done()
 }
 
-func lines(moves []move) string {
+func lines(moves []podChange) string {
 	out := make([]string, len(moves))
 	for i, m := range moves {
 		out[i] = m.String()

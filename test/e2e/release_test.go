@@ -146,8 +146,8 @@ func (n *namespace) awaitBatch(t *testing.T, within time.Duration, name string, 
 	return found
 }
 
-// isThere holds of every batch.
-func isThere(*v1alpha1.ChangePod) bool { return true }
+// exists holds of every batch.
+func exists(*v1alpha1.ChangePod) bool { return true }
 
 // isDone holds of a batch that has ended.
 func isDone(p *v1alpha1.ChangePod) bool { return p.Status.Phase == v1alpha1.PodExecuteDone }
@@ -189,8 +189,8 @@ func (n *namespace) awaitDeployment(t *testing.T, within time.Duration, name, wh
 
 func isSuspended(d *appsv1.Deployment) bool { return d.Labels[v1alpha1.SuspendLabel] != "" }
 
-// isFree holds of a Deployment of which no suspension and no hold is left.
-func isFree(d *appsv1.Deployment) bool {
+// isNotSuspended holds of a Deployment of which no suspension and no hold is left.
+func isNotSuspended(d *appsv1.Deployment) bool {
 	_, held := d.Annotations[v1alpha1.HoldAnnotation]
 	_, repairs := d.Labels[v1alpha1.IgnoredSuspendLabel]
 	return !isSuspended(d) && !held && !repairs && !d.Spec.Paused
@@ -200,7 +200,7 @@ func isFree(d *appsv1.Deployment) bool {
 // message contains words.
 func (n *namespace) awaitEvent(t *testing.T, object, reason, words string) {
 	t.Helper()
-	await(t, soon, fmt.Sprintf("an Event %s on %s with %q", reason, object, words), func(ctx context.Context) error {
+	await(t, shortTimeout, fmt.Sprintf("an Event %s on %s with %q", reason, object, words), func(ctx context.Context) error {
 		list, err := n.kube.CoreV1().Events(n.name).List(ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.name=" + object + ",reason=" + reason,
 		})

@@ -26,29 +26,29 @@ import (
 func TestTheReleaseCheck(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
-	oneByOne(t, e, []spec{
-		{"while it is disabled the server is not asked", withoutTheReleaseCheck},
+	runSequentially(t, e, []spec{
+		{"while it is disabled the server is not asked", releaseCheckDisabled},
 	})
-	e.set(t, v1alpha1.ConfigReleaseCheck, "3s")
+	e.enableConfig(t, v1alpha1.ConfigReleaseCheck, "3s")
 	e.awaitReleaseCheck(t)
-	sideBySide(t, e, []spec{
-		{"a release that the server passes is admitted, and its version is not asked about again", aReleaseCheckThatPasses},
-		{"a release that the server fails is refused with the reason, and another one is admitted", aReleaseCheckThatFails},
-		{"a release that nobody judged in time is admitted with a warning", aReleaseCheckThatTimesOut},
-		{"a dry run is not asked about, and says so", aDryRunOfARelease},
-		{"a StatefulSet and a DaemonSet are asked about", otherKindsOfReleases},
-		{"a way back and a repair are not asked about", waysOutOfARelease},
+	runInParallel(t, e, []spec{
+		{"a release that the server passes is admitted, and its version is not asked about again", releaseCheckPasses},
+		{"a release that the server fails is refused with the reason, and another one is admitted", releaseCheckFails},
+		{"a release that nobody judged in time is admitted with a warning", releaseCheckTimesOut},
+		{"a dry run is not asked about, and says so", releaseCheckOfADryRun},
+		{"a StatefulSet and a DaemonSet are asked about", releaseCheckOfOtherKinds},
+		{"a way back and a repair are not asked about", rollbackAndRepairUnchecked},
 	})
-	e.set(t, v1alpha1.ConfigReleaseCheckNoVerdict, "Fail")
-	e.awaitRefusalsUnchecked(t)
-	oneByOne(t, e, []spec{
-		{"a release that nobody judged in time is refused where the policy says so", aReleaseCheckThatTimesOutAndFails},
-		{"a version that passed is not asked about again by a webhook that was started since", aReleaseCheckBeforeARestart},
+	e.enableConfig(t, v1alpha1.ConfigReleaseCheckNoVerdict, "Fail")
+	e.awaitUncheckedDenied(t)
+	runSequentially(t, e, []spec{
+		{"a release that nobody judged in time is refused where the policy says so", unjudgedReleaseDenied},
+		{"a version that passed is not asked about again by a webhook that was started since", releaseCheckSurvivesARestart},
 	})
 }
 
-// set enables an OpsConfigInfo for the time of the test.
-func (e *environment) set(t *testing.T, of v1alpha1.ConfigType, content string) {
+// enableConfig enables an OpsConfigInfo for the time of the test.
+func (e *environment) enableConfig(t *testing.T, of v1alpha1.ConfigType, content string) {
 	t.Helper()
 	configs := e.change.OpsConfigInfoes(system)
 	name := string(of)
@@ -71,16 +71,16 @@ func (e *environment) set(t *testing.T, of v1alpha1.ConfigType, content string) 
 	}
 }
 
-// notAsked is what a dry run is told.
-const notAsked = "the server was not asked, because this is a dry run"
+// dryRunWarning is what a dry run is told.
+const dryRunWarning = "the server was not asked, because this is a dry run"
 
 // awaitReleaseCheck waits until every replica of the webhook would ask.
 func (e *environment) awaitReleaseCheck(t *testing.T) {
 	t.Helper()
-	n := e.guarded(t)
-	await(t, soon, "the release check is in force", func(context.Context) error {
+	n := e.optedInNamespace(t)
+	await(t, shortTimeout, "the release check is in force", func(context.Context) error {
 		for range 6 {
-			if r := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, notAsked) {
+			if r := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, dryRunWarning) {
 				return fmt.Errorf("%s", r)
 			}
 		}
@@ -88,16 +88,16 @@ func (e *environment) awaitReleaseCheck(t *testing.T) {
 	})
 }
 
-// awaitRefusalsUnchecked waits until every replica of the webhook refuses a
+// awaitUncheckedDenied waits until every replica of the webhook refuses a
 // release that nobody judged. Each question is about another Deployment.
-func (e *environment) awaitRefusalsUnchecked(t *testing.T) {
+func (e *environment) awaitUncheckedDenied(t *testing.T) {
 	t.Helper()
-	n := e.guarded(t)
+	n := e.optedInNamespace(t)
 	asked := 0
-	await(t, rollout, "the policy is in force", func(context.Context) error {
+	await(t, rolloutTimeout, "the policy is in force", func(context.Context) error {
 		for range 4 {
 			asked++
-			if r := n.submit(t, gen.Deployment(fmt.Sprint("web-", asked), 0, gen.Simulated)); r.Code == 0 {
+			if r := n.tryApply(t, gen.Deployment(fmt.Sprint("web-", asked), 0, gen.Simulated)); r.Code == 0 {
 				return fmt.Errorf("%s", r)
 			}
 		}
@@ -105,15 +105,15 @@ func (e *environment) awaitRefusalsUnchecked(t *testing.T) {
 	})
 }
 
-// aboutReleases has the double answer questions about releases of this
+// setReleaseChecks has the double answer questions about releases of this
 // namespace.
-func (n *namespace) aboutReleases(t *testing.T, then double.Behaviour) {
+func (n *namespace) setReleaseChecks(t *testing.T, then double.Behaviour) {
 	t.Helper()
-	n.says(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: then})
+	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: then})
 }
 
-// questions is how often the double was asked about a release of this namespace.
-func (n *namespace) questions(t *testing.T) int {
+// releaseChecks is how often the double was asked about a release of this namespace.
+func (n *namespace) releaseChecks(t *testing.T) int {
 	t.Helper()
 	log, err := n.judge.Log(t.Context(), n.name)
 	if err != nil {
@@ -128,30 +128,30 @@ func (n *namespace) questions(t *testing.T) int {
 	return asked
 }
 
-// checkQuestions compares how often the double was asked.
-func (n *namespace) checkQuestions(t *testing.T, want int) {
+// checkReleaseChecks compares how often the double was asked.
+func (n *namespace) checkReleaseChecks(t *testing.T, want int) {
 	t.Helper()
-	if got := n.questions(t); got != want {
+	if got := n.releaseChecks(t); got != want {
 		t.Errorf("the server was asked about %d releases, want %d", got, want)
 	}
 }
 
-// submit applies a Deployment, however that ends.
-func (n *namespace) submit(t *testing.T, d *appsv1.Deployment, args ...string) kubectl.Result {
+// tryApply applies a Deployment, however that ends.
+func (n *namespace) tryApply(t *testing.T, d *appsv1.Deployment, args ...string) kubectl.Result {
 	t.Helper()
 	raw, err := yaml.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.kubectl.Feed(t.Context(), string(raw), append([]string{"apply", "-f", "-"}, args...)...)
+	r, err := n.kubectl.RunWithInput(t.Context(), string(raw), append([]string{"apply", "-f", "-"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// checkAnswer compares how kubectl ended and what it said.
-func checkAnswer(t *testing.T, r kubectl.Result, code int, words ...string) {
+// checkResult compares how kubectl ended and what it said.
+func checkResult(t *testing.T, r kubectl.Result, code int, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if !strings.Contains(r.Stderr, w) {
@@ -163,8 +163,8 @@ func checkAnswer(t *testing.T, r kubectl.Result, code int, words ...string) {
 	}
 }
 
-// answer returns the one answer about a release that is kept.
-func (n *namespace) answer(t *testing.T) v1alpha1.ReleaseCheckStatus {
+// releaseCheckStatus returns the one answer about a release that is kept.
+func (n *namespace) releaseCheckStatus(t *testing.T) v1alpha1.ReleaseCheckStatus {
 	t.Helper()
 	kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -176,59 +176,59 @@ func (n *namespace) answer(t *testing.T) v1alpha1.ReleaseCheckStatus {
 	return kept.Items[0].Status
 }
 
-func withoutTheReleaseCheck(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.aboutReleases(t, failed())
-	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 0)
-	n.checkQuestions(t, 0)
+func releaseCheckDisabled(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setReleaseChecks(t, failed())
+	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	n.checkReleaseChecks(t, 0)
 	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
 		t.Errorf("%d answers are kept (%v), want none", len(kept.Items), err)
 	}
 }
 
-func aReleaseCheckThatPasses(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
-	r := n.submit(t, gen.Deployment("web", 1, gen.Simulated))
-	checkAnswer(t, r, 0)
+func releaseCheckPasses(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
+	r := n.tryApply(t, gen.Deployment("web", 1, gen.Simulated))
+	checkResult(t, r, 0)
 	if strings.Contains(r.Stderr, "Warning") {
 		t.Errorf("a pass is warned of:\n%s", r)
 	}
-	n.checkQuestions(t, 1)
-	if a := n.answer(t); a.Outcome != v1alpha1.OutcomePass || a.Attempt != 1 || a.NodeID == "" {
+	n.checkReleaseChecks(t, 1)
+	if a := n.releaseCheckStatus(t); a.Outcome != v1alpha1.OutcomePass || a.Attempt != 1 || a.NodeID == "" {
 		t.Errorf("kept is %+v", a)
 	}
 	// What is scaled or labelled is no release.
 	n.run(t, "scale", "deployment", "web", "--replicas=2")
 	n.run(t, "label", "deployment", "web", "team=a")
 	n.run(t, "delete", "deployment", "web", "--cascade=foreground")
-	n.aboutReleases(t, failed())
-	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 0)
-	n.checkQuestions(t, 1)
+	n.setReleaseChecks(t, failed())
+	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	n.checkReleaseChecks(t, 1)
 }
 
-func aReleaseCheckThatFails(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
-	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+func releaseCheckFails(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
+	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 0)
 	before := n.deployment(t, "web")
-	n.aboutReleases(t, failed())
+	n.setReleaseChecks(t, failed())
 	second := gen.Deployment("web", 1, gen.Simulated, gen.Release("v2"))
 	refusal := []string{
 		"Error from server (ReleaseCheckFailed)", `admission webhook "vrelease.kb.io" denied the request: release check of deployment web`,
 		"error rate: " + errorRate, "change the pod template, or apply it again after",
 	}
-	checkAnswer(t, n.submit(t, second), 1, refusal...)
+	checkResult(t, n.tryApply(t, second), 1, refusal...)
 	if after := n.deployment(t, "web"); after.Generation != before.Generation {
 		t.Error("a refused release changed the Deployment")
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseCheckFailed, errorRate)
 	// The same again is the same question, and has the same answer.
-	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
-	checkAnswer(t, n.submit(t, second), 1, refusal...)
-	n.checkQuestions(t, 2)
-	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated, gen.Release("v3"))), 0)
-	n.checkQuestions(t, 3)
+	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
+	checkResult(t, n.tryApply(t, second), 1, refusal...)
+	n.checkReleaseChecks(t, 2)
+	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated, gen.Release("v3"))), 0)
+	n.checkReleaseChecks(t, 3)
 	// A person overrules the server.
 	kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -239,51 +239,51 @@ func aReleaseCheckThatFails(t *testing.T, e *environment) {
 			n.run(t, "patch", "releasecheck", kept.Items[i].Name, "--type=merge", "-p", `{"status":{"outcome":"Pass"}}`)
 		}
 	}
-	checkAnswer(t, n.submit(t, second), 0)
-	n.checkQuestions(t, 3)
+	checkResult(t, n.tryApply(t, second), 0)
+	n.checkReleaseChecks(t, 3)
 }
 
 // checkTimedOut compares what is kept and told of a release that nobody judged.
 func (n *namespace) checkTimedOut(t *testing.T) {
 	t.Helper()
-	if a := n.answer(t); a.Outcome != v1alpha1.OutcomeNoVerdict || a.Reason != v1alpha1.ReasonVerdictTimedOut {
+	if a := n.releaseCheckStatus(t); a.Outcome != v1alpha1.OutcomeNoVerdict || a.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("kept is %+v", a)
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseUnchecked, "did not complete in time")
-	n.checkQuestions(t, 1)
+	n.checkReleaseChecks(t, 1)
 }
 
-func aReleaseCheckThatTimesOut(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func releaseCheckTimesOut(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	// Without a rule the double does what the published server does.
 	began := time.Now()
-	r := n.submit(t, gen.Deployment("web", 1, gen.Simulated))
-	checkAnswer(t, r, 0, "Warning: admitted unchecked: release check of deployment web")
+	r := n.tryApply(t, gen.Deployment("web", 1, gen.Simulated))
+	checkResult(t, r, 0, "Warning: admitted unchecked: release check of deployment web")
 	t.Logf("the release waited %s for a server that does not answer", time.Since(began).Round(10*time.Millisecond))
 	n.checkTimedOut(t)
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-func aReleaseCheckThatTimesOutAndFails(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated)), 1,
+func unjudgedReleaseDenied(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 1,
 		"Error from server (ReleaseUnchecked)", "release check of deployment web", "did not complete in time")
 	n.checkTimedOut(t)
 }
 
-func aDryRunOfARelease(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.aboutReleases(t, failed())
-	checkAnswer(t, n.submit(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"), 0, notAsked)
-	n.checkQuestions(t, 0)
+func releaseCheckOfADryRun(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setReleaseChecks(t, failed())
+	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"), 0, dryRunWarning)
+	n.checkReleaseChecks(t, 0)
 	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
 		t.Errorf("%d answers are kept (%v), want none", len(kept.Items), err)
 	}
 }
 
-func otherKindsOfReleases(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.aboutReleases(t, failed())
+func releaseCheckOfOtherKinds(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setReleaseChecks(t, failed())
 	d := gen.Deployment("web", 1, gen.Simulated)
 	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
 		object := map[string]any{
@@ -297,45 +297,45 @@ func otherKindsOfReleases(t *testing.T, e *environment) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := n.kubectl.Feed(t.Context(), string(raw), "apply", "-f", "-")
+		r, err := n.kubectl.RunWithInput(t.Context(), string(raw), "apply", "-f", "-")
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkAnswer(t, r, 1, "release check of "+strings.ToLower(kind)+" web", errorRate)
+		checkResult(t, r, 1, "release check of "+strings.ToLower(kind)+" web", errorRate)
 	}
-	n.checkQuestions(t, 2)
+	n.checkReleaseChecks(t, 2)
 }
 
-func waysOutOfARelease(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
+func rollbackAndRepairUnchecked(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	p := n.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
 	n.judgeByHand(t, p, "fail", "find error")
-	n.awaitDeployment(t, soon, "web", "suspended", isSuspended)
-	n.aboutReleases(t, failed())
+	n.awaitDeployment(t, shortTimeout, "web", "suspended", isSuspended)
+	n.setReleaseChecks(t, failed())
 	n.repair(t, "web", "v3")
-	n.checkQuestions(t, 2)
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "free", isFree)
+	n.checkReleaseChecks(t, 2)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "free", isNotSuspended)
 	// The next one is not over when it is gone back from.
 	open := double.CheckRule{Then: double.Behaviour{Never: true}}
-	n.says(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: double.Behaviour{Verdict: "pass"}}, open)
+	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: double.Behaviour{Verdict: "pass"}}, open)
 	n.release(t, "web", "v4")
-	n.checkQuestions(t, 3)
-	n.says(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: failed()}, open)
+	n.checkReleaseChecks(t, 3)
+	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: failed()}, open)
 	if err := n.patch(t.Context(), "web", releaseOf("v3")); err != nil {
 		t.Errorf("the way back to a version that succeeded: %v", err)
 	}
-	n.checkQuestions(t, 3)
+	n.checkReleaseChecks(t, 3)
 }
 
-func aReleaseCheckBeforeARestart(t *testing.T, e *environment) {
-	n := e.guarded(t)
-	n.aboutReleases(t, double.Behaviour{Verdict: "pass"})
+func releaseCheckSurvivesARestart(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
 	n.create(t, gen.Deployment("web", 0, gen.Simulated))
 	n.run(t, "delete", "deployment", "web")
 	before, err := e.kube.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
@@ -347,8 +347,8 @@ func aReleaseCheckBeforeARestart(t *testing.T, e *environment) {
 		gone[before.Items[i].UID] = true
 	}
 	n.run(t, "rollout", "restart", "deployment", "webhook", "-n", system)
-	n.run(t, "rollout", "status", "deployment", "webhook", "-n", system, "--timeout", recovery.String())
-	await(t, recovery, "no webhook of before is left", func(ctx context.Context) error {
+	n.run(t, "rollout", "status", "deployment", "webhook", "-n", system, "--timeout", recoveryTimeout.String())
+	await(t, recoveryTimeout, "no webhook of before is left", func(ctx context.Context) error {
 		now, err := e.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
 		if err != nil {
 			return err
@@ -360,7 +360,7 @@ func aReleaseCheckBeforeARestart(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	n.aboutReleases(t, failed())
-	checkAnswer(t, n.submit(t, gen.Deployment("web", 0, gen.Simulated)), 0)
-	n.checkQuestions(t, 1)
+	n.setReleaseChecks(t, failed())
+	checkResult(t, n.tryApply(t, gen.Deployment("web", 0, gen.Simulated)), 0)
+	n.checkReleaseChecks(t, 1)
 }

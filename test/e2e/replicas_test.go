@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// anew is how long a released Lease may take to be held again.
-	anew = 5 * time.Second
+	// reacquireTimeout is how long a released Lease may take to be held again.
+	reacquireTimeout = 5 * time.Second
 	// buckets is the value in config-leader-election.
 	buckets = 2
 )
@@ -37,24 +37,24 @@ const (
 func TestTwoControllers(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
-	oneByOne(t, e, []spec{
-		{"both lead a part of the objects and work on it", bothWork},
-		{"when one dies in the middle of a release for good, the other ends it right", oneDies},
-		{"a namespace that is opted in while a leader dies is noticed", optedInWhileALeaderDies},
+	runSequentially(t, e, []spec{
+		{"both lead a part of the objects and work on it", bothControllersReconcile},
+		{"when one dies in the middle of a release for good, the other ends it right", leaderKilled},
+		{"a namespace that is opted in while a leader dies is noticed", optInWhileLeaderKilled},
 	})
 	e.awaitDeployed(t, system, "controller")
 }
 
-// bothWork on the pods of one release, which either of them labels.
-func bothWork(t *testing.T, e *environment) {
-	e.share(t)
-	before := e.labelled(t)
-	n := e.guarded(t)
+// bothControllersReconcile on the pods of one release, which either of them labels.
+func bothControllersReconcile(t *testing.T, e *environment) {
+	e.shareLeases(t)
+	before := e.finishedPods(t)
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 20, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitClaims(t, "web")
-	await(t, soon, "both controllers have labelled pods", func(context.Context) error {
-		after := e.labelled(t)
+	await(t, shortTimeout, "both controllers have labelled pods", func(context.Context) error {
+		after := e.finishedPods(t)
 		working := 0
 		for pod, count := range after {
 			if count > before[pod] {
@@ -68,43 +68,43 @@ func bothWork(t *testing.T, e *environment) {
 	})
 }
 
-// oneDies: the leader of the release is killed while a batch is before the
+// leaderKilled: the leader of the release is killed while a batch is before the
 // judge, and never comes back.
-func oneDies(t *testing.T, e *environment) {
-	e.share(t)
-	n := e.guarded(t)
-	n.says(t,
-		double.CheckRule{Match: batch(4, double.Post), Then: after(8*time.Second, failed())},
-		double.CheckRule{Then: after(time.Second, double.Behaviour{})},
+func leaderKilled(t *testing.T, e *environment) {
+	e.shareLeases(t)
+	n := e.optedInNamespace(t)
+	n.setChecks(t,
+		double.CheckRule{Match: batch(4, double.Post), Then: delayed(8*time.Second, failed())},
+		double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 	)
 	n.create(t, gen.Deployment("web", 6, gen.Simulated))
-	n.awaitBatch(t, rollout, "web", 4, "is before the judge", isBeforeTheJudge)
+	n.awaitBatch(t, rolloutTimeout, "web", 4, "is before the judge", hasPostSubmission)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lease, leader := e.leaderOf(t, types.NamespacedName{Namespace: n.name, Name: c.Name})
-	e.killForGood(t, leader)
+	e.killWithoutReplacement(t, leader)
 
-	n.awaitFail(t, recovery, 4)
-	await(t, recovery, "the one that is left leads", func(context.Context) error {
-		if got := e.holder(t, lease); got == "" || got == leader {
+	n.awaitFailedBatch(t, recoveryTimeout, 4)
+	await(t, recoveryTimeout, "the one that is left leads", func(context.Context) error {
+		if got := e.leaseHolder(t, lease); got == "" || got == leader {
 			return fmt.Errorf("%s is held by %q", lease, got)
 		}
 		return nil
 	})
-	n.says(t)
+	n.setChecks(t)
 	n.repair(t, "web", "v2")
-	n.awaitPhase(t, recovery, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 	n.awaitClaims(t, "web")
 }
 
-// optedInWhileALeaderDies: nobody sees the event that leads, so whoever leads
+// optInWhileLeaderKilled: nobody sees the event that leads, so whoever leads
 // next has to find the namespace by itself.
-func optedInWhileALeaderDies(t *testing.T, e *environment) {
-	e.share(t)
-	n := e.unguarded(t)
+func optInWhileLeaderKilled(t *testing.T, e *environment) {
+	e.shareLeases(t)
+	n := e.notOptedInNamespace(t)
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for _, name := range names {
 		n.create(t, gen.Deployment(name, 1, gen.Simulated))
@@ -113,10 +113,10 @@ func optedInWhileALeaderDies(t *testing.T, e *environment) {
 		n.awaitAvailable(t, name)
 	}
 	_, leader := e.leaderOf(t, types.NamespacedName{Namespace: n.name, Name: "a"})
-	e.killForGood(t, leader)
+	e.killWithoutReplacement(t, leader)
 	n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
 	for _, name := range names {
-		c := n.awaitPhase(t, recovery, name, v1alpha1.WorkloadSuccess)
+		c := n.awaitPhase(t, recoveryTimeout, name, v1alpha1.WorkloadSuccess)
 		if c.Spec.Attempt != 0 {
 			t.Errorf("what ran already as %s is attempt %d", name, c.Spec.Attempt)
 		}
@@ -125,7 +125,7 @@ func optedInWhileALeaderDies(t *testing.T, e *environment) {
 		n.release(t, name, "v2")
 	}
 	for _, name := range names {
-		n.awaitPhase(t, recovery, name, v1alpha1.WorkloadSuccess)
+		n.awaitPhase(t, recoveryTimeout, name, v1alpha1.WorkloadSuccess)
 		n.awaitClaims(t, name)
 	}
 }
@@ -158,13 +158,13 @@ func holderOf(l *coordinationv1.Lease) string {
 	return pod
 }
 
-// share waits until each controller holds one of the two Leases. The first one
+// shareLeases waits until each controller holds one of the two Leases. The first one
 // to start acquires both; releasing one of them gives the other a chance.
-func (e *environment) share(t *testing.T) {
+func (e *environment) shareLeases(t *testing.T) {
 	t.Helper()
 	e.awaitDeployed(t, system, "controller")
 	var drawn time.Time
-	await(t, recovery, "both controllers hold a Lease", func(ctx context.Context) error {
+	await(t, recoveryTimeout, "both controllers hold a Lease", func(ctx context.Context) error {
 		all, err := e.leases(ctx)
 		if err != nil {
 			return err
@@ -188,7 +188,7 @@ func (e *environment) share(t *testing.T) {
 		if len(holders) == 2 && len(live) == 2 {
 			return nil
 		}
-		if time.Since(drawn) > anew {
+		if time.Since(drawn) > reacquireTimeout {
 			drawn = time.Now()
 			_, err := e.kube.CoordinationV1().Leases(system).Patch(ctx, leaderelection.LeaseName("controller", 0, buckets), types.MergePatchType,
 				[]byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{})
@@ -204,10 +204,10 @@ func (e *environment) share(t *testing.T) {
 func (e *environment) leaderOf(t *testing.T, key types.NamespacedName) (lease, pod string) {
 	t.Helper()
 	lease = hash.NewBucketSet(leaseNames()).Owner(key.String())
-	return lease, e.holder(t, lease)
+	return lease, e.leaseHolder(t, lease)
 }
 
-func (e *environment) holder(t *testing.T, lease string) string {
+func (e *environment) leaseHolder(t *testing.T, lease string) string {
 	t.Helper()
 	l, err := e.kube.CoordinationV1().Leases(system).Get(t.Context(), lease, metav1.GetOptions{})
 	if err != nil {
@@ -216,9 +216,9 @@ func (e *environment) holder(t *testing.T, lease string) string {
 	return holderOf(l)
 }
 
-// killForGood kills a controller and has no other come in its place until the
+// killWithoutReplacement kills a controller and has no other come in its place until the
 // end of the test.
-func (e *environment) killForGood(t *testing.T, name string) {
+func (e *environment) killWithoutReplacement(t *testing.T, name string) {
 	t.Helper()
 	scale := func(ctx context.Context, replicas int) error {
 		_, err := e.kube.AppsV1().Deployments(system).Patch(ctx, "controller", types.MergePatchType,
@@ -226,7 +226,7 @@ func (e *environment) killForGood(t *testing.T, name string) {
 		return err
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := scale(ctx, 2); err != nil {
 			t.Errorf("bring the second controller back: %v", err)
@@ -246,7 +246,7 @@ func (e *environment) killForGood(t *testing.T, name string) {
 	if err := scale(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	await(t, rollout, name+" is gone", func(ctx context.Context) error {
+	await(t, rolloutTimeout, name+" is gone", func(ctx context.Context) error {
 		pod, err := e.kube.CoreV1().Pods(system).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrs.IsNotFound(err):
@@ -260,9 +260,9 @@ func (e *environment) killForGood(t *testing.T, name string) {
 	})
 }
 
-// labelled returns how many pods each controller has labelled as finished,
+// finishedPods returns how many pods each controller has labelled as finished,
 // from its metrics.
-func (e *environment) labelled(t *testing.T) map[string]int {
+func (e *environment) finishedPods(t *testing.T) map[string]int {
 	t.Helper()
 	pods, err := e.pods(t.Context(), component("controller"))
 	if err != nil {

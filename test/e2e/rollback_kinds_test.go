@@ -57,20 +57,20 @@ func (n *namespace) applyManifest(t *testing.T, manifest string) {
 	n.run(t, "apply", "-f", file)
 }
 
-// aHealedStatefulSet has a pod that finds no node, and whose controller waits
+// selfHealedStatefulSet has a pod that finds no node, and whose controller waits
 // for it.
-func aHealedStatefulSet(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func selfHealedStatefulSet(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.applyManifest(t, statefulSet("db", 3))
-	n.awaitKept(t, workload.StatefulSet, "db", 1)
-	before := n.uids(t)
-	n.strategic(t, workload.StatefulSet, "db", nowhere)
-	n.awaitAt(t, heal+rollout, workload.StatefulSet, "db", 3, v1alpha1.WorkloadSuccess)
-	r := n.recorded(t, workload.StatefulSet, "db", v1alpha1.RollbackSelfHealing, 2)
+	n.awaitSavedTemplate(t, workload.StatefulSet, "db", 1)
+	before := n.podUIDs(t)
+	n.strategicPatch(t, workload.StatefulSet, "db", unschedulable)
+	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.StatefulSet, "db", 3, v1alpha1.WorkloadSuccess)
+	r := n.checkRollback(t, workload.StatefulSet, "db", v1alpha1.RollbackSelfHealing, 2)
 	if !strings.Contains(r.Message, "db-2 (Unschedulable)") {
 		t.Errorf("it says %q", r.Message)
 	}
-	after := n.uids(t)
+	after := n.podUIDs(t)
 	for _, pod := range []string{"db-0", "db-1"} {
 		if before[pod] != after[pod] {
 			t.Errorf("%s was replaced, and was Ready all the time", pod)
@@ -79,16 +79,16 @@ func aHealedStatefulSet(t *testing.T, e *environment) {
 	n.awaitEvent(t, "db", v1alpha1.ReasonSelfHealed, "deleted pod db-2")
 }
 
-// aHealedDaemonSet has a pod that does not fit its node.
-func aHealedDaemonSet(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// selfHealedDaemonSet has a pod that does not fit its node.
+func selfHealedDaemonSet(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.applyManifest(t, daemonSet("agent"))
-	n.awaitKept(t, workload.DaemonSet, "agent", 1)
-	n.strategic(t, workload.DaemonSet, "agent", nowhere)
-	n.awaitAt(t, heal+rollout, workload.DaemonSet, "agent", 3, v1alpha1.WorkloadSuccess)
-	n.recorded(t, workload.DaemonSet, "agent", v1alpha1.RollbackSelfHealing, 2)
-	await(t, rollout, "all of its pods are there", func(ctx context.Context) error {
-		w, err := n.read(ctx, workload.DaemonSet, "agent")
+	n.awaitSavedTemplate(t, workload.DaemonSet, "agent", 1)
+	n.strategicPatch(t, workload.DaemonSet, "agent", unschedulable)
+	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.DaemonSet, "agent", 3, v1alpha1.WorkloadSuccess)
+	n.checkRollback(t, workload.DaemonSet, "agent", v1alpha1.RollbackSelfHealing, 2)
+	await(t, rolloutTimeout, "all of its pods are there", func(ctx context.Context) error {
+		w, err := n.readWorkload(ctx, workload.DaemonSet, "agent")
 		if err != nil {
 			return err
 		}
@@ -99,8 +99,8 @@ func aHealedDaemonSet(t *testing.T, e *environment) {
 	})
 }
 
-// uids are the UIDs of the pods, by name.
-func (n *namespace) uids(t *testing.T) map[string]string {
+// podUIDs are the UIDs of the pods, by name.
+func (n *namespace) podUIDs(t *testing.T) map[string]string {
 	t.Helper()
 	list, err := n.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// openapiURL is the address of the service inside the cluster.
-const openapiURL = "http://openapi.altershieldoperator-system.svc.cluster.local/openapi/altershield"
+// rollbackAPIURL is the address of the service inside the cluster.
+const rollbackAPIURL = "http://openapi.altershieldoperator-system.svc.cluster.local/openapi/altershield"
 
-// said is an answer of the service.
-type said struct {
+// rollbackResponse is an answer of the service.
+type rollbackResponse struct {
 	Code        int    `json:"code"`
 	Message     string `json:"message"`
 	Field       string `json:"field"`
@@ -35,10 +35,10 @@ type said struct {
 	} `json:"deployments"`
 }
 
-// openapi asks the service with a token; an empty one sends none.
-func openapi(t *testing.T, method, path, token, body string) (int, said) {
+// callRollbackAPI asks the service with a token; an empty one sends none.
+func callRollbackAPI(t *testing.T, method, path, token, body string) (int, rollbackResponse) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, openapiURL+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, rollbackAPIURL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +50,15 @@ func openapi(t *testing.T, method, path, token, body string) (int, said) {
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }() // it was read to its end
-	var out said
+	var out rollbackResponse
 	if err := json.NewDecoder(response.Body).Decode(&out); err != nil {
 		t.Fatalf("%s %s: %d: %v", method, path, response.StatusCode, err)
 	}
 	return response.StatusCode, out
 }
 
-// person makes a service account with roles in the namespace, and its token.
-func (n *namespace) person(t *testing.T, name string, roles ...string) string {
+// createUser makes a service account with roles in the namespace, and its token.
+func (n *namespace) createUser(t *testing.T, name string, roles ...string) string {
 	t.Helper()
 	n.run(t, "create", "serviceaccount", name)
 	for _, role := range roles {
@@ -67,23 +67,23 @@ func (n *namespace) person(t *testing.T, name string, roles ...string) string {
 	return strings.TrimSpace(n.run(t, "create", "token", name))
 }
 
-func (n *namespace) wish(more string) string {
+func (n *namespace) rollbackRequest(more string) string {
 	return fmt.Sprintf(`{"namespace":%q,"deploymentName":"web"%s}`, n.name, more)
 }
 
-// aRollbackByREST is asked for by one who may do nothing else.
-func aRollbackByREST(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// rollbackByREST is asked for by one who may do nothing else.
+func rollbackByREST(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(3)))
-	n.awaitKept(t, workload.Deployment, "web", 1)
+	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	first := n.deployment(t, "web")
 	n.release(t, "web", "v2")
-	n.judgeByHand(t, n.awaitBatch(t, rollout, "web", 1, "is there", isThere), "unpass", "find error")
-	held := n.awaitDeployment(t, soon, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
-	ann := n.person(t, "ann", "breakwater-rollback")
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	held := n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
+	ann := n.createUser(t, "ann", "breakwater-rollback")
 
 	good := first.Annotations[v1alpha1.VersionKey]
-	status, list := openapi(t, "GET", "/suspend/deployment?namespace="+n.name, ann, "")
+	status, list := callRollbackAPI(t, "GET", "/suspend/deployment?namespace="+n.name, ann, "")
 	if status != http.StatusOK || list.Code != 0 || len(list.Deployments) != 1 {
 		t.Fatalf("%d %+v", status, list)
 	}
@@ -93,64 +93,64 @@ func aRollbackByREST(t *testing.T, e *environment) {
 		t.Errorf("%+v", d)
 	}
 
-	status, dry := openapi(t, "PUT", "/deployment/rollback?dryRun=true", ann, n.wish(""))
+	status, dry := callRollbackAPI(t, "PUT", "/deployment/rollback?dryRun=true", ann, n.rollbackRequest(""))
 	if status != http.StatusOK || dry.ToVersion != good {
 		t.Errorf("dry run: %d %+v", status, dry)
 	}
 	if now := n.deployment(t, "web"); now.Annotations[v1alpha1.RollbackRequestAnnotation] != "" || now.Generation != held.Generation {
 		t.Errorf("a dry run left %v", now.Annotations)
 	}
-	if status, old := openapi(t, "PUT", "/deployment/rollback", ann, n.wish(`,"attempt":1`)); status != http.StatusConflict ||
+	if status, old := callRollbackAPI(t, "PUT", "/deployment/rollback", ann, n.rollbackRequest(`,"attempt":1`)); status != http.StatusConflict ||
 		!strings.Contains(old.Message, "at attempt 2") {
 		t.Errorf("a request about attempt 1: %d %+v", status, old)
 	}
 
-	status, done := openapi(t, "PUT", "/deployment/rollback", ann, n.wish(`,"attempt":2`))
+	status, done := callRollbackAPI(t, "PUT", "/deployment/rollback", ann, n.rollbackRequest(`,"attempt":2`))
 	if status != http.StatusOK || done.Code != 0 || done.ToVersion != good {
 		t.Fatalf("%d %+v", status, done)
 	}
-	n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
-	free := n.awaitDeployment(t, soon, "web", "is free", isFree)
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	free := n.awaitDeployment(t, shortTimeout, "web", "is free", isNotSuspended)
 	if free.Annotations[v1alpha1.VersionKey] != good || free.Annotations[v1alpha1.RollbackRequestAnnotation] != "" {
 		t.Errorf("annotations are %v", free.Annotations)
 	}
-	r := n.recorded(t, workload.Deployment, "web", v1alpha1.RollbackRequested, 2)
+	r := n.checkRollback(t, workload.Deployment, "web", v1alpha1.RollbackRequested, 2)
 	user := "system:serviceaccount:" + n.name + ":ann"
 	if r.User != user {
 		t.Errorf("%+v", r)
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackRequested, user+" requested it")
-	if status, none := openapi(t, "PUT", "/deployment/rollback", ann, n.wish("")); status != http.StatusConflict {
+	if status, none := callRollbackAPI(t, "PUT", "/deployment/rollback", ann, n.rollbackRequest("")); status != http.StatusConflict {
 		t.Errorf("a rollback from where nothing else is good: %d %+v", status, none)
 	}
 }
 
-// aRollbackRefused is asked for by nobody, and by one who may only look.
-func aRollbackRefused(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// rollbackByRESTDenied is asked for by nobody, and by one who may only look.
+func rollbackByRESTDenied(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
-	n.awaitKept(t, workload.Deployment, "web", 1)
-	bob := n.person(t, "bob", "view")
+	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
+	bob := n.createUser(t, "bob", "view")
 	for name, tc := range map[string]struct {
 		method, path, token, body string
 		status                    int
 		says                      string
 	}{
-		"no token":                         {"PUT", "/deployment/rollback", "", n.wish(""), 401, "send a Kubernetes token"},
-		"a token that is none":             {"PUT", "/deployment/rollback", "guessed", n.wish(""), 401, "not known"},
-		"a token of one who may only look": {"PUT", "/deployment/rollback", bob, n.wish(""), 403, "bob may neither update"},
+		"no token":                         {"PUT", "/deployment/rollback", "", n.rollbackRequest(""), 401, "send a Kubernetes token"},
+		"a token that is none":             {"PUT", "/deployment/rollback", "guessed", n.rollbackRequest(""), 401, "not known"},
+		"a token of one who may only look": {"PUT", "/deployment/rollback", bob, n.rollbackRequest(""), 403, "bob may neither update"},
 		"a list of another namespace":      {"GET", "/suspend/deployment?namespace=" + system, bob, "", 403, "may not list deployments.apps"},
 		"a list of all namespaces":         {"GET", "/suspend/deployment", bob, "", 403, "?namespace="},
 		"a body without a name":            {"PUT", "/deployment/rollback", bob, `{"namespace":"` + n.name + `"}`, 422, "deploymentName"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, got := openapi(t, tc.method, tc.path, tc.token, tc.body)
+			status, got := callRollbackAPI(t, tc.method, tc.path, tc.token, tc.body)
 			if status != tc.status || got.Code != tc.status || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("%d %+v", status, got)
 			}
 		})
 	}
-	if status, got := openapi(t, "GET", "/suspend/deployment?namespace="+n.name, bob, ""); status != 200 || len(got.Deployments) != 0 {
+	if status, got := callRollbackAPI(t, "GET", "/suspend/deployment?namespace="+n.name, bob, ""); status != 200 || len(got.Deployments) != 0 {
 		t.Errorf("who may look: %d %+v", status, got)
 	}
 	if d := n.deployment(t, "web"); d.Annotations[v1alpha1.RollbackRequestAnnotation] != "" {

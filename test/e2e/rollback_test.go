@@ -19,32 +19,32 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// healAfter is the threshold in these tests: longer than a pod takes to come
+// selfHealingThreshold is the threshold in these tests: longer than a pod takes to come
 // up on a busy machine whose image is there.
-const healAfter = 15 * time.Second
+const selfHealingThreshold = 15 * time.Second
 
-// heal is how long a self-healing may take: the threshold, two looks, and what
+// selfHealingTimeout is how long a self-healing may take: the threshold, two looks, and what
 // the cluster needs to find out that a pod does not come up.
-const heal = healAfter + time.Minute
+const selfHealingTimeout = selfHealingThreshold + time.Minute
 
 // Going back, by itself and by hand.
 func TestRollback(t *testing.T) {
 	e := newEnvironment(t)
-	e.setting(t, v1alpha1.ConfigSelfHealing, healAfter.String())
-	sideBySide(t, e, []spec{
-		{"a release whose image does not exist goes back to the version that runs beside it", aHealedRelease(noImage, "ImagePull")},
-		{"a release in a crash loop goes back to the version that runs beside it", aHealedRelease(crashing, "CrashLoopBackOff")},
-		{"a release that does not come up is left alone when a newer one came", aNewerRelease},
-		{"the first release of a Deployment has nothing to go back to, and says so", nothingToGoBackTo},
-		{"a stuck StatefulSet goes back, and only its stuck pod is replaced", aHealedStatefulSet},
-		{"a stuck DaemonSet goes back", aHealedDaemonSet},
-		{"who may roll back does so by REST", aRollbackByREST},
-		{"who may not roll back is refused", aRollbackRefused},
-		{"the way back to a version whose ChangeWorkload is gone is admitted", aWayFarBack},
+	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
+	runInParallel(t, e, []spec{
+		{"a release whose image does not exist goes back to the version that runs beside it", selfHealedRelease(noImage, "ImagePull")},
+		{"a release in a crash loop goes back to the version that runs beside it", selfHealedRelease(crashing, "CrashLoopBackOff")},
+		{"a release that does not come up is left alone when a newer one came", newerRelease},
+		{"the first release of a Deployment has nothing to go back to, and says so", noRollbackTarget},
+		{"a stuck StatefulSet goes back, and only its stuck pod is replaced", selfHealedStatefulSet},
+		{"a stuck DaemonSet goes back", selfHealedDaemonSet},
+		{"who may roll back does so by REST", rollbackByREST},
+		{"who may not roll back is refused", rollbackByRESTDenied},
+		{"the way back to a version whose ChangeWorkload is gone is admitted", rollbackToOlderVersion},
 	})
-	oneByOne(t, e, []spec{
-		{"as many templates are kept as history-limit says", aShortHistory},
-		{"a release that fails its check goes back by itself where that is switched on, and its rollback does not", anAutomaticRollback},
+	runSequentially(t, e, []spec{
+		{"as many templates are kept as history-limit says", historyLimit},
+		{"a release that fails its check goes back by itself where that is switched on, and its rollback does not", automaticRollback},
 	})
 }
 
@@ -58,18 +58,18 @@ var (
 	// Without minReadySeconds a container that is about to crash counts as
 	// available for a moment, and its Deployment takes a healthy pod away for it.
 	crashing = `{"spec":{"minReadySeconds":10,` + strings.TrimPrefix(container(`"command":["/bin/false"]`), `{"spec":{`)
-	// nowhere is for simulated pods, which always run once they have a node.
-	nowhere = container(`"resources":{"requests":{"cpu":"100000"}}`)
+	// unschedulable is for simulated pods, which always run once they have a node.
+	unschedulable = container(`"resources":{"requests":{"cpu":"100000"}}`)
 )
 
-// strategic patches a workload as kubectl does.
-func (n *namespace) strategic(t *testing.T, kind workload.Kind, name, body string) {
+// strategicPatch patches a workload as kubectl does.
+func (n *namespace) strategicPatch(t *testing.T, kind workload.Kind, name, body string) {
 	t.Helper()
 	n.run(t, "patch", kind.LowerKind(), name, "--type=strategic", "-p", body)
 }
 
-// read returns a workload of any kind.
-func (n *namespace) read(ctx context.Context, kind workload.Kind, name string) (*workload.Workload, error) {
+// readWorkload returns a workload of any kind.
+func (n *namespace) readWorkload(ctx context.Context, kind workload.Kind, name string) (*workload.Workload, error) {
 	u, err := n.dynamic.Resource(kind.GroupVersionResource()).Namespace(n.name).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -77,12 +77,12 @@ func (n *namespace) read(ctx context.Context, kind workload.Kind, name string) (
 	return workload.FromUnstructured(kind, u)
 }
 
-// awaitAt waits until the workload is at an attempt that ended in a state.
-func (n *namespace) awaitAt(t *testing.T, within time.Duration, kind workload.Kind, name string, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+// awaitAttempt waits until the workload is at an attempt that ended in a state.
+func (n *namespace) awaitAttempt(t *testing.T, within time.Duration, kind workload.Kind, name string, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
 	await(t, within, fmt.Sprintf("attempt %d of %s is %s", attempt, name, phase), func(ctx context.Context) error {
-		w, err := n.read(ctx, kind, name)
+		w, err := n.readWorkload(ctx, kind, name)
 		if err != nil {
 			return err
 		}
@@ -103,11 +103,11 @@ func (n *namespace) awaitAt(t *testing.T, within time.Duration, kind workload.Ki
 	return found
 }
 
-// awaitKept waits until the current version is kept.
-func (n *namespace) awaitKept(t *testing.T, kind workload.Kind, name string, attempt int64) {
+// awaitSavedTemplate waits until the current version is kept.
+func (n *namespace) awaitSavedTemplate(t *testing.T, kind workload.Kind, name string, attempt int64) {
 	t.Helper()
-	c := n.awaitAt(t, rollout, kind, name, attempt, v1alpha1.WorkloadSuccess)
-	await(t, soon, c.Name+" is kept", func(ctx context.Context) error {
+	c := n.awaitAttempt(t, rolloutTimeout, kind, name, attempt, v1alpha1.WorkloadSuccess)
+	await(t, shortTimeout, c.Name+" is kept", func(ctx context.Context) error {
 		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, c.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -119,8 +119,8 @@ func (n *namespace) awaitKept(t *testing.T, kind workload.Kind, name string, att
 	})
 }
 
-// sameTemplate fails unless the workload has the template that it had.
-func sameTemplate(t *testing.T, before, after *workload.Workload) {
+// checkSameTemplate fails unless the workload has the template that it had.
+func checkSameTemplate(t *testing.T, before, after *workload.Workload) {
 	t.Helper()
 	a, err := json.Marshal(before.Template)
 	if err != nil {
@@ -135,10 +135,10 @@ func sameTemplate(t *testing.T, before, after *workload.Workload) {
 	}
 }
 
-// recorded fails unless the workload says that it went back.
-func (n *namespace) recorded(t *testing.T, kind workload.Kind, name string, want v1alpha1.RollbackKind, from int64) *v1alpha1.Rollback {
+// checkRollback fails unless the workload says that it went back.
+func (n *namespace) checkRollback(t *testing.T, kind workload.Kind, name string, want v1alpha1.RollbackKind, from int64) *v1alpha1.Rollback {
 	t.Helper()
-	w, err := n.read(t.Context(), kind, name)
+	w, err := n.readWorkload(t.Context(), kind, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,33 +152,33 @@ func (n *namespace) recorded(t *testing.T, kind workload.Kind, name string, want
 	return r
 }
 
-// aHealedRelease is a release of real pods that cannot come up.
-func aHealedRelease(broken, reason string) func(*testing.T, *environment) {
+// selfHealedRelease is a release of real pods that cannot come up.
+func selfHealedRelease(broken, reason string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
+		n := e.optedInNamespace(t)
 		n.create(t, gen.Deployment("web", 2))
-		n.awaitKept(t, workload.Deployment, "web", 1)
-		before, err := n.read(t.Context(), workload.Deployment, "web")
+		n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
+		before, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 		if err != nil {
 			t.Fatal(err)
 		}
-		pods := n.uids(t)
+		pods := n.podUIDs(t)
 
-		n.strategic(t, workload.Deployment, "web", broken)
-		left := n.awaitRollbackStatus(t, heal, "web", 2)
+		n.strategicPatch(t, workload.Deployment, "web", broken)
+		left := n.awaitRollbackStatus(t, selfHealingTimeout, "web", 2)
 		if left.Status.Rollback.Kind != v1alpha1.RollbackSelfHealing {
 			t.Errorf("%s says %+v", left.Name, left.Status.Rollback)
 		}
-		n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
-		n.recorded(t, workload.Deployment, "web", v1alpha1.RollbackSelfHealing, 2)
-		after, err := n.read(t.Context(), workload.Deployment, "web")
+		n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+		n.checkRollback(t, workload.Deployment, "web", v1alpha1.RollbackSelfHealing, 2)
+		after, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameTemplate(t, before, after)
+		checkSameTemplate(t, before, after)
 		n.awaitEvent(t, "web", v1alpha1.ReasonSelfHealed, reason)
 		// The healthy pods were there all the time.
-		now := n.uids(t)
+		now := n.podUIDs(t)
 		for name, uid := range pods {
 			if now[name] != uid {
 				t.Errorf("pod %s was healthy and went", name)
@@ -213,30 +213,30 @@ func (n *namespace) awaitRollbackStatus(t *testing.T, within time.Duration, name
 	return found
 }
 
-// aNewerRelease comes while the one before it is stuck.
-func aNewerRelease(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// newerRelease comes while the one before it is stuck.
+func newerRelease(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
-	n.awaitKept(t, workload.Deployment, "web", 1)
-	n.strategic(t, workload.Deployment, "web", nowhere)
-	await(t, rollout, "the release has a pod that finds no node", func(ctx context.Context) error {
+	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
+	n.strategicPatch(t, workload.Deployment, "web", unschedulable)
+	await(t, rolloutTimeout, "the release has a pod that finds no node", func(ctx context.Context) error {
 		list, err := n.kube.CoreV1().Pods(n.name).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Pending"})
 		if err != nil || len(list.Items) == 0 {
 			return fmt.Errorf("%d pods, %w", len(list.Items), err)
 		}
 		return nil
 	})
-	n.strategic(t, workload.Deployment, "web", container(`"resources":{"requests":{"cpu":"1m"}}`))
-	n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	n.strategicPatch(t, workload.Deployment, "web", container(`"resources":{"requests":{"cpu":"1m"}}`))
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
 	// Longer than the threshold, and still what the person applied last.
-	deadline := time.Now().Add(healAfter + 5*time.Second)
-	await(t, heal, "the threshold is over", func(context.Context) error {
+	deadline := time.Now().Add(selfHealingThreshold + 5*time.Second)
+	await(t, selfHealingTimeout, "the threshold is over", func(context.Context) error {
 		if time.Now().Before(deadline) {
 			return fmt.Errorf("not yet")
 		}
 		return nil
 	})
-	w, err := n.read(t.Context(), workload.Deployment, "web")
+	w, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,13 +245,13 @@ func aNewerRelease(t *testing.T, e *environment) {
 	}
 }
 
-// nothingToGoBackTo is known of a Deployment that never came up.
-func nothingToGoBackTo(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// noRollbackTarget is known of a Deployment that never came up.
+func noRollbackTarget(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated, func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.NodeSelector = map[string]string{"type": "none"}
 	}))
-	await(t, heal, "an Event says that it cannot go back", func(ctx context.Context) error {
+	await(t, selfHealingTimeout, "an Event says that it cannot go back", func(ctx context.Context) error {
 		list, err := n.kube.CoreV1().Events(n.name).List(ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.name=web,reason=" + v1alpha1.ReasonRollbackImpossible})
 		if err != nil || len(list.Items) == 0 {
@@ -259,7 +259,7 @@ func nothingToGoBackTo(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	w, err := n.read(t.Context(), workload.Deployment, "web")
+	w, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,33 +268,33 @@ func nothingToGoBackTo(t *testing.T, e *environment) {
 	}
 }
 
-// aWayFarBack leads to a version before the last that succeeded.
-func aWayFarBack(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// rollbackToOlderVersion leads to a version before the last that succeeded.
+func rollbackToOlderVersion(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
-	n.awaitKept(t, workload.Deployment, "web", 1)
+	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	n.release(t, "web", "v2")
-	n.awaitKept(t, workload.Deployment, "web", 2)
+	n.awaitSavedTemplate(t, workload.Deployment, "web", 2)
 	n.release(t, "web", "v3")
-	n.judgeByHand(t, n.awaitBatch(t, rollout, "web", 1, "is there", isThere), "unpass", "find error")
-	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	// v1's ChangeWorkload went with the Success of v2.
 	n.release(t, "web", "v1")
-	n.awaitAt(t, rollout, workload.Deployment, "web", 4, v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is free", isFree)
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 4, v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is free", isNotSuspended)
 }
 
-// aShortHistory keeps what OpsConfigInfo history-limit says.
-func aShortHistory(t *testing.T, e *environment) {
-	e.setting(t, v1alpha1.ConfigHistoryLimit, "2")
-	n := e.guarded(t)
+// historyLimit keeps what OpsConfigInfo history-limit says.
+func historyLimit(t *testing.T, e *environment) {
+	e.setConfig(t, v1alpha1.ConfigHistoryLimit, "2")
+	n := e.optedInNamespace(t)
 	n.applyManifest(t, statefulSet("db", 1))
-	n.awaitKept(t, workload.StatefulSet, "db", 1)
+	n.awaitSavedTemplate(t, workload.StatefulSet, "db", 1)
 	for i, marker := range []string{"v2", "v3", "v4"} {
-		n.strategic(t, workload.StatefulSet, "db", releaseOf(marker))
-		n.awaitKept(t, workload.StatefulSet, "db", int64(i+2))
+		n.strategicPatch(t, workload.StatefulSet, "db", releaseOf(marker))
+		n.awaitSavedTemplate(t, workload.StatefulSet, "db", int64(i+2))
 	}
-	w, err := n.read(t.Context(), workload.StatefulSet, "db")
+	w, err := n.readWorkload(t.Context(), workload.StatefulSet, "db")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,32 +318,32 @@ func aShortHistory(t *testing.T, e *environment) {
 	}
 }
 
-// anAutomaticRollback goes to the newest version that succeeded.
-func anAutomaticRollback(t *testing.T, e *environment) {
-	e.setting(t, v1alpha1.ConfigAutomaticRollback, "")
-	n := e.guarded(t)
+// automaticRollback goes to the newest version that succeeded.
+func automaticRollback(t *testing.T, e *environment) {
+	e.setConfig(t, v1alpha1.ConfigAutomaticRollback, "")
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated, gen.Paced(3)))
-	n.awaitKept(t, workload.Deployment, "web", 1)
-	before, err := n.read(t.Context(), workload.Deployment, "web")
+	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
+	before, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.release(t, "web", "v2")
-	n.judgeByHand(t, n.awaitBatch(t, rollout, "web", 1, "is there", isThere), "unpass", "find error")
-	n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
-	n.recorded(t, workload.Deployment, "web", v1alpha1.RollbackVerdict, 2)
-	after, err := n.read(t.Context(), workload.Deployment, "web")
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	n.checkRollback(t, workload.Deployment, "web", v1alpha1.RollbackVerdict, 2)
+	after, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sameTemplate(t, before, after)
-	n.awaitDeployment(t, soon, "web", "is free", isFree)
+	checkSameTemplate(t, before, after)
+	n.awaitDeployment(t, shortTimeout, "web", "is free", isNotSuspended)
 	n.awaitEvent(t, "web", v1alpha1.ReasonRolledBack, "failed its check")
 
 	// A rollback that fails its check stays where it is.
-	n.judgeByHand(t, n.awaitBatch(t, soon, "web", 1, "is there", isThere), "unpass", "find error")
-	n.awaitAt(t, rollout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuspend)
-	await(t, soon, "the version that failed is forgotten", func(ctx context.Context) error {
+	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuspend)
+	await(t, shortTimeout, "the version that failed is forgotten", func(ctx context.Context) error {
 		all, err := n.kube.AppsV1().ControllerRevisions(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil || len(all.Items) > 0 {
 			return fmt.Errorf("%d are kept, %w", len(all.Items), err)

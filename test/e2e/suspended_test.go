@@ -23,10 +23,10 @@ import (
 func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)) {
 	t.Helper()
 	n.create(t, gen.Deployment("web", 2, append(options, gen.Simulated)...))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.judgeByHand(t, n.awaitBatch(t, soon, "web", 1, "is there", isThere), "unpass", "find error")
-	n.awaitPhase(t, soon, "web", v1alpha1.WorkloadSuspend)
-	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 }
 
 // holdWeb makes a Deployment web whose second release was failed after its
@@ -34,78 +34,78 @@ func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)
 func (n *namespace) holdWeb(t *testing.T) {
 	t.Helper()
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(3)))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
-	n.judgeByHand(t, n.awaitBatch(t, rollout, "web", 1, "is there", isThere), "unpass", "find error")
-	n.awaitDeployment(t, soon, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 }
 
-// whatIsFree passes although the Deployment is suspended.
-func whatIsFree(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// admittedWhileSuspended passes although the Deployment is suspended.
+func admittedWhileSuspended(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
-	n.stdout(t, "deployment.apps/web scaled\n", "scale", "deployment", "web", "--replicas=3")
+	n.checkStdout(t, "deployment.apps/web scaled\n", "scale", "deployment", "web", "--replicas=3")
 	n.awaitAvailable(t, "web")
-	n.stdout(t, "deployment.apps/web annotated\n", "annotate", "deployment", "web", "owner=me")
-	n.stdout(t, "deployment.apps/web labeled\n", "label", "deployment", "web", "team=a")
-	n.stdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--subresource=status", "--type=merge",
+	n.checkStdout(t, "deployment.apps/web annotated\n", "annotate", "deployment", "web", "owner=me")
+	n.checkStdout(t, "deployment.apps/web labeled\n", "label", "deployment", "web", "team=a")
+	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--subresource=status", "--type=merge",
 		"-p", `{"status":{"collisionCount":1}}`)
-	n.stdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", `{"spec":{"minReadySeconds":1}}`)
+	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", `{"spec":{"minReadySeconds":1}}`)
 	if !isSuspended(n.deployment(t, "web")) {
 		t.Error("the suspension is gone")
 	}
-	n.stdout(t, fmt.Sprintf("deployment.apps \"web\" deleted from %s namespace\n", n.name), "delete", "deployment", "web")
+	n.checkStdout(t, fmt.Sprintf("deployment.apps \"web\" deleted from %s namespace\n", n.name), "delete", "deployment", "web")
 }
 
-// whatIsRefused is refused with the words that scripts look for.
-func whatIsRefused(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// deniedWhileSuspended is refused with the words that scripts look for.
+func deniedWhileSuspended(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
 	suspend := n.deployment(t, "web").Labels[v1alpha1.SuspendLabel]
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge", "--dry-run=server")
-	n.refused(t, "web", "label", "deployment", "web", v1alpha1.SuspendLabel+"-")
-	n.refused(t, "web", "label", "deployment", "web", v1alpha1.SuspendLabel+"=1", "--overwrite")
-	n.refusedAnyhow(t, "set", "image", "deployment/web", "sleep=busybox:other")
-	n.refusedAnyhow(t, "rollout", "restart", "deployment", "web")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge", "--dry-run=server")
+	n.checkDenied(t, "web", "label", "deployment", "web", v1alpha1.SuspendLabel+"-")
+	n.checkDenied(t, "web", "label", "deployment", "web", v1alpha1.SuspendLabel+"=1", "--overwrite")
+	n.checkDenialContains(t, "set", "image", "deployment/web", "sleep=busybox:other")
+	n.checkDenialContains(t, "rollout", "restart", "deployment", "web")
 	if got := n.deployment(t, "web").Labels[v1alpha1.SuspendLabel]; got != suspend {
 		t.Errorf("the suspension began at %s and says %s now", suspend, got)
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
 }
 
-// refusedAnyhow runs kubectl, which has to be refused; some commands put words
+// checkDenialContains runs kubectl, which has to be refused; some commands put words
 // of their own around the API server's.
-func (n *namespace) refusedAnyhow(t *testing.T, args ...string) {
+func (n *namespace) checkDenialContains(t *testing.T, args ...string) {
 	t.Helper()
 	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, "deployment web is suspended") {
 		t.Errorf("the command was not refused as it should be:\n%s", r)
 	}
 }
 
-// aHeldRollout cannot be resumed by hand.
-func aHeldRollout(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// heldRollout cannot be resumed by hand.
+func heldRollout(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.holdWeb(t)
-	n.refusedAnyhow(t, "rollout", "resume", "deployment", "web")
-	n.refused(t, "web", "patch", "deployment", "web", "--type=merge", "-p", `{"spec":{"paused":false}}`)
-	n.refused(t, "web", "annotate", "deployment", "web", v1alpha1.HoldAnnotation+"-")
-	n.stdout(t, "deployment.apps/web scaled\n", "scale", "deployment", "web", "--replicas=5")
+	n.checkDenialContains(t, "rollout", "resume", "deployment", "web")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "--type=merge", "-p", `{"spec":{"paused":false}}`)
+	n.checkDenied(t, "web", "annotate", "deployment", "web", v1alpha1.HoldAnnotation+"-")
+	n.checkStdout(t, "deployment.apps/web scaled\n", "scale", "deployment", "web", "--replicas=5")
 	if d := n.deployment(t, "web"); !d.Spec.Paused {
 		t.Error("the roll-out goes on")
 	}
 }
 
-// aDeletedFailedPod leaves its fail behind.
-func aDeletedFailedPod(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// deletedFailedPod leaves its fail behind.
+func deletedFailedPod(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
-	c := n.awaitPhase(t, soon, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
 	failedPod := c.Status.DefenseCheckFailPods[0].Pod
 	n.run(t, "delete", "pod", failedPod)
-	n.awaitBatch(t, soon, "web", 3, "is the pod that replaces it, and over", isDone)
+	n.awaitBatch(t, shortTimeout, "web", 3, "is the pod that replaces it, and over", isDone)
 	n.awaitClaims(t, "web")
-	c = n.awaitPhase(t, soon, "web", v1alpha1.WorkloadSuspend)
+	c = n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
 	if len(c.Status.DefenseCheckFailPods) != 1 || c.Status.DefenseCheckFailPods[0].Pod != failedPod {
 		t.Errorf("the pods that failed are %+v, want %s", c.Status.DefenseCheckFailPods, failedPod)
 	}
@@ -113,59 +113,59 @@ func aDeletedFailedPod(t *testing.T, e *environment) {
 		t.Error("the suspension is gone")
 	}
 	// A person's word ends it.
-	n.judgeByHand(t, n.awaitBatch(t, soon, "web", 1, "is there", isThere), "pass", "looked at it")
-	n.awaitPhase(t, soon, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists), "pass", "looked at it")
+	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 }
 
-// aSecondRepair of one suspension is refused, and the record of the first can
+// secondRepair of one suspension is refused, and the record of the first can
 // be removed to allow it.
-func aSecondRepair(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func secondRepair(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.holdWeb(t)
 	n.repair(t, "web", "v3")
 	d := n.deployment(t, "web")
 	if d.Spec.Paused || d.Labels[v1alpha1.IgnoredSuspendLabel] != "" || !isSuspended(d) {
 		t.Errorf("after the repair paused is %t and the labels are %v", d.Spec.Paused, d.Labels)
 	}
-	n.refused(t, "web", "patch", "deployment", "web", "-p", ordinary, "--type", "merge")
+	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	r := n.try(t, "patch", "deployment", "web", "--type=merge", "-p", repairOf("v4"))
 	if r.Code == 0 || !strings.Contains(r.Stderr, "deployment web is suspended: ") || !strings.Contains(r.Stderr, v1alpha1.BypassAnnotation) {
 		t.Errorf("a second repair was not refused as it should be:\n%s", r)
 	}
 	n.run(t, "annotate", "deployment", "web", v1alpha1.BypassAnnotation+"-")
-	n.stdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", repairOf("v4"))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", repairOf("v4"))
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 }
 
-// aWayBack to a version that succeeded is admitted, and lets the roll-out go on.
-func aWayBack(t *testing.T, e *environment) {
-	n := e.guarded(t)
+// rollbackAdmitted to a version that succeeded is admitted, and lets the roll-out go on.
+func rollbackAdmitted(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.holdWeb(t)
 	n.release(t, "web", "v1")
 	if d := n.deployment(t, "web"); d.Spec.Paused {
 		t.Error("the roll-out back is held")
 	}
-	c := n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if c.Spec.Attempt != 3 {
 		t.Errorf("the way back is attempt %d, want 3", c.Spec.Attempt)
 	}
-	n.awaitDeployment(t, soon, "web", "is free again", isFree)
+	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
 	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
 	n.awaitClaims(t, "web")
 }
 
-// aRolloutUndo is a way back too. A verdict that comes after the last pod was
+// rolloutUndo is a way back too. A verdict that comes after the last pod was
 // replaced suspends and does not pause: kubectl refuses to undo what is paused.
-func aRolloutUndo(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func rolloutUndo(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	n.says(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
 	n.awaitAvailable(t, "web")
-	late := n.awaitBatch(t, rollout, "web", 2, "waits for its POST verdict", isWithTheJudge)
+	late := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
@@ -173,19 +173,19 @@ func aRolloutUndo(t *testing.T, e *environment) {
 	if status := post(t, callback(t, c.Spec.OrderID, late.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
 		t.Fatalf("the callback was answered %d, want 200", status)
 	}
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuspend)
-	n.awaitDeployment(t, soon, "web", "is suspended", isSuspended)
-	n.says(t)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
+	n.setChecks(t)
 	n.run(t, "rollout", "undo", "deployment", "web")
-	await(t, rollout, "v1 runs again", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "v1 runs again", func(ctx context.Context) error {
 		d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if got := d.Spec.Template.Annotations[gen.Marker]; got != "v1" || !isFree(d) {
+		if got := d.Spec.Template.Annotations[gen.Marker]; got != "v1" || !isNotSuspended(d) {
 			return fmt.Errorf("%s, labels %v, paused %t", got, d.Labels, d.Spec.Paused)
 		}
 		return nil
 	})
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }

@@ -25,8 +25,8 @@ const samples = "../../config/samples"
 
 const (
 	system = v1alpha1.SystemNamespace
-	// ordinary is the change of the pod template that the requirement types.
-	ordinary = `{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}`
+	// templatePatch is the change of the pod template that the requirement types.
+	templatePatch = `{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}`
 )
 
 // walkthrough types what the requirement types, and expects what it shows.
@@ -34,25 +34,25 @@ const (
 // not the one of a batch that the server judged.
 func walkthrough(message string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
-		n := e.guarded(t)
+		n := e.optedInNamespace(t)
 		n.run(t, "apply", "-f", filepath.Join(samples, "sleep-first.yaml"))
-		first := n.awaitPhase(t, rollout, "sleep", v1alpha1.WorkloadSuccess)
+		first := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.WorkloadSuccess)
 		batch := n.batchesAsPrinted(t, first, message)
 		n.failByPatch(t, first, batch)
-		n.stdout(t, "deployment.apps/sleep labeled\n", "label", "deployment", "sleep", "team=a") // other metadata is free
-		n.refused(t, "sleep", "patch", "deployment", "sleep", "-p", ordinary, "--type", "merge")
+		n.checkStdout(t, "deployment.apps/sleep labeled\n", "label", "deployment", "sleep", "team=a") // other metadata is free
+		n.checkDenied(t, "sleep", "patch", "deployment", "sleep", "-p", templatePatch, "--type", "merge")
 
-		n.stdout(t, "deployment.apps/sleep configured\n", "apply", "-f", filepath.Join(samples, "sleep.yaml"))
+		n.checkStdout(t, "deployment.apps/sleep configured\n", "apply", "-f", filepath.Join(samples, "sleep.yaml"))
 		n.awaitStatuses(t, "the repair runs beside what it repairs", map[string]string{first.Name: "Suspend", "": "Running"})
-		second := n.awaitPhase(t, rollout, "sleep", v1alpha1.WorkloadSuccess)
+		second := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.WorkloadSuccess)
 		n.awaitStatuses(t, "only the repair is left", map[string]string{second.Name: "Success"})
-		n.awaitDeployment(t, soon, "sleep", "is free again", isFree)
-		n.stdout(t, "deployment.apps/sleep patched\n", "patch", "deployment", "sleep", "-p", ordinary, "--type", "merge")
+		n.awaitDeployment(t, shortTimeout, "sleep", "is free again", isNotSuspended)
+		n.checkStdout(t, "deployment.apps/sleep patched\n", "patch", "deployment", "sleep", "-p", templatePatch, "--type", "merge")
 	}
 }
 
-// stdout runs a command that has to succeed and to print exactly this.
-func (n *namespace) stdout(t *testing.T, want string, args ...string) {
+// checkStdout runs a command that has to succeed and to print exactly this.
+func (n *namespace) checkStdout(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, n.run(t, args...)); diff != "" {
 		t.Errorf("kubectl %v (-want +got):\n%s", args, diff)
@@ -87,7 +87,7 @@ func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, m
 		})
 	}
 	ignoreTime := cmpopts.IgnoreMapEntries(func(column, _ string) bool { return column == "CREATETIME" })
-	await(t, soon, "every batch says that it is done", func(context.Context) error {
+	await(t, shortTimeout, "every batch says that it is done", func(context.Context) error {
 		pods := n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods")
 		checkTimes(t, pods)
 		if diff := cmp.Diff(want, pods.Rows, ignoreTime); diff != "" {
@@ -125,11 +125,11 @@ func (n *namespace) failByPatch(t *testing.T, c *v1alpha1.ChangeWorkload, batch 
 	patch := fmt.Sprintf(`{"status":{"podResults":[{"app":"sleep","hostName":%[1]q,"ip":%[2]q,"namespace":%[3]q,"pod":%[1]q,`+
 		`"workSpace":%[3]q,"verdict":"unpass","message":"find error"}], "message": "PostFinish"}}`, info.Pod, info.IP, n.name)
 	began := time.Now()
-	n.stdout(t, "changepod.app.ops.cloud.alipay.com/"+batch+" patched\n",
+	n.checkStdout(t, "changepod.app.ops.cloud.alipay.com/"+batch+" patched\n",
 		"patch", "changepod", "--subresource=status", batch, "--type", "merge", "-p", patch)
 
 	n.awaitStatuses(t, "the release is suspended", map[string]string{c.Name: "Suspend"})
-	await(t, soon, "the batch says PostFinish", func(context.Context) error {
+	await(t, shortTimeout, "the batch says PostFinish", func(context.Context) error {
 		for _, row := range n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods").Rows {
 			if row["NAME"] == batch && (row["STATUS"] != "ExecuteDone" || row["MESSAGE"] != "PostFinish") {
 				return fmt.Errorf("%v", row)
@@ -141,7 +141,7 @@ func (n *namespace) failByPatch(t *testing.T, c *v1alpha1.ChangeWorkload, batch 
 		App: "sleep", HostName: info.Pod, IP: info.IP, Namespace: n.name, Pod: info.Pod, WorkSpace: n.name,
 		Verdict: "unpass", Message: "find error",
 	})
-	d := n.awaitDeployment(t, soon, "sleep", "is suspended", isSuspended)
+	d := n.awaitDeployment(t, shortTimeout, "sleep", "is suspended", isSuspended)
 	if got := d.Labels[v1alpha1.DefenseStatusLabel]; got != "processed" {
 		t.Errorf("label %s is %q, want processed", v1alpha1.DefenseStatusLabel, got)
 	}
@@ -183,7 +183,7 @@ func checkSuspendTime(t *testing.T, d *appsv1.Deployment, began time.Time) {
 // names with these states; an empty name is any other.
 func (n *namespace) awaitStatuses(t *testing.T, what string, want map[string]string) {
 	t.Helper()
-	await(t, rollout, what, func(context.Context) error {
+	await(t, rolloutTimeout, what, func(context.Context) error {
 		rows := n.table(t, []string{"NAME", "STATUS", "CREATETIME"}, "get", "changeworkloads").Rows
 		got := map[string]string{}
 		for _, row := range rows {
@@ -200,10 +200,10 @@ func (n *namespace) awaitStatuses(t *testing.T, what string, want map[string]str
 	})
 }
 
-// theTwoConfigurations are there after an installation, and printed as the
+// defaultConfigurations are there after an installation, and printed as the
 // requirement shows them.
-func theTwoConfigurations(t *testing.T, e *environment) {
-	n := e.guarded(t)
+func defaultConfigurations(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
 	table := n.table(t, []string{"NAME", "AGE"}, "get", "opsconfiginfo", "-n", system)
 	for _, name := range []string{"blocking", "branch"} {
 		if !slices.Contains(table.Column("NAME"), name) {

@@ -15,19 +15,19 @@ import (
 )
 
 // The functions that run only while there is something for them to do.
-func sleepers() []string { return []string{"submit", "verdict", "report", "deadletter"} }
+func scaledToZeroFunctions() []string { return []string{"submit", "verdict", "report", "deadletter"} }
 
-// selects selects the pods of a function.
-func selects(function string) string { return "serving.knative.dev/service=" + function }
+// functionSelector selects the pods of a function.
+func functionSelector(function string) string { return "serving.knative.dev/service=" + function }
 
 // fromZeroAndBack: no function runs before a release, those that are needed
 // run during it, and none runs afterwards.
 func fromZeroAndBack(t *testing.T, e *environment) {
 	awaitZero(t)
-	n := e.guarded(t)
+	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
-	ran := map[string]bool{} // one may be gone before another comes
-	await(t, rollout, "submit, verdict and report run", func(ctx context.Context) error {
+	ran := map[string]bool{} // testWorkload may be gone before another comes
+	await(t, rolloutTimeout, "submit, verdict and report run", func(ctx context.Context) error {
 		for _, function := range []string{"submit", "verdict", "report"} {
 			printed, err := podsAsPrinted(ctx, function)
 			if err != nil {
@@ -40,8 +40,8 @@ func fromZeroAndBack(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	n.awaitPhase(t, rollout, "web", v1alpha1.WorkloadSuccess)
-	first := n.awaitBatch(t, soon, "web", 1, "is over", isDone)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	first := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
 	stored := first.Status.VerdictOf(v1alpha1.StagePre).Time
 	t.Logf("from the creation of the first batch, with the functions at zero, to its stored PRE verdict: at most %s",
 		stored.Sub(first.CreationTimestamp.Time).Round(10e6))
@@ -52,8 +52,8 @@ func fromZeroAndBack(t *testing.T, e *environment) {
 // sleeps.
 func awaitZero(t *testing.T) {
 	t.Helper()
-	await(t, recovery, "no function that sleeps has a pod", func(ctx context.Context) error {
-		for _, function := range sleepers() {
+	await(t, recoveryTimeout, "no function that sleeps has a pod", func(ctx context.Context) error {
+		for _, function := range scaledToZeroFunctions() {
 			printed, err := podsAsPrinted(ctx, function)
 			if err != nil {
 				return err
@@ -68,7 +68,7 @@ func awaitZero(t *testing.T) {
 
 // podsAsPrinted is what `kubectl get pods` prints of a function.
 func podsAsPrinted(ctx context.Context, function string) (string, error) {
-	r, err := kubectl.Kubectl{}.Run(ctx, "get", "pods", "-n", system, "-l", selects(function))
+	r, err := kubectl.Kubectl{}.Run(ctx, "get", "pods", "-n", system, "-l", functionSelector(function))
 	if err != nil {
 		return "", err
 	}

@@ -169,7 +169,7 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) (ready t
 			}
 		}
 	}
-	log, _, err := b.judge.About(ctx, c.Spec.OrderID)
+	log, _, err := b.judge.OrderLog(ctx, c.Spec.OrderID)
 	if err != nil {
 		return ready, err
 	}

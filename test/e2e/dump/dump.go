@@ -32,7 +32,7 @@ type folder struct {
 
 // Keep writes the state into a folder, which it makes. It keeps what it can;
 // the error says what it could not.
-func Keep(ctx context.Context, kube kubernetes.Interface, path string, since time.Time, namespaces ...string) error {
+func Write(ctx context.Context, kube kubernetes.Interface, path string, since time.Time, namespaces ...string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return fmt.Errorf("keep the state: %w", err)
 	}

@@ -39,7 +39,7 @@ type Patch struct {
 
 // On returns what has Breakwater ask the double, in an order without a moment
 // of half a configuration.
-func On() []Patch {
+func ConfigurePatches() []Patch {
 	return []Patch{
 		{"secret", altershield.SecretName, encode("stringData", map[string]any{altershield.TokenKey: Token})},
 		{"configmap", altershield.ConfigMapName, encode("data", values(func(value string) any { return value }))},
@@ -47,7 +47,7 @@ func On() []Patch {
 }
 
 // Off returns what undoes On.
-func Off() []Patch {
+func UnconfigurePatches() []Patch {
 	return []Patch{
 		{"configmap", altershield.ConfigMapName, encode("data", values(func(string) any { return nil }))},
 		{"secret", altershield.SecretName, encode("data", map[string]any{altershield.TokenKey: nil})},
@@ -89,7 +89,7 @@ func Configure(ctx context.Context, kube kubernetes.Interface) error {
 	if server != "" && server != URL {
 		return fmt.Errorf("the server %s is configured (ConfigMap %s): this would replace it", server, altershield.ConfigMapName)
 	}
-	return apply(ctx, kube, On())
+	return apply(ctx, kube, ConfigurePatches())
 }
 
 // Unconfigure undoes Configure, also that of another process. Where the double
@@ -99,7 +99,7 @@ func Unconfigure(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil || server != URL {
 		return err
 	}
-	return apply(ctx, kube, Off())
+	return apply(ctx, kube, UnconfigurePatches())
 }
 
 func apply(ctx context.Context, kube kubernetes.Interface, patches []Patch) error {

@@ -36,9 +36,9 @@ func New(client *http.Client) *Judge {
 	return &Judge{http: client, checks: map[string][]double.CheckRule{}, faults: map[string][]double.FaultRule{}}
 }
 
-// Says sets what the double says of checks of a namespace, in the order of the
+// SetChecks sets what the double says of checks of a namespace, in the order of the
 // rules; without one it passes them at once.
-func (j *Judge) Says(ctx context.Context, namespace string, rules ...double.CheckRule) error {
+func (j *Judge) SetChecks(ctx context.Context, namespace string, rules ...double.CheckRule) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	rules = slices.Clone(rules)
@@ -53,8 +53,8 @@ func (j *Judge) Says(ctx context.Context, namespace string, rules ...double.Chec
 	return j.put(ctx)
 }
 
-// Breaks sets which calls about a namespace go wrong.
-func (j *Judge) Breaks(ctx context.Context, namespace string, rules ...double.FaultRule) error {
+// SetFaults sets which calls about a namespace go wrong.
+func (j *Judge) SetFaults(ctx context.Context, namespace string, rules ...double.FaultRule) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	rules = slices.Clone(rules)
@@ -90,9 +90,9 @@ func (j *Judge) Log(ctx context.Context, namespace string) (double.Log, error) {
 	return log, err
 }
 
-// About returns what the double has seen and sent about one order, and the
+// OrderLog returns what the double has seen and sent about one order, and the
 // nodes that it has of it.
-func (j *Judge) About(ctx context.Context, order string) (double.Log, []double.Node, error) {
+func (j *Judge) OrderLog(ctx context.Context, order string) (double.Log, []double.Node, error) {
 	var log double.Log
 	var nodes []double.Node
 	query := "?order=" + url.QueryEscape(order)

@@ -66,11 +66,11 @@ func (k Kubectl) Config() string {
 // Run runs a command. The error says that kubectl could not be run at all; an
 // exit code other than 0 is no error.
 func (k Kubectl) Run(ctx context.Context, args ...string) (Result, error) {
-	return k.Feed(ctx, "", args...)
+	return k.RunWithInput(ctx, "", args...)
 }
 
-// Feed runs a command with an input, for `kubectl apply -f -`.
-func (k Kubectl) Feed(ctx context.Context, stdin string, args ...string) (Result, error) {
+// RunWithInput runs a command with an input, for `kubectl apply -f -`.
+func (k Kubectl) RunWithInput(ctx context.Context, stdin string, args ...string) (Result, error) {
 	cmd := exec.CommandContext(ctx, "kubectl", args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = os.Environ()

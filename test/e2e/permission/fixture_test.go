@@ -37,7 +37,7 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 	for key, value := range labels {
 		all[key] = value
 	}
-	own, err := testnamespace.Namespace(t.Context(), testCluster.Kube, metav1.ObjectMeta{
+	own, err := testnamespace.Create(t.Context(), testCluster.Kube, metav1.ObjectMeta{
 		GenerateName: "e2e-permission-", Labels: all,
 	})
 	if err != nil {
@@ -70,7 +70,7 @@ func (n *namespace) run(t *testing.T, args ...string) string {
 
 func (n *namespace) apply(t *testing.T, manifest string) kubectl.Result {
 	t.Helper()
-	r, err := n.Feed(t.Context(), manifest, "apply", "-f", "-")
+	r, err := n.RunWithInput(t.Context(), manifest, "apply", "-f", "-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func TestAProtectedDefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	n.refused(t, "policy.breakwater.dev/count-custom-resources", "delete", "crd", crd)
 	n.apply(t, fmt.Sprintf(countsCrontabs, n.name))
 	n.until(t, "there is a CronTab", func() error {
-		r, err := n.Feed(t.Context(), fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-")
+		r, err := n.RunWithInput(t.Context(), fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-")
 		if err != nil || r.Code != 0 {
 			return fmt.Errorf("%s, %w", r, err)
 		}

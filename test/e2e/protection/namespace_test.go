@@ -40,7 +40,7 @@ func newNamespace(t *testing.T) *namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := testnamespace.Namespace(t.Context(), kube, metav1.ObjectMeta{
+	own, err := testnamespace.Create(t.Context(), kube, metav1.ObjectMeta{
 		GenerateName: "e2e-protection-", Labels: map[string]string{"test.breakwater.dev/e2e": "true"},
 	})
 	if err != nil {
@@ -90,7 +90,7 @@ func (n *namespace) refused(t *testing.T, words string, args ...string) {
 
 func (n *namespace) apply(t *testing.T, manifest string) {
 	t.Helper()
-	r, err := n.Feed(t.Context(), manifest, "apply", "-f", "-")
+	r, err := n.RunWithInput(t.Context(), manifest, "apply", "-f", "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (n *namespace) until(t *testing.T, what string, holds func() error) {
 // feed runs kubectl with the input.
 func (n *namespace) feed(t *testing.T, input string, args ...string) kubectl.Result {
 	t.Helper()
-	r, err := n.Feed(t.Context(), input, args...)
+	r, err := n.RunWithInput(t.Context(), input, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Namespace makes a namespace, and waits until a pod can be created in it: the
 // API server refuses those that come before the ServiceAccount "default" does.
-func Namespace(ctx context.Context, kube kubernetes.Interface, meta metav1.ObjectMeta) (*corev1.Namespace, error) {
+func Create(ctx context.Context, kube kubernetes.Interface, meta metav1.ObjectMeta) (*corev1.Namespace, error) {
 	n, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("make a namespace: %w", err)
