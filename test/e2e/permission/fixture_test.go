@@ -152,10 +152,10 @@ func (n *namespace) waitForReason(t *testing.T, name, reason string) string {
 	return message
 }
 
-// waitForEvent waits for an Event of the pod.
-func (n *namespace) waitForEvent(t *testing.T, pod, reason string) string {
+// waitForEvent waits for an Event of the pod, and returns the first.
+func (n *namespace) waitForEvent(t *testing.T, pod, reason string) *corev1.Event {
 	t.Helper()
-	var message string
+	var found *corev1.Event
 	eventually(t, shortTimeout, "an Event "+reason+" on "+pod, func() error {
 		list, err := testCluster.Kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + pod})
 		if err != nil {
@@ -164,10 +164,10 @@ func (n *namespace) waitForEvent(t *testing.T, pod, reason string) string {
 		if len(list.Items) == 0 {
 			return fmt.Errorf("no Event")
 		}
-		message = list.Items[0].Message
+		found = &list.Items[0]
 		return nil
 	})
-	return message
+	return found
 }
 
 // waitForDeletion waits until the pod no longer exists.

@@ -6,6 +6,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,37 +19,40 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
 
-// kills is the number of kills of each component. It is small because kubelets back
-// off restarts.
-var kills = map[string]int{"init-action-server": 4, "permission-centre": 2, "permission-controller": 2, "permission-webhook": 2}
+// kills are the components in the order of the alphabet, once per kill, so that a
+// seed repeats a run. They are few because kubelets back off restarts.
+var kills = []string{
+	"init-action-server", "init-action-server", "init-action-server", "init-action-server",
+	"permission-centre", "permission-centre", "permission-controller", "permission-controller", "permission-webhook", "permission-webhook",
+}
 
-// killComponents kills components at random times until all kills are done or ctx ends.
-func killComponents(ctx context.Context, t *testing.T, seed uint64) (finished <-chan struct{}) {
-	var order []string
-	for part, n := range kills {
-		for range n {
-			order = append(order, part)
-		}
-	}
+// killComponents kills components at random times until all kills are done or ctx
+// ends. The result is the number of kills of each component.
+func killComponents(ctx context.Context, t *testing.T, seed uint64) (finished <-chan map[string]int) {
+	order := slices.Clone(kills)
 	random := rand.New(rand.NewPCG(seed, seed))
 	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	done := make(chan struct{})
+	done := make(chan map[string]int, 1)
 	go func() {
-		defer close(done)
+		killed := map[string]int{}
+		defer func() { done <- killed }()
 		for _, part := range order {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(time.Duration(500+random.IntN(2500)) * time.Millisecond):
 			}
+			choice := random.IntN(1 << 16)
 			pods, err := disruption.Component(part).Pods(ctx, testCluster.Kube)
 			if err != nil || len(pods) == 0 {
+				t.Logf("%s: %d pods, %v", part, len(pods), err)
 				continue
 			}
 			// Processes are killed and pods are not deleted, because that would delete
 			// the store of the centre.
-			killed, err := disruption.KillProcesses(&pods[random.IntN(len(pods))])
-			t.Logf("%s: %d processes killed, %v", part, killed, err)
+			n, err := disruption.KillProcesses(&pods[choice%len(pods)])
+			t.Logf("%s: %d processes killed, %v", part, n, err)
+			killed[part] += n
 		}
 	}()
 	return done
@@ -60,7 +66,10 @@ func TestKillsAtRandomPointsNeitherLoseNorDuplicateGrants(t *testing.T) {
 	setFaults(t, provider.Faults{Delay: 50, DecideAfter: 700})
 	before := providerRecords(t)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	if repeat, err := strconv.ParseUint(os.Getenv("KILL_SEED"), 10, 64); err == nil {
+		seed = repeat
+	}
+	t.Logf("KILL_SEED=%d repeats the order of the kills", seed)
 	n.mustApply(t, deployment("web", "web", 12))
 	finished := killComponents(t.Context(), t, seed)
 	eventually(t, 6*time.Minute, "all pods are Ready", func() error {
@@ -77,7 +86,12 @@ func TestKillsAtRandomPointsNeitherLoseNorDuplicateGrants(t *testing.T) {
 		}
 		return nil
 	})
-	<-finished
+	killed := <-finished
+	for _, part := range slices.Compact(slices.Clone(kills)) {
+		if killed[part] == 0 {
+			t.Errorf("no process of %s was killed", part)
+		}
+	}
 	pods := n.pods(t)
 	for i := range pods {
 		if got := grantsOf(t, &pods[i]); len(got) != 1 || got[0].IP != pods[i].Status.PodIP || !names.HasFinalizer(&pods[i]) {

@@ -22,6 +22,9 @@ import (
 // shortTimeout bounds operations that take seconds.
 const shortTimeout = 90 * time.Second
 
+// revokeDeadline is that of shortSettings.
+const revokeDeadline = 20 * time.Second
+
 // shortSettings are deadlines and intervals for tests.
 const shortSettings = `{"data":{"revoke-deadline":"20s","sweep-interval":"10s","backoff-duration":"6s","backoff-jitter":"0","backoff-cap":"1m"}}`
 
