@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// shortTimeout is for conditions that start no pod: a derived status, a
-	// wake-up.
+	// shortTimeout is for what needs no pod to start: a status that follows from
+	// another, a wake-up.
 	shortTimeout = 30 * time.Second
-	// rolloutTimeout is for replacing and judging a few pods while functions
-	// start from zero.
+	// rolloutTimeout is for a few pods to be replaced and judged, some of the functions
+	// starting from zero.
 	rolloutTimeout = 2 * time.Minute
-	// recoveryTimeout is for conditions that need the restart of a system pod
-	// first.
+	// recoveryTimeout is for what needs a pod of the system to come back first.
 	recoveryTimeout = 4 * time.Minute
-	// settingsTimeout bounds the time until all binaries use a changed
-	// configuration: 2 s, and the time of a check.
+	// settingsTimeout is how long a change of the configuration may take to be
+	// seen by every binary: 2 s, and the time that it takes to look.
 	settingsTimeout = 4 * time.Second
-	// pollInterval is the interval between checks of a condition.
+	// pollInterval is how often a condition is looked at.
 	pollInterval = 250 * time.Millisecond
 )
 
-// await waits until the condition returns nil. Its error describes the current
-// state.
+// await waits until the condition returns nil; until then its error says what
+// is there instead.
 func await(t *testing.T, within time.Duration, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	last := errors.New("not checked")
+	last := errors.New("nothing was seen")
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
 		seen := condition(ctx)
-		// Ignore the error of a check that the deadline interrupted.
+		// The last look may be cut off by the deadline, and tells nothing then.
 		if seen != nil && ctx.Err() != nil {
 			return false, nil
 		}

@@ -23,13 +23,12 @@ import (
 // testLabel marks the namespaces of these tests.
 const testLabel = "test.breakwater.dev/e2e"
 
-// environment holds the clients of the cluster.
+// environment is the cluster, as a test sees it.
 type environment struct {
 	kube    kubernetes.Interface
 	change  client.AppV1alpha1Interface
 	dynamic dynamic.Interface
-	// judge is the client of the double, in the groups of tests that install
-	// it.
+	// judge is the double, in the groups of tests that have one.
 	judge *judge.Judge
 }
 
@@ -39,9 +38,9 @@ func connect() (*environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	// Several tests poll at once, so the client has a high limit.
+	// Four tests poll at once; the limits of the API server are enough.
 	config.QPS, config.Burst = 200, 400
-	// Warnings of the API server would only clutter the output.
+	// The API server's warnings are for people at a terminal.
 	config.WarningHandler = rest.NoWarnings{}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -67,7 +66,7 @@ func newEnvironment(t *testing.T) *environment {
 	return e
 }
 
-// sweep deletes the settings and namespaces of an interrupted run.
+// sweep deletes the settings and namespaces of a run that was killed.
 func (e *environment) sweep(ctx context.Context) error {
 	err := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: testLabel})
 	if err != nil {

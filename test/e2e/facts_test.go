@@ -16,19 +16,18 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// factWrites is the number of facts written while the reconciler derives
-// status.
+// factWrites is how often a fact is written while the reconciler derives.
 const factWrites = 100
 
-// concurrentFact is written between a read and a write of the reconciler, and
-// is kept. Each patch also changes a derived field, so that the reconciler
-// writes each time. The watch shows each state: no write may restore an older
-// fact.
+// concurrentFact of the reconciler survives. Each patch also spoils
+// what the reconciler derives, so that it has to write again and again, and
+// the watch shows every state that there was: no write may bring an older
+// fact back.
 func concurrentFact(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	p := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
 	events, err := n.change.ChangePods(n.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: p.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
@@ -47,11 +46,11 @@ func concurrentFact(t *testing.T, e *environment) {
 		select {
 		case event = <-events.ResultChan():
 		case <-deadline.C:
-			t.Fatalf("the last state has fact %d after %d writes of the reconciler; want fact %s and message PostFinish", seen, derived, last)
+			t.Fatalf("the last state that was seen has fact %d, and the reconciler wrote %d times; want %s, and message PostFinish", seen, derived, last)
 		}
 		now, ok := event.Object.(*v1alpha1.ChangePod)
 		if !ok {
-			t.Fatalf("the watch returned %T", event.Object)
+			t.Fatalf("the watch told of %T", event.Object)
 		}
 		if now.Status.Message == string(v1alpha1.PodPostFinish) {
 			derived++
@@ -61,7 +60,7 @@ func concurrentFact(t *testing.T, e *environment) {
 			t.Fatal(err)
 		}
 		if fact < seen {
-			t.Fatalf("a write restored fact %d after fact %d", fact, seen)
+			t.Fatalf("a write brought fact %d back after fact %d", fact, seen)
 		}
 		seen = fact
 		if seen == factWrites-1 && now.Status.Message == string(v1alpha1.PodPostFinish) {
@@ -71,8 +70,8 @@ func concurrentFact(t *testing.T, e *environment) {
 	}
 }
 
-// writeFact writes the fields that function verdict or a person writes, and a
-// message that the reconciler has to derive again.
+// writeFact writes what function verdict or a person writes, and a message
+// that the reconciler has to derive anew.
 func (n *namespace) writeFact(t *testing.T, p *v1alpha1.ChangePod, i int) {
 	t.Helper()
 	result := p.Spec.PodInfos[0]
@@ -89,7 +88,7 @@ func (n *namespace) writeFact(t *testing.T, p *v1alpha1.ChangePod, i int) {
 	}
 }
 
-// factOf returns the number of the fact; -1 before the first.
+// factOf reads the number of the fact; -1 before the first.
 func factOf(p *v1alpha1.ChangePod) (int, error) {
 	if len(p.Status.PodResults) == 0 {
 		return -1, nil

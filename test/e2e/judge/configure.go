@@ -13,10 +13,11 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// baseURL is the key of the server's URL; without a value there is no server.
+// baseURL is the key without whose value there is no server.
 const baseURL = "base-url"
 
-// configuration holds the required settings of a server, for the double.
+// configuration is what Breakwater is told about the double: all that is
+// required of a server.
 func configuration() map[string]string {
 	return map[string]string{
 		baseURL:                   URL,
@@ -36,8 +37,8 @@ type Patch struct {
 	Body string
 }
 
-// ConfigurePatches returns the patches that configure the double as the server.
-// Their order avoids an incomplete configuration.
+// On returns what has Breakwater ask the double, in an order without a moment
+// of half a configuration.
 func ConfigurePatches() []Patch {
 	return []Patch{
 		{"secret", altershield.SecretName, encode("stringData", map[string]any{altershield.TokenKey: Token})},
@@ -45,7 +46,7 @@ func ConfigurePatches() []Patch {
 	}
 }
 
-// UnconfigurePatches returns the patches that undo ConfigurePatches.
+// Off returns what undoes On.
 func UnconfigurePatches() []Patch {
 	return []Patch{
 		{"configmap", altershield.ConfigMapName, encode("data", values(func(string) any { return nil }))},
@@ -63,13 +64,13 @@ func values(of func(string) any) map[string]any {
 
 func encode(field string, value map[string]any) string {
 	raw, err := json.Marshal(map[string]any{field: value})
-	if err != nil { // strings always encode
+	if err != nil { // made of strings
 		panic(err)
 	}
 	return string(raw)
 }
 
-// Configured returns the URL of the configured server; empty for none.
+// Configured returns the server that is configured; empty for none.
 func Configured(ctx context.Context, kube kubernetes.Interface) (string, error) {
 	cm, err := kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, altershield.ConfigMapName, metav1.GetOptions{})
 	if err != nil {
@@ -78,21 +79,21 @@ func Configured(ctx context.Context, kube kubernetes.Interface) (string, error) 
 	return cm.Data[baseURL], nil
 }
 
-// Configure configures the double as the server. It returns an error when
-// another server is configured.
+// Configure has Breakwater ask the double. It refuses to replace another
+// server.
 func Configure(ctx context.Context, kube kubernetes.Interface) error {
 	server, err := Configured(ctx, kube)
 	if err != nil {
 		return err
 	}
 	if server != "" && server != URL {
-		return fmt.Errorf("server %s is configured in ConfigMap %s: remove it first", server, altershield.ConfigMapName)
+		return fmt.Errorf("the server %s is configured (ConfigMap %s): this would replace it", server, altershield.ConfigMapName)
 	}
 	return apply(ctx, kube, ConfigurePatches())
 }
 
-// Unconfigure undoes Configure, including that of another process. It does
-// nothing when the double is not configured.
+// Unconfigure undoes Configure, also that of another process. Where the double
+// is not configured it does nothing.
 func Unconfigure(ctx context.Context, kube kubernetes.Interface) error {
 	server, err := Configured(ctx, kube)
 	if err != nil || server != URL {

@@ -1,18 +1,18 @@
-// Package judge installs the double of the AlterShield server on a cluster,
-// configures Breakwater for it and sets its answers. test/altershield describes
-// the double.
+// Package judge puts the double of the AlterShield server on a cluster, has
+// Breakwater ask it, and tells it what to say. The double is described in
+// test/altershield.
 package judge
 
 const (
-	// Namespace is the namespace of the double.
+	// Namespace is where the double runs.
 	Namespace = "altershield"
-	// URL is the address of the double's Service.
+	// URL is the double, for who can reach Services.
 	URL = "http://altershield.altershield.svc.cluster.local"
-	// Platform identifies Breakwater at the double.
+	// Platform is Breakwater's name at the double.
 	Platform = "breakwater"
-	// Token signs calls in both directions.
+	// Token signs, in both directions.
 	Token = "altershield-operator"
-	// CallbackURL receives the verdicts of the double.
+	// CallbackURL is where the double posts its verdicts.
 	CallbackURL = "http://callback.altershieldoperator-system.svc.cluster.local/openapi/altershield/callback"
 )
 

@@ -2,14 +2,14 @@ package kubectl
 
 import "strings"
 
-// Table is the output of `kubectl get`.
+// Table is what `kubectl get` prints.
 type Table struct {
 	Header []string
 	Rows   []map[string]string
 }
 
-// ParseTable splits lines at the positions of the column names, so that a cell
-// may be empty or contain spaces.
+// ParseTable reads columns by where their names begin, so that a cell may be
+// empty or hold spaces.
 func ParseTable(stdout string) Table {
 	lines := strings.Split(strings.TrimRight(stdout, "\n"), "\n")
 	var t Table

@@ -4,8 +4,12 @@ package protection
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // target is a workload web of a kind, of such pods.
@@ -67,7 +71,7 @@ func TestARestartByOpenKruiseIsJudged(t *testing.T) {
 
 // A budget that nobody has computed yet lets nothing through, and says when to ask again.
 func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
-	n := newNamespace(t)
+	n, c := newNamespace(t), connect(t)
 	n.apply(t, webWith(3, "{}"))
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
 	controller := append(append([]string{}, system...), "scale", "deployment", "protection-controller")
@@ -77,9 +81,14 @@ func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 	n.run(t, append(system, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component=protection-controller", "--timeout=60s")...)
 	n.apply(t, budgetOf("maxUnavailable: 3"))
 	n.until(t, "the webhook knows the budget", func() error {
-		r := n.try(t, "delete", "pod", n.names(t)[0], "--dry-run=server")
-		if r.Code == 0 || !strings.Contains(r.Stderr, "is not computed yet for its generation 1") || !strings.Contains(r.Stderr, "TooManyRequests") && !strings.Contains(r.Stderr, "too many requests") && !strings.Contains(r.Stderr, "denied the request") {
-			return fmt.Errorf("%s", r)
+		// kubectl would repeat a request that is answered 429.
+		err := c.kube.CoreV1().RESTClient().Delete().Namespace(n.name).Resource("pods").Name(n.names(t)[0]).
+			Body(&metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}).MaxRetries(0).Do(t.Context()).Error()
+		if status, ok := err.(apierrs.APIStatus); !ok || status.Status().Code != http.StatusTooManyRequests || !strings.Contains(err.Error(), "is not computed yet for its generation 1") {
+			return fmt.Errorf("got %w, want 429", err)
+		}
+		if seconds, ok := apierrs.SuggestsClientDelay(err); !ok || seconds < 1 {
+			return fmt.Errorf("the answer suggests no delay: %w", err)
 		}
 		return nil
 	})

@@ -107,28 +107,17 @@ func TestExactlyTheAllowedDeletionsPass(t *testing.T) {
 	untilAllowed(t, c, n.name, 0)
 }
 
-// A crowd that comes at once is answered, each of it, and as the budget says.
-// Who is not answered in the time that the API server waits, on a machine that is
-// slow, asks again.
-func TestSixHundredClientsAtOnceAreAllAnswered(t *testing.T) {
-	n, c := bareGuarded(t, 600, 300)
-	passed, refused := 0, 0
-	for round, asked := 0, living(t, c, n.name); len(asked) > 0; round++ {
-		s := storm(t, c, n.name, asked, len(asked))
-		passed, refused = passed+s.passed+s.finished, refused+s.refused
-		t.Logf("round %d: %d passed, %d refused, %d had gone, %d without an answer of the webhook", round, s.passed, s.refused, s.finished, len(s.outages))
-		if passed > 300 || len(s.others) > 0 || round == 10 {
-			t.Fatalf("%d passed, %d refused, %d without an answer of the webhook, others %v", passed, refused, len(s.outages), s.others)
-		}
-		asked = s.outages
+// The webhook answers 150 concurrent clients within the API server's timeout, at the
+// first attempt. The benchmark has 600.
+func TestClientsAtOnceAreAllAnswered(t *testing.T) {
+	n, c := bareGuarded(t, 150, 75)
+	s := storm(t, c, n.name, living(t, c, n.name), 150)
+	if s.passed != 75 || s.refused != 75 || len(s.outages)+len(s.others)+s.finished > 0 {
+		t.Fatalf("%d passed, %d denied, %d without an answer of the webhook, %d not found, others %v", s.passed, s.refused, len(s.outages), s.finished, s.others)
 	}
-	if passed != 300 || refused != 300 {
-		t.Errorf("%d passed, %d refused", passed, refused)
-	}
-	// A charge whose request was never carried out is kept for a minute.
-	untilBudget(t, c, n.name, 2*time.Minute, allows(0))
-	if left := len(living(t, c, n.name)); left != 300 {
-		t.Errorf("%d pods are left, want 300", left)
+	untilAllowed(t, c, n.name, 0)
+	if left := len(living(t, c, n.name)); left != 75 {
+		t.Errorf("%d pods are left, want 75", left)
 	}
 }
 

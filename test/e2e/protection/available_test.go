@@ -1,0 +1,59 @@
+//go:build e2e
+
+package protection
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// watchAvailable follows the pods of web, of which count are available now. The
+// result ends the watch and returns the lowest number of available pods. A watch
+// sees every state of every pod in the order of the writes.
+func (n *namespace) watchAvailable(t *testing.T, count int) (lowest func() int) {
+	t.Helper()
+	c := connect(t)
+	list, err := c.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	available := map[types.UID]bool{}
+	note := func(p *corev1.Pod, exists bool) {
+		if exists && p.DeletionTimestamp == nil && workload.PodReady(p) {
+			available[p.UID] = true
+		} else {
+			delete(available, p.UID)
+		}
+	}
+	for i := range list.Items {
+		note(&list.Items[i], true)
+	}
+	if len(available) != count {
+		t.Fatalf("%d pods are available, want %d", len(available), count)
+	}
+	events, err := c.kube.CoreV1().Pods(n.name).Watch(t.Context(), metav1.ListOptions{LabelSelector: "app=web", ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan int, 1)
+	go func() {
+		least := len(available)
+		for e := range events.ResultChan() {
+			if p, ok := e.Object.(*corev1.Pod); ok {
+				note(p, e.Type != watch.Deleted)
+				least = min(least, len(available))
+			}
+		}
+		result <- least
+	}()
+	return func() int {
+		events.Stop()
+		return <-result
+	}
+}
