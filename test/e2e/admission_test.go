@@ -19,27 +19,28 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// unusualDeployment goes to Success, is suspended and is repaired like any other.
+// unusualDeployment is released, suspended and repaired like any other
+// Deployment.
 func unusualDeployment(d *appsv1.Deployment) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		n.create(t, d.DeepCopy())
 		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.WorkloadSuccess)
 		n.awaitClaims(t, d.Name)
-		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, d.Name, 1, "is there", exists), "unpass", "find error")
+		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, d.Name, 1, "exists", exists), "unpass", "find error")
 		n.awaitDeployment(t, shortTimeout, d.Name, "is suspended", isSuspended)
 		n.checkDenied(t, d.Name, "patch", "deployment", d.Name, "-p", templatePatch, "--type", "merge")
 		n.repair(t, d.Name, "v2")
 		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.WorkloadSuccess)
-		n.awaitDeployment(t, shortTimeout, d.Name, "is free again", isNotSuspended)
+		n.awaitDeployment(t, shortTimeout, d.Name, "is not suspended", isNotSuspended)
 	}
 }
 
-// longName has the most characters that a name may have.
+// longName is a name with the maximum of 253 characters.
 func longName() string { return strings.Repeat("long-name.", 25) + "end" }
 
-// hugeDeployment is near the largest object that the API server stores: 1.5 MiB with
-// what it adds itself.
+// hugeDeployment is near the largest object that the API server stores: 1.5 MiB
+// with the fields that it adds.
 func hugeDeployment() *appsv1.Deployment {
 	d := gen.Deployment("huge", 1, gen.Simulated)
 	container := &d.Spec.Template.Spec.Containers[0]
@@ -53,7 +54,7 @@ func unlabeledDeployment() *appsv1.Deployment {
 	return gen.Deployment("unlabelled", 1, gen.Simulated, gen.WithoutLabels)
 }
 
-// apply feeds a Deployment to `kubectl apply`.
+// apply runs `kubectl apply` with a Deployment.
 func (n *namespace) apply(t *testing.T, d *appsv1.Deployment, args ...string) kubectl.Result {
 	t.Helper()
 	raw, err := yaml.Marshal(d)
@@ -65,12 +66,12 @@ func (n *namespace) apply(t *testing.T, d *appsv1.Deployment, args ...string) ku
 		t.Fatal(err)
 	}
 	if r.Code != 0 {
-		t.Fatalf("the command did not succeed:\n%s", r)
+		t.Fatalf("the command failed:\n%s", r)
 	}
 	return r
 }
 
-// dryRun shows what would be, and leaves nothing behind.
+// dryRun shows the result of the request and stores nothing.
 func dryRun(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	shown := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server", "-o", "yaml")
@@ -85,8 +86,8 @@ func dryRun(t *testing.T, e *environment) {
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge", "--dry-run=server")
 	before := n.deployment(t, "web")
 	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", repairOf("v2"), "--dry-run=server")
-	// A refusal that counts is told after those that do not, so their Events
-	// would be there when its own is.
+	// The Event of this denial comes after the Events that dry runs would
+	// record.
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
 	events, err := n.kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonReleaseDenied})
@@ -94,29 +95,29 @@ func dryRun(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	if len(events.Items) != 1 || events.Items[0].Count > 1 {
-		t.Errorf("one refusal that counts and two dry runs made the Events %+v", events.Items)
+		t.Errorf("one denial and two dry runs recorded the Events %+v", events.Items)
 	}
 	if after := n.deployment(t, "web"); after.Generation != before.Generation {
 		t.Error("a dry run changed the Deployment")
 	}
 	list, err := n.change.ChangeWorkloads(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 {
-		t.Errorf("%d ChangeWorkloads (%v), want that of the one release", len(list.Items), err)
+		t.Errorf("%d ChangeWorkloads (%v), want 1", len(list.Items), err)
 	}
 }
 
-// serverSideApply owns its fields and not ours: to apply again changes
-// nothing, and to apply something else needs no force.
+// serverSideApply owns its fields only: a repeated apply changes nothing, and
+// another apply needs no force.
 func serverSideApply(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	first, second := gen.Deployment("web", 1, gen.Simulated), gen.Deployment("web", 1, gen.Simulated, gen.Release("v2"))
 	n.apply(t, first, "--server-side")
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is marked", isProcessed)
+	n.awaitDeployment(t, shortTimeout, "web", "is labeled as processed", isProcessed)
 	before := n.deployment(t, "web")
 	n.apply(t, first, "--server-side")
 	if after := n.deployment(t, "web"); after.Generation != before.Generation {
-		t.Errorf("to apply the same again was a change:\n%v\n%v", before.ObjectMeta, after.ObjectMeta)
+		t.Errorf("a repeated apply changed the Deployment:\n%v\n%v", before.ObjectMeta, after.ObjectMeta)
 	}
 	checkRelease(t, n.deployment(t, "web"), before.Labels[v1alpha1.VersionKey], "1")
 	n.apply(t, second, "--server-side")
@@ -124,16 +125,16 @@ func serverSideApply(t *testing.T, e *environment) {
 	checkRelease(t, n.deployment(t, "web"), c.Spec.Reversion, "2")
 }
 
-// clientSideApply sees no drift.
+// clientSideApply finds no difference when it is repeated.
 func clientSideApply(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	d := gen.Deployment("web", 1, gen.Simulated)
 	n.apply(t, d)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is marked", isProcessed)
+	n.awaitDeployment(t, shortTimeout, "web", "is labeled as processed", isProcessed)
 	version := n.deployment(t, "web").Labels[v1alpha1.VersionKey]
 	if r := n.apply(t, d); r.Stdout != "deployment.apps/web unchanged\n" {
-		t.Errorf("to apply the same again is a change:\n%s", r)
+		t.Errorf("a repeated apply changed the Deployment:\n%s", r)
 	}
 	checkRelease(t, n.deployment(t, "web"), version, "1")
 }
@@ -149,7 +150,7 @@ func checkRelease(t *testing.T, d *appsv1.Deployment, version, attempt string) {
 	}
 }
 
-// tampering with what only we write is undone.
+// tampering with fields reserved for the webhook is undone.
 func tampering(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
@@ -166,22 +167,22 @@ func tampering(t *testing.T, e *environment) {
 		d := n.deployment(t, "web")
 		checkRelease(t, d, c.Spec.Reversion, "1")
 		if got, ok := d.Annotations[v1alpha1.BypassAnnotation]; ok {
-			t.Errorf("a record of a bypass could be written by hand: %s", got)
+			t.Errorf("the annotation of a bypass was changed by hand: %s", got)
 		}
 	}
 }
 
-// invalidConfiguration is refused with the name of the field.
+// invalidConfiguration is denied with the name of the field.
 func invalidConfiguration(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	for name, tc := range map[string]struct{ spec, want string }{
-		"an unknown type":                {`{"type":"isBlockingDown","enable":true}`, "spec.type"},
-		"a per cent that is no number":   {`{"type":"isBranch","enable":true,"content":"ten"}`, "spec.content"},
-		"a per cent of nothing":          {`{"type":"isBranch","enable":true,"content":"0"}`, "spec.content"},
-		"a policy that there is not":     {`{"type":"no-verdict","enable":true,"content":"Maybe"}`, "spec.content"},
-		"a duration that is none":        {`{"type":"wait-threshold","enable":true,"content":"soon"}`, "spec.content"},
-		"a content where there is none":  {`{"type":"isBlockingUp","enable":true,"content":"yes"}`, "spec.content"},
-		"a wrong content that is not on": {`{"type":"isBranch","enable":false,"content":"ten"}`, "spec.content"},
+		"unknown type":                   {`{"type":"isBlockingDown","enable":true}`, "spec.type"},
+		"percentage is not a number":     {`{"type":"isBranch","enable":true,"content":"ten"}`, "spec.content"},
+		"percentage of zero":             {`{"type":"isBranch","enable":true,"content":"0"}`, "spec.content"},
+		"unknown policy":                 {`{"type":"no-verdict","enable":true,"content":"Maybe"}`, "spec.content"},
+		"invalid duration":               {`{"type":"wait-threshold","enable":true,"content":"soon"}`, "spec.content"},
+		"content of a type without one":  {`{"type":"isBlockingUp","enable":true,"content":"yes"}`, "spec.content"},
+		"invalid content while disabled": {`{"type":"isBranch","enable":false,"content":"ten"}`, "spec.content"},
 	} {
 		object := `{"apiVersion":"app.ops.cloud.alipay.com/v1alpha1","kind":"OpsConfigInfo",` +
 			`"metadata":{"name":"e2e-wrong","namespace":"` + system + `"},"spec":` + tc.spec + `}`
@@ -190,12 +191,13 @@ func invalidConfiguration(t *testing.T, e *environment) {
 			t.Fatal(err)
 		}
 		if r.Code == 0 || !strings.Contains(r.Stderr, tc.want) {
-			t.Errorf("%s: the answer does not name %s:\n%s", name, tc.want, r)
+			t.Errorf("%s: the error does not name %s:\n%s", name, tc.want, r)
 		}
 	}
 }
 
-// blockingSwitch isBlockingUp takes effect within 2 s, for new refusals only.
+// blockingSwitch: a change of isBlockingUp takes effect within 2 s, for new
+// requests only.
 func blockingSwitch(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
@@ -213,7 +215,7 @@ func blockingSwitch(t *testing.T, e *environment) {
 	set(false)
 	n.awaitAnswers(t, settingsTimeout, 0, dry...)
 	if !isSuspended(n.deployment(t, "web")) {
-		t.Error("switching blocking off ended a suspension")
+		t.Error("disabling isBlockingUp ended a suspension")
 	}
 	set(true)
 	n.awaitAnswers(t, settingsTimeout, 1, dry...)
@@ -223,11 +225,11 @@ func blockingSwitch(t *testing.T, e *environment) {
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// awaitAnswers waits until a command ends with a code. Each of the replicas of the webhook has to
-// give the same answer.
+// awaitAnswers waits until a command ends with an exit code. It runs the
+// command several times, so that each replica of the webhook answers.
 func (n *namespace) awaitAnswers(t *testing.T, within time.Duration, code int, args ...string) {
 	t.Helper()
-	await(t, within, "kubectl ends with code "+fmt.Sprint(code), func(context.Context) error {
+	await(t, within, "kubectl exits with code "+fmt.Sprint(code), func(context.Context) error {
 		for range 4 {
 			if r := n.try(t, args...); r.Code != code {
 				return fmt.Errorf("%s", r)

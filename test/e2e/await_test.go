@@ -12,29 +12,30 @@ import (
 )
 
 const (
-	// shortTimeout is for what needs no pod to start: a status that follows from
-	// another, a wake-up.
+	// shortTimeout is for conditions that start no pod: a derived status, a
+	// wake-up.
 	shortTimeout = 30 * time.Second
-	// rolloutTimeout is for a few pods to be replaced and judged, some of the functions
-	// starting from zero.
+	// rolloutTimeout is for replacing and judging a few pods while functions
+	// start from zero.
 	rolloutTimeout = 2 * time.Minute
-	// recoveryTimeout is for what needs a pod of the system to come back first.
+	// recoveryTimeout is for conditions that need the restart of a system pod
+	// first.
 	recoveryTimeout = 4 * time.Minute
-	// settingsTimeout is how long a change of the configuration may take to be
-	// seen by every binary: 2 s, and the time that it takes to look.
+	// settingsTimeout bounds the time until all binaries use a changed
+	// configuration: 2 s, and the time of a check.
 	settingsTimeout = 4 * time.Second
-	// pollInterval is how often a condition is looked at.
+	// pollInterval is the interval between checks of a condition.
 	pollInterval = 250 * time.Millisecond
 )
 
-// await waits until the condition returns nil; until then its error says what
-// is there instead.
+// await waits until the condition returns nil. Its error describes the current
+// state.
 func await(t *testing.T, within time.Duration, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	last := errors.New("nothing was seen")
+	last := errors.New("not checked")
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
 		seen := condition(ctx)
-		// The last look may be cut off by the deadline, and tells nothing then.
+		// Ignore the error of a check that the deadline interrupted.
 		if seen != nil && ctx.Err() != nil {
 			return false, nil
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// verdictAsCloudEvent is a verdict, in each of the modes of CloudEvents.
+// verdictAsCloudEvent accepts a verdict in a mode of CloudEvents.
 func verdictAsCloudEvent(mode string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
@@ -38,15 +38,16 @@ func verdictAsCloudEvent(mode string) func(*testing.T, *environment) {
 		n.awaitPassed(t, "web", 2)
 		failedPods := c.Status.DefenseCheckFailPods
 		if len(failedPods) != 1 || !strings.Contains(failedPods[0].Message, errorRate) {
-			t.Errorf("the pods that failed are %+v, want one because the %s", failedPods, errorRate)
+			t.Errorf("failed pods are %+v, want one with %s", failedPods, errorRate)
 		}
 	}
 }
 
-// facts are what a verdict writes; states on the way are written when there is time.
+// facts returns the status fields that a verdict writes. Other fields are
+// derived.
 func facts(p *v1alpha1.ChangePod) []any { return []any{p.Status.Verdicts, p.Status.PodResults} }
 
-// forgedVerdict changes nothing, whoever it comes from.
+// forgedVerdict: a callback without a valid signature changes nothing.
 func forgedVerdict(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	forged := failed()
@@ -54,7 +55,7 @@ func forgedVerdict(t *testing.T, e *environment) {
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: forged})
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
 	if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusUnauthorized {
-		t.Errorf("the callback was answered %d, want 401", sent.Status)
+		t.Errorf("callback status %d, want 401", sent.Status)
 	}
 	p := n.awaitBatch(t, shortTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
 	c, err := n.current(t.Context(), "web")
@@ -64,16 +65,16 @@ func forgedVerdict(t *testing.T, e *environment) {
 	fail := callback(t, c.Spec.OrderID, p.Status.ChangePodID, "fail")
 	for name, token := range map[string]string{"another token": "guessed", "no token": ""} {
 		if status := post(t, fail, token); status != http.StatusUnauthorized {
-			t.Errorf("a callback signed with %s was answered %d, want 401", name, status)
+			t.Errorf("callback signed with %s: status %d, want 401", name, status)
 		}
 	}
-	after := n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists)
+	after := n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists)
 	if diff := cmp.Diff(facts(p), facts(after)); diff != "" {
-		t.Errorf("the batch was written (-before +after):\n%s", diff)
+		t.Errorf("the status of the batch changed (-before +after):\n%s", diff)
 	}
-	// The same path, with the right signature, is believed.
+	// The same request with a valid signature is accepted.
 	if status := post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token); status != http.StatusOK {
-		t.Errorf("a callback that is signed well was answered %d, want 200", status)
+		t.Errorf("callback with a valid signature: status %d, want 200", status)
 	}
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
@@ -116,7 +117,7 @@ func post(t *testing.T, body []byte, token string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was read to its end
+	defer func() { _ = response.Body.Close() }() // the body was read
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// podsOf returns the pods of a release that are there: those of the
-// ReplicaSets that carry its version and attempt.
+// podsOf returns the pods of a release that are not terminating: those of the
+// ReplicaSets with its version and attempt.
 func (n *namespace) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]corev1.Pod, error) {
 	sets, err := n.kube.AppsV1().ReplicaSets(n.name).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -43,9 +43,9 @@ func (n *namespace) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]c
 	return out, nil
 }
 
-// awaitClaims waits until every pod of the current release is claimed by
-// exactly one ChangePod, and the ChangePods are numbered without a gap. No pod
-// is ever claimed twice, so that is an error at once.
+// awaitClaims waits until each pod of the current release is claimed by exactly
+// one ChangePod, and the ChangePods are numbered without a gap. A pod that is
+// claimed twice is an error at once.
 func (n *namespace) awaitClaims(t *testing.T, name string) {
 	t.Helper()
 	var twice error

@@ -28,7 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// cloneSet is the kind of cloneSets to those that read workloads.
+// cloneSet is the workload.Kind of the CloneSets of these tests.
 var cloneSet = workload.Kind{
 	GroupVersionKind: schema.GroupVersionKind{Group: "e2e.breakwater.dev", Version: "v1", Kind: "CloneSet"},
 	Resource:         "clonesets", Revisions: workload.ControllerRevisions,
@@ -36,13 +36,13 @@ var cloneSet = workload.Kind{
 	Counts: workload.CountReplicas,
 }
 
-// cloneSetRights let Breakwater's controller follow and hold CloneSets.
+// cloneSetRights allow Breakwater's controller to watch and hold CloneSets.
 const cloneSetRights = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole",
 "metadata":{"name":"e2e-clonesets","labels":{"breakwater.dev/controller":"true"}},"rules":[
 {"apiGroups":["e2e.breakwater.dev"],"resources":["clonesets"],"verbs":["get","list","watch","patch"]},
 {"apiGroups":["e2e.breakwater.dev"],"resources":["clonesets/finalizers"],"verbs":["update"]}]}`
 
-// withCloneSets installs a kind that nobody has heard of, and its controller.
+// withCloneSets installs a custom kind and runs its controller.
 func withCloneSets(t *testing.T, e *environment) {
 	t.Helper()
 	n := e.optedInNamespace(t)
@@ -62,20 +62,20 @@ func withCloneSets(t *testing.T, e *environment) {
 	}()
 	t.Cleanup(func() { stop(); <-over })
 	n.awaitKindConfigured(t, cloneSets())
-	await(t, rolloutTimeout, "releases of CloneSets are followed", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the controller watches CloneSets", func(ctx context.Context) error {
 		list, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
 		if err == nil && len(list.Items) == 0 {
-			err = errors.New("there is no ChangeWorkload")
+			err = errors.New("no ChangeWorkload")
 		}
 		return err
 	})
 }
 
-// cloneSetObject is the CloneSet web, whose pods are replaced one after the other.
+// cloneSetObject is the CloneSet web, whose pods are replaced one at a time.
 func cloneSetObject(seconds int64) *unstructured.Unstructured {
 	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&gen.Deployment("web", size, gen.Simulated).Spec.Template)
 	if err != nil {
-		panic(err) // it always can be
+		panic(err) // the template is always convertible
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": cloneSet.GroupVersion().String(), "kind": cloneSet.Kind,
@@ -88,15 +88,15 @@ func cloneSetObject(seconds int64) *unstructured.Unstructured {
 	}}
 }
 
-// cloneSetController makes the pods of CloneSets, as far as releases go, like the
-// controller of OpenKruise: a ControllerRevision for each template, pods that carry
-// its name, one of them replaced at a time, none while it is paused.
+// cloneSetController replaces pods of CloneSets like the controller of
+// OpenKruise: a ControllerRevision per template, pods labeled with its name,
+// one pod replaced at a time, none while it is paused.
 type cloneSetController struct {
 	kube    kubernetes.Interface
 	objects dynamic.NamespaceableResourceInterface
 }
 
-// sync looks at all CloneSets once. What fails is tried again at the next look.
+// sync reconciles all CloneSets once. The next call retries errors.
 func (c cloneSetController) sync(ctx context.Context) {
 	list, err := c.objects.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -109,7 +109,7 @@ func (c cloneSetController) sync(ctx context.Context) {
 	}
 }
 
-// cloneSetSpec is what is read of a CloneSet.
+// cloneSetSpec holds the fields of a CloneSet that the controller reads.
 type cloneSetSpec struct {
 	Replicas        int                    `json:"replicas"`
 	MinReadySeconds int                    `json:"minReadySeconds"`
@@ -139,7 +139,7 @@ func (c cloneSetController) reconcile(ctx context.Context, o *unstructured.Unstr
 	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
 		return !metav1.IsControlledBy(&p, o) || p.DeletionTimestamp != nil
 	})
-	// The old ones first, and of one age in the order of their names.
+	// Pods of old revisions come first, then the order of names.
 	isOld := func(p corev1.Pod) bool { return p.Labels[appsv1.ControllerRevisionHashLabelKey] != revision }
 	rank := func(p corev1.Pod) int { return map[bool]int{true: 0, false: 1}[isOld(p)] }
 	slices.SortFunc(pods, func(a, b corev1.Pod) int {

@@ -13,11 +13,11 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-// kill kills every running pod of a part. A function is waited for: at zero
-// there is nothing to kill.
+// kill kills each running pod of a part. It waits until a pod runs, because a
+// function may be scaled to zero.
 func (e *environment) kill(t *testing.T, p part) {
 	t.Helper()
-	await(t, rolloutTimeout, p.String()+" runs and is killed", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "a pod of "+p.String()+" runs and is killed", func(ctx context.Context) error {
 		pods, err := e.pods(ctx, p)
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func (e *environment) kill(t *testing.T, p part) {
 			t.Logf("%s %s: %s", time.Now().Format("15:04:05.000"), pods[i].Name, how)
 		}
 		if killed == 0 {
-			return fmt.Errorf("%d pods, none of them runs", len(pods))
+			return fmt.Errorf("%d pods, none running", len(pods))
 		}
 		return nil
 	})

@@ -23,12 +23,13 @@ import (
 // testLabel marks the namespaces of these tests.
 const testLabel = "test.breakwater.dev/e2e"
 
-// environment is the cluster, as a test sees it.
+// environment holds the clients of the cluster.
 type environment struct {
 	kube    kubernetes.Interface
 	change  client.AppV1alpha1Interface
 	dynamic dynamic.Interface
-	// judge is the double, in the groups of tests that have one.
+	// judge is the client of the double, in the groups of tests that install
+	// it.
 	judge *judge.Judge
 }
 
@@ -38,9 +39,9 @@ func connect() (*environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	// Four tests poll at once; the limits of the API server are enough.
+	// Several tests poll at once, so the client has a high limit.
 	config.QPS, config.Burst = 200, 400
-	// The API server's warnings are for people at a terminal.
+	// Warnings of the API server would only clutter the output.
 	config.WarningHandler = rest.NoWarnings{}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -66,7 +67,7 @@ func newEnvironment(t *testing.T) *environment {
 	return e
 }
 
-// sweep deletes the settings and namespaces of a run that was killed.
+// sweep deletes the settings and namespaces of an interrupted run.
 func (e *environment) sweep(ctx context.Context) error {
 	err := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: testLabel})
 	if err != nil {

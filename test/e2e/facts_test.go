@@ -16,18 +16,19 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// factWrites is how often a fact is written while the reconciler derives.
+// factWrites is the number of facts written while the reconciler derives
+// status.
 const factWrites = 100
 
-// concurrentFact of the reconciler survives. Each patch also spoils
-// what the reconciler derives, so that it has to write again and again, and
-// the watch shows every state that there was: no write may bring an older
-// fact back.
+// concurrentFact is written between a read and a write of the reconciler, and
+// is kept. Each patch also changes a derived field, so that the reconciler
+// writes each time. The watch shows each state: no write may restore an older
+// fact.
 func concurrentFact(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	p := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	events, err := n.change.ChangePods(n.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: p.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
@@ -46,11 +47,11 @@ func concurrentFact(t *testing.T, e *environment) {
 		select {
 		case event = <-events.ResultChan():
 		case <-deadline.C:
-			t.Fatalf("the last state that was seen has fact %d, and the reconciler wrote %d times; want %s, and message PostFinish", seen, derived, last)
+			t.Fatalf("the last state has fact %d after %d writes of the reconciler; want fact %s and message PostFinish", seen, derived, last)
 		}
 		now, ok := event.Object.(*v1alpha1.ChangePod)
 		if !ok {
-			t.Fatalf("the watch told of %T", event.Object)
+			t.Fatalf("the watch returned %T", event.Object)
 		}
 		if now.Status.Message == string(v1alpha1.PodPostFinish) {
 			derived++
@@ -60,7 +61,7 @@ func concurrentFact(t *testing.T, e *environment) {
 			t.Fatal(err)
 		}
 		if fact < seen {
-			t.Fatalf("a write brought fact %d back after fact %d", fact, seen)
+			t.Fatalf("a write restored fact %d after fact %d", fact, seen)
 		}
 		seen = fact
 		if seen == factWrites-1 && now.Status.Message == string(v1alpha1.PodPostFinish) {
@@ -70,8 +71,8 @@ func concurrentFact(t *testing.T, e *environment) {
 	}
 }
 
-// writeFact writes what function verdict or a person writes, and a message
-// that the reconciler has to derive anew.
+// writeFact writes the fields that function verdict or a person writes, and a
+// message that the reconciler has to derive again.
 func (n *namespace) writeFact(t *testing.T, p *v1alpha1.ChangePod, i int) {
 	t.Helper()
 	result := p.Spec.PodInfos[0]
@@ -88,7 +89,7 @@ func (n *namespace) writeFact(t *testing.T, p *v1alpha1.ChangePod, i int) {
 	}
 }
 
-// factOf reads the number of the fact; -1 before the first.
+// factOf returns the number of the fact; -1 before the first.
 func factOf(p *v1alpha1.ChangePod) (int, error) {
 	if len(p.Status.PodResults) == 0 {
 		return -1, nil

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// faultCount is how many docs/change/faults.md lists.
+// faultCount is the number of faults in docs/change/faults.md.
 const faultCount = 20
 
 var proof = regexp.MustCompile("`([^`]+)`(?: in ([a-z0-9/]+))?")
 
-// A proof that was renamed or deleted proves nothing.
+// Each proof in docs/change/faults.md has to be an existing test or subtest.
 func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/change/faults.md")
 	if err != nil {
@@ -42,11 +42,11 @@ func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
 		}
 	}
 	if rows != faultCount {
-		t.Errorf("%d faults are listed, want %d", rows, faultCount)
+		t.Errorf("%d faults, want %d", rows, faultCount)
 	}
 }
 
-// proves says whether a sentence is a spec, whose proof follows it.
+// proves reports whether a sentence is that of a spec.
 func proves(sources, sentence string) bool { return strings.Contains(sources, `{"`+sentence+`", `) }
 
 func sources(t *testing.T, folder string) string {

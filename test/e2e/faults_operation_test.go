@@ -19,7 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// failingProbe is a probe that is never true.
+// failingProbe is a probe that never succeeds.
 func failingProbe() *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/false"}}},
@@ -27,8 +27,8 @@ func failingProbe() *corev1.Probe {
 	}
 }
 
-// leadersEventsMetrics: one of several works, people are told, and what
-// happens is counted.
+// leadersEventsMetrics: a controller holds a Lease, records Events and exports
+// metrics.
 func leadersEventsMetrics(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
@@ -54,9 +54,9 @@ func leadersEventsMetrics(t *testing.T, e *environment) {
 		}
 	}
 	if held == 0 {
-		t.Errorf("no Lease of the controller is held by one of its pods: %+v", leases.Items)
+		t.Errorf("no pod of the controller holds a Lease: %+v", leases.Items)
 	}
-	await(t, shortTimeout, "the controller counts what it does", func(ctx context.Context) error {
+	await(t, shortTimeout, "the controller exports its metrics", func(ctx context.Context) error {
 		for i := range pods.Items {
 			printed, err := scrape(ctx, pods.Items[i].Status.PodIP)
 			if err != nil {
@@ -66,7 +66,7 @@ func leadersEventsMetrics(t *testing.T, e *environment) {
 				return nil
 			}
 		}
-		return errors.New("breakwater_pods_finished_total is not among the metrics")
+		return errors.New("metric breakwater_pods_finished_total is missing")
 	})
 }
 
@@ -80,7 +80,7 @@ func scrape(ctx context.Context, ip string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = response.Body.Close() }() // it was read
+	defer func() { _ = response.Body.Close() }() // the body was read
 	body, err := io.ReadAll(response.Body)
 	return string(body), err
 }

@@ -4,9 +4,8 @@ package e2e
 
 import "testing"
 
-// TestFaultsOfTheOriginal proves that Breakwater has not the faults of the
-// operator that it replaces: those of docs/change/faults.md that no other test proves.
-// Each is named after the fault.
+// TestFaultsOfTheOriginal tests the faults in docs/change/faults.md that no
+// other test covers. Each subtest is named after the fault.
 func TestFaultsOfTheOriginal(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)

@@ -16,13 +16,14 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// crashLoop: a pod whose container crashes again and again is Running, and
-// not finished.
+// crashLoop: a pod whose container crashes repeatedly is Running and not
+// finished.
 func crashLoop(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, func(d *appsv1.Deployment) {
 		c := &d.Spec.Template.Spec.Containers[0]
-		// Its probe is never true, as of an application that crashes before it serves.
+		// The probe never succeeds, as for an application that crashes before
+		// it is ready.
 		c.Command = []string{"/bin/sh", "-c", "sleep 1; exit 1"}
 		c.ReadinessProbe = failingProbe()
 	}))
@@ -54,18 +55,19 @@ func crashLoop(t *testing.T, e *environment) {
 	}
 }
 
-// lateFailOfAnOldVersion is known, and touches nothing.
+// lateFailOfAnOldVersion is recorded and does not change the Deployment.
 func lateFailOfAnOldVersion(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
 	old := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	stale := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
-	// The new version stays before the judge, so that the old one is not deleted.
+	stale := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
+	// The new version waits for its verdict, so that the old ChangeWorkload is
+	// not deleted.
 	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "BATCH", Stage: double.Post}, Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
-	n.awaitBatch(t, rolloutTimeout, "web", 2, "is there", exists)
+	n.awaitBatch(t, rolloutTimeout, "web", 2, "exists", exists)
 	n.judgeByHand(t, stale, "fail", "found late")
-	await(t, shortTimeout, "the old version knows that it failed", func(ctx context.Context) error {
+	await(t, shortTimeout, "the old ChangeWorkload counts the fail", func(ctx context.Context) error {
 		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, old.Name, metav1.GetOptions{})
 		if err == nil && c.Status.Counts.Failed != 1 {
 			err = fmt.Errorf("%+v", c.Status.Counts)
@@ -73,15 +75,16 @@ func lateFailOfAnOldVersion(t *testing.T, e *environment) {
 		return err
 	})
 	for i := range 2 {
-		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", i+1, "is there", exists), "pass", "looked at it")
+		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", i+1, "exists", exists), "pass", "looked at it")
 	}
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if d := n.deployment(t, "web"); isSuspended(d) || d.Spec.Paused {
-		t.Errorf("a fail of version %s suspended the one after it: %v", old.Spec.Reversion, d.Labels)
+		t.Errorf("a fail of version %s suspended the next version: %v", old.Spec.Reversion, d.Labels)
 	}
 }
 
-// deploymentsWithOneTemplate are two Deployments of one template: one version, two releases.
+// deploymentsWithOneTemplate: two Deployments with one template have one
+// version and two releases.
 func deploymentsWithOneTemplate(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: double.Match{Stage: double.Post, Workload: "bad"}, Then: failed()})
@@ -97,7 +100,7 @@ func deploymentsWithOneTemplate(t *testing.T, e *environment) {
 		t.Fatalf("the templates are not the same: versions %s and %s", good.Spec.Reversion, bad.Spec.Reversion)
 	}
 	if good.Status.Counts.Failed > 0 || isSuspended(n.deployment(t, "good")) {
-		t.Errorf("the fail of one counts for the other: %+v", good.Status.Counts)
+		t.Errorf("the fail of the other Deployment counts: %+v", good.Status.Counts)
 	}
 	n.awaitDeployment(t, shortTimeout, "bad", "is suspended", isSuspended)
 }

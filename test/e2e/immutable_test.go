@@ -14,8 +14,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// immutableFields is what a release, a batch and a release check are about; a
-// policy of the API server says so, for anybody.
+// immutableFields identify a release, a batch and a release check. A policy of
+// the API server denies changes by any user.
 func immutableFields(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
@@ -31,25 +31,25 @@ func immutableFields(t *testing.T, e *environment) {
 	names := map[string]string{"changeworkloads": release.Name, "changepods": batch, "releasechecks": check.Name}
 	for name, tc := range map[string]struct {
 		resource, patch string
-		// want is in the answer; empty where the patch is admitted.
+		// want is part of the error; empty when the patch is admitted.
 		want string
 	}{
-		"the version of a release":           {"changeworkloads", `{"spec":{"reversion":"another"}}`, "reversion and attempt are immutable"},
-		"the attempt of a release":           {"changeworkloads", `{"spec":{"attempt":7}}`, "reversion and attempt are immutable"},
-		"the workload of a release":          {"changeworkloads", `{"spec":{"workloadRef":{"name":"another"}}}`, "workloadRef, reversion"},
-		"another field of a release":         {"changeworkloads", `{"spec":{"appName":"another"}}`, ""},
-		"the pods of a batch":                {"changepods", `{"spec":{"podInfos":[{"app":"web","pod":"p","namespace":"n","hostName":"h","workSpace":"w","ip":"i"}]}}`, "the spec of a ChangePod is immutable"},
-		"a label of a batch":                 {"changepods", `{"metadata":{"labels":{"a":"b"}}}`, ""},
-		"the version that was asked about":   {"releasechecks", `{"spec":{"version":"another"}}`, "the spec of a ReleaseCheck is immutable"},
-		"a person's word of a release check": {"releasechecks", `{"status":{"outcome":"Pass"}}`, ""},
+		"the version of a release":       {"changeworkloads", `{"spec":{"reversion":"another"}}`, "reversion and attempt are immutable"},
+		"the attempt of a release":       {"changeworkloads", `{"spec":{"attempt":7}}`, "reversion and attempt are immutable"},
+		"the workload of a release":      {"changeworkloads", `{"spec":{"workloadRef":{"name":"another"}}}`, "workloadRef, reversion"},
+		"another field of a release":     {"changeworkloads", `{"spec":{"appName":"another"}}`, ""},
+		"the pods of a batch":            {"changepods", `{"spec":{"podInfos":[{"app":"web","pod":"p","namespace":"n","hostName":"h","workSpace":"w","ip":"i"}]}}`, "the spec of a ChangePod is immutable"},
+		"a label of a batch":             {"changepods", `{"metadata":{"labels":{"a":"b"}}}`, ""},
+		"the version of a release check": {"releasechecks", `{"spec":{"version":"another"}}`, "the spec of a ReleaseCheck is immutable"},
+		"the outcome of a release check": {"releasechecks", `{"status":{"outcome":"Pass"}}`, ""},
 	} {
 		_, err := n.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource(tc.resource)).Namespace(n.name).
 			Patch(t.Context(), names[tc.resource], types.MergePatchType, []byte(tc.patch), metav1.PatchOptions{})
 		switch {
 		case tc.want == "" && err != nil:
-			t.Errorf("%s may not be changed: %v", name, err)
+			t.Errorf("patch %s: %v", name, err)
 		case tc.want != "" && (!apierrs.IsInvalid(err) || !strings.Contains(err.Error(), tc.want)):
-			t.Errorf("%s: the answer is %v, want one with %q", name, err, tc.want)
+			t.Errorf("patch %s: error is %v, want %q", name, err, tc.want)
 		}
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// The words of a rule that fails, as a person is to read them.
+// errorRate is the message of a failed rule.
 const errorRate = "error rate is 7 per cent, 1 is allowed"
 
-// failed is a verdict with a rule that says why.
+// failed is a fail with a rule and its message.
 func failed() double.Behaviour {
 	return double.Behaviour{Verdict: "fail", Rules: []double.Rule{{
 		ExternalRuleID: "r1", ControlKey: "error-rate", Status: "SUCCESS", Verdict: "FAIL", Msg: errorRate,
@@ -35,7 +35,7 @@ func batch(number int64, stage double.Stage) double.Match {
 	return double.Match{Step: "BATCH", BatchNo: &number, Stage: stage}
 }
 
-// setChecks has the double say something about the checks of this namespace.
+// setChecks sets the double's answers to checks of this namespace.
 func (n *namespace) setChecks(t *testing.T, rules ...double.CheckRule) {
 	t.Helper()
 	if err := n.judge.SetChecks(t.Context(), n.name, rules...); err != nil {
@@ -43,7 +43,8 @@ func (n *namespace) setChecks(t *testing.T, rules ...double.CheckRule) {
 	}
 }
 
-// passingRelease is judged pod by pod and leaves nothing else behind.
+// passingRelease is judged pod by pod and keeps one ChangeWorkload and its
+// ChangePods.
 func passingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 10, gen.Simulated))
@@ -52,14 +53,14 @@ func passingRelease(t *testing.T, e *environment) {
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 10, Passed: 10}) {
-		t.Errorf("the counts are %+v, want 10 pods that were judged and passed", got)
+		t.Errorf("counts are %+v, want 10 pods that were judged and passed", got)
 	}
 	for _, want := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadJudged, v1alpha1.WorkloadOrderAccepted} {
 		if cond := c.Status.GetCondition(want); !cond.IsTrue() {
 			t.Errorf("condition %s is %+v, want True", want, cond)
 		}
 	}
-	await(t, shortTimeout, "one ChangeWorkload and its 10 ChangePods are left", func(ctx context.Context) error {
+	await(t, shortTimeout, "one ChangeWorkload and its 10 ChangePods exist", func(ctx context.Context) error {
 		workloads, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -75,7 +76,7 @@ func passingRelease(t *testing.T, e *environment) {
 			p := &pods.Items[i]
 			if !metav1.IsControlledBy(p, &workloads.Items[0]) || len(p.Spec.PodInfos) != 1 ||
 				p.Status.Message != string(v1alpha1.PodPostFinish) {
-				return fmt.Errorf("%s is of %v, has %d pods and says %q", p.Name, p.OwnerReferences, len(p.Spec.PodInfos), p.Status.Message)
+				return fmt.Errorf("%s: owner %v, %d pods, message %q", p.Name, p.OwnerReferences, len(p.Spec.PodInfos), p.Status.Message)
 			}
 		}
 		return nil
@@ -85,8 +86,8 @@ func passingRelease(t *testing.T, e *environment) {
 	n.checkOrder(t, c)
 }
 
-// checkOrder checks what the server was told of a release that passed: one
-// order, and a start and a finish of it and of each batch.
+// checkOrder checks the calls to the server for a release that passed: one
+// order, and a start and a finish of the order and of each batch.
 func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 	t.Helper()
 	log, err := n.judge.Log(t.Context(), n.name)
@@ -104,12 +105,12 @@ func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 		"submitChangeExecBatchStartNotify": 10, "submitChangeFinishNotify": 11,
 	} {
 		if calls[action] != want {
-			t.Errorf("the server took %d calls %s, want %d", calls[action], action, want)
+			t.Errorf("%d successful calls of %s, want %d", calls[action], action, want)
 		}
 	}
 }
 
-// failingRelease is stopped in its tracks, and stays so until it is repaired.
+// failingRelease is held until it is repaired.
 func failingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 10, gen.Simulated, gen.Paced(2)))
@@ -121,10 +122,10 @@ func failingRelease(t *testing.T, e *environment) {
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	n.awaitEvent(t, "web", v1alpha1.ReasonSuspended, bad.Name)
 
-	third := n.awaitBatch(t, shortTimeout, "web", 3, "is over", isDone)
+	third := n.awaitBatch(t, shortTimeout, "web", 3, "is done", isDone)
 	failedPods := bad.Status.DefenseCheckFailPods
 	if len(failedPods) != 1 || failedPods[0].Pod != third.Spec.PodInfos[0].Pod || !strings.Contains(failedPods[0].Message, errorRate) {
-		t.Errorf("the pods that failed are %+v, want %s because the %s", failedPods, third.Spec.PodInfos[0].Pod, errorRate)
+		t.Errorf("failed pods are %+v, want %s with %s", failedPods, third.Spec.PodInfos[0].Pod, errorRate)
 	}
 	n.checkStopped(t, w)
 
@@ -134,43 +135,44 @@ func failingRelease(t *testing.T, e *environment) {
 	n.repair(t, "web", "v3")
 	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "repair by "+n.run(t, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
 	repaired := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitClaims(t, "web")
-	await(t, shortTimeout, "only the repair is left", func(ctx context.Context) error {
+	await(t, shortTimeout, "only the ChangeWorkload of the repair exists", func(ctx context.Context) error {
 		list, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 || list.Items[0].Name != repaired.Name {
-			return fmt.Errorf("%d ChangeWorkloads, the first version was %s (%w)", len(list.Items), good.Name, err)
+			return fmt.Errorf("%d ChangeWorkloads; that of the first version is %s (%w)", len(list.Items), good.Name, err)
 		}
 		return nil
 	})
 	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 }
 
-// checkStopped checks that the roll-out stood still from 5 s after the verdict
-// on, and observes that it still does. The Deployment's own count is compared
-// from then on too: at the moment of the hold it lags behind its pods.
+// checkStopped checks that no pod is created or deleted from 5 s after the
+// verdict. The Deployment's count of updated pods is compared from then on,
+// because it lags behind the pods at the time of the hold.
 func (n *namespace) checkStopped(t *testing.T, w *podWatch) {
 	t.Helper()
-	// The log has it when it was answered, which may be after it was applied.
+	// The log has the time of the response, which may be after the verdict was
+	// applied.
 	verdict := n.awaitCallbacks(t, "fail", 1).Sent
 	observe(t, 5*time.Second)
 	stopped := n.deployment(t, "web")
 	observe(t, 5*time.Second)
-	if moves := w.since(t, verdict.Add(5*time.Second), anyPodChange); len(moves) > 0 {
-		t.Errorf("pods came or went later than 5 s after the verdict of %s:\n%s", verdict.Format("15:04:05.000"), lines(moves))
+	if changes := w.since(t, verdict.Add(5*time.Second), anyPodChange); len(changes) > 0 {
+		t.Errorf("pods were created or deleted later than 5 s after the verdict of %s:\n%s", verdict.Format("15:04:05.000"), lines(changes))
 	}
-	moves := w.since(t, verdict, anyPodChange)
-	if len(moves) > 0 {
-		t.Logf("the last pod came or went %s after the verdict", moves[len(moves)-1].at.Sub(verdict).Round(time.Millisecond))
+	changes := w.since(t, verdict, anyPodChange)
+	if len(changes) > 0 {
+		t.Logf("the last pod was created or deleted %s after the verdict", changes[len(changes)-1].at.Sub(verdict).Round(time.Millisecond))
 	}
 	now := n.deployment(t, "web")
 	if !now.Spec.Paused || now.Status.UpdatedReplicas >= 10 || now.Status.UpdatedReplicas != stopped.Status.UpdatedReplicas {
-		t.Errorf("%d of 10 pods are new and paused is %t; 5 s after the verdict %d were new",
+		t.Errorf("%d of 10 pods are updated and paused is %t; 5 s after the verdict %d were updated",
 			now.Status.UpdatedReplicas, now.Spec.Paused, stopped.Status.UpdatedReplicas)
 	}
 }
 
-// failInStagePre counts as any fail.
+// failInStagePre suspends the Deployment like a fail in stage POST.
 func failInStagePre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(2, double.Pre), Then: failed()})
@@ -180,39 +182,40 @@ func failInStagePre(t *testing.T, e *environment) {
 	if len(c.Status.DefenseCheckFailPods) != 1 {
 		t.Errorf("%d pods failed, want 1", len(c.Status.DefenseCheckFailPods))
 	}
-	p := n.awaitBatch(t, shortTimeout, "web", 2, "is over", isDone)
+	p := n.awaitBatch(t, shortTimeout, "web", 2, "is done", isDone)
 	if p.Status.Message != string(v1alpha1.PodPreFailed) {
-		t.Errorf("the batch says %q, want PreFailed", p.Status.Message)
+		t.Errorf("the message of the batch is %q, want PreFailed", p.Status.Message)
 	}
 }
 
-// unjudgedBatches passes, because the policy is Pass, and says so.
+// unjudgedBatches pass, because no-verdict is Pass, and are counted as
+// unjudged.
 func unjudgedBatches(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t,
 		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Verdict: "inconc"}},
 		double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Ending: double.TimedOut}},
 		double.CheckRule{Match: batch(3, double.Post), Then: double.Behaviour{Ending: double.Threw}},
-		double.CheckRule{Match: batch(4, double.Post), Then: double.Behaviour{Verdict: "a word of a later server"}},
+		double.CheckRule{Match: batch(4, double.Post), Then: double.Behaviour{Verdict: "unknown"}},
 	)
 	n.create(t, gen.Deployment("web", 5, gen.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 5, Passed: 5, Unjudged: 4}) {
-		t.Errorf("the counts are %+v, want 5 pods of which nobody judged 4", got)
+		t.Errorf("counts are %+v, want 5 passed pods, 4 of them unjudged", got)
 	}
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() {
 		t.Errorf("condition Judged is %+v, want False", cond)
 	}
 }
 
-// earlyVerdict comes before the server has answered the call that asked for it.
+// earlyVerdict arrives before the response of the call that submits the check.
 func earlyVerdict(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	hastyFail := failed()
-	hastyFail.Early = true
+	earlyFail := failed()
+	earlyFail.Early = true
 	n.setChecks(t,
 		double.CheckRule{Match: double.Match{Stage: double.Pre}, Then: double.Behaviour{Early: true}},
-		double.CheckRule{Match: batch(2, double.Post), Then: hastyFail},
+		double.CheckRule{Match: batch(2, double.Post), Then: earlyFail},
 	)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
@@ -222,29 +225,30 @@ func earlyVerdict(t *testing.T, e *environment) {
 	}
 }
 
-// repeatedVerdict is one verdict, and one for a node that nobody knows is none.
+// repeatedVerdict counts once, and a verdict for an unknown order node does not
+// count.
 func repeatedVerdict(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	stranger := failed()
-	stranger.UnknownNode = true
-	stranger.Copies = 2
+	unknown := failed()
+	unknown.UnknownNode = true
+	unknown.Copies = 2
 	n.setChecks(t,
 		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Copies: 3}},
-		double.CheckRule{Match: batch(2, double.Post), Then: stranger},
+		double.CheckRule{Match: batch(2, double.Post), Then: unknown},
 	)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
 	n.awaitPassed(t, "web", 2)
 	n.awaitCallbacks(t, "fail", 2)
-	p := n.awaitBatch(t, shortTimeout, "web", 2, "waits for its verdict", exists)
+	p := n.awaitBatch(t, shortTimeout, "web", 2, "exists", exists)
 	if v := p.Status.VerdictOf(v1alpha1.StagePost); v != nil {
-		t.Errorf("the batch took a verdict that was for another: %+v", v)
+		t.Errorf("the batch has the verdict of an unknown order node: %+v", v)
 	}
 	if d := n.deployment(t, "web"); isSuspended(d) {
-		t.Error("a verdict for a node that nobody knows suspended the Deployment")
+		t.Error("a verdict for an unknown order node suspended the Deployment")
 	}
 }
 
-// awaitPassed waits until a number of pods has passed.
+// awaitPassed waits until a number of pods have passed.
 func (n *namespace) awaitPassed(t *testing.T, name string, passed int32) {
 	t.Helper()
 	await(t, rolloutTimeout, fmt.Sprintf("%d pods of %s have passed", passed, name), func(ctx context.Context) error {
@@ -259,8 +263,8 @@ func (n *namespace) awaitPassed(t *testing.T, name string, passed int32) {
 	})
 }
 
-// awaitCallbacks waits until the double has sent a verdict a number of times,
-// and returns the first one.
+// awaitCallbacks waits until the double has sent a POST verdict a number of
+// times, and returns the first callback.
 func (n *namespace) awaitCallbacks(t *testing.T, verdict string, times int) double.CallbackEntry {
 	t.Helper()
 	var first double.CallbackEntry
@@ -278,7 +282,7 @@ func (n *namespace) awaitCallbacks(t *testing.T, verdict string, times int) doub
 			}
 		}
 		if sent < times {
-			return fmt.Errorf("it was sent %d times", sent)
+			return fmt.Errorf("sent %d times", sent)
 		}
 		return nil
 	})

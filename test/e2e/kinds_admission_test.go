@@ -12,22 +12,22 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// workloadKind is a kind of workload, as kubectl sees it.
+// workloadKind describes a kind of workload for kubectl.
 type workloadKind struct {
 	apiVersion, kind string
-	// spec is what an object needs beside selector and template, as JSON.
+	// spec holds the fields of spec beside selector and template, as JSON.
 	spec string
-	// stops and resumes are merge patches that stop the roll-out, and let it go on.
+	// stops and resumes are merge patches that pause and resume the rollout.
 	stops, resumes string
-	// free are merge patches of spec that a person may make at any time.
-	free []string
+	// admitted are merge patches of spec that are admitted while suspended.
+	admitted []string
 	// scales: the kind has replicas.
 	scales bool
 }
 
 func (k workloadKind) lowerKind() string { return strings.ToLower(k.kind) }
 
-// webhookName is the webhook that refuses.
+// webhookName returns the name of the webhook that denies.
 func (k workloadKind) webhookName() string {
 	if group, _, _ := strings.Cut(k.apiVersion, "/"); group != "apps" {
 		return "v" + k.lowerKind() + "." + group + ".kb.io"
@@ -40,7 +40,7 @@ func statefulSets() workloadKind {
 		apiVersion: "apps/v1", kind: "StatefulSet", spec: `"serviceName":"db","replicas":1`, scales: true,
 		stops:   `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2147483647}}}}`,
 		resumes: `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`,
-		free: []string{
+		admitted: []string{
 			`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`,
 			`{"spec":{"minReadySeconds":1}}`,
 		},
@@ -50,23 +50,23 @@ func statefulSets() workloadKind {
 func daemonSets() workloadKind {
 	return workloadKind{
 		apiVersion: "apps/v1", kind: "DaemonSet", spec: `"minReadySeconds":0`,
-		stops:   `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`,
-		resumes: `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`,
-		free:    []string{`{"spec":{"minReadySeconds":1}}`},
+		stops:    `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`,
+		resumes:  `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`,
+		admitted: []string{`{"spec":{"minReadySeconds":1}}`},
 	}
 }
 
-// cloneSets are of a CRD that the test installs.
+// cloneSets describes a custom kind that the test installs.
 func cloneSets() workloadKind {
 	return workloadKind{
 		apiVersion: "e2e.breakwater.dev/v1", kind: "CloneSet", spec: `"replicas":1`, scales: true,
-		stops:   `{"spec":{"updateStrategy":{"paused":true}}}`,
-		resumes: `{"spec":{"updateStrategy":null}}`,
-		free:    []string{`{"spec":{"updateStrategy":{"maxUnavailable":1}}}`},
+		stops:    `{"spec":{"updateStrategy":{"paused":true}}}`,
+		resumes:  `{"spec":{"updateStrategy":null}}`,
+		admitted: []string{`{"spec":{"updateStrategy":{"maxUnavailable":1}}}`},
 	}
 }
 
-// applyObject hands an object to `kubectl apply`.
+// applyObject runs `kubectl apply` with an object.
 func (n *namespace) applyObject(t *testing.T, object string) {
 	t.Helper()
 	r, err := n.kubectl.RunWithInput(t.Context(), object, "apply", "-f", "-")
@@ -74,13 +74,13 @@ func (n *namespace) applyObject(t *testing.T, object string) {
 		t.Fatal(err)
 	}
 	if r.Code != 0 {
-		t.Fatalf("the command did not succeed:\n%s", r)
+		t.Fatalf("the command failed:\n%s", r)
 	}
 }
 
-// createUnready makes an object db of the kind, none of whose pods is ever Ready. They
-// go to no node; but a DaemonSet that wants no node wants no pod, and is
-// a Success at once, so its pods have an image that is nowhere.
+// createUnready creates an object db of the kind, whose pods never become
+// Ready. No node matches the pods. A DaemonSet without a matching node wants no
+// pod and succeeds at once, so its pods have an image that does not exist.
 func (n *namespace) createUnready(t *testing.T, k workloadKind) {
 	t.Helper()
 	node, image := "test.breakwater.dev/no", "busybox"
@@ -92,7 +92,7 @@ func (n *namespace) createUnready(t *testing.T, k workloadKind) {
 		`"containers":[{"name":"sleep","image":%q}]}}}}`, k.apiVersion, k.kind, k.spec, node, image))
 }
 
-// metadata is what the API server has of db.
+// metadata returns the labels and annotations of db.
 func (n *namespace) metadata(t *testing.T, k workloadKind) (labels, annotations map[string]string) {
 	t.Helper()
 	return n.metadataOf(t, k.lowerKind(), "db")
@@ -109,17 +109,19 @@ func (n *namespace) metadataOf(t *testing.T, kind, name string) (labels, annotat
 	return o.Metadata.Labels, o.Metadata.Annotations
 }
 
-// checkKindDenied runs kubectl, which has to be refused with the words of the kind.
+// checkKindDenied runs kubectl, which must be denied with exactly the message
+// of the kind.
 func (n *namespace) checkKindDenied(t *testing.T, k workloadKind, args ...string) {
 	t.Helper()
 	words := k.lowerKind() + " db is suspended"
 	want := "Error from server (" + words + `): admission webhook "` + k.webhookName() + `" denied the request: ` + words
 	if r := n.try(t, args...); r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
-		t.Errorf("the command was not refused as it should be:\n%s\nwant on stderr:\n%s", r, want)
+		t.Errorf("the command was not denied as expected:\n%s\nwant on stderr:\n%s", r, want)
 	}
 }
 
-// suspensionOfKind a kind refuses and admits what that of Deployments does.
+// suspensionOfKind checks that a suspended object of a kind is treated like a
+// Deployment.
 func suspensionOfKind(k workloadKind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
@@ -133,11 +135,11 @@ func (n *namespace) checkSuspension(t *testing.T, k workloadKind) {
 	patch := func(body string) []string { return []string{"patch", k.lowerKind(), "db", "--type=merge", "-p", body} }
 	labels, annotations := n.metadata(t, k)
 	if v := labels[v1alpha1.VersionKey]; len(v) != 32 || annotations[v1alpha1.VersionKey] != v || annotations[v1alpha1.AttemptAnnotation] != "1" {
-		t.Fatalf("it is at %v, %v, want a version and attempt 1", labels, annotations)
+		t.Fatalf("labels %v, annotations %v, want a version and attempt 1", labels, annotations)
 	}
 	n.run(t, "label", k.lowerKind(), "db", v1alpha1.SuspendLabel+"=1700000000")
 
-	for _, body := range k.free {
+	for _, body := range k.admitted {
 		n.run(t, patch(body)...)
 	}
 	if k.scales {
@@ -156,7 +158,7 @@ func (n *namespace) checkSuspension(t *testing.T, k workloadKind) {
 	n.run(t, patch(repairOf("v2"))...)
 	labels, annotations = n.metadata(t, k)
 	if annotations[v1alpha1.AttemptAnnotation] != "2" || labels[v1alpha1.SuspendLabel] != "1700000000" || labels[v1alpha1.IgnoredSuspendLabel] != "" {
-		t.Errorf("after the repair it is at %v, %v", labels, annotations)
+		t.Errorf("after the repair: labels %v, annotations %v", labels, annotations)
 	}
 	var record v1alpha1.Bypass
 	if err := json.Unmarshal([]byte(annotations[v1alpha1.BypassAnnotation]), &record); err != nil ||
@@ -177,7 +179,8 @@ const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefin
 // cloneSetEntry is the CloneSet in config-workloads.
 const cloneSetEntry = "- {apiVersion: e2e.breakwater.dev/v1, kind: CloneSet, revisions: ControllerRevision, pause: spec.updateStrategy.paused}\n"
 
-// kindsPatch is the arguments of a kubectl that sets the kinds of config-workloads.
+// kindsPatch returns the arguments of kubectl that set the kinds of
+// config-workloads.
 func kindsPatch(t *testing.T, kinds string) []string {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"data": map[string]string{"kinds": kinds}})
@@ -187,8 +190,9 @@ func kindsPatch(t *testing.T, kinds string) []string {
 	return []string{"patch", "configmap", "config-workloads", "-n", system, "--type=merge", "-p", string(body)}
 }
 
-// configureCloneSets installs the CRD and has config-workloads name the kind until the
-// test is over. It returns what undoes the latter before.
+// configureCloneSets installs the CRD and adds the kind to config-workloads
+// until the test ends. It returns the kubectl arguments that restore
+// config-workloads.
 func (n *namespace) configureCloneSets(t *testing.T) (restore []string) {
 	t.Helper()
 	n.applyObject(t, crd)
@@ -201,17 +205,17 @@ func (n *namespace) configureCloneSets(t *testing.T) (restore []string) {
 	restore = kindsPatch(t, n.run(t, "get", "configmap", "config-workloads", "-n", system, "-o", "jsonpath={.data.kinds}"))
 	t.Cleanup(func() {
 		if r, err := n.kubectl.Run(context.Background(), restore...); err != nil || r.Code != 0 {
-			t.Errorf("put config-workloads back: %v\n%s", err, r)
+			t.Errorf("restore config-workloads: %v\n%s", err, r)
 		}
 	})
 	n.run(t, kindsPatch(t, cloneSetEntry)...)
 	return restore
 }
 
-// awaitKindConfigured makes db, and again until its admission gives it a version.
+// awaitKindConfigured creates db repeatedly until the webhook adds a version.
 func (n *namespace) awaitKindConfigured(t *testing.T, k workloadKind) {
 	t.Helper()
-	await(t, shortTimeout, "the kind is guarded", func(context.Context) error {
+	await(t, shortTimeout, "the webhook handles the kind", func(context.Context) error {
 		n.createUnready(t, k)
 		labels, _ := n.metadata(t, k)
 		if labels[v1alpha1.VersionKey] == "" {
@@ -222,19 +226,19 @@ func (n *namespace) awaitKindConfigured(t *testing.T, k workloadKind) {
 	})
 }
 
-// configuredKind is guarded from when config-workloads names it until it does not.
+// configuredKind is judged while config-workloads lists it.
 func configuredKind(t *testing.T, e *environment) {
 	n, k := e.optedInNamespace(t), cloneSets()
 	mistake := strings.Replace(cloneSetEntry, "pause: spec", "pause: status", 1)
 	if r := n.try(t, kindsPatch(t, mistake)...); r.Code == 0 || !strings.Contains(r.Stderr, "kinds[0].pause") {
-		t.Errorf("a mistake is not refused with its field:\n%s", r)
+		t.Errorf("an invalid entry is not denied with its field:\n%s", r)
 	}
 	restore := n.configureCloneSets(t)
 	n.awaitKindConfigured(t, k)
 	n.checkSuspension(t, k)
 
 	n.run(t, restore...)
-	await(t, shortTimeout, "the kind is free again", func(context.Context) error {
+	await(t, shortTimeout, "the webhook does not handle the kind", func(context.Context) error {
 		if r := n.try(t, "patch", "cloneset", "db", "--type=merge", "-p", templatePatch); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -242,7 +246,8 @@ func configuredKind(t *testing.T, e *environment) {
 	})
 }
 
-// bypassPermission is asked for when OpsConfigInfo bypass is Authorized.
+// bypassPermission is required for a repair when OpsConfigInfo bypass is
+// Authorized.
 func bypassPermission(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
@@ -260,7 +265,7 @@ func bypassPermission(t *testing.T, e *environment) {
 		r := n.try(t, args...)
 		if r.Code == 0 || !strings.Contains(r.Stderr, `deployment web is suspended: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace `+n.name) ||
 			!strings.Contains(r.Stderr, "alice") {
-			t.Errorf("it was not refused as it should be:\n%s", r)
+			t.Errorf("the command was not denied as expected:\n%s", r)
 		}
 	}
 	n.awaitAnswers(t, shortTimeout, 1, append(repairs, "--dry-run=server")...)
@@ -272,7 +277,7 @@ func bypassPermission(t *testing.T, e *environment) {
 	n.run(t, repairs...)
 	_, annotations := n.metadataOf(t, "deployment", "web")
 	if !strings.Contains(annotations[v1alpha1.BypassAnnotation], `"user":"alice"`) {
-		t.Errorf("the record is %s", annotations[v1alpha1.BypassAnnotation])
+		t.Errorf("the record of the repair is %s", annotations[v1alpha1.BypassAnnotation])
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "alice")
 }

@@ -24,36 +24,36 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// Workloads of every kind are guarded alike. Nobody judges but people.
+// Releases of every kind of workload are judged alike. There is no server; people judge.
 func TestEveryKind(t *testing.T) {
 	e := newEnvironment(t)
 	withCloneSets(t, e)
 	var specs []spec
 	for _, kind := range []workload.Kind{workload.StatefulSet, workload.DaemonSet, cloneSet} {
 		specs = append(specs,
-			spec{"releases of a " + kind.Kind + " are judged, also of a template that is applied again", releasesOfKind(kind)},
-			spec{"what a " + kind.Kind + " ran before the opting in is not judged, and is when it comes back", baselineOfKind(kind)},
-			spec{"a held " + kind.Kind + " replaces no pod, refuses releases, and gets its strategy back when it is repaired", holdOfKind(kind)},
-			spec{"a " + kind.Kind + " goes on when a person overrules the fail", overruledFail(kind)},
-			spec{"a held " + kind.Kind + " goes back to a version that succeeded", rollbackOfKind(kind)})
+			spec{"releases of a " + kind.Kind + " are judged, including a template that is applied again", releasesOfKind(kind)},
+			spec{"the baseline of a " + kind.Kind + " is not judged, and its template is judged when applied again", baselineOfKind(kind)},
+			spec{"a held " + kind.Kind + " replaces no pod, its releases are denied, and a repair restores its strategy", holdOfKind(kind)},
+			spec{"the rollout of a " + kind.Kind + " continues when a person overrules the fail", overruledFail(kind)},
+			spec{"a held " + kind.Kind + " is rolled back to a version that succeeded", rollbackOfKind(kind)})
 	}
-	runInParallel(t, e, append(specs, spec{"a person's partition of a StatefulSet is kept, and its release goes on to the last pod", canaryPartition}))
+	runInParallel(t, e, append(specs, spec{"the partition set by a person on a StatefulSet is kept, and its release completes", canaryPartition}))
 }
 
-// readySeconds is how many seconds a pod of a roll-out is Ready before the next one is
-// replaced.
+// readySeconds is the time in seconds that a pod of a rollout is Ready before
+// the next pod is replaced.
 const readySeconds = 5
 
-// size is how many pods the workloads of these tests have.
+// size is the number of pods of the workloads in these tests.
 const size = 3
 
-// testWorkload is the workload web of a namespace, whatever its kind.
+// testWorkload is the workload web of a namespace, of any kind.
 type testWorkload struct {
 	*namespace
 	kind workload.Kind
 }
 
-// createWorkload returns the workload web of a kind that is built in, created.
+// createWorkload creates the workload web of a kind.
 func (n *namespace) createWorkload(t *testing.T, kind workload.Kind) testWorkload {
 	t.Helper()
 	w := testWorkload{n, kind}
@@ -81,7 +81,7 @@ func (n *namespace) simulatedNodes(t *testing.T) []string {
 		names = append(names, list.Items[i].Labels[corev1.LabelHostname])
 	}
 	if len(names) < size {
-		t.Fatalf("the cluster has %d simulated nodes, and %d are needed", len(names), size)
+		t.Fatalf("the cluster has %d simulated nodes, want %d", len(names), size)
 	}
 	return names
 }
@@ -100,7 +100,7 @@ func (w testWorkload) create(t *testing.T, o runtime.Object) {
 	}
 }
 
-// get is the workload as the API server has it.
+// get returns the workload, parsed and as an object.
 func (w testWorkload) get(ctx context.Context) (*workload.Workload, *unstructured.Unstructured, error) {
 	u, err := w.dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.name).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {
@@ -123,7 +123,7 @@ func (w testWorkload) mustPatch(t *testing.T, body string) {
 	}
 }
 
-// awaitPhase waits until the current release is in a state.
+// awaitPhase waits until the current release has a phase.
 func (w testWorkload) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
@@ -170,7 +170,7 @@ func (w testWorkload) awaitFirstBatch(t *testing.T, attempt int64) *v1alpha1.Cha
 	return found
 }
 
-// awaitWorkload waits until a condition on the workload holds.
+// awaitWorkload waits until the workload fulfills a condition.
 func (w testWorkload) awaitWorkload(t *testing.T, what string, holds func(*workload.Workload) bool) *workload.Workload {
 	t.Helper()
 	var found *workload.Workload
@@ -188,7 +188,7 @@ func (w testWorkload) awaitWorkload(t *testing.T, what string, holds func(*workl
 	return found
 }
 
-// judgedPods is how many pods of a release are in its batches.
+// judgedPods returns the number of pods in the batches of a release.
 func (w testWorkload) judgedPods(t *testing.T, c *v1alpha1.ChangeWorkload) int {
 	t.Helper()
 	batches, err := w.changePods(t.Context(), c)
@@ -204,7 +204,7 @@ func (w testWorkload) judgedPods(t *testing.T, c *v1alpha1.ChangeWorkload) int {
 	return len(uids)
 }
 
-// strategy is how the workload replaces pods.
+// strategy returns the fields of spec that control how pods are replaced.
 func (w testWorkload) strategy(t *testing.T) any {
 	t.Helper()
 	_, u, err := w.get(t.Context())
@@ -215,8 +215,8 @@ func (w testWorkload) strategy(t *testing.T) any {
 	return map[string]any{"strategy": spec["strategy"], "updateStrategy": spec["updateStrategy"], "paused": spec["paused"]}
 }
 
-// holdWorkload makes the workload web, has it succeed at v1, and fails the first pod
-// of v2: it is held.
+// holdWorkload creates the workload web, waits until v1 succeeds, and fails the
+// first pod of v2, so that web is held.
 func (n *namespace) holdWorkload(t *testing.T, kind workload.Kind) (w testWorkload, before any) {
 	t.Helper()
 	w = n.createWorkload(t, kind)
@@ -229,13 +229,13 @@ func (n *namespace) holdWorkload(t *testing.T, kind workload.Kind) (w testWorklo
 	return w, before
 }
 
-// isNotHeld says whether nothing is left of a hold.
+// isNotHeld reports whether a workload has neither suspension nor hold.
 func isNotHeld(live *workload.Workload) bool {
 	return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Held()
 }
 
-// releasesOfKind of a kind are judged pod by pod, and a template that is applied
-// again is judged anew.
+// releasesOfKind: releases are judged pod by pod, and a template that is
+// applied again is judged again.
 func releasesOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		w := e.optedInNamespace(t).createWorkload(t, kind)
@@ -245,43 +245,44 @@ func releasesOfKind(kind workload.Kind) func(*testing.T, *environment) {
 			}
 			c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, int64(i+1))
 			if got := w.judgedPods(t, c); got < size {
-				t.Errorf("%d pods of attempt %d were judged, want %d", got, i+1, size)
+				t.Errorf("%d judged pods of attempt %d, want %d", got, i+1, size)
 			}
 			if c.Spec.WorkloadRef.Kind != kind.Kind || c.Labels[v1alpha1.DeploymentNameLabel] != "web" {
-				t.Errorf("attempt %d is of %+v, labels %v", i+1, c.Spec.WorkloadRef, c.Labels)
+				t.Errorf("attempt %d: workloadRef %+v, labels %v", i+1, c.Spec.WorkloadRef, c.Labels)
 			}
 		}
 	}
 }
 
-// baselineOfKind of a kind is not judged, but is when its template comes back:
-// its revision is older than the opting in and tells of no version.
+// baselineOfKind: the baseline is not judged. Its template is judged when it is
+// applied again, although its revision is older than the opt-in and has no
+// version.
 func baselineOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.notOptedInNamespace(t)
 		w := n.createWorkload(t, kind)
-		await(t, rolloutTimeout, "its pods are there", func(ctx context.Context) error {
+		await(t, rolloutTimeout, "the rollout is complete", func(ctx context.Context) error {
 			live, _, err := w.get(ctx)
 			if err == nil && !live.Complete {
-				err = errors.New("they are not")
+				err = errors.New("the rollout is not complete")
 			}
 			return err
 		})
 		n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
 		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 0)); got != 0 {
-			t.Errorf("%d pods of the baseline were judged", got)
+			t.Errorf("%d judged pods of the baseline, want 0", got)
 		}
 		w.mustPatch(t, releaseOf("v2"))
 		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
 		w.mustPatch(t, releaseOf("v1"))
 		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
-			t.Errorf("%d pods of the template that came back were judged, want %d", got, size)
+			t.Errorf("%d judged pods of the template that was applied again, want %d", got, size)
 		}
 	}
 }
 
-// holdOfKind of a kind stops the replacing of pods, refuses releases, and is undone
-// to the letter by a repair.
+// holdOfKind: a hold stops the replacement of pods, releases are denied, and a
+// repair restores the strategy exactly.
 func holdOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
@@ -289,25 +290,25 @@ func holdOfKind(kind workload.Kind) func(*testing.T, *environment) {
 		words := kind.LowerKind() + " web is suspended"
 		for _, body := range []string{releaseOf("v3"), `{"metadata":{"labels":{"` + v1alpha1.SuspendLabel + `":null}}}`} {
 			if err := w.patch(t.Context(), body); err == nil || !strings.Contains(err.Error(), words) {
-				t.Errorf("%s was answered %v, want %q", body, err, words)
+				t.Errorf("patch %s: error is %v, want %q", body, err, words)
 			}
 		}
 		w.awaitHoldObserved(t)
-		n.checkNoPodReplaced(t, "the pods of a held roll-out")
+		n.checkNoPodReplaced(t, "the pods of a held rollout")
 		w.mustPatch(t, repairOf("v3"))
 		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
-		w.awaitWorkload(t, "is free", isNotHeld)
+		w.awaitWorkload(t, "is not suspended", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
-			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
+			t.Errorf("the strategy changed (-before +after):\n%s", diff)
 		}
 	}
 }
 
-// awaitHoldObserved waits until the workload's controller has seen the hold, and a pod that
-// it replaced before has a successor.
+// awaitHoldObserved waits until the workload's controller has observed the
+// hold, and all pods are Ready.
 func (w testWorkload) awaitHoldObserved(t *testing.T) {
 	t.Helper()
-	await(t, rolloutTimeout, w.kind.Kind+" web has seen its hold", func(ctx context.Context) error {
+	await(t, rolloutTimeout, w.kind.Kind+" web has observed its hold", func(ctx context.Context) error {
 		_, u, err := w.get(ctx)
 		if err != nil {
 			return err
@@ -333,8 +334,8 @@ func (w testWorkload) awaitHoldObserved(t *testing.T) {
 	})
 }
 
-// checkNoPodReplaced fails when a pod of the namespace is replaced within two paces, in
-// which a roll-out that goes on would have replaced one.
+// checkNoPodReplaced fails when a pod of the namespace is replaced within twice
+// readySeconds, the time in which a running rollout would replace a pod.
 func (n *namespace) checkNoPodReplaced(t *testing.T, what string) {
 	t.Helper()
 	before := n.restartCounts(t)
@@ -349,37 +350,38 @@ func (n *namespace) checkNoPodReplaced(t *testing.T, what string) {
 	}
 }
 
-// overruledFail of a kind lets the roll-out go on.
+// overruledFail: the rollout continues when a person overrules the fail.
 func overruledFail(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		w, before := n.holdWorkload(t, kind)
 		n.judgeByHand(t, w.awaitFirstBatch(t, 2), "pass", "checked by hand")
 		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
-		w.awaitWorkload(t, "is free", isNotHeld)
+		w.awaitWorkload(t, "is not suspended", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
-			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
+			t.Errorf("the strategy changed (-before +after):\n%s", diff)
 		}
 	}
 }
 
-// rollbackOfKind of a kind to a version that succeeded is admitted while it is held.
+// rollbackOfKind: a rollback to a version that succeeded is admitted while the
+// workload is held.
 func rollbackOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		w, before := e.optedInNamespace(t).holdWorkload(t, kind)
 		w.mustPatch(t, releaseOf("v1"))
 		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)); got < size {
-			t.Errorf("%d pods were judged on the way back, want %d", got, size)
+			t.Errorf("%d judged pods of the rollback, want %d", got, size)
 		}
-		w.awaitWorkload(t, "is free", isNotHeld)
+		w.awaitWorkload(t, "is not suspended", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
-			t.Errorf("the strategy is not what it was (-before +after):\n%s", diff)
+			t.Errorf("the strategy changed (-before +after):\n%s", diff)
 		}
 	}
 }
 
-// canaryPartition is a partition that a person has set: the release goes on until the
-// last pod, and a hold gives the partition back.
+// canaryPartition is a partition that a person set: the end of a hold restores
+// it, and the release continues to the last pod.
 func canaryPartition(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	w := n.createWorkload(t, workload.StatefulSet)
@@ -390,7 +392,7 @@ func canaryPartition(t *testing.T, e *environment) {
 	await(t, shortTimeout, "the canary has passed", func(ctx context.Context) error {
 		p, err := n.change.ChangePods(n.name).Get(ctx, first.Name, metav1.GetOptions{})
 		if err == nil && !isDone(p) {
-			err = fmt.Errorf("it is %q", p.Status.Phase)
+			err = fmt.Errorf("phase is %q", p.Status.Phase)
 		}
 		return err
 	})
@@ -398,9 +400,9 @@ func canaryPartition(t *testing.T, e *environment) {
 	n.judgeByHand(t, first, "unpass", "find error")
 	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Held() })
 	n.judgeByHand(t, first, "pass", "checked by hand")
-	w.awaitWorkload(t, "has its partition back", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
+	w.awaitWorkload(t, "has its partition restored", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
 	w.mustPatch(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
 	if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
-		t.Errorf("%d pods were judged, want %d", got, size)
+		t.Errorf("%d judged pods, want %d", got, size)
 	}
 }

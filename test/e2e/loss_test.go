@@ -17,54 +17,54 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// delayed gives a behaviour a duration.
+// delayed returns the behaviour with a delay.
 func delayed(d time.Duration, b double.Behaviour) double.Behaviour {
 	b.Delay.Duration = d
 	return b
 }
 
-// hasPostSubmission holds of a batch whose finish is told, or about to be told,
-// to the server: its POST verdict is on the way.
+// hasPostSubmission reports whether the finish of a batch is submitted, or
+// about to be submitted, to the server.
 func hasPostSubmission(p *v1alpha1.ChangePod) bool {
 	return p.Status.SubmissionOf(v1alpha1.StagePost) != nil
 }
 
-// awaitsPostVerdict holds of a batch whose finish the server has answered: its POST
-// verdict is waited for.
+// awaitsPostVerdict reports whether the server has answered the finish of a
+// batch, so that only the POST verdict is missing.
 func awaitsPostVerdict(p *v1alpha1.ChangePod) bool {
 	s := p.Status.SubmissionOf(v1alpha1.StagePost)
 	return s != nil && s.AnsweredTime != nil
 }
 
-// lostEvents: the channel loses what it holds, in the middle of a release
-// and while a fail is on its way.
+// lostEvents: the channel loses its events twice, during a release and before a
+// fail arrives.
 func lostEvents(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 6, gen.Simulated, gen.Paced(2)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(5, double.Post), Then: delayed(2*time.Second, failed())})
 	n.release(t, "web", "v2")
-	n.awaitBatch(t, rolloutTimeout, "web", 2, "is there", exists)
+	n.awaitBatch(t, rolloutTimeout, "web", 2, "exists", exists)
 	e.kill(t, dispatcher())
-	n.awaitBatch(t, recoveryTimeout, "web", 5, "is before the judge", hasPostSubmission)
+	n.awaitBatch(t, recoveryTimeout, "web", 5, "is submitted for its POST check", hasPostSubmission)
 	e.kill(t, dispatcher())
 
 	n.awaitFailedBatch(t, recoveryTimeout, 5)
 	n.setChecks(t)
 	n.repair(t, "web", "v3")
 	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitClaims(t, "web")
 }
 
-// awaitFailedBatch waits until web is suspended because of one batch and no other,
-// and every pod has been judged.
+// awaitFailedBatch waits until web is suspended because of exactly one batch,
+// and each pod is judged.
 func (n *namespace) awaitFailedBatch(t *testing.T, within time.Duration, index int) {
 	t.Helper()
 	n.awaitPhase(t, within, "web", v1alpha1.WorkloadSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.awaitClaims(t, "web")
-	p := n.awaitBatch(t, shortTimeout, "web", index, "is over", isDone)
+	p := n.awaitBatch(t, shortTimeout, "web", index, "is done", isDone)
 	await(t, within, "every pod is judged", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
@@ -80,9 +80,9 @@ func (n *namespace) awaitFailedBatch(t *testing.T, within time.Duration, index i
 	})
 }
 
-// killedPart a part in the middle of a release delays its end, and no more. The
-// fail is told more than once: the real server sends a callback once, and one
-// that meets a dead callback is lost by it.
+// killedPart: killing a part during a release only delays its end. The double
+// sends the fail several times. The real server sends it once, and it is lost
+// while callback is down.
 func killedPart(p part) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
@@ -93,23 +93,23 @@ func killedPart(p part) func(*testing.T, *environment) {
 			double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 		)
 		n.create(t, gen.Deployment("web", 6, gen.Simulated))
-		n.awaitBatch(t, rolloutTimeout, "web", 4, "is before the judge", hasPostSubmission)
+		n.awaitBatch(t, rolloutTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
 		e.kill(t, p)
 		n.awaitFailedBatch(t, recoveryTimeout, 4)
 		n.setChecks(t)
-		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the webhook may be what died
+		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the killed part may be the webhook
 			return n.patch(ctx, "web", repairOf("v2"))
 		})
 		n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
-		n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+		n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 		n.awaitClaims(t, "web")
 	}
 }
 
-// verdictDuringOutage takes parts away before a fail comes, and brings them back
-// afterwards: the verdict, which nobody sends again, is applied. Meanwhile,
-// where it is not nil, is done while the verdict waits.
-func verdictDuringOutage(meanwhile func(*testing.T, *environment), takeAway ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
+// verdictDuringOutage stops parts before a fail arrives and restores them
+// afterwards. The verdict, which is sent once, is applied. Unless nil,
+// meanwhile is called while the verdict waits.
+func verdictDuringOutage(meanwhile func(*testing.T, *environment), stopParts ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
@@ -117,8 +117,8 @@ func verdictDuringOutage(meanwhile func(*testing.T, *environment), takeAway ...f
 		waiting := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
 		n.awaitPassed(t, "web", 2)
 		var undo []func()
-		for _, take := range takeAway {
-			undo = append(undo, take(t, e))
+		for _, stop := range stopParts {
+			undo = append(undo, stop(t, e))
 		}
 		c, err := n.current(t.Context(), "web")
 		if err != nil {
@@ -126,14 +126,14 @@ func verdictDuringOutage(meanwhile func(*testing.T, *environment), takeAway ...f
 		}
 		began := time.Now()
 		if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
-			t.Errorf("the callback was answered %d, want 200: the verdict is safe", status)
+			t.Errorf("callback status %d, want 200: the verdict is stored", status)
 		}
 		took := time.Since(began)
-		t.Logf("the callback was answered after %s", took.Round(time.Millisecond))
+		t.Logf("callback answered after %s", took.Round(time.Millisecond))
 		if took > callbackTimeout {
-			t.Errorf("the callback was answered after %s; the server waits for %s", took, callbackTimeout)
+			t.Errorf("callback answered after %s; the server waits for %s", took, callbackTimeout)
 		}
-		await(t, shortTimeout, "the verdict is kept in the inbox, or applied", func(ctx context.Context) error {
+		await(t, shortTimeout, "the verdict is stored in the inbox, or applied", func(ctx context.Context) error {
 			c, err := n.current(ctx, "web")
 			if err != nil {
 				return err
@@ -146,8 +146,8 @@ func verdictDuringOutage(meanwhile func(*testing.T, *environment), takeAway ...f
 		if meanwhile != nil {
 			meanwhile(t, e)
 		}
-		for _, bringBack := range undo {
-			bringBack()
+		for _, restore := range undo {
+			restore()
 		}
 		n.awaitFailedBatch(t, recoveryTimeout, 2)
 		await(t, rolloutTimeout, "the inbox is empty", func(ctx context.Context) error {
@@ -160,7 +160,8 @@ func verdictDuringOutage(meanwhile func(*testing.T, *environment), takeAway ...f
 	}
 }
 
-// callbackTimeout is how long the server waits for the answer to its callback.
+// callbackTimeout is the time that the server waits for the response to its
+// callback.
 const callbackTimeout = 6 * time.Second
 
 func stopBroker(t *testing.T, e *environment) (undo func()) {
@@ -171,17 +172,17 @@ func removeVerdictFunction(t *testing.T, e *environment) (undo func()) {
 	return e.deleteFunction(t, "verdict")
 }
 
-// killDeadletter: what could not be delivered is with it just now.
+// killDeadletter kills deadletter while it has the undelivered event.
 func killDeadletter(t *testing.T, e *environment) { e.kill(t, function("deadletter")) }
 
-// webhookUnreachable: only releases of what is suspended have to wait for it.
+// webhookUnreachable: only releases of suspended workloads need the webhook.
 func webhookUnreachable(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
 	n.create(t, gen.Deployment("free", 2, gen.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.WorkloadSuccess)
-	// What is created right after the opt-in counts as what ran before it.
-	await(t, shortTimeout, "the opt-in is older than clocks may differ", func(ctx context.Context) error {
+	// A workload created shortly after the opt-in counts as a baseline.
+	await(t, shortTimeout, "the opt-in is older than the tolerated clock skew", func(ctx context.Context) error {
 		ns, err := e.kube.CoreV1().Namespaces().Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -193,7 +194,7 @@ func webhookUnreachable(t *testing.T, e *environment) {
 	})
 	undo := e.scaleToZero(t, system, "webhook")
 	if r := n.try(t, "patch", "deployment", "web", "-p", templatePatch, "--type", "merge"); r.Code == 0 {
-		t.Errorf("a suspended Deployment was released while nobody could refuse it:\n%s", r)
+		t.Errorf("a suspended Deployment was released while the webhook was unreachable:\n%s", r)
 	}
 	n.run(t, "scale", "deployment", "web", "--replicas=3")
 	n.run(t, "label", "deployment", "web", "team=a")
@@ -202,9 +203,10 @@ func webhookUnreachable(t *testing.T, e *environment) {
 	n.awaitAvailable(t, "free")
 	n.awaitAvailable(t, "new")
 	undo()
-	// The namespace was opted in long before new was created, so that is no baseline.
+	// The namespace was opted in long before new was created, so new is not a
+	// baseline.
 	for name, attempt := range map[string]int64{"free": 2, "new": 1} {
-		await(t, recoveryTimeout, "the release of "+name+" that went past the webhook is found", func(ctx context.Context) error {
+		await(t, recoveryTimeout, "the release of "+name+" without the webhook is found", func(ctx context.Context) error {
 			c, err := n.current(ctx, name)
 			if err != nil {
 				return err

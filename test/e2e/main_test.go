@@ -16,8 +16,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// parallelTests is how many tests run at once, unless -parallel says otherwise.
-// They mostly wait, so it is more than the two cores of a small machine.
+// parallelTests is the default of -parallel. Tests mostly wait, so it exceeds
+// the two cores of a small machine.
 const parallelTests = "4"
 
 func TestMain(m *testing.M) {
@@ -25,17 +25,17 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", parallelTests) // a number, of a flag that exists
+		_ = flag.Set("test.parallel", parallelTests) // the flag exists and accepts a number
 	}
 	if err := prepare(); err != nil {
-		fmt.Fprintln(os.Stderr, "the cluster is not ready for the tests:", err)
+		fmt.Fprintln(os.Stderr, "prepare the cluster:", err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// prepare checks that Breakwater is there, and tidies up after a run that was
-// killed.
+// prepare checks that Breakwater is installed, and cleans up after an
+// interrupted run.
 func prepare() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -48,7 +48,7 @@ func prepare() error {
 		return err
 	}
 	if len(deployments.Items) == 0 {
-		return fmt.Errorf("nothing is installed in namespace %s: run `make up`", v1alpha1.SystemNamespace)
+		return fmt.Errorf("no Deployment of Breakwater in namespace %s: run `make up`", v1alpha1.SystemNamespace)
 	}
 	if err := judge.Unconfigure(ctx, e.kube); err != nil {
 		return err

@@ -15,28 +15,28 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
-// namespace is a namespace that one test has for itself.
+// namespace is a namespace of one test.
 type namespace struct {
 	*environment
 	name string
-	// kubectl works in this namespace.
+	// kubectl has this namespace as its default.
 	kubectl kubectl.Kubectl
 }
 
-// optedInNamespace makes a namespace that is opted in.
+// optedInNamespace creates a namespace that is opted in.
 func (e *environment) optedInNamespace(t *testing.T) *namespace {
 	t.Helper()
 	return e.createNamespace(t, map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 }
 
-// notOptedInNamespace makes a namespace that is not opted in.
+// notOptedInNamespace creates a namespace that is not opted in.
 func (e *environment) notOptedInNamespace(t *testing.T) *namespace {
 	t.Helper()
 	return e.createNamespace(t, map[string]string{})
 }
 
-// createNamespace makes a namespace. It is gone after the test, which leaves
-// what was in it in bin/e2e when it failed.
+// createNamespace creates a namespace and deletes it after the test. A failed
+// test writes its state to bin/e2e before.
 func (e *environment) createNamespace(t *testing.T, labels map[string]string) *namespace {
 	t.Helper()
 	labels[testLabel] = "true"
@@ -63,18 +63,17 @@ func (e *environment) createNamespace(t *testing.T, labels map[string]string) *n
 	return &namespace{environment: e, name: own.Name, kubectl: k}
 }
 
-// run runs kubectl, which has to end with exit code 0, and returns what it
-// printed.
+// run runs kubectl, which must exit with 0, and returns its stdout.
 func (n *namespace) run(t *testing.T, args ...string) string {
 	t.Helper()
 	r := n.try(t, args...)
 	if r.Code != 0 {
-		t.Fatalf("the command did not succeed:\n%s", r)
+		t.Fatalf("the command failed:\n%s", r)
 	}
 	return r.Stdout
 }
 
-// try runs kubectl, however it ends.
+// try runs kubectl with any exit code.
 func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 	t.Helper()
 	r, err := n.kubectl.Run(t.Context(), args...)
@@ -84,13 +83,14 @@ func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 	return r
 }
 
-// checkDenied runs kubectl, which has to be refused with these words.
+// checkDenied runs kubectl, which must be denied with exactly the message of a
+// suspended Deployment.
 func (n *namespace) checkDenied(t *testing.T, deployment string, args ...string) {
 	t.Helper()
 	words := "deployment " + deployment + " is suspended"
 	want := "Error from server (" + words + `): admission webhook "vdeployment.kb.io" denied the request: ` + words
 	r := n.try(t, args...)
 	if r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
-		t.Errorf("the command was not refused as it should be:\n%s\nwant on stderr:\n%s", r, want)
+		t.Errorf("the command was not denied as expected:\n%s\nwant on stderr:\n%s", r, want)
 	}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// optIn judges nothing that runs, restarts nothing, and what comes
-// afterwards is judged.
+// optIn does not judge or restart running workloads. Later releases are judged.
 func optIn(t *testing.T, e *environment) {
 	n := e.notOptedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2))
@@ -28,27 +27,27 @@ func optIn(t *testing.T, e *environment) {
 	n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition("Succeeded"); c.Spec.Attempt != 0 || cond == nil || cond.Reason != v1alpha1.ReasonBaseline {
-		t.Errorf("the first ChangeWorkload is about attempt %d and says %+v, want the baseline", c.Spec.Attempt, cond)
+		t.Errorf("the first ChangeWorkload has attempt %d and condition %+v, want the baseline", c.Spec.Attempt, cond)
 	}
 	if batches, err := n.changePods(t.Context(), c); err != nil || len(batches) != 0 {
-		t.Errorf("what ran already is judged in %d batches (%v)", len(batches), err)
+		t.Errorf("the baseline has %d batches (%v), want none", len(batches), err)
 	}
 	after := n.deployment(t, "web")
 	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" {
 		t.Errorf("opting in changed the spec of the Deployment (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(pods, n.restartCounts(t)); diff != "" {
-		t.Errorf("opting in touched the pods (-before +after):\n%s", diff)
+		t.Errorf("opting in changed the pods (-before +after):\n%s", diff)
 	}
 
 	n.release(t, "web", "v2")
 	c = n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if batches, err := n.changePods(t.Context(), c); err != nil || len(batches) != 2 || c.Spec.Attempt != 1 {
-		t.Errorf("attempt %d after opting in was judged in %d batches (%v), want attempt 1 in 2", c.Spec.Attempt, len(batches), err)
+		t.Errorf("attempt %d after the opt-in has %d batches (%v), want attempt 1 with 2", c.Spec.Attempt, len(batches), err)
 	}
 }
 
-// restartCounts tells the pods of a namespace, and how often each was restarted.
+// restartCounts returns the number of restarts of each pod in the namespace.
 func (n *namespace) restartCounts(t *testing.T) map[types.UID]int32 {
 	t.Helper()
 	list, err := n.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
@@ -64,7 +63,7 @@ func (n *namespace) restartCounts(t *testing.T) map[types.UID]int32 {
 	return out
 }
 
-// awaitAvailable waits until the roll-out of a Deployment is over.
+// awaitAvailable waits until the rollout of a Deployment is complete.
 func (n *namespace) awaitAvailable(t *testing.T, name string) {
 	t.Helper()
 	await(t, rolloutTimeout, "Deployment "+name+" is available", func(ctx context.Context) error {
@@ -81,7 +80,7 @@ func (n *namespace) awaitAvailable(t *testing.T, name string) {
 	})
 }
 
-// templateAppliedAgain is a new attempt: it is judged anew.
+// templateAppliedAgain is a new attempt and is judged again.
 func templateAppliedAgain(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
@@ -95,32 +94,34 @@ func templateAppliedAgain(t *testing.T, e *environment) {
 			t.Errorf("release %d is attempt %d", attempt+1, c.Spec.Attempt)
 		}
 		if last := seen[marker]; last != nil && (last.Name != c.Name || last.UID == c.UID) {
-			t.Errorf("the same template made ChangeWorkload %s (%s) first and then %s (%s)", last.Name, last.UID, c.Name, c.UID)
+			t.Errorf("the same template has ChangeWorkload %s (%s) first and then %s (%s)", last.Name, last.UID, c.Name, c.UID)
 		}
 		seen[marker] = c
 		n.awaitClaims(t, "web")
 		batches, err := n.changePods(t.Context(), c)
 		if err != nil || len(batches) < 2 {
-			t.Errorf("attempt %d was judged in %d batches (%v), want one a pod", c.Spec.Attempt, len(batches), err)
+			t.Errorf("attempt %d has %d batches (%v), want one per pod", c.Spec.Attempt, len(batches), err)
 		}
 	}
 }
 
-// unchangedTemplate is what its author wrote, in a guarded namespace as in any other.
+// unchangedTemplate: Breakwater does not change the pod template in a namespace
+// that is opted in.
 func unchangedTemplate(t *testing.T, e *environment) {
-	guarded, free := e.optedInNamespace(t), e.notOptedInNamespace(t)
+	optedIn, other := e.optedInNamespace(t), e.notOptedInNamespace(t)
 	d := gen.Deployment("web", 1, gen.Simulated)
-	want := free.create(t, d.DeepCopy()).Spec.Template
-	if diff := cmp.Diff(want, guarded.create(t, d.DeepCopy()).Spec.Template); diff != "" {
-		t.Errorf("the template was changed at creation (-want +got):\n%s", diff)
+	want := other.create(t, d.DeepCopy()).Spec.Template
+	if diff := cmp.Diff(want, optedIn.create(t, d.DeepCopy()).Spec.Template); diff != "" {
+		t.Errorf("the template changed at creation (-want +got):\n%s", diff)
 	}
-	guarded.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	if diff := cmp.Diff(want, guarded.deployment(t, "web").Spec.Template); diff != "" {
-		t.Errorf("the template was changed afterwards (-want +got):\n%s", diff)
+	optedIn.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	if diff := cmp.Diff(want, optedIn.deployment(t, "web").Spec.Template); diff != "" {
+		t.Errorf("the template changed after creation (-want +got):\n%s", diff)
 	}
 }
 
-// notOptedIn is never noticed, and its requests never reach the webhook.
+// notOptedIn: Breakwater changes nothing in a namespace that is not opted in,
+// and its requests do not reach the webhook.
 func notOptedIn(t *testing.T, e *environment) {
 	n := e.notOptedInNamespace(t)
 	before := n.webhookRequests(t)
@@ -135,16 +136,17 @@ func notOptedIn(t *testing.T, e *environment) {
 	}
 	n.checkUntouched(t)
 
-	// The same in a namespace that is opted in does reach it: the numbers are right.
+	// The same request in a namespace that is opted in is counted, so the
+	// metric is valid.
 	in := e.optedInNamespace(t)
 	in.create(t, gen.Deployment("web", 1, gen.Simulated))
 	if cmp.Equal(before, in.webhookRequests(t)) {
-		t.Error("no metric of the API server tells that the webhook was asked")
+		t.Error("the API server's metrics do not count the request to the webhook")
 	}
 }
 
-// webhookRequests returns how often the API server has asked each of our webhooks about
-// Deployments.
+// webhookRequests returns the API server's counts of requests to Breakwater's
+// webhooks for Deployments.
 func (n *namespace) webhookRequests(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -159,7 +161,8 @@ func (n *namespace) webhookRequests(t *testing.T) map[string]string {
 	return out
 }
 
-// checkUntouched checks that nothing of ours is in a namespace.
+// checkUntouched checks that a namespace has no object, key or Event of
+// Breakwater.
 func (n *namespace) checkUntouched(t *testing.T) {
 	t.Helper()
 	d := n.deployment(t, "web")
@@ -180,7 +183,7 @@ func (n *namespace) checkUntouched(t *testing.T) {
 	}
 	ours, err := n.change.ChangeWorkloads(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(ours.Items) != 0 {
-		t.Errorf("%d ChangeWorkloads are there (%v)", len(ours.Items), err)
+		t.Errorf("%d ChangeWorkloads (%v), want none", len(ours.Items), err)
 	}
 	events, err := n.kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -188,13 +191,13 @@ func (n *namespace) checkUntouched(t *testing.T) {
 	}
 	for _, event := range events.Items {
 		if source := event.Source.Component + event.ReportingController; strings.Contains(source, "breakwater") {
-			t.Errorf("an Event of ours: %s", event.Message)
+			t.Errorf("an Event of Breakwater: %s", event.Message)
 		}
 	}
 }
 
-// checkNoBreakwaterKeys checks that an object carries none of our keys but the one that
-// its author wrote.
+// checkNoBreakwaterKeys checks that an object has no key of Breakwater except
+// the label that the test set.
 func checkNoBreakwaterKeys(t *testing.T, kind string, m metav1.ObjectMeta) {
 	t.Helper()
 	for _, keys := range []map[string]string{m.Labels, m.Annotations} {

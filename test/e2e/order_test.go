@@ -118,7 +118,7 @@ func orderFailInPre(t *testing.T, e *environment) {
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	n.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
 // orderFailInPost all of its pods passed holds, and is rolled back.
@@ -130,7 +130,7 @@ func orderFailInPost(t *testing.T, e *environment) {
 	n.release(t, "web", "v2")
 	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	if got := bad.Status.Counts; got.Passed != 2 || got.Failed != 0 {
-		t.Errorf("the counts are %+v, want two pods that passed", got)
+		t.Errorf("counts are %+v, want two pods that passed", got)
 	}
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.setChecks(t)
@@ -162,16 +162,16 @@ func scaledRelease(t *testing.T, e *environment) {
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
-	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is over", isDone)
+	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is done", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=6")
-	n.awaitBatch(t, rolloutTimeout, "web", 2, "is over", isDone)
+	n.awaitBatch(t, rolloutTimeout, "web", 2, "is done", isDone)
 	gone := first.Spec.PodInfos[0].Pod
 	n.run(t, "delete", "pod", gone, "--wait=false")
-	n.awaitBatch(t, rolloutTimeout, "web", 3, "is over", isDone)
+	n.awaitBatch(t, rolloutTimeout, "web", 3, "is done", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=5")
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
-		t.Errorf("the counts are %+v, want 5 pods that were judged and passed", got)
+		t.Errorf("counts are %+v, want 5 pods that were judged and passed", got)
 	}
 	if slices.ContainsFunc(c.Status.DefenseCheckPassPods, func(p v1alpha1.PodSummary) bool { return p.Pod == gone }) {
 		t.Errorf("pod %s is gone and counts", gone)
@@ -203,7 +203,7 @@ func autoscaledRelease(t *testing.T, e *environment) {
 	}
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Passed != 4 || got.Unjudged != 0 || got.Failed != 0 {
-		t.Errorf("the counts are %+v, want 4 pods that were judged and passed", got)
+		t.Errorf("counts are %+v, want 4 pods that were judged and passed", got)
 	}
 }
 
@@ -258,7 +258,7 @@ func noVerdictPerStage(t *testing.T, e *environment) {
 		t.Errorf("condition Judged is %+v, want False: nobody judged", cond)
 	}
 	after.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
-	after.judgeByHand(t, after.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone), "pass", "checked by hand")
+	after.judgeByHand(t, after.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone), "pass", "checked by hand")
 	after.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	c = whole.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
 	whole.awaitEvent(t, c.Name, v1alpha1.ReasonHeldUnjudged, "the order is unjudged")
@@ -302,7 +302,7 @@ func verdictTimeout(t *testing.T, e *environment) {
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
 		t.Errorf("condition Judged is %+v, counts %+v; want that nobody judged", cond, c.Status.Counts)
 	}
-	p := batchLost.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
+	p := batchLost.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("condition Judged of the batch is %+v", cond)
 	}
@@ -389,7 +389,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 	back()
 	c := n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {
-		t.Errorf("the counts are %+v, want 3 pods that were judged", got)
+		t.Errorf("counts are %+v, want 3 pods that were judged", got)
 	}
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
 		t.Errorf("condition OrderJudged is %+v, want True", cond)

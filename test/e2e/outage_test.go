@@ -25,13 +25,13 @@ type part = disruption.Part
 
 func dispatcher() part { return disruption.Dispatcher() }
 
-// component is a Deployment of ours.
+// component is a Deployment of Breakwater.
 func component(name string) part { return disruption.Component(name) }
 
-// function is a function of ours.
+// function is a function of Breakwater.
 func function(name string) part { return disruption.Function(name) }
 
-// pods returns the pods of a part that are not about to go.
+// pods returns the pods of a part that are not terminating.
 func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
 	return p.Pods(ctx, e.kube)
 }
@@ -146,7 +146,7 @@ func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 	if err := services.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, recoveryTimeout, "function "+name+" is gone", func(ctx context.Context) error {
+	await(t, recoveryTimeout, "function "+name+" is deleted", func(ctx context.Context) error {
 		_, err := services.Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrs.IsNotFound(err):

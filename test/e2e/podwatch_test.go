@@ -16,32 +16,32 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// podWatch notes when pods come and go.
+// podWatch records when pods are created and deleted.
 type podWatch struct {
 	mu      sync.Mutex
-	moves   []podChange
-	leaving map[types.UID]bool
+	changes []podChange
+	deleted map[types.UID]bool
 	broken  error
 }
 
-// podChange is a pod that came or went.
+// podChange is the creation or deletion of a pod.
 type podChange struct {
-	at   time.Time
-	pod  string
-	hash string
-	came bool
+	at      time.Time
+	pod     string
+	hash    string
+	created bool
 }
 
 func (m podChange) String() string {
-	verb := "went"
-	if m.came {
-		verb = "came"
+	verb := "deleted"
+	if m.created {
+		verb = "created"
 	}
 	return fmt.Sprintf("%s %s %s", m.at.Format("15:04:05.000"), m.pod, verb)
 }
 
-// watchPods begins to note the pods of a namespace, those that come and go
-// from now on.
+// watchPods starts to record the pods of a namespace that are created and
+// deleted.
 func (n *namespace) watchPods(t *testing.T) *podWatch {
 	t.Helper()
 	list, err := n.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})
@@ -52,7 +52,7 @@ func (n *namespace) watchPods(t *testing.T) *podWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &podWatch{leaving: map[types.UID]bool{}}
+	w := &podWatch{deleted: map[types.UID]bool{}}
 	go func() {
 		for event := range events.ResultChan() {
 			w.record(event, time.Now())
@@ -72,23 +72,23 @@ func (w *podWatch) record(event watch.Event, at time.Time) {
 	defer w.mu.Unlock()
 	p, ok := event.Object.(*corev1.Pod)
 	if !ok {
-		w.broken = fmt.Errorf("the watch told of %T", event.Object)
+		w.broken = fmt.Errorf("the watch returned %T", event.Object)
 		return
 	}
 	m := podChange{at: at, pod: p.Name, hash: p.Labels["pod-template-hash"]}
-	gone := event.Type == watch.Deleted || p.DeletionTimestamp != nil
+	deleted := event.Type == watch.Deleted || p.DeletionTimestamp != nil
 	switch {
 	case event.Type == watch.Added:
-		m.came = true
-	case gone && !w.leaving[p.UID]:
-		w.leaving[p.UID] = true
+		m.created = true
+	case deleted && !w.deleted[p.UID]:
+		w.deleted[p.UID] = true
 	default:
 		return
 	}
-	w.moves = append(w.moves, m)
+	w.changes = append(w.changes, m)
 }
 
-// since returns the moves after a time, of pods whose hash is as wanted.
+// since returns the wanted changes after a time.
 func (w *podWatch) since(t *testing.T, at time.Time, wanted func(podChange) bool) []podChange {
 	t.Helper()
 	w.mu.Lock()
@@ -97,7 +97,7 @@ func (w *podWatch) since(t *testing.T, at time.Time, wanted func(podChange) bool
 		t.Fatalf("watch the pods: %v", w.broken)
 	}
 	var out []podChange
-	for _, m := range w.moves {
+	for _, m := range w.changes {
 		if m.at.After(at) && wanted(m) {
 			out = append(out, m)
 		}
@@ -107,7 +107,7 @@ func (w *podWatch) since(t *testing.T, at time.Time, wanted func(podChange) bool
 
 func anyPodChange(podChange) bool { return true }
 
-// observe lets time pass: what must not happen can only be waited out.
+// observe waits for a duration in which an event must not happen.
 func observe(t *testing.T, duration time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
@@ -115,9 +115,9 @@ func observe(t *testing.T, duration time.Duration) {
 	<-ctx.Done()
 }
 
-func lines(moves []podChange) string {
-	out := make([]string, len(moves))
-	for i, m := range moves {
+func lines(changes []podChange) string {
+	out := make([]string, len(changes))
+	for i, m := range changes {
 		out[i] = m.String()
 	}
 	return strings.Join(out, "\n")

@@ -22,32 +22,32 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// The server is asked about a release before it is admitted.
+// The server checks a release before the webhook admits it.
 func TestTheReleaseCheck(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runSequentially(t, e, []spec{
-		{"while it is disabled the server is not asked", releaseCheckDisabled},
+		{"without a release check the server is not called", releaseCheckDisabled},
 	})
 	e.enableConfig(t, v1alpha1.ConfigReleaseCheck, "3s")
 	e.awaitReleaseCheck(t)
 	runInParallel(t, e, []spec{
-		{"a release that the server passes is admitted, and its version is not asked about again", releaseCheckPasses},
-		{"a release that the server fails is refused with the reason, and another one is admitted", releaseCheckFails},
-		{"a release that nobody judged in time is admitted with a warning", releaseCheckTimesOut},
-		{"a dry run is not asked about, and says so", releaseCheckOfADryRun},
-		{"a StatefulSet and a DaemonSet are asked about", releaseCheckOfOtherKinds},
-		{"a way back and a repair are not asked about", rollbackAndRepairUnchecked},
+		{"a release that the server passes is admitted, and its version is not checked again", releaseCheckPasses},
+		{"a release that the server fails is denied with the reason, and another one is admitted", releaseCheckFails},
+		{"a release whose check times out is admitted with a warning", releaseCheckTimesOut},
+		{"a dry run is not checked and returns a warning", releaseCheckOfADryRun},
+		{"releases of a StatefulSet and a DaemonSet are checked", releaseCheckOfOtherKinds},
+		{"a rollback and a repair are not checked", rollbackAndRepairUnchecked},
 	})
 	e.enableConfig(t, v1alpha1.ConfigReleaseCheckNoVerdict, "Fail")
 	e.awaitUncheckedDenied(t)
 	runSequentially(t, e, []spec{
-		{"a release that nobody judged in time is refused where the policy says so", unjudgedReleaseDenied},
-		{"a version that passed is not asked about again by a webhook that was started since", releaseCheckSurvivesARestart},
+		{"a release whose check times out is denied when the policy is Fail", unjudgedReleaseDenied},
+		{"a restarted webhook does not check a passed version again", releaseCheckSurvivesARestart},
 	})
 }
 
-// enableConfig enables an OpsConfigInfo for the time of the test.
+// enableConfig enables an OpsConfigInfo until the test ends.
 func (e *environment) enableConfig(t *testing.T, of v1alpha1.ConfigType, content string) {
 	t.Helper()
 	configs := e.change.OpsConfigInfoes(system)
@@ -71,10 +71,10 @@ func (e *environment) enableConfig(t *testing.T, of v1alpha1.ConfigType, content
 	}
 }
 
-// dryRunWarning is what a dry run is told.
+// dryRunWarning is the warning of a dry run.
 const dryRunWarning = "the server was not asked, because this is a dry run"
 
-// awaitReleaseCheck waits until every replica of the webhook would ask.
+// awaitReleaseCheck waits until each replica of the webhook checks releases.
 func (e *environment) awaitReleaseCheck(t *testing.T) {
 	t.Helper()
 	n := e.optedInNamespace(t)
@@ -88,8 +88,9 @@ func (e *environment) awaitReleaseCheck(t *testing.T) {
 	})
 }
 
-// awaitUncheckedDenied waits until every replica of the webhook refuses a
-// release that nobody judged. Each question is about another Deployment.
+// awaitUncheckedDenied waits until each replica of the webhook denies an
+// unjudged release. Each request has a new Deployment, because answers are
+// stored.
 func (e *environment) awaitUncheckedDenied(t *testing.T) {
 	t.Helper()
 	n := e.optedInNamespace(t)
@@ -105,14 +106,14 @@ func (e *environment) awaitUncheckedDenied(t *testing.T) {
 	})
 }
 
-// setReleaseChecks has the double answer questions about releases of this
+// setReleaseChecks sets the double's answer to release checks of this
 // namespace.
 func (n *namespace) setReleaseChecks(t *testing.T, then double.Behaviour) {
 	t.Helper()
 	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: then})
 }
 
-// releaseChecks is how often the double was asked about a release of this namespace.
+// releaseChecks counts the release checks of this namespace at the double.
 func (n *namespace) releaseChecks(t *testing.T) int {
 	t.Helper()
 	log, err := n.judge.Log(t.Context(), n.name)
@@ -128,15 +129,15 @@ func (n *namespace) releaseChecks(t *testing.T) int {
 	return asked
 }
 
-// checkReleaseChecks compares how often the double was asked.
+// checkReleaseChecks compares the number of release checks at the double.
 func (n *namespace) checkReleaseChecks(t *testing.T, want int) {
 	t.Helper()
 	if got := n.releaseChecks(t); got != want {
-		t.Errorf("the server was asked about %d releases, want %d", got, want)
+		t.Errorf("%d release checks at the server, want %d", got, want)
 	}
 }
 
-// tryApply applies a Deployment, however that ends.
+// tryApply runs kubectl apply, which may fail.
 func (n *namespace) tryApply(t *testing.T, d *appsv1.Deployment, args ...string) kubectl.Result {
 	t.Helper()
 	raw, err := yaml.Marshal(d)
@@ -150,12 +151,12 @@ func (n *namespace) tryApply(t *testing.T, d *appsv1.Deployment, args ...string)
 	return r
 }
 
-// checkResult compares how kubectl ended and what it said.
+// checkResult compares the exit code and the error output of kubectl.
 func checkResult(t *testing.T, r kubectl.Result, code int, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if !strings.Contains(r.Stderr, w) {
-			t.Errorf("the answer does not say %q", w)
+			t.Errorf("the error output does not contain %q", w)
 		}
 	}
 	if r.Code != code || t.Failed() {
@@ -163,7 +164,7 @@ func checkResult(t *testing.T, r kubectl.Result, code int, words ...string) {
 	}
 }
 
-// releaseCheckStatus returns the one answer about a release that is kept.
+// releaseCheckStatus returns the status of the only ReleaseCheck.
 func (n *namespace) releaseCheckStatus(t *testing.T) v1alpha1.ReleaseCheckStatus {
 	t.Helper()
 	kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{})
@@ -171,7 +172,7 @@ func (n *namespace) releaseCheckStatus(t *testing.T) v1alpha1.ReleaseCheckStatus
 		t.Fatal(err)
 	}
 	if len(kept.Items) != 1 {
-		t.Fatalf("%d answers are kept, want 1", len(kept.Items))
+		t.Fatalf("%d ReleaseChecks, want 1", len(kept.Items))
 	}
 	return kept.Items[0].Status
 }
@@ -182,7 +183,7 @@ func releaseCheckDisabled(t *testing.T, e *environment) {
 	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 0)
 	n.checkReleaseChecks(t, 0)
 	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
-		t.Errorf("%d answers are kept (%v), want none", len(kept.Items), err)
+		t.Errorf("%d ReleaseChecks (%v), want none", len(kept.Items), err)
 	}
 }
 
@@ -192,13 +193,13 @@ func releaseCheckPasses(t *testing.T, e *environment) {
 	r := n.tryApply(t, gen.Deployment("web", 1, gen.Simulated))
 	checkResult(t, r, 0)
 	if strings.Contains(r.Stderr, "Warning") {
-		t.Errorf("a pass is warned of:\n%s", r)
+		t.Errorf("a pass returns a warning:\n%s", r)
 	}
 	n.checkReleaseChecks(t, 1)
 	if a := n.releaseCheckStatus(t); a.Outcome != v1alpha1.OutcomePass || a.Attempt != 1 || a.NodeID == "" {
-		t.Errorf("kept is %+v", a)
+		t.Errorf("ReleaseCheck status is %+v", a)
 	}
-	// What is scaled or labelled is no release.
+	// Scaling and labeling are not releases.
 	n.run(t, "scale", "deployment", "web", "--replicas=2")
 	n.run(t, "label", "deployment", "web", "team=a")
 	n.run(t, "delete", "deployment", "web", "--cascade=foreground")
@@ -220,10 +221,10 @@ func releaseCheckFails(t *testing.T, e *environment) {
 	}
 	checkResult(t, n.tryApply(t, second), 1, refusal...)
 	if after := n.deployment(t, "web"); after.Generation != before.Generation {
-		t.Error("a refused release changed the Deployment")
+		t.Error("a denied release changed the Deployment")
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseCheckFailed, errorRate)
-	// The same again is the same question, and has the same answer.
+	// The stored answer applies to the same release.
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
 	checkResult(t, n.tryApply(t, second), 1, refusal...)
 	n.checkReleaseChecks(t, 2)
@@ -243,11 +244,11 @@ func releaseCheckFails(t *testing.T, e *environment) {
 	n.checkReleaseChecks(t, 3)
 }
 
-// checkTimedOut compares what is kept and told of a release that nobody judged.
+// checkTimedOut checks the ReleaseCheck and the Event of an unjudged release.
 func (n *namespace) checkTimedOut(t *testing.T) {
 	t.Helper()
 	if a := n.releaseCheckStatus(t); a.Outcome != v1alpha1.OutcomeNoVerdict || a.Reason != v1alpha1.ReasonVerdictTimedOut {
-		t.Errorf("kept is %+v", a)
+		t.Errorf("ReleaseCheck status is %+v", a)
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseUnchecked, "did not complete in time")
 	n.checkReleaseChecks(t, 1)
@@ -255,7 +256,7 @@ func (n *namespace) checkTimedOut(t *testing.T) {
 
 func releaseCheckTimesOut(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	// Without a rule the double does what the published server does.
+	// Without a rule the double does not answer, like the published server.
 	began := time.Now()
 	r := n.tryApply(t, gen.Deployment("web", 1, gen.Simulated))
 	checkResult(t, r, 0, "Warning: admitted unchecked: release check of deployment web")
@@ -277,7 +278,7 @@ func releaseCheckOfADryRun(t *testing.T, e *environment) {
 	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"), 0, dryRunWarning)
 	n.checkReleaseChecks(t, 0)
 	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
-		t.Errorf("%d answers are kept (%v), want none", len(kept.Items), err)
+		t.Errorf("%d ReleaseChecks (%v), want none", len(kept.Items), err)
 	}
 }
 
@@ -313,22 +314,22 @@ func rollbackAndRepairUnchecked(t *testing.T, e *environment) {
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	p := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	n.judgeByHand(t, p, "fail", "find error")
-	n.awaitDeployment(t, shortTimeout, "web", "suspended", isSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.setReleaseChecks(t, failed())
 	n.repair(t, "web", "v3")
 	n.checkReleaseChecks(t, 2)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "free", isNotSuspended)
-	// The next one is not over when it is gone back from.
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
+	// The next release is still running when it is rolled back.
 	open := double.CheckRule{Then: double.Behaviour{Never: true}}
 	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: double.Behaviour{Verdict: "pass"}}, open)
 	n.release(t, "web", "v4")
 	n.checkReleaseChecks(t, 3)
 	n.setChecks(t, double.CheckRule{Match: double.Match{Step: "RELEASE"}, Then: failed()}, open)
 	if err := n.patch(t.Context(), "web", releaseOf("v3")); err != nil {
-		t.Errorf("the way back to a version that succeeded: %v", err)
+		t.Errorf("rollback to a version that succeeded: %v", err)
 	}
 	n.checkReleaseChecks(t, 3)
 }
@@ -342,19 +343,19 @@ func releaseCheckSurvivesARestart(t *testing.T, e *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := map[types.UID]bool{}
+	old := map[types.UID]bool{}
 	for i := range before.Items {
-		gone[before.Items[i].UID] = true
+		old[before.Items[i].UID] = true
 	}
 	n.run(t, "rollout", "restart", "deployment", "webhook", "-n", system)
 	n.run(t, "rollout", "status", "deployment", "webhook", "-n", system, "--timeout", recoveryTimeout.String())
-	await(t, recoveryTimeout, "no webhook of before is left", func(ctx context.Context) error {
+	await(t, recoveryTimeout, "no earlier pod of the webhook exists", func(ctx context.Context) error {
 		now, err := e.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
 		if err != nil {
 			return err
 		}
 		for i := range now.Items {
-			if gone[now.Items[i].UID] {
+			if old[now.Items[i].UID] {
 				return errors.New(now.Items[i].Name)
 			}
 		}

@@ -27,25 +27,25 @@ import (
 )
 
 const (
-	// reacquireTimeout is how long a released Lease may take to be held again.
+	// reacquireTimeout bounds the time until a released Lease has a holder.
 	reacquireTimeout = 5 * time.Second
 	// buckets is the value in config-leader-election.
 	buckets = 2
 )
 
-// Two controllers are at work, and one is enough.
+// Two controllers share the work, and one is enough.
 func TestTwoControllers(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runSequentially(t, e, []spec{
-		{"both lead a part of the objects and work on it", bothControllersReconcile},
-		{"when one dies in the middle of a release for good, the other ends it right", leaderKilled},
-		{"a namespace that is opted in while a leader dies is noticed", optInWhileLeaderKilled},
+		{"both controllers lead a bucket and reconcile its objects", bothControllersReconcile},
+		{"when one controller is killed during a release, the other completes it", leaderKilled},
+		{"a namespace opted in while a leader is killed is found", optInWhileLeaderKilled},
 	})
 	e.awaitDeployed(t, system, "controller")
 }
 
-// bothControllersReconcile on the pods of one release, which either of them labels.
+// bothControllersReconcile: each controller labels some pods of one release.
 func bothControllersReconcile(t *testing.T, e *environment) {
 	e.shareLeases(t)
 	before := e.finishedPods(t)
@@ -53,7 +53,7 @@ func bothControllersReconcile(t *testing.T, e *environment) {
 	n.create(t, gen.Deployment("web", 20, gen.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitClaims(t, "web")
-	await(t, shortTimeout, "both controllers have labelled pods", func(context.Context) error {
+	await(t, shortTimeout, "both controllers have labeled pods", func(context.Context) error {
 		after := e.finishedPods(t)
 		working := 0
 		for pod, count := range after {
@@ -68,8 +68,8 @@ func bothControllersReconcile(t *testing.T, e *environment) {
 	})
 }
 
-// leaderKilled: the leader of the release is killed while a batch is before the
-// judge, and never comes back.
+// leaderKilled: the leader of the release is killed while a batch waits for its
+// verdict, and is not replaced.
 func leaderKilled(t *testing.T, e *environment) {
 	e.shareLeases(t)
 	n := e.optedInNamespace(t)
@@ -78,7 +78,7 @@ func leaderKilled(t *testing.T, e *environment) {
 		double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 	)
 	n.create(t, gen.Deployment("web", 6, gen.Simulated))
-	n.awaitBatch(t, rolloutTimeout, "web", 4, "is before the judge", hasPostSubmission)
+	n.awaitBatch(t, rolloutTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func leaderKilled(t *testing.T, e *environment) {
 	e.killWithoutReplacement(t, leader)
 
 	n.awaitFailedBatch(t, recoveryTimeout, 4)
-	await(t, recoveryTimeout, "the one that is left leads", func(context.Context) error {
+	await(t, recoveryTimeout, "the other controller leads", func(context.Context) error {
 		if got := e.leaseHolder(t, lease); got == "" || got == leader {
 			return fmt.Errorf("%s is held by %q", lease, got)
 		}
@@ -96,12 +96,12 @@ func leaderKilled(t *testing.T, e *environment) {
 	n.setChecks(t)
 	n.repair(t, "web", "v2")
 	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitClaims(t, "web")
 }
 
-// optInWhileLeaderKilled: nobody sees the event that leads, so whoever leads
-// next has to find the namespace by itself.
+// optInWhileLeaderKilled: no leader receives the event of the namespace, so the
+// next leader has to find the namespace when it starts.
 func optInWhileLeaderKilled(t *testing.T, e *environment) {
 	e.shareLeases(t)
 	n := e.notOptedInNamespace(t)
@@ -118,7 +118,7 @@ func optInWhileLeaderKilled(t *testing.T, e *environment) {
 	for _, name := range names {
 		c := n.awaitPhase(t, recoveryTimeout, name, v1alpha1.WorkloadSuccess)
 		if c.Spec.Attempt != 0 {
-			t.Errorf("what ran already as %s is attempt %d", name, c.Spec.Attempt)
+			t.Errorf("the baseline of %s is attempt %d", name, c.Spec.Attempt)
 		}
 	}
 	for _, name := range names {
@@ -149,7 +149,7 @@ func leaseNames() sets.Set[string] {
 	return names
 }
 
-// holderOf returns the pod that holds a Lease; empty when nobody does.
+// holderOf returns the pod that holds a Lease; empty without a holder.
 func holderOf(l *coordinationv1.Lease) string {
 	if l.Spec.HolderIdentity == nil {
 		return ""
@@ -158,12 +158,12 @@ func holderOf(l *coordinationv1.Lease) string {
 	return pod
 }
 
-// shareLeases waits until each controller holds one of the two Leases. The first one
-// to start acquires both; releasing one of them gives the other a chance.
+// shareLeases waits until each controller holds one of the two Leases. The
+// first controller to start acquires both, so shareLeases releases one of them.
 func (e *environment) shareLeases(t *testing.T) {
 	t.Helper()
 	e.awaitDeployed(t, system, "controller")
-	var drawn time.Time
+	var released time.Time
 	await(t, recoveryTimeout, "both controllers hold a Lease", func(ctx context.Context) error {
 		all, err := e.leases(ctx)
 		if err != nil {
@@ -188,8 +188,8 @@ func (e *environment) shareLeases(t *testing.T) {
 		if len(holders) == 2 && len(live) == 2 {
 			return nil
 		}
-		if time.Since(drawn) > reacquireTimeout {
-			drawn = time.Now()
+		if time.Since(released) > reacquireTimeout {
+			released = time.Now()
 			_, err := e.kube.CoordinationV1().Leases(system).Patch(ctx, leaderelection.LeaseName("controller", 0, buckets), types.MergePatchType,
 				[]byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{})
 			if err != nil {
@@ -200,7 +200,7 @@ func (e *environment) shareLeases(t *testing.T) {
 	})
 }
 
-// leaderOf returns the Lease of the bucket that a key is in, and its holder.
+// leaderOf returns the Lease of the bucket of a key, and its holder.
 func (e *environment) leaderOf(t *testing.T, key types.NamespacedName) (lease, pod string) {
 	t.Helper()
 	lease = hash.NewBucketSet(leaseNames()).Owner(key.String())
@@ -216,8 +216,8 @@ func (e *environment) leaseHolder(t *testing.T, lease string) string {
 	return holderOf(l)
 }
 
-// killWithoutReplacement kills a controller and has no other come in its place until the
-// end of the test.
+// killWithoutReplacement kills a controller and scales the Deployment to one
+// pod until the test ends.
 func (e *environment) killWithoutReplacement(t *testing.T, name string) {
 	t.Helper()
 	scale := func(ctx context.Context, replicas int) error {
@@ -229,10 +229,10 @@ func (e *environment) killWithoutReplacement(t *testing.T, name string) {
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := scale(ctx, 2); err != nil {
-			t.Errorf("bring the second controller back: %v", err)
+			t.Errorf("scale the controller to two replicas: %v", err)
 		}
 	})
-	// Of two pods the ReplicaSet controller removes the one that costs less.
+	// The ReplicaSet controller removes the pod with the lower deletion cost.
 	pod, err := e.kube.CoreV1().Pods(system).Patch(t.Context(), name, types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"-100"}}}`, corev1.PodDeletionCost), metav1.PatchOptions{})
 	if err != nil {
@@ -246,7 +246,7 @@ func (e *environment) killWithoutReplacement(t *testing.T, name string) {
 	if err := scale(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	await(t, rolloutTimeout, name+" is gone", func(ctx context.Context) error {
+	await(t, rolloutTimeout, name+" is deleted", func(ctx context.Context) error {
 		pod, err := e.kube.CoreV1().Pods(system).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrs.IsNotFound(err):
@@ -256,12 +256,11 @@ func (e *environment) killWithoutReplacement(t *testing.T, name string) {
 		case pod.DeletionTimestamp != nil:
 			return nil
 		}
-		return fmt.Errorf("it is %s", pod.Status.Phase)
+		return fmt.Errorf("phase is %s", pod.Status.Phase)
 	})
 }
 
-// finishedPods returns how many pods each controller has labelled as finished,
-// from its metrics.
+// finishedPods returns, per controller, its metric of pods labeled as finished.
 func (e *environment) finishedPods(t *testing.T) map[string]int {
 	t.Helper()
 	pods, err := e.pods(t.Context(), component("controller"))

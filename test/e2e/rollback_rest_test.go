@@ -49,7 +49,7 @@ func callRollbackAPI(t *testing.T, method, path, token, body string) (int, rollb
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was read to its end
+	defer func() { _ = response.Body.Close() }() // the body was read
 	var out rollbackResponse
 	if err := json.NewDecoder(response.Body).Decode(&out); err != nil {
 		t.Fatalf("%s %s: %d: %v", method, path, response.StatusCode, err)
@@ -78,7 +78,7 @@ func rollbackByREST(t *testing.T, e *environment) {
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	first := n.deployment(t, "web")
 	n.release(t, "web", "v2")
-	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	held := n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	ann := n.createUser(t, "ann", "breakwater-rollback")
 
@@ -110,7 +110,7 @@ func rollbackByREST(t *testing.T, e *environment) {
 		t.Fatalf("%d %+v", status, done)
 	}
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
-	free := n.awaitDeployment(t, shortTimeout, "web", "is free", isNotSuspended)
+	free := n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	if free.Annotations[v1alpha1.VersionKey] != good || free.Annotations[v1alpha1.RollbackRequestAnnotation] != "" {
 		t.Errorf("annotations are %v", free.Annotations)
 	}

@@ -276,12 +276,12 @@ func rollbackToOlderVersion(t *testing.T, e *environment) {
 	n.release(t, "web", "v2")
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 2)
 	n.release(t, "web", "v3")
-	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	// v1's ChangeWorkload went with the Success of v2.
 	n.release(t, "web", "v1")
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 4, v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is free", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
 // historyLimit keeps what OpsConfigInfo history-limit says.
@@ -329,7 +329,7 @@ func automaticRollback(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	n.release(t, "web", "v2")
-	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
 	n.checkRollback(t, workload.Deployment, "web", v1alpha1.RollbackVerdict, 2)
 	after, err := n.readWorkload(t.Context(), workload.Deployment, "web")
@@ -337,11 +337,11 @@ func automaticRollback(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	checkSameTemplate(t, before, after)
-	n.awaitDeployment(t, shortTimeout, "web", "is free", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitEvent(t, "web", v1alpha1.ReasonRolledBack, "failed its check")
 
 	// A rollback that fails its check stays where it is.
-	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuspend)
 	await(t, shortTimeout, "the version that failed is forgotten", func(ctx context.Context) error {
 		all, err := n.kube.AppsV1().ControllerRevisions(n.name).List(ctx, metav1.ListOptions{})

@@ -12,49 +12,49 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// spec is one sentence of the specification and its proof.
+// spec is one sentence of the specification and its test.
 type spec struct {
 	sentence string
 	test     func(*testing.T, *environment)
 }
 
-// Without a server nothing is judged, and everything else works.
+// Without a server releases are unjudged, and all other functions work.
 func TestWithoutAServer(t *testing.T) {
 	e := newEnvironment(t)
 	runSequentially(t, e, []spec{
 		{"a namespace that is not opted in is never touched, and its requests never reach the webhook", notOptedIn},
-		{"a change of isBlockingUp counts within 2 s, and does not resume what is held", blockingSwitch},
-		{"a repair needs the right to bypass where it is asked for", bypassPermission},
-		{"a kind of workload is guarded from when it is named until it is not", configuredKind},
+		{"a change of isBlockingUp takes effect within 2 s and resumes no held rollout", blockingSwitch},
+		{"a repair requires the verb bypass when OpsConfigInfo bypass is Authorized", bypassPermission},
+		{"a kind of workload is judged while config-workloads lists it", configuredKind},
 	})
 	runInParallel(t, e, []spec{
-		{"the two configurations of the original are there", defaultConfigurations},
-		{"what people type works as it stands", walkthrough("PreFailed")},
-		{"opting a namespace in judges nothing that runs", optIn},
+		{"the two default OpsConfigInfos exist", defaultConfigurations},
+		{"the commands of the README work unchanged", walkthrough("PreFailed")},
+		{"opting a namespace in does not judge running workloads", optIn},
 		{"a template that is applied again is a new attempt", templateAppliedAgain},
 		{"the pod template is never changed", unchangedTemplate},
-		{"a fact that is written between the reconciler's read and its write survives", concurrentFact},
-		{"scaling, other metadata and deletion of a suspended Deployment pass", admittedWhileSuspended},
-		{"a suspended StatefulSet is guarded like a Deployment", suspensionOfKind(statefulSets())},
-		{"a suspended DaemonSet is guarded like a Deployment", suspensionOfKind(daemonSets())},
-		{"releases of a suspended Deployment, and the end of its suspension, are refused", deniedWhileSuspended},
-		{"a held roll-out cannot be resumed by hand", heldRollout},
-		{"deleting the pod that failed does not end the suspension, an explicit pass does", deletedFailedPod},
-		{"a suspension is repaired once", secondRepair},
-		{"the way back to a version that succeeded is admitted", rollbackAdmitted},
-		{"a Deployment without labels is guarded", unusualDeployment(unlabeledDeployment())},
-		{"a huge Deployment is guarded", unusualDeployment(hugeDeployment())},
-		{"a Deployment whose name has 253 characters is guarded", unusualDeployment(gen.Deployment(longName(), 2, gen.Simulated))},
-		{"a dry run leaves no trace", dryRun},
-		{"a server-side apply owns its fields and not ours", serverSideApply},
+		{"a fact written between the reconciler's read and write is kept", concurrentFact},
+		{"scaling, other metadata and deletion of a suspended Deployment are admitted", admittedWhileSuspended},
+		{"changes of a suspended StatefulSet are denied as for a Deployment", suspensionOfKind(statefulSets())},
+		{"changes of a suspended DaemonSet are denied as for a Deployment", suspensionOfKind(daemonSets())},
+		{"releases of a suspended Deployment and changes of its suspension are denied", deniedWhileSuspended},
+		{"a held rollout cannot be resumed by hand", heldRollout},
+		{"deleting the failed pod does not end the suspension, an explicit pass does", deletedFailedPod},
+		{"one repair per suspension is admitted", secondRepair},
+		{"a rollback to a version that succeeded is admitted", rollbackAdmitted},
+		{"a Deployment without labels is judged, suspended and repaired", unusualDeployment(unlabeledDeployment())},
+		{"a Deployment near the size limit is judged, suspended and repaired", unusualDeployment(hugeDeployment())},
+		{"a Deployment whose name has 253 characters is judged, suspended and repaired", unusualDeployment(gen.Deployment(longName(), 2, gen.Simulated))},
+		{"a dry run changes nothing", dryRun},
+		{"a server-side apply does not own the fields of Breakwater", serverSideApply},
 		{"a client-side apply sees no drift", clientSideApply},
-		{"what only the webhook writes cannot be written by hand", tampering},
-		{"a configuration that is wrong is refused with the name of the field", invalidConfiguration},
-		{"what a release, a batch and a release check are about never changes", immutableFields},
+		{"fields reserved for the webhook cannot be changed by hand", tampering},
+		{"an invalid OpsConfigInfo is denied with the name of the field", invalidConfiguration},
+		{"the identity of a release, a batch and a release check is immutable", immutableFields},
 	})
 }
 
-// With a server every pod is judged.
+// With a server each pod is judged.
 func TestWithAServer(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
@@ -62,57 +62,57 @@ func TestWithAServer(t *testing.T) {
 		{"the functions start from zero and go back to zero", fromZeroAndBack},
 	})
 	runInParallel(t, e, []spec{
-		{"what people type works as it stands", walkthrough("PostFinish")},
-		{"a release whose pods pass is a Success and leaves its ChangeWorkload and ChangePods", passingRelease},
-		{"a release one of whose pods fails is stopped, and goes on when it is repaired", failingRelease},
-		{"a fail before the change of a batch counts as a fail", failInStagePre},
-		{"a batch that nobody judged passes, and says so", unjudgedBatches},
-		{"a verdict that comes before the server's answer counts", earlyVerdict},
-		{"a verdict that comes again or for an unknown node changes nothing", repeatedVerdict},
+		{"the commands of the README work unchanged", walkthrough("PostFinish")},
+		{"a release whose pods pass succeeds and keeps its ChangeWorkload and ChangePods", passingRelease},
+		{"a release with a failed pod stops, and a repair completes it", failingRelease},
+		{"a fail in stage PRE counts as a fail", failInStagePre},
+		{"an unjudged batch passes and is counted as unjudged", unjudgedBatches},
+		{"a verdict that arrives before the response of the call counts", earlyVerdict},
+		{"a repeated verdict or a verdict for an unknown order node changes nothing", repeatedVerdict},
 		{"a verdict counts as a CloudEvent in binary mode", verdictAsCloudEvent("binary")},
 		{"a verdict counts as a CloudEvent in structured mode", verdictAsCloudEvent("structured")},
 		{"a verdict counts as a CloudEvent in batched mode", verdictAsCloudEvent("batched")},
-		{"a verdict that is not signed well is refused with 401 and changes nothing", forgedVerdict},
+		{"a verdict with an invalid signature is rejected with 401 and changes nothing", forgedVerdict},
 		{"kubectl rollout undo to a version that succeeded is admitted", rolloutUndo},
 	})
 }
 
-// The order as a whole, batches, and what nobody judged.
+// Order checks, batches and unjudged releases.
 func TestTheOrder(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runInParallel(t, e, []spec{
 		{"the order is opened, started, finished and closed, each once", closedOrder},
-		{"a fail of the order before the change holds the release until a person says pass", orderFailInPre},
-		{"a fail of the order after the change holds the release, and a way back rolls it back", orderFailInPost},
-		{"the order of a release that is replaced is cancelled", supersededOrder},
-		{"a release that is scaled while it runs is a Success, and a pod that is replaced is judged anew", scaledRelease},
-		{"a release that an autoscaler scales while it runs is a Success", autoscaledRelease},
+		{"a fail of the order check in stage PRE holds the release until a person overrules it", orderFailInPre},
+		{"a fail of the order check in stage POST holds the release, and a rollback ends it", orderFailInPost},
+		{"the order of a superseded release is canceled", supersededOrder},
+		{"a release scaled while it runs succeeds, and a replaced pod is judged again", scaledRelease},
+		{"a release scaled by an autoscaler while it runs succeeds", autoscaledRelease},
 	})
 	runSequentially(t, e, []spec{
-		{"what nobody judged follows the policy of its stage", noVerdictPerStage},
-		{"a verdict that never comes ends by the policy, and says so", verdictTimeout},
-		{"batches are a per cent of the replicas, and what is left over is judged", percentageBatches},
-		{"releases go on without a person when the server is back", serverUnreachable},
+		{"an unjudged check follows the policy of its stage", noVerdictPerStage},
+		{"a check without a verdict ends by the policy after its timeout", verdictTimeout},
+		{"batches are a percentage of the replicas, and leftover pods are judged", percentageBatches},
+		{"releases continue by themselves when the server is reachable again", serverUnreachable},
 	})
 }
 
-// When parts die or are away, a release ends later, and right.
+// When components are killed or unreachable, a release ends later and correctly.
 func TestThroughFailures(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runSequentially(t, e, []spec{
-		{"a release ends right when the channel dies twice, once with a fail on its way", lostEvents},
-		{"a release ends right when the controller is killed", killedPart(component("controller"))},
-		{"a release ends right when the webhook is killed", killedPart(component("webhook"))},
-		{"a release ends right when submit is killed", killedPart(function("submit"))},
-		{"a release ends right when verdict is killed", killedPart(function("verdict"))},
-		{"a release ends right when report is killed", killedPart(function("report"))},
-		{"a release ends right when callback is killed", killedPart(function("callback"))},
-		{"a verdict that comes while the Broker is down is applied", verdictDuringOutage(nil, stopBroker)},
-		{"a verdict that comes while verdict is down, and deadletter is killed, is applied", verdictDuringOutage(killDeadletter, removeVerdictFunction)},
-		{"a verdict that comes while Broker and verdict are down is applied", verdictDuringOutage(nil, stopBroker, removeVerdictFunction)},
-		{"while the webhook is away only releases of what is suspended wait for it", webhookUnreachable},
+		{"a release ends correctly when the channel is killed twice, once before a fail arrives", lostEvents},
+		{"a release ends correctly when the controller is killed", killedPart(component("controller"))},
+		{"a release ends correctly when the webhook is killed", killedPart(component("webhook"))},
+		{"a release ends correctly when submit is killed", killedPart(function("submit"))},
+		{"a release ends correctly when verdict is killed", killedPart(function("verdict"))},
+		{"a release ends correctly when report is killed", killedPart(function("report"))},
+		{"a release ends correctly when callback is killed", killedPart(function("callback"))},
+		{"a verdict received while the Broker is down is applied", verdictDuringOutage(nil, stopBroker)},
+		{"a verdict received while function verdict is deleted and deadletter is killed is applied", verdictDuringOutage(killDeadletter, removeVerdictFunction)},
+		{"a verdict received while the Broker and function verdict are down is applied", verdictDuringOutage(nil, stopBroker, removeVerdictFunction)},
+		{"while the webhook is unreachable only releases of suspended workloads are denied", webhookUnreachable},
 	})
 	e.awaitFunctions(t)
 	for _, name := range []string{"controller", "webhook"} {
@@ -120,7 +120,7 @@ func TestThroughFailures(t *testing.T) {
 	}
 }
 
-// configure has Breakwater ask the double for the time of the test.
+// configure configures the double as the server until the test ends.
 func configure(t *testing.T, e *environment) {
 	t.Helper()
 	began := time.Now()
@@ -135,7 +135,7 @@ func configure(t *testing.T, e *environment) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := judge.Unconfigure(ctx, e.kube); err != nil {
-			t.Errorf("leave the cluster without a server: %v", err)
+			t.Errorf("remove the configuration of the server: %v", err)
 		}
 	})
 	if err := judge.Configure(t.Context(), e.kube); err != nil {
@@ -143,16 +143,16 @@ func configure(t *testing.T, e *environment) {
 	}
 }
 
-// runSequentially is for tests that others would disturb, or that disturb others.
+// runSequentially runs tests that affect each other.
 func runSequentially(t *testing.T, e *environment, specs []spec) {
 	for _, s := range specs {
 		t.Run(s.sentence, func(t *testing.T) { s.test(t, e) })
 	}
 }
 
-// runInParallel returns when all of them are over.
+// runInParallel runs independent tests and waits for all of them.
 func runInParallel(t *testing.T, e *environment, specs []spec) {
-	t.Run("side by side", func(t *testing.T) {
+	t.Run("parallel", func(t *testing.T) {
 		for _, s := range specs {
 			t.Run(s.sentence, func(t *testing.T) {
 				t.Parallel()

@@ -24,7 +24,7 @@ func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)
 	t.Helper()
 	n.create(t, gen.Deployment("web", 2, append(options, gen.Simulated)...))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 }
@@ -36,7 +36,7 @@ func (n *namespace) holdWeb(t *testing.T) {
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(3)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
-	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "is there", exists), "unpass", "find error")
+	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 }
 
@@ -79,7 +79,7 @@ func deniedWhileSuspended(t *testing.T, e *environment) {
 func (n *namespace) checkDenialContains(t *testing.T, args ...string) {
 	t.Helper()
 	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, "deployment web is suspended") {
-		t.Errorf("the command was not refused as it should be:\n%s", r)
+		t.Errorf("the command was not denied as expected:\n%s", r)
 	}
 }
 
@@ -103,19 +103,19 @@ func deletedFailedPod(t *testing.T, e *environment) {
 	c := n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
 	failedPod := c.Status.DefenseCheckFailPods[0].Pod
 	n.run(t, "delete", "pod", failedPod)
-	n.awaitBatch(t, shortTimeout, "web", 3, "is the pod that replaces it, and over", isDone)
+	n.awaitBatch(t, shortTimeout, "web", 3, "with the replacement pod is done", isDone)
 	n.awaitClaims(t, "web")
 	c = n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
 	if len(c.Status.DefenseCheckFailPods) != 1 || c.Status.DefenseCheckFailPods[0].Pod != failedPod {
-		t.Errorf("the pods that failed are %+v, want %s", c.Status.DefenseCheckFailPods, failedPod)
+		t.Errorf("failed pods are %+v, want %s", c.Status.DefenseCheckFailPods, failedPod)
 	}
 	if !isSuspended(n.deployment(t, "web")) {
 		t.Error("the suspension is gone")
 	}
 	// A person's word ends it.
-	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "is there", exists), "pass", "looked at it")
+	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "pass", "looked at it")
 	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
 // secondRepair of one suspension is refused, and the record of the first can
@@ -131,12 +131,12 @@ func secondRepair(t *testing.T, e *environment) {
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	r := n.try(t, "patch", "deployment", "web", "--type=merge", "-p", repairOf("v4"))
 	if r.Code == 0 || !strings.Contains(r.Stderr, "deployment web is suspended: ") || !strings.Contains(r.Stderr, v1alpha1.BypassAnnotation) {
-		t.Errorf("a second repair was not refused as it should be:\n%s", r)
+		t.Errorf("a second repair was not denied as expected:\n%s", r)
 	}
 	n.run(t, "annotate", "deployment", "web", v1alpha1.BypassAnnotation+"-")
 	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", repairOf("v4"))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
 // rollbackAdmitted to a version that succeeded is admitted, and lets the roll-out go on.
@@ -151,7 +151,7 @@ func rollbackAdmitted(t *testing.T, e *environment) {
 	if c.Spec.Attempt != 3 {
 		t.Errorf("the way back is attempt %d, want 3", c.Spec.Attempt)
 	}
-	n.awaitDeployment(t, shortTimeout, "web", "is free again", isNotSuspended)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
 	n.awaitClaims(t, "web")
 }
@@ -171,7 +171,7 @@ func rolloutUndo(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	if status := post(t, callback(t, c.Spec.OrderID, late.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
-		t.Fatalf("the callback was answered %d, want 200", status)
+		t.Fatalf("callback status %d, want 200", status)
 	}
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)

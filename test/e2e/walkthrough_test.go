@@ -45,8 +45,8 @@ func walkthrough(message string) func(*testing.T, *environment) {
 		n.checkStdout(t, "deployment.apps/sleep configured\n", "apply", "-f", filepath.Join(samples, "sleep.yaml"))
 		n.awaitStatuses(t, "the repair runs beside what it repairs", map[string]string{first.Name: "Suspend", "": "Running"})
 		second := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.WorkloadSuccess)
-		n.awaitStatuses(t, "only the repair is left", map[string]string{second.Name: "Success"})
-		n.awaitDeployment(t, shortTimeout, "sleep", "is free again", isNotSuspended)
+		n.awaitStatuses(t, "only the ChangeWorkload of the repair exists", map[string]string{second.Name: "Success"})
+		n.awaitDeployment(t, shortTimeout, "sleep", "is not suspended", isNotSuspended)
 		n.checkStdout(t, "deployment.apps/sleep patched\n", "patch", "deployment", "sleep", "-p", templatePatch, "--type", "merge")
 	}
 }

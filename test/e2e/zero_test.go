@@ -41,7 +41,7 @@ func fromZeroAndBack(t *testing.T, e *environment) {
 		return nil
 	})
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	first := n.awaitBatch(t, shortTimeout, "web", 1, "is over", isDone)
+	first := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	stored := first.Status.VerdictOf(v1alpha1.StagePre).Time
 	t.Logf("from the creation of the first batch, with the functions at zero, to its stored PRE verdict: at most %s",
 		stored.Sub(first.CreationTimestamp.Time).Round(10e6))

@@ -1,4 +1,4 @@
-// Package disruption finds the parts of the system that tests kill, and kills them.
+// Package disruption finds and kills parts of the system for tests.
 package disruption
 
 import (
@@ -33,33 +33,33 @@ type Part struct {
 
 func (p Part) String() string { return p.Namespace + "/" + p.Selector }
 
-// Dispatcher delivers the events of the in-memory channel; what it holds is
-// lost with it.
+// Dispatcher delivers the events of the in-memory channel. Killing it loses the
+// events that it holds.
 func Dispatcher() Part {
 	return Part{Eventing, "messaging.knative.dev/channel=in-memory-channel,messaging.knative.dev/role=dispatcher"}
 }
 
-// Ingress takes what is sent to the Broker.
+// Ingress receives the events that are sent to the Broker.
 func Ingress() Part { return Part{Eventing, "eventing.knative.dev/brokerRole=ingress"} }
 
-// Filter hands what comes from the channel on to functions.
+// Filter sends events from the channel to functions.
 func Filter() Part { return Part{Eventing, "eventing.knative.dev/brokerRole=filter"} }
 
-// Component is a Deployment of ours.
+// Component returns the pods of a Deployment of Breakwater.
 func Component(name string) Part {
 	return Part{v1alpha1.SystemNamespace,
 		"app.kubernetes.io/part-of=breakwater,app.kubernetes.io/component=" + name + ",!serving.knative.dev/service"}
 }
 
-// Function is a function of ours.
+// Function returns the pods of a function of Breakwater.
 func Function(name string) Part {
 	return Part{v1alpha1.SystemNamespace, "serving.knative.dev/service=" + name}
 }
 
-// Server is the double of the AlterShield server.
+// Server returns the pods of the double of the AlterShield server.
 func Server() Part { return Part{judge.Namespace, "app.kubernetes.io/name=altershield"} }
 
-// Pods returns the pods of a part that are not about to go.
+// Pods returns the pods of a part that are not terminating.
 func (p Part) Pods(ctx context.Context, kube kubernetes.Interface) ([]corev1.Pod, error) {
 	list, err := kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})
 	if err != nil {
@@ -74,12 +74,11 @@ func (p Part) Pods(ctx context.Context, kube kubernetes.Interface) ([]corev1.Pod
 	return out, nil
 }
 
-// Kill kills a pod and says how.
+// Kill kills a pod and returns the method.
 //
-// On the embedded cluster, whose processes are this machine's, each process of
-// the pod gets SIGKILL. Elsewhere the pod is deleted without a grace period,
-// which is nearly as rude: it gets SIGTERM and a second. So is one without a
-// process, which waits to be started again.
+// On the embedded cluster each process of the pod gets SIGKILL, because its
+// processes run on this machine. Otherwise, or when the pod has no process, the
+// pod is deleted without a grace period: it gets SIGTERM and one second.
 func Kill(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (how string, err error) {
 	killed, err := KillProcesses(pod)
 	if err != nil {
@@ -91,8 +90,8 @@ func Kill(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (how 
 	return "deleted", Delete(ctx, kube, pod)
 }
 
-// KillProcesses sends SIGKILL to each process of a pod and returns how many it
-// had; what the pod has on its disk stays. It needs the embedded cluster.
+// KillProcesses sends SIGKILL to each process of a pod and returns their
+// number. The pod keeps its disk. It needs the embedded cluster.
 func KillProcesses(pod *corev1.Pod) (int, error) {
 	pids, err := processes(pod)
 	if err != nil {
@@ -106,9 +105,9 @@ func KillProcesses(pod *corev1.Pod) (int, error) {
 	return len(pids), nil
 }
 
-// KillSandbox kills what holds a pod's network: the kubelet makes a new one,
-// with another address, and starts all its containers anew. It needs the
-// embedded cluster.
+// KillSandbox kills the sandbox process of a pod. The kubelet creates a sandbox
+// with another address and restarts all containers. It needs the embedded
+// cluster.
 func KillSandbox(pod *corev1.Pod) error {
 	pids, err := find(func(groups string) bool {
 		return strings.Contains(groups, string(pod.UID)) && !inContainerOf(pod, groups)
@@ -117,13 +116,13 @@ func KillSandbox(pod *corev1.Pod) error {
 		return err
 	}
 	if len(pids) != 1 {
-		return fmt.Errorf("pod %s has %d processes beside its containers' on this machine", pod.Name, len(pids))
+		return fmt.Errorf("pod %s has %d sandbox processes on this machine", pod.Name, len(pids))
 	}
 	return syscall.Kill(pids[0], syscall.SIGKILL)
 }
 
-// Pause stops every process of a pod until resume is called: whoever asks it
-// waits. It needs the embedded cluster.
+// Pause stops each process of a pod until resume is called, so requests to the
+// pod wait. It needs the embedded cluster.
 func Pause(pod *corev1.Pod) (resume func() error, err error) {
 	pids, err := processes(pod)
 	if err != nil {
@@ -143,7 +142,7 @@ func Pause(pod *corev1.Pod) (resume func() error, err error) {
 	return func() error { return signal(syscall.SIGCONT) }, signal(syscall.SIGSTOP)
 }
 
-// Delete deletes a pod without a grace period. One that is gone is no error.
+// Delete deletes a pod without a grace period. NotFound is not an error.
 func Delete(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) error {
 	err := kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 	if apierrs.IsNotFound(err) {
@@ -152,13 +151,13 @@ func Delete(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) err
 	return err
 }
 
-// processes finds the processes of a pod's containers on this machine: those
-// in a control group that has the id of one of them.
+// processes returns the processes on this machine whose control group has the
+// id of a container of the pod.
 func processes(pod *corev1.Pod) ([]int, error) {
 	return find(func(groups string) bool { return inContainerOf(pod, groups) })
 }
 
-// find finds the processes of this machine by their control groups.
+// find returns the processes of this machine whose control group matches.
 func find(matches func(groups string) bool) ([]int, error) {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -168,7 +167,7 @@ func find(matches func(groups string) bool) ([]int, error) {
 	for _, path := range groups {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if !matches(string(raw)) {
 			continue

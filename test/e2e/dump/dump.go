@@ -1,5 +1,5 @@
-// Package dump keeps what a test saw that failed: the objects of its
-// namespaces, Events, and what the parts of Breakwater said meanwhile.
+// Package dump writes the state of a failed test: the objects and Events of its
+// namespaces, and the logs of Breakwater.
 package dump
 
 import (
@@ -21,20 +21,20 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
-// kinds are what is kept of a namespace.
+// kinds are the kinds that Write reads in a namespace.
 const kinds = "deployments,replicasets,pods,changeworkloads,changepods"
 
-// folder collects what could not be kept.
+// folder is the folder of a dump and the errors of writing it.
 type folder struct {
 	path string
 	errs []error
 }
 
-// Keep writes the state into a folder, which it makes. It keeps what it can;
-// the error says what it could not.
+// Write creates a folder and writes the state into it. It continues after an
+// error and returns all errors.
 func Write(ctx context.Context, kube kubernetes.Interface, path string, since time.Time, namespaces ...string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		return fmt.Errorf("keep the state: %w", err)
+		return fmt.Errorf("write the state: %w", err)
 	}
 	f := &folder{path: path}
 	for _, n := range namespaces {
@@ -52,7 +52,7 @@ func Write(ctx context.Context, kube kubernetes.Interface, path string, since ti
 	for _, from := range []string{v1alpha1.SystemNamespace, judge.Namespace, disruption.Eventing} {
 		pods, err := kube.CoreV1().Pods(from).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			f.errs = append(f.errs, fmt.Errorf("keep the logs: %w", err))
+			f.errs = append(f.errs, fmt.Errorf("write the logs: %w", err))
 			continue
 		}
 		for i := range pods.Items {
@@ -64,21 +64,21 @@ func Write(ctx context.Context, kube kubernetes.Interface, path string, since ti
 
 func (f *folder) write(file string, content []byte) {
 	if err := os.WriteFile(filepath.Join(f.path, file), content, 0o644); err != nil {
-		f.errs = append(f.errs, fmt.Errorf("keep the state: %w", err))
+		f.errs = append(f.errs, fmt.Errorf("write the state: %w", err))
 	}
 }
 
 func (f *folder) command(ctx context.Context, file string, args ...string) {
 	r, err := kubectl.Kubectl{}.Run(ctx, args...)
 	if err != nil {
-		f.errs = append(f.errs, fmt.Errorf("keep the state: %w", err))
+		f.errs = append(f.errs, fmt.Errorf("write the state: %w", err))
 		return
 	}
 	f.write(file, []byte(r.String()))
 }
 
-// logs keeps what the containers of a pod have said since a time, those before
-// a restart included.
+// logs writes the logs of a pod's containers since a time, including containers
+// before a restart.
 func (f *folder) logs(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, since time.Time) {
 	for _, status := range pod.Status.ContainerStatuses {
 		for _, previous := range []bool{false, true} {

@@ -13,11 +13,10 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// baseURL is the key without whose value there is no server.
+// baseURL is the key of the server's URL; without a value there is no server.
 const baseURL = "base-url"
 
-// configuration is what Breakwater is told about the double: all that is
-// required of a server.
+// configuration holds the required settings of a server, for the double.
 func configuration() map[string]string {
 	return map[string]string{
 		baseURL:                   URL,
@@ -37,8 +36,8 @@ type Patch struct {
 	Body string
 }
 
-// On returns what has Breakwater ask the double, in an order without a moment
-// of half a configuration.
+// ConfigurePatches returns the patches that configure the double as the server.
+// Their order avoids an incomplete configuration.
 func ConfigurePatches() []Patch {
 	return []Patch{
 		{"secret", altershield.SecretName, encode("stringData", map[string]any{altershield.TokenKey: Token})},
@@ -46,7 +45,7 @@ func ConfigurePatches() []Patch {
 	}
 }
 
-// Off returns what undoes On.
+// UnconfigurePatches returns the patches that undo ConfigurePatches.
 func UnconfigurePatches() []Patch {
 	return []Patch{
 		{"configmap", altershield.ConfigMapName, encode("data", values(func(string) any { return nil }))},
@@ -64,13 +63,13 @@ func values(of func(string) any) map[string]any {
 
 func encode(field string, value map[string]any) string {
 	raw, err := json.Marshal(map[string]any{field: value})
-	if err != nil { // made of strings
+	if err != nil { // strings always encode
 		panic(err)
 	}
 	return string(raw)
 }
 
-// Configured returns the server that is configured; empty for none.
+// Configured returns the URL of the configured server; empty for none.
 func Configured(ctx context.Context, kube kubernetes.Interface) (string, error) {
 	cm, err := kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, altershield.ConfigMapName, metav1.GetOptions{})
 	if err != nil {
@@ -79,21 +78,21 @@ func Configured(ctx context.Context, kube kubernetes.Interface) (string, error) 
 	return cm.Data[baseURL], nil
 }
 
-// Configure has Breakwater ask the double. It refuses to replace another
-// server.
+// Configure configures the double as the server. It returns an error when
+// another server is configured.
 func Configure(ctx context.Context, kube kubernetes.Interface) error {
 	server, err := Configured(ctx, kube)
 	if err != nil {
 		return err
 	}
 	if server != "" && server != URL {
-		return fmt.Errorf("the server %s is configured (ConfigMap %s): this would replace it", server, altershield.ConfigMapName)
+		return fmt.Errorf("server %s is configured in ConfigMap %s: remove it first", server, altershield.ConfigMapName)
 	}
 	return apply(ctx, kube, ConfigurePatches())
 }
 
-// Unconfigure undoes Configure, also that of another process. Where the double
-// is not configured it does nothing.
+// Unconfigure undoes Configure, including that of another process. It does
+// nothing when the double is not configured.
 func Unconfigure(ctx context.Context, kube kubernetes.Interface) error {
 	server, err := Configured(ctx, kube)
 	if err != nil || server != URL {

@@ -1,18 +1,18 @@
-// Package judge puts the double of the AlterShield server on a cluster, has
-// Breakwater ask it, and tells it what to say. The double is described in
-// test/altershield.
+// Package judge installs the double of the AlterShield server on a cluster,
+// configures Breakwater for it and sets its answers. test/altershield describes
+// the double.
 package judge
 
 const (
-	// Namespace is where the double runs.
+	// Namespace is the namespace of the double.
 	Namespace = "altershield"
-	// URL is the double, for who can reach Services.
+	// URL is the address of the double's Service.
 	URL = "http://altershield.altershield.svc.cluster.local"
-	// Platform is Breakwater's name at the double.
+	// Platform identifies Breakwater at the double.
 	Platform = "breakwater"
-	// Token signs, in both directions.
+	// Token signs calls in both directions.
 	Token = "altershield-operator"
-	// CallbackURL is where the double posts its verdicts.
+	// CallbackURL receives the verdicts of the double.
 	CallbackURL = "http://callback.altershieldoperator-system.svc.cluster.local/openapi/altershield/callback"
 )
 

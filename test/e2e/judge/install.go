@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Command is what Install runs, from the top of the repository.
+// Command is the command that Install runs in the root of the repository.
 func Command() []string { return []string{"ko", "apply", "--sbom=none", "-Rf", manifests} }
 
-// Install builds and applies the double and waits until it serves. What ko
-// says goes to progress.
+// Install builds and applies the double and waits until it is ready. It writes
+// the output of ko to progress.
 func Install(ctx context.Context, kube kubernetes.Interface, progress io.Writer) error {
 	root, err := repository()
 	if err != nil {
@@ -39,9 +39,9 @@ func Install(ctx context.Context, kube kubernetes.Interface, progress io.Writer)
 	return ready(ctx, kube)
 }
 
-// ready waits until the double that serves is the one that was applied.
+// ready waits until the applied version of the double is available.
 func ready(ctx context.Context, kube kubernetes.Interface) error {
-	state := errors.New("it was not looked at")
+	state := errors.New("not checked")
 	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		d, err := kube.AppsV1().Deployments(Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -53,7 +53,8 @@ func ready(ctx context.Context, kube kubernetes.Interface) error {
 		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.AvailableReplicas != 1 {
 			return false, nil
 		}
-		// The Service learns of a pod a moment after the Deployment does.
+		// The endpoints of the Service change after the status of the
+		// Deployment.
 		state = New(nil).do(ctx, http.MethodGet, "/double/health", nil, nil)
 		return state == nil, nil
 	})
@@ -70,7 +71,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// repository finds the folder of go.mod, upwards from the working directory.
+// repository returns the folder of go.mod, which is the working directory or a
+// parent.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -82,7 +84,7 @@ func repository() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod here or above: run this in the repository")
+			return "", errors.New("no go.mod in the working directory or a parent: run this in the repository")
 		}
 		dir = parent
 	}

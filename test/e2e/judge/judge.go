@@ -14,11 +14,12 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-// Judge is a double that runs. Its zero value is not usable: New makes it.
+// Judge is a client of the installed double. Use New; the zero value is not
+// usable.
 //
-// What it says is set a namespace at a time, so that tests of different
-// namespaces run side by side. A rule must not count (nth, times): the
-// double begins to count anew when anybody changes a rule.
+// Answers are set per namespace, so that tests of different namespaces run in
+// parallel. A rule must not count (nth, times): the double resets its counts
+// when any rule changes.
 type Judge struct {
 	http *http.Client
 
@@ -27,8 +28,8 @@ type Judge struct {
 	faults map[string][]double.FaultRule
 }
 
-// New returns a Judge that speaks to the double of URL. A nil client is the
-// default one.
+// New returns a client of the double at URL. A nil client is
+// http.DefaultClient.
 func New(client *http.Client) *Judge {
 	if client == nil {
 		client = http.DefaultClient
@@ -36,15 +37,15 @@ func New(client *http.Client) *Judge {
 	return &Judge{http: client, checks: map[string][]double.CheckRule{}, faults: map[string][]double.FaultRule{}}
 }
 
-// SetChecks sets what the double says of checks of a namespace, in the order of the
-// rules; without one it passes them at once.
+// SetChecks sets the double's answers to checks of a namespace, in the order of
+// the rules. Without a rule a check passes at once.
 func (j *Judge) SetChecks(ctx context.Context, namespace string, rules ...double.CheckRule) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if rules[i].Match.Step == "ORDER" {
-			rules[i].Match.Order = part(namespace) // an order says nothing else of where it is from
+			rules[i].Match.Order = part(namespace) // an order has no other reference to its namespace
 			continue
 		}
 		rules[i].Match.Namespace = namespace
@@ -53,7 +54,7 @@ func (j *Judge) SetChecks(ctx context.Context, namespace string, rules ...double
 	return j.put(ctx)
 }
 
-// SetFaults sets which calls about a namespace go wrong.
+// SetFaults sets the calls of a namespace that fail.
 func (j *Judge) SetFaults(ctx context.Context, namespace string, rules ...double.FaultRule) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,7 +66,7 @@ func (j *Judge) SetFaults(ctx context.Context, namespace string, rules ...double
 	return j.put(ctx)
 }
 
-// part is what the order ids of a namespace, and no others, contain.
+// part returns the substring that only order ids of a namespace contain.
 func part(namespace string) string { return "/" + namespace + "/" }
 
 func (j *Judge) put(ctx context.Context) error {
@@ -83,15 +84,14 @@ func (j *Judge) put(ctx context.Context) error {
 	return j.do(ctx, http.MethodPut, "/double/script", raw, nil)
 }
 
-// Log returns what the double has seen and sent about a namespace.
+// Log returns the calls and callbacks of a namespace at the double.
 func (j *Judge) Log(ctx context.Context, namespace string) (double.Log, error) {
 	var log double.Log
 	err := j.do(ctx, http.MethodGet, "/double/log?order="+url.QueryEscape(part(namespace)), nil, &log)
 	return log, err
 }
 
-// OrderLog returns what the double has seen and sent about one order, and the
-// nodes that it has of it.
+// OrderLog returns the calls, callbacks and nodes of one order at the double.
 func (j *Judge) OrderLog(ctx context.Context, order string) (double.Log, []double.Node, error) {
 	var log double.Log
 	var nodes []double.Node
@@ -103,7 +103,7 @@ func (j *Judge) OrderLog(ctx context.Context, order string) (double.Log, []doubl
 	return log, nodes, err
 }
 
-// Reset makes the double forget everything.
+// Reset deletes all answers, faults and logs of the double.
 func (j *Judge) Reset(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -119,12 +119,12 @@ func (j *Judge) do(ctx context.Context, method, path string, body []byte, into a
 	}
 	response, err := j.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask the double: %w", err)
+		return fmt.Errorf("call the double: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // it was read to its end
+	defer func() { _ = response.Body.Close() }() // the body was read
 	raw, err := io.ReadAll(response.Body)
 	if err != nil {
-		return fmt.Errorf("ask the double: %w", err)
+		return fmt.Errorf("call the double: %w", err)
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
 		return fmt.Errorf("the double answered %s %s with %s: %s", method, path, response.Status, raw)

@@ -1,5 +1,5 @@
-// Package kubectl runs the real kubectl, for requirements that are commands.
-// It speaks to the cluster of KUBECONFIG.
+// Package kubectl runs kubectl with the cluster of KUBECONFIG, for requirements
+// that are commands.
 package kubectl
 
 import (
@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Kubectl runs commands. The zero value runs them as they stand.
+// Kubectl runs commands. The zero value uses KUBECONFIG.
 type Kubectl struct {
 	// kubeconfig replaces KUBECONFIG, unless empty.
 	kubeconfig string
 }
 
-// Result is what came back.
+// Result is the result of a command.
 type Result struct {
-	// Args is what was run, without the name kubectl.
+	// Args are the arguments of kubectl.
 	Args   []string
 	Stdout string
 	Stderr string
@@ -31,9 +31,8 @@ type Result struct {
 	Code int
 }
 
-// In returns a Kubectl whose commands are about a namespace where they name
-// none, as after `kubectl config set-context --current --namespace`. Its
-// kubeconfig is a file in dir.
+// In returns a Kubectl with a default namespace, as after `kubectl config
+// set-context --current --namespace`. Its kubeconfig is a file in dir.
 func In(namespace, dir string) (Kubectl, error) {
 	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
 	if err != nil {
@@ -63,13 +62,13 @@ func (k Kubectl) Config() string {
 	return k.kubeconfig
 }
 
-// Run runs a command. The error says that kubectl could not be run at all; an
-// exit code other than 0 is no error.
+// Run runs a command. It returns an error when kubectl cannot be run; an exit
+// code other than 0 is not an error.
 func (k Kubectl) Run(ctx context.Context, args ...string) (Result, error) {
 	return k.RunWithInput(ctx, "", args...)
 }
 
-// RunWithInput runs a command with an input, for `kubectl apply -f -`.
+// RunWithInput runs a command with stdin, for `kubectl apply -f -`.
 func (k Kubectl) RunWithInput(ctx context.Context, stdin string, args ...string) (Result, error) {
 	cmd := exec.CommandContext(ctx, "kubectl", args...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -87,7 +86,7 @@ func (k Kubectl) RunWithInput(ctx context.Context, stdin string, args ...string)
 	return Result{Args: args, Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}, nil
 }
 
-// String shows the command and what came back.
+// String returns the command and its output.
 func (r Result) String() string {
 	return fmt.Sprintf("$ kubectl %s\n%s%s(exit code %d)", strings.Join(r.Args, " "), r.Stdout, r.Stderr, r.Code)
 }

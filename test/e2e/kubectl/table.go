@@ -2,14 +2,14 @@ package kubectl
 
 import "strings"
 
-// Table is what `kubectl get` prints.
+// Table is the output of `kubectl get`.
 type Table struct {
 	Header []string
 	Rows   []map[string]string
 }
 
-// ParseTable reads columns by where their names begin, so that a cell may be
-// empty or hold spaces.
+// ParseTable splits lines at the positions of the column names, so that a cell
+// may be empty or contain spaces.
 func ParseTable(stdout string) Table {
 	lines := strings.Split(strings.TrimRight(stdout, "\n"), "\n")
 	var t Table
