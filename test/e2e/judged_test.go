@@ -53,7 +53,7 @@ func passingRelease(t *testing.T, e *environment) {
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 10, Passed: 10}) {
-		t.Errorf("counts are %+v, want 10 pods that were judged and passed", got)
+		t.Errorf("counts are %+v, want 10 judged and passed pods", got)
 	}
 	for _, want := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadJudged, v1alpha1.WorkloadOrderAccepted} {
 		if cond := c.Status.GetCondition(want); !cond.IsTrue() {

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,13 +21,15 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// orderCheck matches the check of the order as a whole at a stage.
+// orderCheck matches the order check in a stage.
 func orderCheck(stage double.Stage) double.Match { return double.Match{Step: "ORDER", Stage: stage} }
 
-// overruleOrder is what a person types to overrule a verdict of the order.
+// overruleOrder is the patch of a person who overrules the verdict of the
+// order.
 const overruleOrder = `{"status":{"orderResult":{"verdict":"pass","message":"checked by hand"}}}`
 
-// orderCalls are the calls that the server took for an order, those to batches apart.
+// orderCalls returns the successful calls for an order, without those for
+// batches.
 func (n *namespace) orderCalls(ctx context.Context, order string) ([]string, error) {
 	log, nodes, err := n.judge.OrderLog(ctx, order)
 	if err != nil {
@@ -48,7 +51,7 @@ func (n *namespace) orderCalls(ctx context.Context, order string) ([]string, err
 	return out, nil
 }
 
-// awaitOrderClosed waits until the server has an order in its end.
+// awaitOrderClosed waits until an order is closed with a state.
 func (n *namespace) awaitOrderClosed(t *testing.T, order, state string) {
 	t.Helper()
 	await(t, rolloutTimeout, "order "+order+" is closed as "+state, func(ctx context.Context) error {
@@ -61,20 +64,20 @@ func (n *namespace) awaitOrderClosed(t *testing.T, order, state string) {
 				if strings.Contains(string(call.Body), fmt.Sprintf("%q", state)) {
 					return nil
 				}
-				return fmt.Errorf("it was closed with %s", call.Body)
+				return fmt.Errorf("closed with %s", call.Body)
 			}
 		}
-		return fmt.Errorf("it was not closed")
+		return errors.New("not closed")
 	})
 }
 
-// closedOrder is opened, started, finished and closed, each once.
+// closedOrder: an order is opened, started, finished and closed, each once.
 func closedOrder(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Lag: metav1.Duration{Duration: 5 * time.Second}}})
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
 	n.awaitPassed(t, "web", 3)
-	await(t, shortTimeout, "the order as a whole is before the judge", func(ctx context.Context) error {
+	await(t, shortTimeout, "the release waits for the order check", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err
@@ -95,11 +98,12 @@ func closedOrder(t *testing.T, e *environment) {
 	}
 	want := []string{"submitChangeExecOrder", "submitChangeExecOrderStartNotify", "submitChangeFinishNotify", "finishChangeExecOrderAction"}
 	if !slices.Equal(got, want) {
-		t.Errorf("the calls were %v, want %v", got, want)
+		t.Errorf("calls are %v, want %v", got, want)
 	}
 }
 
-// orderFailInPre holds the release, until a person says pass.
+// orderFailInPre: a fail of the order check holds the release until a person
+// overrules it.
 func orderFailInPre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
@@ -110,7 +114,7 @@ func orderFailInPre(t *testing.T, e *environment) {
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonOrderCheckFailed || !strings.Contains(cond.Message, errorRate) {
-		t.Errorf("condition OrderJudged is %+v, want False because the %s", cond, errorRate)
+		t.Errorf("condition OrderJudged is %+v, want False with %s", cond, errorRate)
 	}
 	if len(c.Status.DefenseCheckFailPods) != 0 {
 		t.Errorf("pods failed: %+v", c.Status.DefenseCheckFailPods)
@@ -121,7 +125,8 @@ func orderFailInPre(t *testing.T, e *environment) {
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
-// orderFailInPost all of its pods passed holds, and is rolled back.
+// orderFailInPost: a fail after all pods passed holds the release, and a
+// rollback is admitted.
 func orderFailInPost(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
@@ -130,16 +135,16 @@ func orderFailInPost(t *testing.T, e *environment) {
 	n.release(t, "web", "v2")
 	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	if got := bad.Status.Counts; got.Passed != 2 || got.Failed != 0 {
-		t.Errorf("counts are %+v, want two pods that passed", got)
+		t.Errorf("counts are %+v, want two passed pods", got)
 	}
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.setChecks(t)
-	n.release(t, "web", "v1") // the way back is admitted
+	n.release(t, "web", "v1") // the rollback is admitted
 	n.awaitOrderClosed(t, bad.Spec.OrderID, "ROLLBACK")
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// supersededOrder is cancelled.
+// supersededOrder: the order of a superseded release is canceled.
 func supersededOrder(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
@@ -155,8 +160,8 @@ func supersededOrder(t *testing.T, e *environment) {
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// scaledRelease up and down while it runs ends in Success, and a pod
-// that is replaced meanwhile is judged anew.
+// scaledRelease: a release that is scaled up and down while it runs succeeds,
+// and a replaced pod is judged again.
 func scaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
@@ -165,22 +170,22 @@ func scaledRelease(t *testing.T, e *environment) {
 	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is done", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=6")
 	n.awaitBatch(t, rolloutTimeout, "web", 2, "is done", isDone)
-	gone := first.Spec.PodInfos[0].Pod
-	n.run(t, "delete", "pod", gone, "--wait=false")
+	replaced := first.Spec.PodInfos[0].Pod
+	n.run(t, "delete", "pod", replaced, "--wait=false")
 	n.awaitBatch(t, rolloutTimeout, "web", 3, "is done", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=5")
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
-		t.Errorf("counts are %+v, want 5 pods that were judged and passed", got)
+		t.Errorf("counts are %+v, want 5 judged and passed pods", got)
 	}
-	if slices.ContainsFunc(c.Status.DefenseCheckPassPods, func(p v1alpha1.PodSummary) bool { return p.Pod == gone }) {
-		t.Errorf("pod %s is gone and counts", gone)
+	if slices.ContainsFunc(c.Status.DefenseCheckPassPods, func(p v1alpha1.PodSummary) bool { return p.Pod == replaced }) {
+		t.Errorf("the deleted pod %s counts", replaced)
 	}
 	n.awaitClaims(t, "web")
 }
 
-// autoscaledRelease is scaled by a HorizontalPodAutoscaler, which needs
-// no metrics to see that there are fewer replicas than its least.
+// autoscaledRelease is scaled by a HorizontalPodAutoscaler, which needs no
+// metrics to reach its minimum of replicas.
 func autoscaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
@@ -199,15 +204,16 @@ func autoscaledRelease(t *testing.T, e *environment) {
 		return nil
 	})
 	if c, err := n.current(t.Context(), "web"); err != nil || c.Status.Phase != v1alpha1.WorkloadRunning {
-		t.Fatalf("the release is %+v when it is scaled, want Running: %v", c, err)
+		t.Fatalf("the release at scaling is %+v, want Running: %v", c, err)
 	}
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Passed != 4 || got.Unjudged != 0 || got.Failed != 0 {
-		t.Errorf("counts are %+v, want 4 pods that were judged and passed", got)
+		t.Errorf("counts are %+v, want 4 judged and passed pods", got)
 	}
 }
 
-// setConfig makes a value count for the time of the test.
+// setConfig creates an OpsConfigInfo until the test ends, and waits until it is
+// Ready.
 func (e *environment) setConfig(t *testing.T, kind v1alpha1.ConfigType, content string) {
 	t.Helper()
 	configs := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
@@ -222,10 +228,10 @@ func (e *environment) setConfig(t *testing.T, kind v1alpha1.ConfigType, content 
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := configs.Delete(ctx, "e2e-"+strings.ToLower(string(kind)), metav1.DeleteOptions{}); err != nil {
-			t.Errorf("take %s back: %v", kind, err)
+			t.Errorf("delete OpsConfigInfo %s: %v", kind, err)
 		}
 	})
-	await(t, shortTimeout, string(kind)+" is in force", func(ctx context.Context) error {
+	await(t, shortTimeout, string(kind)+" is Ready", func(ctx context.Context) error {
 		c, err := configs.Get(ctx, "e2e-"+strings.ToLower(string(kind)), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -237,7 +243,7 @@ func (e *environment) setConfig(t *testing.T, kind v1alpha1.ConfigType, content 
 	})
 }
 
-// noVerdictPerStage follows the policy of the stage that nobody judged.
+// noVerdictPerStage: an unjudged stage follows its own policy.
 func noVerdictPerStage(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigNoVerdictPre, "Fail")
 	e.setConfig(t, v1alpha1.ConfigNoVerdictPost, "Hold")
@@ -255,7 +261,7 @@ func noVerdictPerStage(t *testing.T, e *environment) {
 
 	c := before.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonFailedUnjudged {
-		t.Errorf("condition Judged is %+v, want False: nobody judged", cond)
+		t.Errorf("condition Judged is %+v, want False: unjudged", cond)
 	}
 	after.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
 	after.judgeByHand(t, after.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone), "pass", "checked by hand")
@@ -266,11 +272,11 @@ func noVerdictPerStage(t *testing.T, e *environment) {
 	whole.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// awaitHeldUnjudged waits until a release runs on and says that nobody judged.
+// awaitHeldUnjudged waits until a release is Running with reason HeldUnjudged.
 func (n *namespace) awaitHeldUnjudged(t *testing.T, condition apis.ConditionType) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
-	await(t, rolloutTimeout, "the release waits because nobody judged", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the unjudged release waits", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err
@@ -285,9 +291,8 @@ func (n *namespace) awaitHeldUnjudged(t *testing.T, condition apis.ConditionType
 	return found
 }
 
-// verdictTimeout ends by the policy after its time, and says so. The
-// server may well have judged: that a fail was called back to nobody looks the
-// same from here.
+// verdictTimeout: a check without a verdict ends by the policy after its
+// timeout. A lost callback and a missing verdict have the same effect.
 func verdictTimeout(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigPostTimeout, "3s")
 	lost := failed()
@@ -300,7 +305,7 @@ func verdictTimeout(t *testing.T, e *environment) {
 
 	c := batchLost.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
-		t.Errorf("condition Judged is %+v, counts %+v; want that nobody judged", cond, c.Status.Counts)
+		t.Errorf("condition Judged is %+v, counts %+v; want one unjudged pod", cond, c.Status.Counts)
 	}
 	p := batchLost.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictTimedOut {
@@ -312,11 +317,11 @@ func verdictTimeout(t *testing.T, e *environment) {
 		t.Errorf("condition OrderJudged is %+v", cond)
 	}
 	if c.Status.Counts.Unjudged != 0 {
-		t.Errorf("the pods were judged, and counts are %+v", c.Status.Counts)
+		t.Errorf("counts are %+v, want no unjudged pod", c.Status.Counts)
 	}
 }
 
-// percentageBatches are full, or what is left over, and numbered.
+// percentageBatches are full, except the last one, and numbered.
 func percentageBatches(t *testing.T, e *environment) {
 	configs := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	branch := func(ctx context.Context, enable bool, content string) error {
@@ -335,7 +340,7 @@ func percentageBatches(t *testing.T, e *environment) {
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := branch(ctx, false, "10"); err != nil {
-			t.Errorf("take isBranch back: %v", err)
+			t.Errorf("restore isBranch: %v", err)
 		}
 	})
 	e.setConfig(t, v1alpha1.ConfigWaitThreshold, "5s")
@@ -357,25 +362,26 @@ func percentageBatches(t *testing.T, e *environment) {
 	if judged != 5 || c.Status.Counts.Passed != 5 || len(pods) < 3 {
 		t.Errorf("%d pods in %d batches, counts %+v", judged, len(pods), c.Status.Counts)
 	}
-	// A release whose pods do not come says so, and goes on when they do.
+	// A release without pods times out, and continues when the pods are
+	// created.
 	n.create(t, gen.Deployment("late", 1, gen.Simulated, func(d *appsv1.Deployment) { d.Spec.Paused = true }))
 	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadTimeOutPre)
 	n.run(t, "rollout", "resume", "deployment", "late")
 	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadSuccess)
 }
 
-// serverUnreachable holds releases up; when it is back they end as if nothing
-// had been, and nobody has done anything.
+// serverUnreachable delays releases. When the server is reachable again, they
+// end without manual action.
 func serverUnreachable(t *testing.T, e *environment) {
-	// Both begin while the server is away.
+	// Both timeouts start while the server is unreachable.
 	e.setConfig(t, v1alpha1.ConfigOrderTimeout, "10m")
 	e.setConfig(t, v1alpha1.ConfigPreTimeout, "10m")
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
-	back := e.scaleToZero(t, judge.Namespace, "altershield")
+	restore := e.scaleToZero(t, judge.Namespace, "altershield")
 	n.release(t, "web", "v2")
-	await(t, rolloutTimeout, "the release says that the server is away", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the release reports that the server is unreachable", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err
@@ -385,11 +391,11 @@ func serverUnreachable(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	observe(t, 15*time.Second) // longer than the breaker's pause
-	back()
+	observe(t, 15*time.Second) // longer than the breaker stays open
+	restore()
 	c := n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {
-		t.Errorf("counts are %+v, want 3 pods that were judged", got)
+		t.Errorf("counts are %+v, want 3 judged pods", got)
 	}
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
 		t.Errorf("condition OrderJudged is %+v, want True", cond)

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -36,8 +37,9 @@ func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
 	return p.Pods(ctx, e.kube)
 }
 
-// scaleToZero scales a Deployment to zero and kills its pods. Undo brings it back and
-// waits until it is available; the end of the test does so at the latest.
+// scaleToZero scales a Deployment to zero and kills its pods. Undo restores the
+// replicas and waits until they are available; the end of the test restores
+// them too.
 func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo func()) {
 	t.Helper()
 	deployments := e.kube.AppsV1().Deployments(namespace)
@@ -55,7 +57,7 @@ func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo fu
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := scale(ctx, was); err != nil {
-			t.Errorf("bring %s back: %v", name, err)
+			t.Errorf("restore %s: %v", name, err)
 		}
 	})
 	if err := scale(t.Context(), 0); err != nil {
@@ -73,7 +75,7 @@ func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo fu
 			}
 		}
 		if len(list.Items) > 0 {
-			return fmt.Errorf("%d pods are there", len(list.Items))
+			return fmt.Errorf("%d pods exist", len(list.Items))
 		}
 		return nil
 	})
@@ -86,7 +88,7 @@ func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo fu
 	}
 }
 
-// awaitDeployed waits until a Deployment has all of its pods.
+// awaitDeployed waits until all replicas of a Deployment are available.
 func (e *environment) awaitDeployed(t *testing.T, namespace, name string) {
 	t.Helper()
 	await(t, recoveryTimeout, name+" is available", func(ctx context.Context) error {
@@ -109,8 +111,8 @@ func triggers() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "eventing.knative.dev", Version: "v1", Resource: "triggers"}
 }
 
-// deleteFunction deletes a function. Undo creates it anew and waits until events
-// reach it; the end of the test does so at the latest.
+// deleteFunction deletes a function. Undo creates it again and waits until it
+// and its Triggers are ready; the end of the test creates it too.
 func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 	t.Helper()
 	services := e.dynamic.Resource(knativeServices()).Namespace(system)
@@ -118,19 +120,19 @@ func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &unstructured.Unstructured{Object: map[string]any{
+	copied := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": was.GetAPIVersion(), "kind": was.GetKind(), "spec": was.Object["spec"],
 	}}
-	again.SetName(name)
-	again.SetLabels(was.GetLabels())
+	copied.SetName(name)
+	copied.SetLabels(was.GetLabels())
 	annotations := was.GetAnnotations()
-	// Who created it is written by Serving, and cannot be told to it.
+	// Serving writes these annotations and rejects a create request with them.
 	delete(annotations, "serving.knative.dev/creator")
 	delete(annotations, "serving.knative.dev/lastModifier")
-	again.SetAnnotations(annotations)
+	copied.SetAnnotations(annotations)
 
-	back := func(ctx context.Context) error {
-		_, err := services.Create(ctx, again, metav1.CreateOptions{})
+	create := func(ctx context.Context) error {
+		_, err := services.Create(ctx, copied, metav1.CreateOptions{})
 		if apierrs.IsAlreadyExists(err) {
 			return nil
 		}
@@ -139,8 +141,8 @@ func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
-		if err := back(ctx); err != nil {
-			t.Errorf("bring %s back: %v", name, err)
+		if err := create(ctx); err != nil {
+			t.Errorf("restore %s: %v", name, err)
 		}
 	})
 	if err := services.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
@@ -154,11 +156,11 @@ func (e *environment) deleteFunction(t *testing.T, name string) (undo func()) {
 		case err != nil:
 			return err
 		}
-		return fmt.Errorf("it is being deleted")
+		return errors.New("the function is terminating")
 	})
 	return func() {
 		t.Helper()
-		if err := back(t.Context()); err != nil {
+		if err := create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		e.awaitFunctions(t)
@@ -184,7 +186,8 @@ func (e *environment) awaitFunctions(t *testing.T) {
 	}
 }
 
-// isReady reads the condition Ready of a Knative object.
+// isReady returns an error unless the condition Ready of a Knative object is
+// True.
 func isReady(u *unstructured.Unstructured) error {
 	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {

@@ -25,12 +25,12 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// kindsNotInstalled are the kinds of overlays that the embedded cluster does not
-// have. test/overlays knows their schema.
+// kindsNotInstalled are kinds of overlays that the embedded cluster does not
+// have. test/overlays has their schemas.
 var kindsNotInstalled = []string{"RabbitmqBrokerConfig"}
 
-// TestOverlays has the API server, and the webhooks of Knative, validate every
-// object of every overlay.
+// TestOverlays validates each object of each overlay with the API server and
+// the webhooks of Knative.
 func TestOverlays(t *testing.T) {
 	e := newEnvironment(t)
 	groups, err := restmapper.GetAPIGroupResources(e.kube.Discovery())
@@ -45,14 +45,14 @@ func TestOverlays(t *testing.T) {
 	n := e.notOptedInNamespace(t)
 	for _, f := range folders {
 		t.Run(f.Name(), func(t *testing.T) {
-			made := n.run(t, "kustomize", filepath.Join("..", "..", "config", "overlays", f.Name()))
-			objects := n.readManifests(t, mapper, made)
+			manifests := n.run(t, "kustomize", filepath.Join("..", "..", "config", "overlays", f.Name()))
+			objects := n.readManifests(t, mapper, manifests)
 			if len(objects) < 40 {
-				t.Errorf("only %d objects", len(objects))
+				t.Errorf("%d objects, want at least 40", len(objects))
 			}
 			for _, o := range objects {
 				if o.GetKind() == "ServiceAccount" {
-					// Knative tries the pods of a Service, and they need theirs.
+					// Knative creates the pods of a Service with a dry run, which needs its ServiceAccount.
 					n.createAccount(t, o.GetName())
 				}
 			}
@@ -67,7 +67,7 @@ func TestOverlays(t *testing.T) {
 	}
 }
 
-// createAccount creates a ServiceAccount that an overlay before may have had.
+// createAccount creates a ServiceAccount unless it exists.
 func (n *namespace) createAccount(t *testing.T, name string) {
 	t.Helper()
 	_, err := n.kube.CoreV1().ServiceAccounts(n.name).Create(t.Context(),
@@ -82,12 +82,12 @@ type overlayObject struct {
 	client dynamic.ResourceInterface
 }
 
-// image is what ko puts a real image for.
+// image matches the references that ko replaces by images.
 var image = regexp.MustCompile(`ko://\S+`)
 
-// readManifests reads manifests. What is in a namespace comes into that of the
-// test, where it is created: a Broker that is there cannot get another class.
-// Settings count in one namespace only, and are validated there.
+// readManifests parses manifests. It moves namespaced objects to the namespace
+// of the test, because the class of an existing Broker is immutable.
+// OpsConfigInfos stay, because they are valid in the system namespace only.
 func (n *namespace) readManifests(t *testing.T, mapper meta.RESTMapper, manifests string) []overlayObject {
 	t.Helper()
 	manifests = image.ReplaceAllString(manifests, "localhost:5000/base:latest")
@@ -106,7 +106,7 @@ func (n *namespace) readManifests(t *testing.T, mapper meta.RESTMapper, manifest
 		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if meta.IsNoMatchError(err) {
 			if !slices.Contains(kindsNotInstalled, gvk.Kind) {
-				t.Errorf("nobody here knows %s", gvk)
+				t.Errorf("kind %s is not installed", gvk)
 			}
 			continue
 		} else if err != nil {

@@ -22,14 +22,14 @@ import (
 // create creates a Deployment.
 func (n *namespace) create(t *testing.T, d *appsv1.Deployment) *appsv1.Deployment {
 	t.Helper()
-	made, err := n.kube.AppsV1().Deployments(n.name).Create(t.Context(), d, metav1.CreateOptions{})
+	created, err := n.kube.AppsV1().Deployments(n.name).Create(t.Context(), d, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create Deployment %s: %v", d.Name, err)
 	}
-	return made
+	return created
 }
 
-// deployment returns a Deployment as it is now.
+// deployment returns the current state of a Deployment.
 func (n *namespace) deployment(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	d, err := n.kube.AppsV1().Deployments(n.name).Get(t.Context(), name, metav1.GetOptions{})
@@ -39,7 +39,7 @@ func (n *namespace) deployment(t *testing.T, name string) *appsv1.Deployment {
 	return d
 }
 
-// release changes the pod template: its marker becomes another.
+// release changes the marker in the pod template.
 func (n *namespace) release(t *testing.T, name, marker string) {
 	t.Helper()
 	if err := n.patch(t.Context(), name, releaseOf(marker)); err != nil {
@@ -47,7 +47,7 @@ func (n *namespace) release(t *testing.T, name, marker string) {
 	}
 }
 
-// repair is a release that says that it is the repair.
+// repair is a release with the label of a repair.
 func (n *namespace) repair(t *testing.T, name, marker string) {
 	t.Helper()
 	if err := n.patch(t.Context(), name, repairOf(marker)); err != nil {
@@ -69,7 +69,7 @@ func (n *namespace) patch(ctx context.Context, name, body string) error {
 	return err
 }
 
-// current returns the ChangeWorkload of the release that a Deployment is at.
+// current returns the ChangeWorkload of a Deployment's current release.
 func (n *namespace) current(ctx context.Context, name string) (*v1alpha1.ChangeWorkload, error) {
 	d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -84,12 +84,12 @@ func (n *namespace) current(ctx context.Context, name string) (*v1alpha1.ChangeW
 		return nil, err
 	}
 	if c.Spec.Attempt != release.Attempt {
-		return nil, fmt.Errorf("ChangeWorkload %s is about attempt %d, the Deployment is at %d", c.Name, c.Spec.Attempt, release.Attempt)
+		return nil, fmt.Errorf("ChangeWorkload %s has attempt %d, the Deployment %d", c.Name, c.Spec.Attempt, release.Attempt)
 	}
 	return c, nil
 }
 
-// awaitPhase waits until the current release of a Deployment is in a state.
+// awaitPhase waits until the current release of a Deployment has a phase.
 func (n *namespace) awaitPhase(t *testing.T, within time.Duration, name string, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
@@ -107,7 +107,7 @@ func (n *namespace) awaitPhase(t *testing.T, within time.Duration, name string, 
 	return found
 }
 
-// changePods returns the batches of a release, the first one first.
+// changePods returns the batches of a release in their order.
 func (n *namespace) changePods(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]v1alpha1.ChangePod, error) {
 	list, err := n.change.ChangePods(n.name).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -120,8 +120,8 @@ func (n *namespace) changePods(ctx context.Context, c *v1alpha1.ChangeWorkload) 
 	return own, nil
 }
 
-// awaitBatch waits until a release has a number of batches of which the
-// condition holds, and returns the last one looked at.
+// awaitBatch waits until the batch with an index fulfills a condition, and
+// returns it. The first index is 1.
 func (n *namespace) awaitBatch(t *testing.T, within time.Duration, name string, index int, what string, holds func(*v1alpha1.ChangePod) bool) *v1alpha1.ChangePod {
 	t.Helper()
 	var found *v1alpha1.ChangePod
@@ -146,13 +146,14 @@ func (n *namespace) awaitBatch(t *testing.T, within time.Duration, name string, 
 	return found
 }
 
-// exists holds of every batch.
+// exists accepts each batch.
 func exists(*v1alpha1.ChangePod) bool { return true }
 
-// isDone holds of a batch that has ended.
+// isDone reports whether a batch has ended.
 func isDone(p *v1alpha1.ChangePod) bool { return p.Status.Phase == v1alpha1.PodExecuteDone }
 
-// judgeByHand fails or passes every pod of a batch, as a person with kubectl does.
+// judgeByHand gives all pods of a batch a verdict, as a person with kubectl
+// does.
 func (n *namespace) judgeByHand(t *testing.T, p *v1alpha1.ChangePod, verdict, message string) {
 	t.Helper()
 	results := slices.Clone(p.Spec.PodInfos)
@@ -169,7 +170,7 @@ func (n *namespace) judgeByHand(t *testing.T, p *v1alpha1.ChangePod, verdict, me
 	}
 }
 
-// awaitDeployment waits until a condition on a Deployment holds.
+// awaitDeployment waits until a Deployment fulfills a condition.
 func (n *namespace) awaitDeployment(t *testing.T, within time.Duration, name, what string, holds func(*appsv1.Deployment) bool) *appsv1.Deployment {
 	t.Helper()
 	var found *appsv1.Deployment
@@ -189,18 +190,18 @@ func (n *namespace) awaitDeployment(t *testing.T, within time.Duration, name, wh
 
 func isSuspended(d *appsv1.Deployment) bool { return d.Labels[v1alpha1.SuspendLabel] != "" }
 
-// isNotSuspended holds of a Deployment of which no suspension and no hold is left.
+// isNotSuspended reports whether a Deployment has neither suspension nor hold.
 func isNotSuspended(d *appsv1.Deployment) bool {
 	_, held := d.Annotations[v1alpha1.HoldAnnotation]
 	_, repairs := d.Labels[v1alpha1.IgnoredSuspendLabel]
 	return !isSuspended(d) && !held && !repairs && !d.Spec.Paused
 }
 
-// awaitEvent waits for a Kubernetes Event of a reason about an object whose
-// message contains words.
-func (n *namespace) awaitEvent(t *testing.T, object, reason, words string) {
+// awaitEvent waits for a Kubernetes Event of an object with a reason and a
+// message that contains text.
+func (n *namespace) awaitEvent(t *testing.T, object, reason, text string) {
 	t.Helper()
-	await(t, shortTimeout, fmt.Sprintf("an Event %s on %s with %q", reason, object, words), func(ctx context.Context) error {
+	await(t, shortTimeout, fmt.Sprintf("an Event %s on %s with %q", reason, object, text), func(ctx context.Context) error {
 		list, err := n.kube.CoreV1().Events(n.name).List(ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.name=" + object + ",reason=" + reason,
 		})
@@ -208,7 +209,7 @@ func (n *namespace) awaitEvent(t *testing.T, object, reason, words string) {
 			return err
 		}
 		for i := range list.Items {
-			if strings.Contains(list.Items[i].Message, words) {
+			if strings.Contains(list.Items[i].Message, text) {
 				return nil
 			}
 		}

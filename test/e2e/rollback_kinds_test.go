@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// simulatedPods is the template of pods on simulated nodes.
+// simulatedPods is the part of a manifest with a template for simulated nodes.
 const simulatedPods = `
   selector: {matchLabels: {app: %[1]s}}
   template:
@@ -43,8 +43,7 @@ func daemonSet(name string) string {
 // applyManifest applies a manifest with kubectl.
 func (n *namespace) applyManifest(t *testing.T, manifest string) {
 	t.Helper()
-	// Not t.TempDir: it is named after the test, and kubectl takes a comma in a
-	// path for the end of it.
+	// t.TempDir has the name of the test, and kubectl splits a path at a comma.
 	dir, err := os.MkdirTemp("", "manifest")
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +56,7 @@ func (n *namespace) applyManifest(t *testing.T, manifest string) {
 	n.run(t, "apply", "-f", file)
 }
 
-// selfHealedStatefulSet has a pod that finds no node, and whose controller waits
-// for it.
+// selfHealedStatefulSet has an unschedulable pod that its controller waits for.
 func selfHealedStatefulSet(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.applyManifest(t, statefulSet("db", 3))
@@ -68,18 +66,18 @@ func selfHealedStatefulSet(t *testing.T, e *environment) {
 	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.StatefulSet, "db", 3, v1alpha1.WorkloadSuccess)
 	r := n.checkRollback(t, workload.StatefulSet, "db", v1alpha1.RollbackSelfHealing, 2)
 	if !strings.Contains(r.Message, "db-2 (Unschedulable)") {
-		t.Errorf("it says %q", r.Message)
+		t.Errorf("message is %q", r.Message)
 	}
 	after := n.podUIDs(t)
 	for _, pod := range []string{"db-0", "db-1"} {
 		if before[pod] != after[pod] {
-			t.Errorf("%s was replaced, and was Ready all the time", pod)
+			t.Errorf("Ready pod %s was replaced", pod)
 		}
 	}
 	n.awaitEvent(t, "db", v1alpha1.ReasonSelfHealed, "deleted pod db-2")
 }
 
-// selfHealedDaemonSet has a pod that does not fit its node.
+// selfHealedDaemonSet has a pod that does not fit on its node.
 func selfHealedDaemonSet(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.applyManifest(t, daemonSet("agent"))
@@ -87,19 +85,19 @@ func selfHealedDaemonSet(t *testing.T, e *environment) {
 	n.strategicPatch(t, workload.DaemonSet, "agent", unschedulable)
 	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.DaemonSet, "agent", 3, v1alpha1.WorkloadSuccess)
 	n.checkRollback(t, workload.DaemonSet, "agent", v1alpha1.RollbackSelfHealing, 2)
-	await(t, rolloutTimeout, "all of its pods are there", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the rollout is complete", func(ctx context.Context) error {
 		w, err := n.readWorkload(ctx, workload.DaemonSet, "agent")
 		if err != nil {
 			return err
 		}
 		if !w.Complete || w.Replicas == 0 {
-			return fmt.Errorf("%d are wanted, complete: %t", w.Replicas, w.Complete)
+			return fmt.Errorf("%d replicas, complete: %t", w.Replicas, w.Complete)
 		}
 		return nil
 	})
 }
 
-// podUIDs are the UIDs of the pods, by name.
+// podUIDs returns the UIDs of the pods by name.
 func (n *namespace) podUIDs(t *testing.T) map[string]string {
 	t.Helper()
 	list, err := n.kube.CoreV1().Pods(n.name).List(t.Context(), metav1.ListOptions{})

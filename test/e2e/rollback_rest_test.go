@@ -16,10 +16,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// rollbackAPIURL is the address of the service inside the cluster.
+// rollbackAPIURL is the address of the rollback API in the cluster.
 const rollbackAPIURL = "http://openapi.altershieldoperator-system.svc.cluster.local/openapi/altershield"
 
-// rollbackResponse is an answer of the service.
+// rollbackResponse is a response of the rollback API.
 type rollbackResponse struct {
 	Code        int    `json:"code"`
 	Message     string `json:"message"`
@@ -35,7 +35,7 @@ type rollbackResponse struct {
 	} `json:"deployments"`
 }
 
-// callRollbackAPI asks the service with a token; an empty one sends none.
+// callRollbackAPI sends a request with a token; an empty token sends none.
 func callRollbackAPI(t *testing.T, method, path, token, body string) (int, rollbackResponse) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, rollbackAPIURL+path, strings.NewReader(body))
@@ -57,7 +57,8 @@ func callRollbackAPI(t *testing.T, method, path, token, body string) (int, rollb
 	return response.StatusCode, out
 }
 
-// createUser makes a service account with roles in the namespace, and its token.
+// createUser creates a ServiceAccount with roles in the namespace, and returns
+// its token.
 func (n *namespace) createUser(t *testing.T, name string, roles ...string) string {
 	t.Helper()
 	n.run(t, "create", "serviceaccount", name)
@@ -71,7 +72,7 @@ func (n *namespace) rollbackRequest(more string) string {
 	return fmt.Sprintf(`{"namespace":%q,"deploymentName":"web"%s}`, n.name, more)
 }
 
-// rollbackByREST is asked for by one who may do nothing else.
+// rollbackByREST is requested by a user with no other permission.
 func rollbackByREST(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(3)))
@@ -98,11 +99,11 @@ func rollbackByREST(t *testing.T, e *environment) {
 		t.Errorf("dry run: %d %+v", status, dry)
 	}
 	if now := n.deployment(t, "web"); now.Annotations[v1alpha1.RollbackRequestAnnotation] != "" || now.Generation != held.Generation {
-		t.Errorf("a dry run left %v", now.Annotations)
+		t.Errorf("annotations after a dry run are %v", now.Annotations)
 	}
 	if status, old := callRollbackAPI(t, "PUT", "/deployment/rollback", ann, n.rollbackRequest(`,"attempt":1`)); status != http.StatusConflict ||
 		!strings.Contains(old.Message, "at attempt 2") {
-		t.Errorf("a request about attempt 1: %d %+v", status, old)
+		t.Errorf("request for attempt 1: %d %+v", status, old)
 	}
 
 	status, done := callRollbackAPI(t, "PUT", "/deployment/rollback", ann, n.rollbackRequest(`,"attempt":2`))
@@ -121,11 +122,12 @@ func rollbackByREST(t *testing.T, e *environment) {
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackRequested, user+" requested it")
 	if status, none := callRollbackAPI(t, "PUT", "/deployment/rollback", ann, n.rollbackRequest("")); status != http.StatusConflict {
-		t.Errorf("a rollback from where nothing else is good: %d %+v", status, none)
+		t.Errorf("rollback without a target: %d %+v", status, none)
 	}
 }
 
-// rollbackByRESTDenied is asked for by nobody, and by one who may only look.
+// rollbackByRESTDenied: requests without a valid token or permission are
+// rejected.
 func rollbackByRESTDenied(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
@@ -136,12 +138,12 @@ func rollbackByRESTDenied(t *testing.T, e *environment) {
 		status                    int
 		says                      string
 	}{
-		"no token":                         {"PUT", "/deployment/rollback", "", n.rollbackRequest(""), 401, "send a Kubernetes token"},
-		"a token that is none":             {"PUT", "/deployment/rollback", "guessed", n.rollbackRequest(""), 401, "not known"},
-		"a token of one who may only look": {"PUT", "/deployment/rollback", bob, n.rollbackRequest(""), 403, "bob may neither update"},
-		"a list of another namespace":      {"GET", "/suspend/deployment?namespace=" + system, bob, "", 403, "may not list deployments.apps"},
-		"a list of all namespaces":         {"GET", "/suspend/deployment", bob, "", 403, "?namespace="},
-		"a body without a name":            {"PUT", "/deployment/rollback", bob, `{"namespace":"` + n.name + `"}`, 422, "deploymentName"},
+		"no token":                  {"PUT", "/deployment/rollback", "", n.rollbackRequest(""), 401, "send a Kubernetes token"},
+		"invalid token":             {"PUT", "/deployment/rollback", "guessed", n.rollbackRequest(""), 401, "not known"},
+		"token of a user with view": {"PUT", "/deployment/rollback", bob, n.rollbackRequest(""), 403, "bob may neither update"},
+		"list of another namespace": {"GET", "/suspend/deployment?namespace=" + system, bob, "", 403, "may not list deployments.apps"},
+		"list of all namespaces":    {"GET", "/suspend/deployment", bob, "", 403, "?namespace="},
+		"body without a name":       {"PUT", "/deployment/rollback", bob, `{"namespace":"` + n.name + `"}`, 422, "deploymentName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, got := callRollbackAPI(t, tc.method, tc.path, tc.token, tc.body)
@@ -151,9 +153,9 @@ func rollbackByRESTDenied(t *testing.T, e *environment) {
 		})
 	}
 	if status, got := callRollbackAPI(t, "GET", "/suspend/deployment?namespace="+n.name, bob, ""); status != 200 || len(got.Deployments) != 0 {
-		t.Errorf("who may look: %d %+v", status, got)
+		t.Errorf("list by a user with view: %d %+v", status, got)
 	}
 	if d := n.deployment(t, "web"); d.Annotations[v1alpha1.RollbackRequestAnnotation] != "" {
-		t.Errorf("recorded: %v", d.Annotations)
+		t.Errorf("annotations are %v, want no rollback request", d.Annotations)
 	}
 }

@@ -19,32 +19,32 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// selfHealingThreshold is the threshold in these tests: longer than a pod takes to come
-// up on a busy machine whose image is there.
+// selfHealingThreshold is longer than a pod needs to start on a busy machine
+// that has the image.
 const selfHealingThreshold = 15 * time.Second
 
-// selfHealingTimeout is how long a self-healing may take: the threshold, two looks, and what
-// the cluster needs to find out that a pod does not come up.
+// selfHealingTimeout bounds a self-healing: the threshold, two checks, and the
+// time until the cluster reports that a pod does not start.
 const selfHealingTimeout = selfHealingThreshold + time.Minute
 
-// Going back, by itself and by hand.
+// Rollbacks, automatic and manual.
 func TestRollback(t *testing.T) {
 	e := newEnvironment(t)
 	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
 	runInParallel(t, e, []spec{
-		{"a release whose image does not exist goes back to the version that runs beside it", selfHealedRelease(noImage, "ImagePull")},
-		{"a release in a crash loop goes back to the version that runs beside it", selfHealedRelease(crashing, "CrashLoopBackOff")},
-		{"a release that does not come up is left alone when a newer one came", newerRelease},
-		{"the first release of a Deployment has nothing to go back to, and says so", noRollbackTarget},
-		{"a stuck StatefulSet goes back, and only its stuck pod is replaced", selfHealedStatefulSet},
-		{"a stuck DaemonSet goes back", selfHealedDaemonSet},
-		{"who may roll back does so by REST", rollbackByREST},
-		{"who may not roll back is refused", rollbackByRESTDenied},
-		{"the way back to a version whose ChangeWorkload is gone is admitted", rollbackToOlderVersion},
+		{"a release whose image does not exist is rolled back to the running version", selfHealedRelease(noImage, "ImagePull")},
+		{"a release in a crash loop is rolled back to the running version", selfHealedRelease(crashing, "CrashLoopBackOff")},
+		{"a release that does not start is not rolled back after a newer release", newerRelease},
+		{"the first release of a Deployment has no rollback target and records an Event", noRollbackTarget},
+		{"a stuck StatefulSet is rolled back, and only its stuck pod is replaced", selfHealedStatefulSet},
+		{"a stuck DaemonSet is rolled back", selfHealedDaemonSet},
+		{"an authorized user requests a rollback by REST", rollbackByREST},
+		{"a rollback by REST without permission is rejected", rollbackByRESTDenied},
+		{"a rollback to a version whose ChangeWorkload was deleted is admitted", rollbackToOlderVersion},
 	})
 	runSequentially(t, e, []spec{
-		{"as many templates are kept as history-limit says", historyLimit},
-		{"a release that fails its check goes back by itself where that is switched on, and its rollback does not", automaticRollback},
+		{"history-limit bounds the number of saved templates", historyLimit},
+		{"a failed release is rolled back automatically when that is enabled, but a failed rollback is not", automaticRollback},
 	})
 }
 
@@ -55,20 +55,21 @@ func container(fields string) string {
 
 var (
 	noImage = container(`"image":"registry.invalid/there-is/no-such-image:1"`)
-	// Without minReadySeconds a container that is about to crash counts as
-	// available for a moment, and its Deployment takes a healthy pod away for it.
+	// Without minReadySeconds a container is available before it crashes, and
+	// its Deployment deletes a healthy pod.
 	crashing = `{"spec":{"minReadySeconds":10,` + strings.TrimPrefix(container(`"command":["/bin/false"]`), `{"spec":{`)
-	// unschedulable is for simulated pods, which always run once they have a node.
+	// unschedulable is for simulated pods, which always run when they have a
+	// node.
 	unschedulable = container(`"resources":{"requests":{"cpu":"100000"}}`)
 )
 
-// strategicPatch patches a workload as kubectl does.
+// strategicPatch patches a workload with kubectl.
 func (n *namespace) strategicPatch(t *testing.T, kind workload.Kind, name, body string) {
 	t.Helper()
 	n.run(t, "patch", kind.LowerKind(), name, "--type=strategic", "-p", body)
 }
 
-// readWorkload returns a workload of any kind.
+// readWorkload returns a workload of a kind.
 func (n *namespace) readWorkload(ctx context.Context, kind workload.Kind, name string) (*workload.Workload, error) {
 	u, err := n.dynamic.Resource(kind.GroupVersionResource()).Namespace(n.name).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -77,7 +78,8 @@ func (n *namespace) readWorkload(ctx context.Context, kind workload.Kind, name s
 	return workload.FromUnstructured(kind, u)
 }
 
-// awaitAttempt waits until the workload is at an attempt that ended in a state.
+// awaitAttempt waits until the current attempt of a workload has a number and a
+// phase.
 func (n *namespace) awaitAttempt(t *testing.T, within time.Duration, kind workload.Kind, name string, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
@@ -88,14 +90,14 @@ func (n *namespace) awaitAttempt(t *testing.T, within time.Duration, kind worklo
 		}
 		release, _ := v1alpha1.ReleaseOf(w.Annotations)
 		if release.Attempt != attempt {
-			return fmt.Errorf("it is at attempt %d", release.Attempt)
+			return fmt.Errorf("current attempt is %d", release.Attempt)
 		}
 		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, v1alpha1.ChangeWorkloadName(name, release.Version), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if c.Spec.Attempt != attempt || c.Status.Phase != phase {
-			return fmt.Errorf("%s is about attempt %d and %q: %+v", c.Name, c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
+			return fmt.Errorf("%s has attempt %d and phase %q: %+v", c.Name, c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
 		}
 		found = c
 		return nil
@@ -103,11 +105,12 @@ func (n *namespace) awaitAttempt(t *testing.T, within time.Duration, kind worklo
 	return found
 }
 
-// awaitSavedTemplate waits until the current version is kept.
+// awaitSavedTemplate waits until an attempt succeeded and its template is
+// saved.
 func (n *namespace) awaitSavedTemplate(t *testing.T, kind workload.Kind, name string, attempt int64) {
 	t.Helper()
 	c := n.awaitAttempt(t, rolloutTimeout, kind, name, attempt, v1alpha1.WorkloadSuccess)
-	await(t, shortTimeout, c.Name+" is kept", func(ctx context.Context) error {
+	await(t, shortTimeout, "the template of "+c.Name+" is saved", func(ctx context.Context) error {
 		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, c.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -119,7 +122,7 @@ func (n *namespace) awaitSavedTemplate(t *testing.T, kind workload.Kind, name st
 	})
 }
 
-// checkSameTemplate fails unless the workload has the template that it had.
+// checkSameTemplate fails unless both workloads have the same template.
 func checkSameTemplate(t *testing.T, before, after *workload.Workload) {
 	t.Helper()
 	a, err := json.Marshal(before.Template)
@@ -131,11 +134,11 @@ func checkSameTemplate(t *testing.T, before, after *workload.Workload) {
 		t.Fatal(err)
 	}
 	if string(a) != string(b) {
-		t.Errorf("the template is not that of before:\n%s\n%s", a, b)
+		t.Errorf("the template changed:\n%s\n%s", a, b)
 	}
 }
 
-// checkRollback fails unless the workload says that it went back.
+// checkRollback fails unless the annotations of the workload record a rollback.
 func (n *namespace) checkRollback(t *testing.T, kind workload.Kind, name string, want v1alpha1.RollbackKind, from int64) *v1alpha1.Rollback {
 	t.Helper()
 	w, err := n.readWorkload(t.Context(), kind, name)
@@ -144,15 +147,15 @@ func (n *namespace) checkRollback(t *testing.T, kind workload.Kind, name string,
 	}
 	r := v1alpha1.RollbackOf(w.Annotations)
 	if r == nil || r.Kind != want || r.FromAttempt != from || r.Attempt != from+1 {
-		t.Fatalf("%s says %+v, want a rollback of kind %s from attempt %d", name, r, want, from)
+		t.Fatalf("rollback of %s is %+v, want kind %s from attempt %d", name, r, want, from)
 	}
 	if !v1alpha1.IsRollback(w.Annotations) {
-		t.Errorf("the release of %s is not known as a rollback: %v", name, w.Annotations)
+		t.Errorf("the release of %s is not a rollback: %v", name, w.Annotations)
 	}
 	return r
 }
 
-// selfHealedRelease is a release of real pods that cannot come up.
+// selfHealedRelease is a release of real pods that cannot start.
 func selfHealedRelease(broken, reason string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
@@ -167,7 +170,7 @@ func selfHealedRelease(broken, reason string) func(*testing.T, *environment) {
 		n.strategicPatch(t, workload.Deployment, "web", broken)
 		left := n.awaitRollbackStatus(t, selfHealingTimeout, "web", 2)
 		if left.Status.Rollback.Kind != v1alpha1.RollbackSelfHealing {
-			t.Errorf("%s says %+v", left.Name, left.Status.Rollback)
+			t.Errorf("rollback of %s is %+v", left.Name, left.Status.Rollback)
 		}
 		n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
 		n.checkRollback(t, workload.Deployment, "web", v1alpha1.RollbackSelfHealing, 2)
@@ -177,18 +180,18 @@ func selfHealedRelease(broken, reason string) func(*testing.T, *environment) {
 		}
 		checkSameTemplate(t, before, after)
 		n.awaitEvent(t, "web", v1alpha1.ReasonSelfHealed, reason)
-		// The healthy pods were there all the time.
+		// The healthy pods were not replaced.
 		now := n.podUIDs(t)
 		for name, uid := range pods {
 			if now[name] != uid {
-				t.Errorf("pod %s was healthy and went", name)
+				t.Errorf("healthy pod %s was replaced", name)
 			}
 		}
 	}
 }
 
-// awaitRollbackStatus waits until the ChangeWorkload of an attempt says that
-// the workload went back from it. It goes when the rollback is a Success.
+// awaitRollbackStatus waits until the ChangeWorkload of an attempt records its
+// rollback. The ChangeWorkload is deleted when the rollback succeeds.
 func (n *namespace) awaitRollbackStatus(t *testing.T, within time.Duration, name string, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
@@ -207,19 +210,19 @@ func (n *namespace) awaitRollbackStatus(t *testing.T, within time.Duration, name
 				found = c
 			}
 		case <-timeout.C:
-			t.Fatalf("the release of %s at attempt %d was not left within %s", name, attempt, within)
+			t.Fatalf("attempt %[2]d of %[1]s was not rolled back within %[3]s", name, attempt, within)
 		}
 	}
 	return found
 }
 
-// newerRelease comes while the one before it is stuck.
+// newerRelease is applied while the previous release is stuck.
 func newerRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	n.strategicPatch(t, workload.Deployment, "web", unschedulable)
-	await(t, rolloutTimeout, "the release has a pod that finds no node", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "the release has an unschedulable pod", func(ctx context.Context) error {
 		list, err := n.kube.CoreV1().Pods(n.name).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Pending"})
 		if err != nil || len(list.Items) == 0 {
 			return fmt.Errorf("%d pods, %w", len(list.Items), err)
@@ -228,9 +231,9 @@ func newerRelease(t *testing.T, e *environment) {
 	})
 	n.strategicPatch(t, workload.Deployment, "web", container(`"resources":{"requests":{"cpu":"1m"}}`))
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
-	// Longer than the threshold, and still what the person applied last.
+	// The last applied release is current after the threshold too.
 	deadline := time.Now().Add(selfHealingThreshold + 5*time.Second)
-	await(t, selfHealingTimeout, "the threshold is over", func(context.Context) error {
+	await(t, selfHealingTimeout, "the threshold has passed", func(context.Context) error {
 		if time.Now().Before(deadline) {
 			return fmt.Errorf("not yet")
 		}
@@ -241,17 +244,18 @@ func newerRelease(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	if release, _ := v1alpha1.ReleaseOf(w.Annotations); release.Attempt != 3 || v1alpha1.RollbackOf(w.Annotations) != nil {
-		t.Errorf("it is at attempt %d, and says %v", release.Attempt, w.Annotations)
+		t.Errorf("current attempt is %d, annotations %v", release.Attempt, w.Annotations)
 	}
 }
 
-// noRollbackTarget is known of a Deployment that never came up.
+// noRollbackTarget: the Event of a Deployment that never started reports that
+// no version succeeded.
 func noRollbackTarget(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated, func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.NodeSelector = map[string]string{"type": "none"}
 	}))
-	await(t, selfHealingTimeout, "an Event says that it cannot go back", func(ctx context.Context) error {
+	await(t, selfHealingTimeout, "an Event reports that no rollback is possible", func(ctx context.Context) error {
 		list, err := n.kube.CoreV1().Events(n.name).List(ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.name=web,reason=" + v1alpha1.ReasonRollbackImpossible})
 		if err != nil || len(list.Items) == 0 {
@@ -264,11 +268,12 @@ func noRollbackTarget(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	if release, _ := v1alpha1.ReleaseOf(w.Annotations); release.Attempt != 1 {
-		t.Errorf("it is at attempt %d", release.Attempt)
+		t.Errorf("current attempt is %d", release.Attempt)
 	}
 }
 
-// rollbackToOlderVersion leads to a version before the last that succeeded.
+// rollbackToOlderVersion is a rollback to a version before the last one that
+// succeeded.
 func rollbackToOlderVersion(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 1, gen.Simulated))
@@ -278,13 +283,14 @@ func rollbackToOlderVersion(t *testing.T, e *environment) {
 	n.release(t, "web", "v3")
 	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
-	// v1's ChangeWorkload went with the Success of v2.
+	// v1's ChangeWorkload was deleted when v2 succeeded.
 	n.release(t, "web", "v1")
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 4, v1alpha1.WorkloadSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
-// historyLimit keeps what OpsConfigInfo history-limit says.
+// historyLimit: OpsConfigInfo history-limit bounds the number of saved
+// templates.
 func historyLimit(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigHistoryLimit, "2")
 	n := e.optedInNamespace(t)
@@ -304,9 +310,10 @@ func historyLimit(t *testing.T, e *environment) {
 	}
 	kept := savedtemplate.ReadAll(all.Items, w.UID)
 	if len(kept) != 2 || kept[0].Release.Attempt != 4 || kept[1].Release.Attempt != 3 {
-		t.Errorf("kept are %+v", kept)
+		t.Errorf("saved templates are %+v", kept)
 	}
-	// Its own controller keeps its own, and took none of ours for one.
+	// The StatefulSet controller keeps its own revisions and does not adopt
+	// saved templates.
 	for i := range all.Items {
 		r := &all.Items[i]
 		if ours := r.Labels[savedtemplate.WorkloadUIDLabel] != ""; ours == metav1.IsControlledBy(r, w) {
@@ -314,11 +321,11 @@ func historyLimit(t *testing.T, e *environment) {
 		}
 	}
 	if own := len(all.Items) - len(kept); own != 4 {
-		t.Errorf("the controller of the StatefulSet has %d revisions of its own, want 4", own)
+		t.Errorf("the StatefulSet controller has %d revisions, want 4", own)
 	}
 }
 
-// automaticRollback goes to the newest version that succeeded.
+// automaticRollback returns to the newest version that succeeded.
 func automaticRollback(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigAutomaticRollback, "")
 	n := e.optedInNamespace(t)
@@ -340,13 +347,13 @@ func automaticRollback(t *testing.T, e *environment) {
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitEvent(t, "web", v1alpha1.ReasonRolledBack, "failed its check")
 
-	// A rollback that fails its check stays where it is.
+	// A rollback that fails its check is not rolled back.
 	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuspend)
-	await(t, shortTimeout, "the version that failed is forgotten", func(ctx context.Context) error {
+	await(t, shortTimeout, "the saved template of the failed version is deleted", func(ctx context.Context) error {
 		all, err := n.kube.AppsV1().ControllerRevisions(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil || len(all.Items) > 0 {
-			return fmt.Errorf("%d are kept, %w", len(all.Items), err)
+			return fmt.Errorf("%d saved templates, %w", len(all.Items), err)
 		}
 		return nil
 	})

@@ -59,7 +59,7 @@ func TestWithAServer(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runSequentially(t, e, []spec{
-		{"the functions start from zero and go back to zero", fromZeroAndBack},
+		{"the functions start from zero and return to zero", fromZeroAndBack},
 	})
 	runInParallel(t, e, []spec{
 		{"the commands of the README work unchanged", walkthrough("PostFinish")},

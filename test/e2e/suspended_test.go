@@ -18,7 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// suspendWeb makes a Deployment web whose only release was failed after it was
+// suspendWeb creates a Deployment web whose only release failed after it was
 // complete: it is suspended and not paused.
 func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)) {
 	t.Helper()
@@ -29,8 +29,8 @@ func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 }
 
-// holdWeb makes a Deployment web whose second release was failed after its
-// first pod: it is suspended and paused, and v1 is a version that succeeded.
+// holdWeb creates a Deployment web whose second release failed at its first
+// pod: it is suspended and paused, and v1 succeeded.
 func (n *namespace) holdWeb(t *testing.T) {
 	t.Helper()
 	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(3)))
@@ -40,7 +40,8 @@ func (n *namespace) holdWeb(t *testing.T) {
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 }
 
-// admittedWhileSuspended passes although the Deployment is suspended.
+// admittedWhileSuspended lists changes of a suspended Deployment that are
+// admitted.
 func admittedWhileSuspended(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
@@ -52,12 +53,13 @@ func admittedWhileSuspended(t *testing.T, e *environment) {
 		"-p", `{"status":{"collisionCount":1}}`)
 	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", `{"spec":{"minReadySeconds":1}}`)
 	if !isSuspended(n.deployment(t, "web")) {
-		t.Error("the suspension is gone")
+		t.Error("the Deployment is not suspended")
 	}
 	n.checkStdout(t, fmt.Sprintf("deployment.apps \"web\" deleted from %s namespace\n", n.name), "delete", "deployment", "web")
 }
 
-// deniedWhileSuspended is refused with the words that scripts look for.
+// deniedWhileSuspended lists changes that are denied with the documented
+// message.
 func deniedWhileSuspended(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
@@ -69,13 +71,13 @@ func deniedWhileSuspended(t *testing.T, e *environment) {
 	n.checkDenialContains(t, "set", "image", "deployment/web", "sleep=busybox:other")
 	n.checkDenialContains(t, "rollout", "restart", "deployment", "web")
 	if got := n.deployment(t, "web").Labels[v1alpha1.SuspendLabel]; got != suspend {
-		t.Errorf("the suspension began at %s and says %s now", suspend, got)
+		t.Errorf("the suspend label changed from %s to %s", suspend, got)
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
 }
 
-// checkDenialContains runs kubectl, which has to be refused; some commands put words
-// of their own around the API server's.
+// checkDenialContains runs kubectl, which must be denied. Some commands add
+// their own text to the error of the API server.
 func (n *namespace) checkDenialContains(t *testing.T, args ...string) {
 	t.Helper()
 	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, "deployment web is suspended") {
@@ -92,11 +94,11 @@ func heldRollout(t *testing.T, e *environment) {
 	n.checkDenied(t, "web", "annotate", "deployment", "web", v1alpha1.HoldAnnotation+"-")
 	n.checkStdout(t, "deployment.apps/web scaled\n", "scale", "deployment", "web", "--replicas=5")
 	if d := n.deployment(t, "web"); !d.Spec.Paused {
-		t.Error("the roll-out goes on")
+		t.Error("the rollout is not paused")
 	}
 }
 
-// deletedFailedPod leaves its fail behind.
+// deletedFailedPod: the fail remains after the deletion of the failed pod.
 func deletedFailedPod(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
@@ -110,16 +112,16 @@ func deletedFailedPod(t *testing.T, e *environment) {
 		t.Errorf("failed pods are %+v, want %s", c.Status.DefenseCheckFailPods, failedPod)
 	}
 	if !isSuspended(n.deployment(t, "web")) {
-		t.Error("the suspension is gone")
+		t.Error("the Deployment is not suspended")
 	}
-	// A person's word ends it.
+	// The pass of a person ends the suspension.
 	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "pass", "looked at it")
 	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
-// secondRepair of one suspension is refused, and the record of the first can
-// be removed to allow it.
+// secondRepair of one suspension is denied. It is admitted after the annotation
+// of the first repair is removed.
 func secondRepair(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.holdWeb(t)
@@ -139,25 +141,27 @@ func secondRepair(t *testing.T, e *environment) {
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
-// rollbackAdmitted to a version that succeeded is admitted, and lets the roll-out go on.
+// rollbackAdmitted: a rollback to a version that succeeded is admitted and
+// resumes the rollout.
 func rollbackAdmitted(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.holdWeb(t)
 	n.release(t, "web", "v1")
 	if d := n.deployment(t, "web"); d.Spec.Paused {
-		t.Error("the roll-out back is held")
+		t.Error("the rollback is paused")
 	}
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if c.Spec.Attempt != 3 {
-		t.Errorf("the way back is attempt %d, want 3", c.Spec.Attempt)
+		t.Errorf("the rollback is attempt %d, want 3", c.Spec.Attempt)
 	}
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
 	n.awaitClaims(t, "web")
 }
 
-// rolloutUndo is a way back too. A verdict that comes after the last pod was
-// replaced suspends and does not pause: kubectl refuses to undo what is paused.
+// rolloutUndo is a rollback with kubectl. The fail arrives after the last pod
+// was replaced, so that the Deployment is suspended and not paused: kubectl
+// does not undo a paused rollout.
 func rolloutUndo(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 2, gen.Simulated))
@@ -177,7 +181,7 @@ func rolloutUndo(t *testing.T, e *environment) {
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.setChecks(t)
 	n.run(t, "rollout", "undo", "deployment", "web")
-	await(t, rolloutTimeout, "v1 runs again", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "v1 is the current template", func(ctx context.Context) error {
 		d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -20,18 +20,18 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
-// samples are what the README tells people to apply.
+// samples is the folder of the manifests in the README.
 const samples = "../../config/samples"
 
 const (
 	system = v1alpha1.SystemNamespace
-	// templatePatch is the change of the pod template that the requirement types.
+	// templatePatch is the change of the pod template in the requirement.
 	templatePatch = `{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}`
 )
 
-// walkthrough types what the requirement types, and expects what it shows.
-// message is what a batch says that nobody has touched: without a server it is
-// not the one of a batch that the server judged.
+// walkthrough runs the commands of the requirement and compares their output.
+// message is the message of a batch before manual changes; it differs with and
+// without a server.
 func walkthrough(message string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
@@ -39,11 +39,11 @@ func walkthrough(message string) func(*testing.T, *environment) {
 		first := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.WorkloadSuccess)
 		batch := n.batchesAsPrinted(t, first, message)
 		n.failByPatch(t, first, batch)
-		n.checkStdout(t, "deployment.apps/sleep labeled\n", "label", "deployment", "sleep", "team=a") // other metadata is free
+		n.checkStdout(t, "deployment.apps/sleep labeled\n", "label", "deployment", "sleep", "team=a") // other metadata is admitted
 		n.checkDenied(t, "sleep", "patch", "deployment", "sleep", "-p", templatePatch, "--type", "merge")
 
 		n.checkStdout(t, "deployment.apps/sleep configured\n", "apply", "-f", filepath.Join(samples, "sleep.yaml"))
-		n.awaitStatuses(t, "the repair runs beside what it repairs", map[string]string{first.Name: "Suspend", "": "Running"})
+		n.awaitStatuses(t, "the failed release and the repair exist", map[string]string{first.Name: "Suspend", "": "Running"})
 		second := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.WorkloadSuccess)
 		n.awaitStatuses(t, "only the ChangeWorkload of the repair exists", map[string]string{second.Name: "Success"})
 		n.awaitDeployment(t, shortTimeout, "sleep", "is not suspended", isNotSuspended)
@@ -51,7 +51,7 @@ func walkthrough(message string) func(*testing.T, *environment) {
 	}
 }
 
-// checkStdout runs a command that has to succeed and to print exactly this.
+// checkStdout runs a command that must succeed with exactly this stdout.
 func (n *namespace) checkStdout(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, n.run(t, args...)); diff != "" {
@@ -69,14 +69,14 @@ func (n *namespace) table(t *testing.T, columns []string, args ...string) kubect
 	return table
 }
 
-// batchesAsPrinted checks what `kubectl get` prints of a release of sleep that
-// is over, and returns the name of its first batch.
+// batchesAsPrinted checks the output of `kubectl get` for a completed release
+// of sleep, and returns the name of its first batch.
 func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, message string) string {
 	t.Helper()
 	d := n.deployment(t, "sleep")
 	version := d.Labels[v1alpha1.VersionKey]
 	if len(version) != 32 || c.Name != "sleep--x--"+version {
-		t.Errorf("version label %q and ChangeWorkload %q do not belong together", version, c.Name)
+		t.Errorf("version label %q does not match ChangeWorkload %q", version, c.Name)
 	}
 	workloads := n.table(t, []string{"NAME", "STATUS", "CREATETIME"}, "get", "changeworkloads")
 	checkTimes(t, workloads)
@@ -87,7 +87,7 @@ func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, m
 		})
 	}
 	ignoreTime := cmpopts.IgnoreMapEntries(func(column, _ string) bool { return column == "CREATETIME" })
-	await(t, shortTimeout, "every batch says that it is done", func(context.Context) error {
+	await(t, shortTimeout, "each batch has ended", func(context.Context) error {
 		pods := n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods")
 		checkTimes(t, pods)
 		if diff := cmp.Diff(want, pods.Rows, ignoreTime); diff != "" {
@@ -110,8 +110,8 @@ func checkTimes(t *testing.T, table kubectl.Table) {
 	}
 }
 
-// failByPatch fails the pod of a batch with the command of the requirement,
-// and checks everything that it says will happen.
+// failByPatch fails the pod of a batch with the command of the requirement, and
+// checks the effects in the requirement.
 func (n *namespace) failByPatch(t *testing.T, c *v1alpha1.ChangeWorkload, batch string) {
 	t.Helper()
 	var p v1alpha1.ChangePod
@@ -129,7 +129,7 @@ func (n *namespace) failByPatch(t *testing.T, c *v1alpha1.ChangeWorkload, batch 
 		"patch", "changepod", "--subresource=status", batch, "--type", "merge", "-p", patch)
 
 	n.awaitStatuses(t, "the release is suspended", map[string]string{c.Name: "Suspend"})
-	await(t, shortTimeout, "the batch says PostFinish", func(context.Context) error {
+	await(t, shortTimeout, "the message of the batch is PostFinish", func(context.Context) error {
 		for _, row := range n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods").Rows {
 			if row["NAME"] == batch && (row["STATUS"] != "ExecuteDone" || row["MESSAGE"] != "PostFinish") {
 				return fmt.Errorf("%v", row)
@@ -148,8 +148,8 @@ func (n *namespace) failByPatch(t *testing.T, c *v1alpha1.ChangeWorkload, batch 
 	checkSuspendTime(t, d, began)
 }
 
-// failedPodsAsPrinted checks .status.defenseCheckFailPods of the one release
-// that is there.
+// failedPodsAsPrinted checks .status.defenseCheckFailPods of the only
+// ChangeWorkload.
 func (n *namespace) failedPodsAsPrinted(t *testing.T, want ...v1alpha1.PodSummary) {
 	t.Helper()
 	var list v1alpha1.ChangeWorkloadList
@@ -158,15 +158,15 @@ func (n *namespace) failedPodsAsPrinted(t *testing.T, want ...v1alpha1.PodSummar
 	}
 	ignoreUID := cmpopts.IgnoreFields(v1alpha1.PodSummary{}, "UID")
 	if len(list.Items) != 1 {
-		t.Fatalf("%d ChangeWorkloads are there, want 1", len(list.Items))
+		t.Fatalf("%d ChangeWorkloads, want 1", len(list.Items))
 	}
 	if diff := cmp.Diff(want, list.Items[0].Status.DefenseCheckFailPods, ignoreUID); diff != "" {
 		t.Errorf(".status.defenseCheckFailPods (-want +got):\n%s", diff)
 	}
 }
 
-// checkSuspendTime checks that a suspension began when it did: a label has
-// whole seconds.
+// checkSuspendTime checks the time in the suspend label, which has whole
+// seconds.
 func checkSuspendTime(t *testing.T, d *appsv1.Deployment, began time.Time) {
 	t.Helper()
 	seconds, err := strconv.ParseInt(d.Labels[v1alpha1.SuspendLabel], 10, 64)
@@ -180,7 +180,7 @@ func checkSuspendTime(t *testing.T, d *appsv1.Deployment, began time.Time) {
 }
 
 // awaitStatuses waits until `kubectl get changeworkloads` prints exactly these
-// names with these states; an empty name is any other.
+// names and states; an empty name matches any other name.
 func (n *namespace) awaitStatuses(t *testing.T, what string, want map[string]string) {
 	t.Helper()
 	await(t, rolloutTimeout, what, func(context.Context) error {
@@ -200,14 +200,14 @@ func (n *namespace) awaitStatuses(t *testing.T, what string, want map[string]str
 	})
 }
 
-// defaultConfigurations are there after an installation, and printed as the
-// requirement shows them.
+// defaultConfigurations exist after an installation and are printed as in the
+// requirement.
 func defaultConfigurations(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	table := n.table(t, []string{"NAME", "AGE"}, "get", "opsconfiginfo", "-n", system)
 	for _, name := range []string{"blocking", "branch"} {
 		if !slices.Contains(table.Column("NAME"), name) {
-			t.Errorf("opsconfiginfo %s is not listed:\n%v", name, table)
+			t.Errorf("OpsConfigInfo %s is missing:\n%v", name, table)
 		}
 	}
 	for name, want := range map[string]v1alpha1.OpsConfigInfoSpec{

@@ -14,19 +14,20 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// The functions that run only while there is something for them to do.
+// scaledToZeroFunctions returns the functions that run only while they have
+// events.
 func scaledToZeroFunctions() []string { return []string{"submit", "verdict", "report", "deadletter"} }
 
-// functionSelector selects the pods of a function.
+// functionSelector returns the label selector of a function's pods.
 func functionSelector(function string) string { return "serving.knative.dev/service=" + function }
 
-// fromZeroAndBack: no function runs before a release, those that are needed
-// run during it, and none runs afterwards.
+// fromZeroAndBack: no function runs before a release, the required ones run
+// during it, and none runs afterwards.
 func fromZeroAndBack(t *testing.T, e *environment) {
 	awaitZero(t)
 	n := e.optedInNamespace(t)
 	n.create(t, gen.Deployment("web", 3, gen.Simulated))
-	ran := map[string]bool{} // testWorkload may be gone before another comes
+	ran := map[string]bool{} // a function may end before another starts
 	await(t, rolloutTimeout, "submit, verdict and report run", func(ctx context.Context) error {
 		for _, function := range []string{"submit", "verdict", "report"} {
 			printed, err := podsAsPrinted(ctx, function)
@@ -48,11 +49,11 @@ func fromZeroAndBack(t *testing.T, e *environment) {
 	awaitZero(t)
 }
 
-// awaitZero waits until `kubectl get pods` shows no pod of any function that
-// sleeps.
+// awaitZero waits until `kubectl get pods` shows no pod of
+// scaledToZeroFunctions.
 func awaitZero(t *testing.T) {
 	t.Helper()
-	await(t, recoveryTimeout, "no function that sleeps has a pod", func(ctx context.Context) error {
+	await(t, recoveryTimeout, "all functions are scaled to zero", func(ctx context.Context) error {
 		for _, function := range scaledToZeroFunctions() {
 			printed, err := podsAsPrinted(ctx, function)
 			if err != nil {
@@ -66,7 +67,7 @@ func awaitZero(t *testing.T) {
 	})
 }
 
-// podsAsPrinted is what `kubectl get pods` prints of a function.
+// podsAsPrinted returns the output of `kubectl get pods` for a function.
 func podsAsPrinted(ctx context.Context, function string) (string, error) {
 	r, err := kubectl.Kubectl{}.Run(ctx, "get", "pods", "-n", system, "-l", functionSelector(function))
 	if err != nil {

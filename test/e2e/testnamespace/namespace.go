@@ -1,4 +1,4 @@
-// Package testnamespace makes what every end-to-end test begins with.
+// Package testnamespace creates the namespaces of end-to-end tests.
 package testnamespace
 
 import (
@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Namespace makes a namespace, and waits until a pod can be created in it: the
-// API server refuses those that come before the ServiceAccount "default" does.
+// Create creates a namespace and waits until pods can be created in it: the API
+// server denies pods before the ServiceAccount "default" exists.
 func Create(ctx context.Context, kube kubernetes.Interface, meta metav1.ObjectMeta) (*corev1.Namespace, error) {
 	n, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("make a namespace: %w", err)
+		return nil, fmt.Errorf("create a namespace: %w", err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := kube.CoreV1().ServiceAccounts(n.Name).Get(ctx, "default", metav1.GetOptions{})
