@@ -79,7 +79,7 @@ func forgedVerdict(t *testing.T, e *environment) {
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 }
 
-// callback is a verdict as the server posts it.
+// callback returns the body of the server's callback with a verdict.
 func callback(t *testing.T, order, node, verdict string) []byte {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{
@@ -98,8 +98,8 @@ func callback(t *testing.T, order, node, verdict string) []byte {
 	return raw
 }
 
-// post posts to the callback as the server does, signed with a token; without
-// testWorkload there is no signature at all. It returns the HTTP status.
+// post sends a callback as the server does, signed with a token; an empty token
+// means no signature. It returns the HTTP status.
 func post(t *testing.T, body []byte, token string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, judge.CallbackURL, bytes.NewReader(body))
