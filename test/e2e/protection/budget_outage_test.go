@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// slow is a pod on the real node that takes its time to end.
-const slow = `{apiVersion: v1, kind: Pod, metadata: {name: slow, labels: {app: slow}}, spec: {terminationGracePeriodSeconds: 8,
+// slowPod is a pod on the real node that takes its time to end.
+const slowPod = `{apiVersion: v1, kind: Pod, metadata: {name: slow, labels: {app: slow}}, spec: {terminationGracePeriodSeconds: 8,
  containers: [{name: sleep, image: busybox, command: [/bin/sh, -c, "trap '' TERM; while true; do sleep 1; done"]}]}}`
 
-// short is a pod on the real node that ends by itself.
-const short = `{apiVersion: v1, kind: Pod, metadata: {name: short, labels: {app: short}}, spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0,
+// shortPod is a pod on the real node that ends by itself.
+const shortPod = `{apiVersion: v1, kind: Pod, metadata: {name: short, labels: {app: short}}, spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0,
  containers: [{name: sleep, image: busybox, command: [/bin/sleep, "5"]}]}}`
 
 // While the webhook is down, what is guarded stays, and all else goes on.
 func TestAnOutageOfTheWebhookAffectsOnlyNamespacesWithABudget(t *testing.T) {
 	n, free := newNamespace(t), newNamespace(t)
-	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 1"))
-	free.apply(t, webWith(2, "{}"))
+	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 1"))
+	free.apply(t, deploymentManifest(2, "{}"))
 	free.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
-	n.apply(t, slow)
+	n.apply(t, slowPod)
 	n.run(t, "wait", "--for=condition=Ready", "pod/slow", "--timeout=60s")
-	n.apply(t, short)
+	n.apply(t, shortPod)
 	n.run(t, "delete", "pod", "slow", "--wait=false")
 
 	system := []string{"-n", systemNamespace}
@@ -41,7 +41,7 @@ func TestAnOutageOfTheWebhookAffectsOnlyNamespacesWithABudget(t *testing.T) {
 	n.run(t, append(system, "scale", "deployment", "protection-webhook", "--replicas=0")...)
 	n.run(t, append(system, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component=protection-webhook", "--timeout=90s")...)
 
-	r := n.try(t, "delete", "pod", n.names(t)[0], "--wait=false")
+	r := n.try(t, "delete", "pod", n.podNames(t)[0], "--wait=false")
 	if r.Code == 0 || !strings.Contains(r.Stderr, "vpodbudget.kb.io") {
 		t.Errorf("a guarded pod:\n%s", r)
 	}
@@ -51,7 +51,7 @@ func TestAnOutageOfTheWebhookAffectsOnlyNamespacesWithABudget(t *testing.T) {
 		t.Errorf("pods that are not guarded went in %s", took)
 	}
 	n.run(t, "label", "pod", "short", "--overwrite", "app=short") // changes nothing, so nobody is asked
-	n.until(t, "the kubelet has finished what was deleted and what ended", func() error {
+	n.await(t, "the kubelet has finished what was deleted and what ended", func() error {
 		if got := n.run(t, "get", "pods", "slow", "--ignore-not-found", "-o", "name"); got != "" {
 			return fmt.Errorf("%s is there", got)
 		}
@@ -69,11 +69,11 @@ func TestAnOutageOfTheWebhookAffectsOnlyNamespacesWithABudget(t *testing.T) {
 func TestADeniedRolloutDoesNotDelayOtherReplicaSets(t *testing.T) {
 	n, free := newNamespace(t), newNamespace(t)
 	const oneByOne = "{rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}"
-	n.guarded(t, webWith(20, oneByOne), budgetOf("minAvailable: 100%"))
+	n.applyWithBudget(t, deploymentManifest(20, oneByOne), budgetManifest("minAvailable: 100%"))
 	// No new pod ever starts, so not one of the old may go: the controller is
-	// refused for as long as it tries.
+	// checkDenied for as long as it tries.
 	n.run(t, "patch", "deployment", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
-	n.until(t, "the controller is refused", func() error {
+	n.await(t, "the controller is refused", func() error {
 		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
 			return fmt.Errorf("no Event says so")
 		}
@@ -81,7 +81,7 @@ func TestADeniedRolloutDoesNotDelayOtherReplicaSets(t *testing.T) {
 	})
 	for range 3 {
 		start := time.Now()
-		free.apply(t, webWith(10, "{}"))
+		free.apply(t, deploymentManifest(10, "{}"))
 		free.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
 		free.run(t, "delete", "deployment", "web", "--cascade=foreground", "--timeout=60s")
 		if took := time.Since(start); took > 15*time.Second {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// target is a workload web of a kind, of such pods.
-func target(apiVersion, kind, spec, pod string) string {
+// targetManifest is a workload web of a kind, of such pods.
+func targetManifest(apiVersion, kind, spec, pod string) string {
 	selector := "selector: {matchLabels: {app: web}}, "
 	if kind == "Job" {
 		selector = ""
@@ -26,16 +26,16 @@ func target(apiVersion, kind, spec, pod string) string {
 func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ apiVersion, kind, spec, pod string }{
-		{"apps/v1", "StatefulSet", "replicas: 2, serviceName: web", simulated},
-		{"apps/v1", "ReplicaSet", "replicas: 2", simulated},
-		{"apps/v1", "DaemonSet", "minReadySeconds: 0", simulated},
-		{"batch/v1", "Job", "parallelism: 2, completions: 2", endless}, // simulated pods of one would complete,
+		{"apps/v1", "StatefulSet", "replicas: 2, serviceName: web", simulatedPodSpec},
+		{"apps/v1", "ReplicaSet", "replicas: 2", simulatedPodSpec},
+		{"apps/v1", "DaemonSet", "minReadySeconds: 0", simulatedPodSpec},
+		{"batch/v1", "Job", "parallelism: 2, completions: 2", endlessPodSpec}, // simulatedPodSpec pods of one would complete,
 	} {
 		t.Run(tc.kind, func(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
-			n.apply(t, target(tc.apiVersion, tc.kind, tc.spec, tc.pod))
-			n.until(t, "a pod is Ready", func() error {
+			n.apply(t, targetManifest(tc.apiVersion, tc.kind, tc.spec, tc.pod))
+			n.await(t, "a pod is Ready", func() error {
 				if got := n.run(t, "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`); !strings.Contains(got, "True") || strings.Contains(got, "False") {
 					return fmt.Errorf("they are %q", got)
 				}
@@ -44,27 +44,27 @@ func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 			n.apply(t, fmt.Sprintf(`{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {targetRef: {apiVersion: %s, kind: %s, name: web}, maxUnavailable: 0}}`, tc.apiVersion, tc.kind))
 			n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
-			n.refused(t, deletionRefused, "delete", "pod", n.names(t)[0])
+			n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
 			n.run(t, "delete", strings.ToLower(tc.kind), "web", "--timeout=60s") // the topmost is no disruption
 		})
 	}
 }
 
-// endless is a pod's spec for the real node, which does not complete.
-const endless = `{terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`
+// endlessPodSpec is a pod's spec for the real node, which does not complete.
+const endlessPodSpec = `{terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`
 
 func TestARestartByOpenKruiseIsJudged(t *testing.T) {
 	n := newNamespace(t)
-	n.crd(t, "ContainerRecreateRequest", "containerrecreaterequests", "v1alpha1")
-	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 0"))
-	request := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: again}, spec: {podName: %s}}`, n.names(t)[0])
-	n.until(t, "the webhook is asked about the new kind", func() error {
-		if r := n.feed(t, request, "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) {
+	n.installCRD(t, "ContainerRecreateRequest", "containerrecreaterequests", "v1alpha1")
+	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
+	request := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: again}, spec: {podName: %s}}`, n.podNames(t)[0])
+	n.await(t, "the webhook is asked about the new kind", func() error {
+		if r := n.tryWithInput(t, request, "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	if r := n.feed(t, request, "create", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) {
+	if r := n.tryWithInput(t, request, "create", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
 		t.Errorf("%s", r)
 	}
 }
@@ -72,17 +72,17 @@ func TestARestartByOpenKruiseIsJudged(t *testing.T) {
 // A budget that nobody has computed yet lets nothing through, and says when to ask again.
 func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
-	n.apply(t, webWith(3, "{}"))
+	n.apply(t, deploymentManifest(3, "{}"))
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
 	controller := append(append([]string{}, system...), "scale", "deployment", "protection-controller")
 	n.cleanup(t, append(append([]string{}, system...), "rollout", "status", "deployment", "protection-controller", "--timeout=60s")...)
 	n.cleanup(t, append(controller, "--replicas=2")...)
 	n.run(t, append(controller, "--replicas=0")...)
 	n.run(t, append(system, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component=protection-controller", "--timeout=60s")...)
-	n.apply(t, budgetOf("maxUnavailable: 3"))
-	n.until(t, "the webhook knows the budget", func() error {
+	n.apply(t, budgetManifest("maxUnavailable: 3"))
+	n.await(t, "the webhook knows the budget", func() error {
 		// kubectl would repeat a request that is answered 429.
-		err := c.kube.CoreV1().RESTClient().Delete().Namespace(n.name).Resource("pods").Name(n.names(t)[0]).
+		err := c.kube.CoreV1().RESTClient().Delete().Namespace(n.name).Resource("pods").Name(n.podNames(t)[0]).
 			Body(&metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}).MaxRetries(0).Do(t.Context()).Error()
 		if status, ok := err.(apierrs.APIStatus); !ok || status.Status().Code != http.StatusTooManyRequests || !strings.Contains(err.Error(), "is not computed yet for its generation 1") {
 			return fmt.Errorf("got %w, want 429", err)
@@ -93,8 +93,8 @@ func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 		return nil
 	})
 	n.run(t, append(controller, "--replicas=2")...)
-	n.until(t, "the budget is computed", func() error {
-		if r := n.try(t, "delete", "pod", n.names(t)[0], "--wait=false"); r.Code != 0 {
+	n.await(t, "the budget is computed", func() error {
+		if r := n.try(t, "delete", "pod", n.podNames(t)[0], "--wait=false"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
@@ -105,22 +105,22 @@ func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 func TestAnEvictionDeniedByAPodDisruptionBudgetCostsNothing(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
-	n.guarded(t, webWith(3, "{}"), budgetOf("maxUnavailable: 1"))
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("maxUnavailable: 1"))
 	n.apply(t, `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}}`)
-	n.until(t, "the PodDisruptionBudget is computed", func() error {
+	n.await(t, "the PodDisruptionBudget is computed", func() error {
 		if got := n.run(t, "get", "pdb", "web", "-o", "jsonpath={.status.currentHealthy} {.status.disruptionsAllowed}"); got != "3 0" {
 			return fmt.Errorf("it says %q", got)
 		}
 		return nil
 	})
-	for _, name := range n.names(t) {
-		r := n.feed(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
+	for _, name := range n.podNames(t) {
+		r := n.tryWithInput(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
 			"create", "--raw", n.path("pods")+"/"+name+"/eviction", "-f", "-")
 		if r.Code == 0 || !strings.Contains(r.Stderr, "would violate") {
 			t.Errorf("%s", r)
 		}
 	}
-	b := untilAllowed(t, c, n.name, 1) // fails where a charge is left
+	b := awaitAllowed(t, c, n.name, 1) // fails where a charge is left
 	if b.Status.CurrentAvailable != 3 {
 		t.Errorf("%d are available", b.Status.CurrentAvailable)
 	}

@@ -30,15 +30,15 @@ func rounds(t *testing.T, few int) int {
 	return few
 }
 
-// bareGuarded makes simulated pods that nobody replaces, of which some have to be
+// barePodsWithBudget makes simulated pods that nobody replaces, of which some have to be
 // available, and waits until the others may go.
-func bareGuarded(t *testing.T, total, available int) (*namespace, clients) {
+func barePodsWithBudget(t *testing.T, total, available int) (*namespace, clients) {
 	t.Helper()
 	n, c := newNamespace(t), connect(t)
-	bare(t, c, n.name, total)
-	n.apply(t, budgetOf(fmt.Sprintf("minAvailable: %d", available)))
+	createBarePods(t, c, n.name, total)
+	n.apply(t, budgetManifest(fmt.Sprintf("minAvailable: %d", available)))
 	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
-	untilAllowed(t, c, n.name, int32(total-available))
+	awaitAllowed(t, c, n.name, int32(total-available))
 	return n, c
 }
 
@@ -55,27 +55,27 @@ func setMinAvailable(t *testing.T, c clients, namespace string, n int) {
 func TestOneSlotAllowsExactlyOneOfAHundredDeletions(t *testing.T) {
 	times := rounds(t, 20)
 	total := 100 + times
-	n, c := bareGuarded(t, total, total-1)
+	n, c := barePodsWithBudget(t, total, total-1)
 	for round := range times {
 		if round == times/2 {
-			decideWhereAsked(t, n)
+			disableAffinity(t, n)
 		}
 		setMinAvailable(t, c, n.name, total-round-1)
-		untilAllowed(t, c, n.name, 1)
-		before := living(t, c, n.name)
+		awaitAllowed(t, c, n.name, 1)
+		before := runningPods(t, c, n.name)
 		if len(before) != total-round {
 			t.Fatalf("round %d: %d pods, want %d", round, len(before), total-round)
 		}
 		s := storm(t, c, n.name, before[:100], 100)
-		if s.passed != 1 || s.refused != 99 || len(s.others) > 0 {
-			t.Fatalf("round %d: %d passed, %d refused, %d unanswered, others %v", round, s.passed, s.refused, len(s.outages), s.others)
+		if s.passed != 1 || s.denied != 99 || len(s.others) > 0 {
+			t.Fatalf("round %d: %d passed, %d refused, %d unanswered, others %v", round, s.passed, s.denied, len(s.unanswered), s.others)
 		}
 	}
 }
 
-// decideWhereAsked has both replicas decide about one budget until the test
+// disableAffinity has both replicas decide about one budget until the test
 // ends, and does not have one hand its requests on to the other.
-func decideWhereAsked(t *testing.T, n *namespace) {
+func disableAffinity(t *testing.T, n *namespace) {
 	t.Helper()
 	set := func(value string) {
 		t.Helper()
@@ -96,27 +96,27 @@ func decideWhereAsked(t *testing.T, n *namespace) {
 // Of 400 pods 300 may go; nobody is refused while there is room, and nobody let
 // through when there is none.
 func TestExactlyTheAllowedDeletionsPass(t *testing.T) {
-	n, c := bareGuarded(t, 400, 100)
-	s := storm(t, c, n.name, living(t, c, n.name)[:300], 20)
+	n, c := barePodsWithBudget(t, 400, 100)
+	s := storm(t, c, n.name, runningPods(t, c, n.name)[:300], 20)
 	if s.passed != 300 {
-		t.Errorf("%d of 300 passed, %d refused, %d unanswered, others %v: %v", s.passed, s.refused, len(s.outages), s.others, s.refusal)
+		t.Errorf("%d of 300 passed, %d refused, %d unanswered, others %v: %v", s.passed, s.denied, len(s.unanswered), s.others, s.lastDenial)
 	}
-	if s := storm(t, c, n.name, living(t, c, n.name), 20); s.passed != 0 || s.refused != 100 {
-		t.Errorf("of 100 that have to stay %d passed, %d were refused, others %v", s.passed, s.refused, s.others)
+	if s := storm(t, c, n.name, runningPods(t, c, n.name), 20); s.passed != 0 || s.denied != 100 {
+		t.Errorf("of 100 that have to stay %d passed, %d were refused, others %v", s.passed, s.denied, s.others)
 	}
-	untilAllowed(t, c, n.name, 0)
+	awaitAllowed(t, c, n.name, 0)
 }
 
 // The webhook answers 150 concurrent clients within the API server's timeout, at the
 // first attempt. The benchmark has 600.
 func TestClientsAtOnceAreAllAnswered(t *testing.T) {
-	n, c := bareGuarded(t, 150, 75)
-	s := storm(t, c, n.name, living(t, c, n.name), 150)
-	if s.passed != 75 || s.refused != 75 || len(s.outages)+len(s.others)+s.finished > 0 {
-		t.Fatalf("%d passed, %d denied, %d without an answer of the webhook, %d not found, others %v", s.passed, s.refused, len(s.outages), s.finished, s.others)
+	n, c := barePodsWithBudget(t, 150, 75)
+	s := storm(t, c, n.name, runningPods(t, c, n.name), 150)
+	if s.passed != 75 || s.denied != 75 || len(s.unanswered)+len(s.others)+s.notFound > 0 {
+		t.Fatalf("%d passed, %d denied, %d without an answer of the webhook, %d not found, others %v", s.passed, s.denied, len(s.unanswered), s.notFound, s.others)
 	}
-	untilAllowed(t, c, n.name, 0)
-	if left := len(living(t, c, n.name)); left != 75 {
+	awaitAllowed(t, c, n.name, 0)
+	if left := len(runningPods(t, c, n.name)); left != 75 {
 		t.Errorf("%d pods are left, want 75", left)
 	}
 }
@@ -125,31 +125,31 @@ func TestClientsAtOnceAreAllAnswered(t *testing.T) {
 // both between a commit and its answer: never over the budget, and when the dust
 // has settled no charge is left behind.
 func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
-	n, c := bareGuarded(t, 300, 200)
+	n, c := barePodsWithBudget(t, 300, 200)
 	began := time.Now()
 	// A storm may end before a look finds anything. Of the 100 pods that may go a
 	// few are left for what comes after it.
 	for first, killed := 40, false; !killed; first = 10 {
-		names := living(t, c, n.name)
+		names := runningPods(t, c, n.name)
 		if len(names) < 210+first {
 			t.Fatal("the webhooks were never found between a commit and its answer")
 		}
-		before := during(t, c, n.name, names[:first], func(ctx context.Context) (err error) {
-			killed, err = killBeforeAnswer(ctx, c, n.name)
+		before := duringStorm(t, c, n.name, names[:first], func(ctx context.Context) (err error) {
+			killed, err = killBetweenCommitAndAnswer(ctx, c, n.name)
 			return err
 		})
-		t.Logf("between commit and answer, killed %t: %d passed, %d refused, %d unanswered, others %v", killed, before.passed, before.refused, len(before.outages), before.others)
+		t.Logf("between commit and answer, killed %t: %d passed, %d refused, %d unanswered, others %v", killed, before.passed, before.denied, len(before.unanswered), before.others)
 	}
-	untilBack(t, c, began)
-	s := during(t, c, n.name, living(t, c, n.name), func(ctx context.Context) error { return killWebhooks(ctx, c) })
-	left := len(living(t, c, n.name))
-	t.Logf("%d passed, %d refused, %d unanswered, others %v; %d pods left", s.passed, s.refused, len(s.outages), s.others, left)
+	awaitRestarted(t, c, began)
+	s := duringStorm(t, c, n.name, runningPods(t, c, n.name), func(ctx context.Context) error { return killWebhooks(ctx, c) })
+	left := len(runningPods(t, c, n.name))
+	t.Logf("%d passed, %d refused, %d unanswered, others %v; %d pods left", s.passed, s.denied, len(s.unanswered), s.others, left)
 	if left < 200 {
 		t.Fatalf("%d pods are left, 200 have to be", left)
 	}
 	n.run(t, "-n", systemNamespace, "rollout", "status", "deployment", "protection-webhook", "--timeout=90s")
 	// A charge whose request was never carried out is kept for a minute.
-	b := untilBudget(t, c, n.name, 2*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
+	b := awaitBudget(t, c, n.name, 2*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
 		if got := len(b.Status.DeletedPods); got > 0 {
 			return fmt.Errorf("%d charges are left", got)
 		}
@@ -158,13 +158,13 @@ func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
 	if want := int32(left - 200); b.Status.UnavailableAllowed != want {
 		t.Errorf("%d allowed, want %d", b.Status.UnavailableAllowed, want)
 	}
-	if s := storm(t, c, n.name, living(t, c, n.name), 40); s.passed != left-200 {
+	if s := storm(t, c, n.name, runningPods(t, c, n.name), 40); s.passed != left-200 {
 		t.Errorf("%d of the %d that were left passed, others %v", s.passed, left-200, s.others)
 	}
 }
 
-// during does something until a storm of 40 clients is over.
-func during(t *testing.T, c clients, namespace string, names []string, do func(context.Context) error) *tally {
+// duringStorm does something until a storm of 40 clients is over.
+func duringStorm(t *testing.T, c clients, namespace string, names []string, do func(context.Context) error) *stormResult {
 	t.Helper()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -178,11 +178,11 @@ func during(t *testing.T, c clients, namespace string, names []string, do func(c
 	return s
 }
 
-// killBeforeAnswer kills all replicas when they have charged the budget for a pod
+// killBetweenCommitAndAnswer kills all replicas when they have charged the budget for a pod
 // and not told anybody. It stops them for a look at what they have done; where
 // all that was charged was answered, too, they go on and are stopped again. When
 // the context ends before that it kills nobody.
-func killBeforeAnswer(ctx context.Context, c clients, namespace string) (killed bool, err error) {
+func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string) (killed bool, err error) {
 	replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
 	if err != nil {
 		return false, unlessCanceled(err)
@@ -195,7 +195,7 @@ func killBeforeAnswer(ctx context.Context, c clients, namespace string) (killed 
 			}
 			defer func() { _ = resume() }() // one that was killed has gone
 		}
-		if unanswered, err := chargedInVain(ctx, c, namespace); err != nil || !unanswered {
+		if unanswered, err := chargedButRunning(ctx, c, namespace); err != nil || !unanswered {
 			return false, err
 		}
 		for i := range replicas {
@@ -216,8 +216,8 @@ func unlessCanceled(err error) error {
 	return err
 }
 
-// untilBack waits until the replicas that were killed since a time serve again.
-func untilBack(t *testing.T, c clients, since time.Time) {
+// awaitRestarted waits until the replicas that were killed since a time serve again.
+func awaitRestarted(t *testing.T, c clients, since time.Time) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
@@ -235,9 +235,9 @@ func untilBack(t *testing.T, c clients, since time.Time) {
 	}
 }
 
-// chargedInVain says whether the budget is charged for a pod that goes on to
+// chargedButRunning says whether the budget is charged for a pod that goes on to
 // live. Nobody answers now, and what was answered before is carried out at once.
-func chargedInVain(ctx context.Context, c clients, namespace string) (bool, error) {
+func chargedButRunning(ctx context.Context, c clients, namespace string) (bool, error) {
 	for range 10 {
 		b, err := c.policy.PolicyV1alpha1().PodUnavailableBudgets(namespace).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {

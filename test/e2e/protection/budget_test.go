@@ -12,30 +12,30 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-const deletionRefused = "is denied by PodUnavailableBudget web"
+const budgetDenial = "is denied by PodUnavailableBudget web"
 
 func TestADeletionBeyondTheBudgetIsDenied(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3"))
-	name := n.names(t)[0]
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3"))
+	name := n.podNames(t)[0]
 	for _, flags := range [][]string{{}, {"--now"}, {"--force", "--grace-period=0"}, {"--dry-run=server"}, {"--cascade=orphan"}} {
-		n.refused(t, "3 of 3 are available and 3 have to be", append([]string{"delete", "pod", name, "--wait=false"}, flags...)...)
+		n.checkDenied(t, "3 of 3 are available and 3 have to be", append([]string{"delete", "pod", name, "--wait=false"}, flags...)...)
 	}
-	n.refused(t, deletionRefused, "delete", "pods", "--all", "--wait=false")
-	n.refused(t, deletionRefused, "delete", "--raw", n.path("pods")) // deletecollection
-	n.refused(t, deletionRefused, "delete", "replicasets", "--all", "--wait=false")
-	r := n.feed(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
+	n.checkDenied(t, budgetDenial, "delete", "pods", "--all", "--wait=false")
+	n.checkDenied(t, budgetDenial, "delete", "--raw", n.path("pods")) // deletecollection
+	n.checkDenied(t, budgetDenial, "delete", "replicasets", "--all", "--wait=false")
+	r := n.tryWithInput(t, fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, name),
 		"create", "--raw", n.path("pods")+"/"+name+"/eviction", "-f", "-")
-	if r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) || !strings.Contains(r.Stderr, "TooManyRequests") && !strings.Contains(r.Stderr, "429") && !strings.Contains(r.Stderr, "EVICT") {
+	if r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) || !strings.Contains(r.Stderr, "TooManyRequests") && !strings.Contains(r.Stderr, "429") && !strings.Contains(r.Stderr, "EVICT") {
 		t.Errorf("an eviction:\n%s", r)
 	}
-	if got := n.names(t); len(got) != 3 {
+	if got := n.podNames(t); len(got) != 3 {
 		t.Errorf("left are %v", got)
 	}
 	// The ways out that a refusal names.
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":2}}`)
-	n.until(t, "one may go", func() error {
+	n.await(t, "one may go", func() error {
 		if r := n.try(t, "delete", "pod", name, "--wait=false"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -46,29 +46,29 @@ func TestADeletionBeyondTheBudgetIsDenied(t *testing.T) {
 func TestChangesInPlaceAreJudged(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3"))
-	name := n.names(t)[0]
-	n.judged(t, "set", "image", "pod/"+name, "sleep=busybox:2")
-	n.refused(t, deletionRefused, "label", "pod", name, "unavailable-pod.kruise.io/test=true")
-	n.refused(t, deletionRefused, "label", "pod", name, "app-")
-	n.refused(t, deletionRefused, "annotate", "pod", name, "pub.kruise.io/no-protect=true")
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3"))
+	name := n.podNames(t)[0]
+	n.checkDeniedByBudget(t, "set", "image", "pod/"+name, "sleep=busybox:2")
+	n.checkDenied(t, budgetDenial, "label", "pod", name, "unavailable-pod.kruise.io/test=true")
+	n.checkDenied(t, budgetDenial, "label", "pod", name, "app-")
+	n.checkDenied(t, budgetDenial, "annotate", "pod", name, "pub.kruise.io/no-protect=true")
 	// What makes nothing unavailable is free.
 	n.run(t, "label", "pod", name, "more=labels")
 	n.run(t, "annotate", "pod", name, "some=note")
 
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":2}}`)
-	n.until(t, "one may be marked", func() error {
+	n.await(t, "one may be marked", func() error {
 		if r := n.try(t, "label", "pod", name, "unavailable-pod.kruise.io/test=true"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	other := n.names(t)[1]
-	n.judged(t, "set", "image", "pod/"+other, "sleep=busybox:2")
+	other := n.podNames(t)[1]
+	n.checkDeniedByBudget(t, "set", "image", "pod/"+other, "sleep=busybox:2")
 	// The one that is marked costs nothing more.
 	n.run(t, "set", "image", "pod/"+name, "sleep=busybox:2")
 	n.run(t, "label", "pod", name, "unavailable-pod.kruise.io/test-")
-	n.until(t, "the other may be changed", func() error {
+	n.await(t, "the other may be changed", func() error {
 		if r := n.try(t, "set", "image", "pod/"+other, "sleep=busybox:2"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -76,11 +76,11 @@ func TestChangesInPlaceAreJudged(t *testing.T) {
 	})
 }
 
-// judged runs kubectl, which has to be refused by the budget. (set image wraps
+// checkDeniedByBudget runs kubectl, which has to be refused by the budget. (set image wraps
 // the answer, and does not say Forbidden.)
-func (n *namespace) judged(t *testing.T, args ...string) {
+func (n *namespace) checkDeniedByBudget(t *testing.T, args ...string) {
 	t.Helper()
-	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, deletionRefused) {
+	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
 		t.Errorf("the command was not refused by the budget:\n%s", r)
 	}
 }
@@ -92,19 +92,19 @@ func TestAResizeIsJudged(t *testing.T) {
 	n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0,
  containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity], resources: {requests: {cpu: 10m}}}]}}`)
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
-	n.apply(t, budgetOf("minAvailable: 1"))
+	n.apply(t, budgetManifest("minAvailable: 1"))
 	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
 	resize := []string{"patch", "pod", "web", "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"sleep","resources":{"requests":{"cpu":"20m"}}}]}}`}
-	n.refused(t, deletionRefused, resize...)
+	n.checkDenied(t, budgetDenial, resize...)
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":0}}`)
-	n.until(t, "it may be resized", func() error {
+	n.await(t, "it may be resized", func() error {
 		if r := n.try(t, resize...); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
 	// Nothing restarts, and the kubelet says when it is done: long before a charge expires.
-	untilBudget(t, connect(t), n.name, 30*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
+	awaitBudget(t, connect(t), n.name, 30*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
 		if len(b.Status.UnavailablePods) > 0 || b.Status.UnavailableAllowed != 1 {
 			return fmt.Errorf("charged %v, %d allowed", b.Status.UnavailablePods, b.Status.UnavailableAllowed)
 		}
@@ -116,14 +116,14 @@ func TestAResizeIsJudged(t *testing.T) {
 }
 
 // A rollout that may take five pods away at a time completes, and the budget keeps nine
-// of ten available.
+// idsOf ten available.
 func TestARolloutCompletesUnderABudget(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]string{"maxUnavailable": "maxUnavailable: 1", "minAvailable": "minAvailable: 90%"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
-			n.guarded(t, webWith(10, "{rollingUpdate: {maxSurge: 0, maxUnavailable: 5}}"), budgetOf(limits))
+			n.applyWithBudget(t, deploymentManifest(10, "{rollingUpdate: {maxSurge: 0, maxUnavailable: 5}}"), budgetManifest(limits))
 			lowest := n.watchAvailable(t, 10)
 			n.run(t, "set", "image", "deployment/web", "sleep=busybox:2")
 			n.run(t, "rollout", "status", "deployment", "web", "--timeout=120s")
@@ -142,11 +142,11 @@ func TestAScaleDownIsNeverBlocked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
-			n.guarded(t, webWith(10, "{}"), budgetOf(limits))
+			n.applyWithBudget(t, deploymentManifest(10, "{}"), budgetManifest(limits))
 			for _, replicas := range []int{4, 0} {
 				n.run(t, "scale", "deployment", "web", fmt.Sprintf("--replicas=%d", replicas))
-				n.until(t, fmt.Sprintf("%d pods are left", replicas), func() error {
-					if got := n.names(t); len(got) != replicas {
+				n.await(t, fmt.Sprintf("%d pods are left", replicas), func() error {
+					if got := n.podNames(t); len(got) != replicas {
 						return fmt.Errorf("%d are", len(got))
 					}
 					return nil
@@ -163,10 +163,10 @@ func TestAnApplicationCanBeDeleted(t *testing.T) {
 		t.Run(cascade, func(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
-			n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3"))
+			n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3"))
 			n.run(t, "delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
-			n.until(t, "the pods are gone", func() error {
-				if got := n.names(t); len(got) > 0 {
+			n.await(t, "the pods are gone", func() error {
+				if got := n.podNames(t); len(got) > 0 {
 					return fmt.Errorf("left are %v", got)
 				}
 				return nil
@@ -178,7 +178,7 @@ func TestAnApplicationCanBeDeleted(t *testing.T) {
 func TestANamespaceWithABudgetTerminates(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	n.guarded(t, webWith(3, "{}"), budgetOf("maxUnavailable: 0"))
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("maxUnavailable: 0"))
 	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
 }
 
@@ -188,19 +188,19 @@ func TestANamespaceIsLabeledWhileItHasABudget(t *testing.T) {
 	label := func() string {
 		return n.run(t, "get", "namespace", n.name, "-o", `jsonpath={.metadata.labels.policy\.breakwater\.dev/guarded}`)
 	}
-	n.apply(t, budgetOf("maxUnavailable: 0"))
+	n.apply(t, budgetManifest("maxUnavailable: 0"))
 	if got := label(); got != "true" {
 		t.Errorf("after the first budget: %q", got)
 	}
 	n.run(t, "label", "namespace", n.name, "policy.breakwater.dev/guarded-")
-	n.until(t, "the label is back", func() error {
+	n.await(t, "the label is back", func() error {
 		if got := label(); got != "true" {
 			return fmt.Errorf("it is %q", got)
 		}
 		return nil
 	})
 	n.run(t, "delete", "pub", "web")
-	n.until(t, "the label is gone", func() error {
+	n.await(t, "the label is gone", func() error {
 		if got := label(); got != "" {
 			return fmt.Errorf("it is %q", got)
 		}
@@ -211,7 +211,7 @@ func TestANamespaceIsLabeledWhileItHasABudget(t *testing.T) {
 func TestASelectorWithFieldValueIsRejectedWithAHint(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	r := n.feed(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+	r := n.tryWithInput(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {selector: {matchExpressions: [{key: app, operator: In, value: foo}]}, maxUnavailable: 1}}`, "apply", "-f", "-")
 	if r.Code == 0 || !strings.Contains(r.Stderr, "spec.selector.matchExpressions[0].values") {
 		t.Errorf("got:\n%s", r)
@@ -224,9 +224,9 @@ func TestTheAPIVersionOfATargetMayOmitTheVersion(t *testing.T) {
 		t.Run(apiVersion, func(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
-			n.guarded(t, webWith(2, "{}"), `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+			n.applyWithBudget(t, deploymentManifest(2, "{}"), `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {targetRef: {apiVersion: `+apiVersion+`, kind: Deployment, name: web}, maxUnavailable: 0}}`)
-			n.refused(t, deletionRefused, "delete", "pod", n.names(t)[0])
+			n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
 		})
 	}
 }
@@ -234,13 +234,13 @@ func TestTheAPIVersionOfATargetMayOmitTheVersion(t *testing.T) {
 func TestABudgetInShadowModeAllowsAndRecordsAnEvent(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
-	n.guarded(t, webWith(3, "{}"), budgetOf("minAvailable: 3, shadow: true"))
-	name := n.names(t)[0]
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3, shadow: true"))
+	name := n.podNames(t)[0]
 	r := n.try(t, "delete", "pod", name)
 	if r.Code != 0 || !strings.Contains(r.Stderr, "allowed in shadow mode") {
 		t.Errorf("got:\n%s", r)
 	}
-	n.until(t, "an Event says what would have been", func() error {
+	n.await(t, "an Event says what would have been", func() error {
 		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionWouldBeDenied", "-o", "name"); got == "" {
 			return fmt.Errorf("there is none")
 		}
@@ -254,10 +254,10 @@ func TestADrainWaitsAndCompletes(t *testing.T) {
 	nodes := strings.Fields(n.run(t, "get", "nodes", "-l", "type=kwok", "-o", "jsonpath={.items[*].metadata.name}"))[:2]
 	here := fmt.Sprintf(`affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}}}, `,
 		strings.Join(nodes, ", "))
-	workload := strings.Replace(webWith(6, "{}"), "nodeSelector: {type: kwok}", here+"nodeSelector: {type: kwok}", 1)
+	workload := strings.Replace(deploymentManifest(6, "{}"), "nodeSelector: {type: kwok}", here+"nodeSelector: {type: kwok}", 1)
 	// Of others' pods on the node nothing is known.
 	workload = strings.Replace(workload, "metadata: {labels: {app: web}}", "metadata: {labels: {app: web, drained: "+n.name+"}}", 1)
-	n.guarded(t, workload, budgetOf("maxUnavailable: 1"))
+	n.applyWithBudget(t, workload, budgetManifest("maxUnavailable: 1"))
 	on := func(node string) []string {
 		return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "--field-selector=spec.nodeName="+node, "-o", "name"))
 	}
@@ -271,7 +271,7 @@ func TestADrainWaitsAndCompletes(t *testing.T) {
 		}
 	})
 	drain := n.try(t, "drain", node, "--pod-selector=drained="+n.name, "--ignore-daemonsets", "--timeout=120s")
-	if drain.Code != 0 || !strings.Contains(drain.Stderr, deletionRefused) {
+	if drain.Code != 0 || !strings.Contains(drain.Stderr, budgetDenial) {
 		t.Errorf("the drain was not denied and repeated:\n%s", drain)
 	}
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// crd installs a kind until the test ends.
-func (n *namespace) crd(t *testing.T, kind, plural, version string) {
+// installCRD installs a kind until the test ends.
+func (n *namespace) installCRD(t *testing.T, kind, plural, version string) {
 	t.Helper()
 	name := plural + ".apps.kruise.io"
 	n.cleanup(t, "delete", "crd", name, "--ignore-not-found", "--timeout=60s")
@@ -27,37 +27,37 @@ func scopeOf(kind string) string {
 // What the policies know of kinds that are not built in.
 func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing.T) {
 	n := newNamespace(t)
-	withKruise(t, n)
-	n.crd(t, "SidecarSet", "sidecarsets", "v1alpha1")
-	n.crd(t, "Rocket", "rockets", "v1")
+	installKruiseCRDs(t, n)
+	n.installCRD(t, "SidecarSet", "sidecarsets", "v1alpha1")
+	n.installCRD(t, "Rocket", "rockets", "v1")
 	for _, tc := range []struct{ resource, version, kind string }{
 		{"clonesets", "v1alpha1", "CloneSet"}, {"statefulsets", "v1beta1", "StatefulSet"}, {"uniteddeployments", "v1alpha1", "UnitedDeployment"},
 	} {
 		resource := tc.resource + ".apps.kruise.io"
 		for spec, words := range map[string]string{"{replicas: 2}": "2 pods would be deleted with it", "{}": "1 pod would be deleted with it"} { // unset means 1
-			n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/%s, kind: %s, metadata: {name: web, labels: {%s: "true"}}, spec: %s}`, tc.version, tc.kind, firstLabel, spec))
+			n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/%s, kind: %s, metadata: {name: web, labels: {%s: "true"}}, spec: %s}`, tc.version, tc.kind, disableCascadingLabel, spec))
 			for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-				n.refused(t, words, append([]string{"delete", resource, "web", "--wait=false"}, flags...)...)
+				n.checkDenied(t, words, append([]string{"delete", resource, "web", "--wait=false"}, flags...)...)
 			}
-			n.refused(t, words, "delete", resource, "--all", "--wait=false")
+			n.checkDenied(t, words, "delete", resource, "--all", "--wait=false")
 		}
 		n.run(t, "patch", resource, "web", "--type=merge", "-p", `{"spec":{"replicas":0}}`)
 		n.run(t, "delete", resource, "web")
 	}
 
 	// Any other kind has to say how many it wants.
-	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1, kind: Rocket, metadata: {name: web, labels: {%s: "true"}}, spec: {replicas: 2}}`, firstLabel))
-	n.refused(t, "2 pods would be deleted with it", "delete", "rockets.apps.kruise.io", "web")
+	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1, kind: Rocket, metadata: {name: web, labels: {%s: "true"}}, spec: {replicas: 2}}`, disableCascadingLabel))
+	n.checkDenied(t, "2 pods would be deleted with it", "delete", "rockets.apps.kruise.io", "web")
 	n.run(t, "patch", "rockets.apps.kruise.io", "web", "--type=merge", "-p", `{"spec":{"replicas":null}}`)
 	n.run(t, "delete", "rockets.apps.kruise.io", "web")
 
 	sidecars := "sidecarsets.apps.kruise.io"
-	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: web, labels: {%s: "true"}}, spec: {}}`, firstLabel))
+	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: web, labels: {%s: "true"}}, spec: {}}`, disableCascadingLabel))
 	matched := func(pods int) {
 		n.run(t, "patch", sidecars, "web", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"matchedPods":%d}}`, pods))
 	}
 	matched(3)
-	n.refused(t, "3 pods", "delete", sidecars, "web")
+	n.checkDenied(t, "3 pods", "delete", sidecars, "web")
 	matched(0)
 	n.run(t, "delete", sidecars, "web")
 }
@@ -67,29 +67,29 @@ func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 	n := newNamespace(t)
 	name := "crontabs." + n.name + ".example.com"
 	n.cleanup(t, "delete", "crd", name, "--ignore-not-found")
-	n.cleanup(t, "label", "crd", name, firstLabel+"-")
+	n.cleanup(t, "label", "crd", name, disableCascadingLabel+"-")
 	n.cleanup(t, "delete", "clusterrole", n.name+"-counts", "--ignore-not-found")
-	n.apply(t, fmt.Sprintf(crontabs, n.name))
-	n.apply(t, fmt.Sprintf(countsCrontabs, n.name))
+	n.apply(t, fmt.Sprintf(crontabCRD, n.name))
+	n.apply(t, fmt.Sprintf(crontabClusterRole, n.name))
 	n.run(t, "label", "crd", name, "e2e="+n.name)
 	n.run(t, "wait", "--for=condition=Established", "crd", name, "--timeout=60s")
-	n.until(t, "there is a CronTab", func() error {
-		if r := n.feed(t, fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-"); r.Code != 0 {
+	n.await(t, "there is a CronTab", func() error {
+		if r := n.tryWithInput(t, fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
 	const words = "1 object would be deleted with it"
-	n.until(t, "the webhook may look", func() error {
+	n.await(t, "the webhook may look", func() error {
 		if r := n.try(t, "delete", "crd", name, "--dry-run=server"); !strings.Contains(r.Stderr, words) {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
 	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--cascade=orphan"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-		n.refused(t, words, append([]string{"delete", "crd", name, "--wait=false"}, flags...)...)
+		n.checkDenied(t, words, append([]string{"delete", "crd", name, "--wait=false"}, flags...)...)
 	}
-	n.refused(t, words, "delete", "crd", "-l", "e2e="+n.name, "--wait=false")
-	n.refused(t, words, "delete", "--raw", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?labelSelector=e2e%3D"+n.name) // deletecollection
+	n.checkDenied(t, words, "delete", "crd", "-l", "e2e="+n.name, "--wait=false")
+	n.checkDenied(t, words, "delete", "--raw", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?labelSelector=e2e%3D"+n.name) // deletecollection
 	n.run(t, "get", "crontabs."+n.name+".example.com", "a")
 }

@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	firstLabel = "policy.kruise.io/disable-cascading-deletion"
-	laterLabel = "policy.kruise.io/delete-protection"
+	disableCascadingLabel = "policy.kruise.io/disable-cascading-deletion"
+	deleteProtectionLabel = "policy.kruise.io/delete-protection"
 )
 
-// web is a Deployment of three simulated pods as a person protects it.
-const web = `
+// protectedDeployment is a Deployment of three simulated pods as a person protects it.
+const protectedDeployment = `
 apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: web
-  labels: {` + firstLabel + `: "true"}
+  labels: {` + disableCascadingLabel + `: "true"}
 spec:
   replicas: 3
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: ` + simulated
+    spec: ` + simulatedPodSpec
 
-// simulated is a pod's spec that costs nothing.
-const simulated = `{nodeSelector: {type: kwok}, tolerations: [{key: kwok.x-k8s.io/node, operator: Exists, effect: NoSchedule}],
+// simulatedPodSpec is a pod's spec that costs nothing.
+const simulatedPodSpec = `{nodeSelector: {type: kwok}, tolerations: [{key: kwok.x-k8s.io/node, operator: Exists, effect: NoSchedule}],
       terminationGracePeriodSeconds: 0, restartPolicy: Always, containers: [{name: sleep, image: busybox}]}`
 
-// of returns a workload of another kind with the same template.
-func of(kind, apiVersion, spec string) string {
+// idsOf returns a workload of another kind with the same template.
+func protectedWorkload(kind, apiVersion, spec string) string {
 	return fmt.Sprintf(`
 apiVersion: %s
 kind: %s
@@ -44,16 +44,16 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: %s`, apiVersion, kind, firstLabel, spec, simulated)
+    spec: %s`, apiVersion, kind, disableCascadingLabel, spec, simulatedPodSpec)
 }
 
 // Each kind is refused while it has, or wants, pods, and goes when it has none.
 func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
 	for _, tc := range []struct{ kind, manifest, pods string }{
-		{"deployments.apps", web, "3 pods would be deleted with it"},
-		{"statefulsets.apps", of("StatefulSet", "apps/v1", "replicas: 2\n  serviceName: web"), "2 pods would be deleted with it"},
-		{"replicasets.apps", of("ReplicaSet", "apps/v1", "replicas: 1"), "1 pod would be deleted with it"},
-		{"replicationcontrollers", strings.Replace(of("ReplicationController", "v1", "replicas: 2"),
+		{"deployments.apps", protectedDeployment, "3 pods would be deleted with it"},
+		{"statefulsets.apps", protectedWorkload("StatefulSet", "apps/v1", "replicas: 2\n  serviceName: web"), "2 pods would be deleted with it"},
+		{"replicasets.apps", protectedWorkload("ReplicaSet", "apps/v1", "replicas: 1"), "1 pod would be deleted with it"},
+		{"replicationcontrollers", strings.Replace(protectedWorkload("ReplicationController", "v1", "replicas: 2"),
 			"selector: {matchLabels: {app: web}}", "selector: {app: web}", 1), "2 pods would be deleted with it"},
 	} {
 		t.Run(tc.kind, func(t *testing.T) {
@@ -61,10 +61,10 @@ func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
 			n := newNamespace(t)
 			n.apply(t, tc.manifest)
 			for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--cascade=background"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-				n.refused(t, tc.pods, append([]string{"delete", tc.kind, "web", "--wait=false"}, flags...)...)
+				n.checkDenied(t, tc.pods, append([]string{"delete", tc.kind, "web", "--wait=false"}, flags...)...)
 			}
-			n.refused(t, tc.pods, "delete", tc.kind, "--all", "--wait=false")
-			n.refused(t, tc.pods, "delete", "--raw", n.path(tc.kind)) // deletecollection
+			n.checkDenied(t, tc.pods, "delete", tc.kind, "--all", "--wait=false")
+			n.checkDenied(t, tc.pods, "delete", "--raw", n.path(tc.kind)) // deletecollection
 			n.run(t, "scale", tc.kind, "web", "--replicas=0")
 			n.run(t, "delete", tc.kind, "web", "--timeout=60s")
 		})
@@ -73,16 +73,16 @@ func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
 
 func TestAProtectedDaemonSetIsNotDeletedWhileItHasPods(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, of("DaemonSet", "apps/v1", ""))
-	n.until(t, "the DaemonSet has pods", func() error {
+	n.apply(t, protectedWorkload("DaemonSet", "apps/v1", ""))
+	n.await(t, "the DaemonSet has pods", func() error {
 		if got := n.run(t, "get", "daemonset", "web", "-o", "jsonpath={.status.currentNumberScheduled}"); got == "" || got == "0" {
 			return fmt.Errorf("currentNumberScheduled is %q", got)
 		}
 		return nil
 	})
-	n.refused(t, "belong to it", "delete", "daemonset", "web", "--wait=false")
+	n.checkDenied(t, "belong to it", "delete", "daemonset", "web", "--wait=false")
 	n.run(t, "patch", "daemonset", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
-	n.until(t, "the DaemonSet has no pod and can be deleted", func() error {
+	n.await(t, "the DaemonSet has no pod and can be deleted", func() error {
 		if r := n.try(t, "delete", "daemonset", "web", "--wait=false"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -95,19 +95,19 @@ func TestAProtectedJobIsNotDeletedWhileItIsActive(t *testing.T) {
 	n.apply(t, `
 apiVersion: batch/v1
 kind: Job
-metadata: {name: web, labels: {`+laterLabel+`: Cascading}}
+metadata: {name: web, labels: {`+deleteProtectionLabel+`: Cascading}}
 spec:
   template:
     spec: {terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`)
-	n.until(t, "the Job is active", func() error {
+	n.await(t, "the Job is active", func() error {
 		if got := n.run(t, "get", "job", "web", "-o", "jsonpath={.status.active}"); got != "1" {
 			return fmt.Errorf("active is %q", got)
 		}
 		return nil
 	})
-	n.refused(t, "1 pod belongs to it", "delete", "job", "web", "--wait=false")
+	n.checkDenied(t, "1 pod belongs to it", "delete", "job", "web", "--wait=false")
 	n.run(t, "patch", "job", "web", "-p", `{"spec":{"suspend":true}}`)
-	n.until(t, "the suspended Job can be deleted", func() error {
+	n.await(t, "the suspended Job can be deleted", func() error {
 		if r := n.try(t, "delete", "job", "web", "--wait=false"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -119,14 +119,14 @@ spec:
 func TestWaysOutOfCascadeProtection(t *testing.T) {
 	for name, out := range map[string][]string{
 		"the pods are orphaned":    {"delete", "deployment", "web", "--cascade=orphan"},
-		"the label is removed":     {"label", "deployment", "web", firstLabel + "-"},
-		"the label says something": {"label", "deployment", "web", "--overwrite", firstLabel + "=false"},
+		"the label is removed":     {"label", "deployment", "web", disableCascadingLabel + "-"},
+		"the label says something": {"label", "deployment", "web", "--overwrite", disableCascadingLabel + "=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
-			n.apply(t, web)
-			n.refused(t, "scale it to 0 first", "delete", "deployment", "web")
+			n.apply(t, protectedDeployment)
+			n.checkDenied(t, "scale it to 0 first", "delete", "deployment", "web")
 			n.run(t, out...)
 			if out[0] == "label" {
 				n.run(t, "delete", "deployment", "web", "--timeout=60s")
@@ -139,14 +139,14 @@ func TestWaysOutOfCascadeProtection(t *testing.T) {
 // same object, which must pass.
 func TestAnAdmittedDeletionCompletes(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, web)
-	n.run(t, "label", "deployment", "web", firstLabel+"-")
+	n.apply(t, protectedDeployment)
+	n.run(t, "label", "deployment", "web", disableCascadingLabel+"-")
 	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":["test.breakwater.dev/wait"]}}`)
 	n.run(t, "delete", "deployment", "web", "--cascade=foreground", "--wait=false")
-	n.run(t, "label", "deployment", "web", firstLabel+"=true")
+	n.run(t, "label", "deployment", "web", disableCascadingLabel+"=true")
 	n.run(t, "delete", "deployment", "web", "--wait=false")
 	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	n.until(t, "the Deployment is gone", func() error {
+	n.await(t, "the Deployment is gone", func() error {
 		if r := n.try(t, "get", "deployment", "web"); r.Code == 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -157,20 +157,20 @@ func TestAnAdmittedDeletionCompletes(t *testing.T) {
 // A protected object never keeps its namespace from terminating.
 func TestANamespaceWithProtectedObjectsTerminates(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, web)
-	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+laterLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
+	n.apply(t, protectedDeployment)
+	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+deleteProtectionLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
 	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
 }
 
 func TestDeleteProtectionAlways(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+laterLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
-	n.apply(t, strings.Replace(strings.Replace(web, firstLabel+`: "true"`, laterLabel+": Always", 1), "replicas: 3", "replicas: 0", 1))
-	n.refused(t, "protected from every deletion", "delete", "service", "web")
-	n.refused(t, "protected from every deletion", "delete", "deployment", "web")
-	n.run(t, "label", "--overwrite", "deployment", "web", laterLabel+"=Cascading")
+	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+deleteProtectionLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
+	n.apply(t, strings.Replace(strings.Replace(protectedDeployment, disableCascadingLabel+`: "true"`, deleteProtectionLabel+": Always", 1), "replicas: 3", "replicas: 0", 1))
+	n.checkDenied(t, "protected from every deletion", "delete", "service", "web")
+	n.checkDenied(t, "protected from every deletion", "delete", "deployment", "web")
+	n.run(t, "label", "--overwrite", "deployment", "web", deleteProtectionLabel+"=Cascading")
 	n.run(t, "delete", "deployment", "web", "--timeout=60s")
-	n.run(t, "label", "service", "web", laterLabel+"-")
+	n.run(t, "label", "service", "web", deleteProtectionLabel+"-")
 	n.run(t, "delete", "service", "web")
 }
 
@@ -178,8 +178,8 @@ func TestDeleteProtectionAlways(t *testing.T) {
 // speak of.
 func TestUnprotectedObjectsAreDeleted(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, strings.Replace(web, firstLabel+`: "true"`, "app: web", 1))
-	n.apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {`+firstLabel+`: "true"}}}`)
+	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel+`: "true"`, "app: web", 1))
+	n.apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {`+disableCascadingLabel+`: "true"}}}`)
 	n.run(t, "delete", "deployment", "web", "--timeout=60s")
 	n.run(t, "delete", "configmap", "web")
 }

@@ -12,18 +12,18 @@ import (
 // A namespace does not say what lives in it, so the webhook looks.
 func TestAProtectedNamespaceIsNotDeletedWhileItHasPods(t *testing.T) {
 	n := newNamespace(t)
-	n.run(t, "label", "namespace", n.name, firstLabel+"=true")
-	n.apply(t, strings.Replace(web, firstLabel, "test.breakwater.dev/other", 1))
-	n.until(t, "there are three pods", func() error {
+	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")
+	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel, "test.breakwater.dev/other", 1))
+	n.await(t, "there are three pods", func() error {
 		if r := n.try(t, "get", "pods", "-o", "name"); strings.Count(r.Stdout, "pod/") != 3 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
 	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-		n.refused(t, "3 pods would be deleted with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
+		n.checkDenied(t, "3 pods would be deleted with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
 	}
-	n.until(t, "the refusal is an Event", func() error {
+	n.await(t, "the refusal is an Event", func() error {
 		r := n.try(t, "get", "events", "-n", "default", "--field-selector", "reason=CascadingDeletionDenied,involvedObject.name="+n.name, "-o", "name")
 		if r.Code != 0 || r.Stdout == "" {
 			return fmt.Errorf("%s", r)
@@ -37,10 +37,10 @@ func TestAProtectedNamespaceIsNotDeletedWhileItHasPods(t *testing.T) {
 
 func TestShadowModeAllowsTheDeletionOfAProtectedNamespace(t *testing.T) {
 	n := newNamespace(t)
-	n.run(t, "label", "namespace", n.name, laterLabel+"=Cascading")
+	n.run(t, "label", "namespace", n.name, deleteProtectionLabel+"=Cascading")
 	n.run(t, "annotate", "namespace", n.name, "policy.breakwater.dev/shadow=true")
-	n.apply(t, strings.Replace(web, firstLabel, "test.breakwater.dev/other", 1))
-	n.until(t, "there is a pod", func() error {
+	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel, "test.breakwater.dev/other", 1))
+	n.await(t, "there is a pod", func() error {
 		if r := n.try(t, "get", "pods", "-o", "name"); !strings.Contains(r.Stdout, "pod/") {
 			return fmt.Errorf("%s", r)
 		}
@@ -51,10 +51,10 @@ func TestShadowModeAllowsTheDeletionOfAProtectedNamespace(t *testing.T) {
 	}
 }
 
-const crontabs = `
+const crontabCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: crontabs.%[1]s.example.com, labels: {` + firstLabel + `: "true"}}
+metadata: {name: crontabs.%[1]s.example.com, labels: {` + disableCascadingLabel + `: "true"}}
 spec:
   group: %[1]s.example.com
   scope: Namespaced
@@ -66,7 +66,7 @@ spec:
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-const countsCrontabs = `
+const crontabClusterRole = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: %[1]s-counts, labels: {policy.breakwater.dev/count-custom-resources: "true"}}
@@ -78,24 +78,24 @@ func TestAProtectedDefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	crd := "crontabs." + n.name + ".example.com"
 	t.Cleanup(func() {
 		for _, args := range [][]string{
-			{"label", "crd", crd, firstLabel + "-"}, {"delete", "crd", crd}, {"delete", "clusterrole", n.name + "-counts"},
+			{"label", "crd", crd, disableCascadingLabel + "-"}, {"delete", "crd", crd}, {"delete", "clusterrole", n.name + "-counts"},
 		} {
 			_, _ = n.Run(context.WithoutCancel(t.Context()), args...)
 		}
 	})
-	n.apply(t, fmt.Sprintf(crontabs, n.name))
+	n.apply(t, fmt.Sprintf(crontabCRD, n.name))
 	n.run(t, "wait", "--for=condition=Established", "crd", crd, "--timeout=60s")
 	// Who may not look cannot say that there is nothing.
-	n.refused(t, "policy.breakwater.dev/count-custom-resources", "delete", "crd", crd)
-	n.apply(t, fmt.Sprintf(countsCrontabs, n.name))
-	n.until(t, "there is a CronTab", func() error {
+	n.checkDenied(t, "policy.breakwater.dev/count-custom-resources", "delete", "crd", crd)
+	n.apply(t, fmt.Sprintf(crontabClusterRole, n.name))
+	n.await(t, "there is a CronTab", func() error {
 		r, err := n.RunWithInput(t.Context(), fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-")
 		if err != nil || r.Code != 0 {
 			return fmt.Errorf("%s, %w", r, err)
 		}
 		return nil
 	})
-	n.until(t, "the webhook may look", func() error {
+	n.await(t, "the webhook may look", func() error {
 		if r := n.try(t, "delete", "crd", crd, "--dry-run=server"); !strings.Contains(r.Stderr, "1 object would be deleted with it") {
 			return fmt.Errorf("%s", r)
 		}
@@ -108,8 +108,8 @@ func TestAProtectedDefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 // Whoever takes a protection off is told, and the audit log says who it was.
 func TestRemovingAProtectionWarns(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, web)
-	r := n.try(t, "label", "deployment", "web", firstLabel+"-")
+	n.apply(t, protectedDeployment)
+	r := n.try(t, "label", "deployment", "web", disableCascadingLabel+"-")
 	if r.Code != 0 || !strings.Contains(r.Stderr, "less protected from deletion from now on") {
 		t.Errorf("%s", r)
 	}

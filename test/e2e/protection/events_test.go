@@ -60,8 +60,8 @@ func nodeAddress(t *testing.T) string {
 	return ""
 }
 
-// of returns the ids of the events whose source is the object.
-func (s *sink) of(source string) (ids []string) {
+// idsOf returns the ids of the events whose source is the object.
+func (s *sink) idsOf(source string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range s.seen {
@@ -75,30 +75,30 @@ func (s *sink) of(source string) (ids []string) {
 func TestManyDenialsSendOneCloudEventPerMinute(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	s := newSink(t, n, "dev.breakwater.deletion.denied.v1")
-	n.guarded(t, webWith(4, "{}"), budgetOf("maxUnavailable: 0"))
+	n.applyWithBudget(t, deploymentManifest(4, "{}"), budgetManifest("maxUnavailable: 0"))
 	source := "/apis/policy.kruise.io/v1alpha1/namespaces/" + n.name + "/podunavailablebudgets/web"
-	if got := storm(t, c, n.name, n.names(t), 4); got.refused != 4 {
+	if got := storm(t, c, n.name, n.podNames(t), 4); got.denied != 4 {
 		t.Fatalf("%+v", got)
 	}
-	n.until(t, "an event tells of it", func() error {
-		if len(s.of(source)) == 0 {
+	n.await(t, "an event tells of it", func() error {
+		if len(s.idsOf(source)) == 0 {
 			return fmt.Errorf("none came")
 		}
 		return nil
 	})
 	for range 25 {
-		storm(t, c, n.name, n.names(t), 4)
+		storm(t, c, n.name, n.podNames(t), 4)
 	}
 	uid := n.run(t, "get", "pub", "web", "-o", "jsonpath={.metadata.uid}")
 	slots := map[string]bool{}
-	for _, id := range s.of(source) {
+	for _, id := range s.idsOf(source) {
 		if !strings.HasPrefix(id, uid+"/") || !strings.HasSuffix(id, "/denied") {
 			t.Errorf("an event has the id %s", id)
 		}
 		slots[id] = true
 	}
 	// Each replica of two tells once a minute, of each of at most two minutes.
-	if all := s.of(source); len(all) > 4 || len(slots) > 2 {
+	if all := s.idsOf(source); len(all) > 4 || len(slots) > 2 {
 		t.Errorf("104 refusals were the events %q", all)
 	}
 }
@@ -107,18 +107,18 @@ func TestOpeningAndClosingSendCloudEvents(t *testing.T) {
 	n := newNamespace(t)
 	opened := newSink(t, n, "dev.breakwater.deletionflow.opened.v1")
 	closed := newSink(t, newNamespace(t), "dev.breakwater.deletionflow.closed.v1")
-	c := newControl(t, n, "")
+	c := newFlowControl(t, n, "")
 	source := "/apis/policy.kruise.io/v1alpha1/poddeletionflowcontrols/" + c.name
-	n.until(t, "an event tells that it opened", func() error {
-		if len(opened.of(source)) != 1 {
-			return fmt.Errorf("%q came", opened.of(source))
+	n.await(t, "an event tells that it opened", func() error {
+		if len(opened.idsOf(source)) != 1 {
+			return fmt.Errorf("%q came", opened.idsOf(source))
 		}
 		return nil
 	})
-	c.limit(t, 5)
-	n.until(t, "an event tells that it closed", func() error {
-		if len(closed.of(source)) != 1 {
-			return fmt.Errorf("%q came", closed.of(source))
+	c.setLimit(t, 5)
+	n.await(t, "an event tells that it closed", func() error {
+		if len(closed.idsOf(source)) != 1 {
+			return fmt.Errorf("%q came", closed.idsOf(source))
 		}
 		return nil
 	})
@@ -127,7 +127,7 @@ func TestOpeningAndClosingSendCloudEvents(t *testing.T) {
 // Without a Broker events go nowhere, and nothing waits for them.
 func TestDenialsDoNotNeedABroker(t *testing.T) {
 	n := newNamespace(t)
-	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 0"))
+	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
 	broker := func(ctx context.Context, name string) error {
 		r, err := n.Run(ctx, append(system, "patch", "configmap", "config-broker", "--type=merge", "-p", `{"data":{"name":"`+name+`"}}`)...)
 		if err != nil || r.Code != 0 {
@@ -143,7 +143,7 @@ func TestDenialsDoNotNeedABroker(t *testing.T) {
 	if err := broker(t.Context(), "nowhere"); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range n.names(t) {
-		n.refused(t, "is denied by PodUnavailableBudget web", "delete", "pod", name)
+	for _, name := range n.podNames(t) {
+		n.checkDenied(t, "is denied by PodUnavailableBudget web", "delete", "pod", name)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// pods is a Deployment of so many simulated pods.
-func pods(name string, replicas int) string {
+// deploymentOf is a Deployment of so many simulated pods.
+func deploymentOf(name string, replicas int) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
@@ -31,13 +31,13 @@ spec:
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}}
-    spec: %[3]s`, name, replicas, simulated)
+    spec: %[3]s`, name, replicas, simulatedPodSpec)
 }
 
 // cleanup runs kubectl at the end of the test, whose context has ended by then.
 func (n *namespace) cleanup(t *testing.T, args ...string) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if r, err := n.Run(ctx, args...); err != nil || r.Code != 0 {
 			t.Errorf("%v %s", err, r)
@@ -45,16 +45,16 @@ func (n *namespace) cleanup(t *testing.T, args ...string) {
 	})
 }
 
-// control is a flow control of the namespace alone.
-type control struct {
+// flowControl is a flow control of the namespace alone.
+type flowControl struct {
 	*namespace
 	name string
 }
 
-// newControl returns one that is known to be in force: it refuses all.
-func newControl(t *testing.T, n *namespace, more string) control {
+// newFlowControl returns one that is known to be in force: it refuses all.
+func newFlowControl(t *testing.T, n *namespace, more string) flowControl {
 	t.Helper()
-	c := control{n, n.name}
+	c := flowControl{n, n.name}
 	n.apply(t, fmt.Sprintf(`
 apiVersion: policy.kruise.io/v1alpha1
 kind: PodDeletionFlowControl
@@ -64,8 +64,8 @@ spec:
   namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
   %s`, n.name, more))
 	n.cleanup(t, "delete", "pdfc", n.name)
-	n.apply(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: probe}\nspec: "+simulated)
-	n.until(t, "the flow control is in force", func() error {
+	n.apply(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: probe}\nspec: "+simulatedPodSpec)
+	n.await(t, "the flow control is in force", func() error {
 		for range 20 { // as many as it takes to meet every replica of the webhook
 			if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 && !strings.Contains(r.Stderr, "shadow mode") {
 				return errors.New("a deletion is not asked about")
@@ -76,20 +76,20 @@ spec:
 	return c
 }
 
-func (c control) limit(t *testing.T, n int) {
+func (c flowControl) setLimit(t *testing.T, n int) {
 	t.Helper()
 	c.run(t, "patch", "pdfc", c.name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"limitRules":[{"interval":"10m","limit":%d}]}}`, n))
 }
 
 // status is one field of it.
-func (c control) status(t *testing.T, path string) string {
+func (c flowControl) status(t *testing.T, path string) string {
 	t.Helper()
 	return c.run(t, "get", "pdfc", c.name, "-o", "jsonpath={.status."+path+"}")
 }
 
-func (c control) isOpen(t *testing.T, want string) {
+func (c flowControl) awaitOpen(t *testing.T, want string) {
 	t.Helper()
-	c.until(t, "condition Open is "+want, func() error {
+	c.await(t, "condition Open is "+want, func() error {
 		if got := c.status(t, `conditions[?(@.type=="Open")].status`); got != want {
 			return fmt.Errorf("it is %q", got)
 		}
@@ -97,10 +97,10 @@ func (c control) isOpen(t *testing.T, want string) {
 	})
 }
 
-// running waits for the pods and returns their names.
-func (n *namespace) running(t *testing.T, app string, want int) (names []string) {
+// awaitRunning waits for the pods and returns their names.
+func (n *namespace) awaitRunning(t *testing.T, app string, want int) (names []string) {
 	t.Helper()
-	n.until(t, fmt.Sprintf("%d pods run", want), func() error {
+	n.await(t, fmt.Sprintf("%d pods run", want), func() error {
 		names = strings.Fields(n.run(t, "get", "pods", "-l", "app="+app, "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))
 		if len(names) != want {
 			return fmt.Errorf("%d do", len(names))
@@ -110,8 +110,8 @@ func (n *namespace) running(t *testing.T, app string, want int) (names []string)
 	return names
 }
 
-// client does not wait for anything of its own.
-func client(t *testing.T) kubernetes.Interface {
+// unlimitedClient does not wait for anything of its own.
+func unlimitedClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
@@ -142,10 +142,10 @@ func (n noRetry) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func TestExactlyAsManyPodsAreDeletedAsTheLimitAllows(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, pods("web", 40))
-	names := n.running(t, "web", 40)
-	c, kube := newControl(t, n, ""), client(t)
-	c.limit(t, 15)
+	n.apply(t, deploymentOf("web", 40))
+	names := n.awaitRunning(t, "web", 40)
+	c, kube := newFlowControl(t, n, ""), unlimitedClient(t)
+	c.setLimit(t, 15)
 	var gone, refused atomic.Int64
 	var all sync.WaitGroup
 	for i, name := range names {
@@ -170,7 +170,7 @@ func TestExactlyAsManyPodsAreDeletedAsTheLimitAllows(t *testing.T) {
 	if gone.Load() != 15 || refused.Load() != 25 {
 		t.Errorf("%d are gone, %d were refused", gone.Load(), refused.Load())
 	}
-	c.until(t, "the status says so", func() error {
+	c.await(t, "the status says so", func() error {
 		if got := c.status(t, "deleted"); got != "15" {
 			return fmt.Errorf("%q counted", got)
 		}
@@ -179,29 +179,29 @@ func TestExactlyAsManyPodsAreDeletedAsTheLimitAllows(t *testing.T) {
 		}
 		return nil
 	})
-	c.isOpen(t, "True")
+	c.awaitOpen(t, "True")
 }
 
 func TestWaysOutOfFlowControl(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, pods("web", 3))
-	n.running(t, "web", 3)
-	c := newControl(t, n, "whiteListSelector: {matchLabels: {batch: \"true\"}}")
-	n.refused(t, "there is never room for 1 until the limit is raised", "delete", "pod", "probe")
+	n.apply(t, deploymentOf("web", 3))
+	n.awaitRunning(t, "web", 3)
+	c := newFlowControl(t, n, "whiteListSelector: {matchLabels: {batch: \"true\"}}")
+	n.checkDenied(t, "there is never room for 1 until the limit is raised", "delete", "pod", "probe")
 	n.run(t, "label", "pod", "probe", "batch=true")
 	n.run(t, "delete", "pod", "probe")
 
-	c.limit(t, 1)
-	n.run(t, "delete", "pod", n.running(t, "web", 3)[0])
-	n.refused(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.running(t, "web", 3)[0])
-	c.limit(t, 2) // counts with the next request
-	n.run(t, "delete", "pod", n.running(t, "web", 3)[0])
-	c.isOpen(t, "True")
+	c.setLimit(t, 1)
+	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	n.checkDenied(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	c.setLimit(t, 2) // counts with the next request
+	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	c.awaitOpen(t, "True")
 
 	closed := time.Now().UTC()
 	n.run(t, "annotate", "pdfc", c.name, "--overwrite", "policy.breakwater.dev/closed="+closed.Format(time.RFC3339))
-	n.until(t, "a deletion is let through again", func() error {
-		if r := n.try(t, "delete", "pod", n.running(t, "web", 3)[0]); r.Code != 0 {
+	n.await(t, "a deletion is let through again", func() error {
+		if r := n.try(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0]); r.Code != 0 {
 			return errors.New(r.Stderr)
 		}
 		return nil
@@ -209,7 +209,7 @@ func TestWaysOutOfFlowControl(t *testing.T) {
 	if took := time.Since(closed); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	n.until(t, "an Event names who closed it", func() error {
+	n.await(t, "an Event names who closed it", func() error {
 		if got := n.run(t, "get", "events", "-n", "default", "--field-selector", "reason=ClosedManually,involvedObject.name="+c.name); !strings.Contains(got, "closed the breaker") {
 			return errors.New(got)
 		}
@@ -219,7 +219,7 @@ func TestWaysOutOfFlowControl(t *testing.T) {
 
 func TestFlowControlInShadowModeAllowsAndWarns(t *testing.T) {
 	n := newNamespace(t)
-	c := newControl(t, n, "shadow: true")
+	c := newFlowControl(t, n, "shadow: true")
 	r := n.try(t, "delete", "pod", "probe", "--dry-run=server")
 	if r.Code != 0 || !strings.Contains(r.Stderr, "Warning: allowed in shadow mode: deletion of pod "+n.name+"/probe is denied") {
 		t.Errorf("%s", r)
@@ -232,25 +232,25 @@ func TestFlowControlInShadowModeAllowsAndWarns(t *testing.T) {
 
 func TestTheDeletionOfANamespaceIsCountedOnceAndCompletes(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, pods("web", 4))
-	n.running(t, "web", 4)
-	c := newControl(t, n, "")
-	c.limit(t, 4)
-	n.refused(t, "this deletes 5 pods", "delete", "namespace", n.name)
-	c.limit(t, 5)
+	n.apply(t, deploymentOf("web", 4))
+	n.awaitRunning(t, "web", 4)
+	c := newFlowControl(t, n, "")
+	c.setLimit(t, 4)
+	n.checkDenied(t, "this deletes 5 pods", "delete", "namespace", n.name)
+	c.setLimit(t, 5)
 	n.run(t, "delete", "namespace", n.name, "--timeout=60s")
 	if got := c.status(t, "buckets[0].count"); got != "5" {
 		t.Errorf("%s counted", got)
 	}
-	c.isOpen(t, "True")
+	c.awaitOpen(t, "True")
 }
 
 func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, pods("drained", 3))
-	n.running(t, "drained", 3)
-	c := newControl(t, n, "")
-	c.limit(t, 1)
+	n.apply(t, deploymentOf("drained", 3))
+	n.awaitRunning(t, "drained", 3)
+	c := newFlowControl(t, n, "")
+	c.setLimit(t, 1)
 	n.cleanup(t, "uncordon", "-l", "type=kwok")
 	done := make(chan string, 1)
 	go func() {
@@ -263,8 +263,8 @@ func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 		}
 		close(done)
 	}()
-	c.isOpen(t, "True")
-	n.until(t, "it looks like a drain", func() error {
+	c.awaitOpen(t, "True")
+	n.await(t, "it looks like a drain", func() error {
 		if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "suspected: drain") {
 			return errors.New(got)
 		}
@@ -275,7 +275,7 @@ func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 		t.Fatalf("the drain did not wait: %s", problem)
 	default:
 	}
-	c.limit(t, 9)
+	c.setLimit(t, 9)
 	if problem := <-done; problem != "" {
 		t.Error(problem)
 	}
@@ -284,36 +284,36 @@ func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 // A refused ReplicaSet is tried again, and keeps nobody waiting.
 func TestADeniedReplicaSetDoesNotDelayOthers(t *testing.T) {
 	n, other := newNamespace(t), newNamespace(t)
-	n.apply(t, pods("web", 5))
-	n.running(t, "web", 5)
-	c := newControl(t, n, "")
+	n.apply(t, deploymentOf("web", 5))
+	n.awaitRunning(t, "web", 5)
+	c := newFlowControl(t, n, "")
 	n.run(t, "scale", "deployment", "web", "--replicas=0")
 	for i := range 5 {
 		name := fmt.Sprintf("other-%d", i)
 		began := time.Now()
-		other.apply(t, pods(name, 3))
-		other.running(t, name, 3)
+		other.apply(t, deploymentOf(name, 3))
+		other.awaitRunning(t, name, 3)
 		other.run(t, "scale", "deployment", name, "--replicas=0")
-		other.running(t, name, 0)
+		other.awaitRunning(t, name, 0)
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("it took %s", took)
 		}
 	}
-	n.running(t, "web", 5)
-	c.limit(t, 5)
-	n.running(t, "web", 0)
+	n.awaitRunning(t, "web", 5)
+	c.setLimit(t, 5)
+	n.awaitRunning(t, "web", 0)
 }
 
 func TestARestartKeepsTheCounts(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, pods("web", 3))
-	c := newControl(t, n, "")
-	c.limit(t, 1)
-	n.run(t, "delete", "pod", n.running(t, "web", 3)[0])
+	n.apply(t, deploymentOf("web", 3))
+	c := newFlowControl(t, n, "")
+	c.setLimit(t, 1)
+	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 	system := []string{"-n", "altershieldoperator-system"}
 	n.run(t, append(system, "rollout", "restart", "deployment", "protection-webhook")...)
 	n.run(t, append(system, "rollout", "status", "deployment", "protection-webhook", "--timeout=120s")...)
-	n.refused(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.running(t, "web", 3)[0])
+	n.checkDenied(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 }
 
 func TestAnInvalidFlowControlIsRejected(t *testing.T) {
@@ -344,7 +344,7 @@ func TestTheWebhookIsRegisteredWhileAFlowControlExists(t *testing.T) {
 	n := newNamespace(t)
 	there := func(want string) {
 		t.Helper()
-		n.until(t, "the webhooks are "+want, func() error {
+		n.await(t, "the webhooks are "+want, func() error {
 			if got := n.run(t, "get", "validatingwebhookconfiguration", "breakwater-deletionflow", "-o", "jsonpath={.webhooks[*].name}"); got != want {
 				return fmt.Errorf("they are %q", got)
 			}
@@ -362,9 +362,9 @@ func TestTheWebhookIsRegisteredWhileAFlowControlExists(t *testing.T) {
 // not be asked about does; and there is a way out that needs nothing of ours.
 func TestAnOutageOfTheWebhookDeniesCountedDeletions(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, pods("web", 3))
-	n.running(t, "web", 3)
-	newControl(t, n, "").limit(t, 9)
+	n.apply(t, deploymentOf("web", 3))
+	n.awaitRunning(t, "web", 3)
+	newFlowControl(t, n, "").setLimit(t, 9)
 	const configuration, manifest = "validatingwebhookconfiguration/breakwater-deletionflow", "../../../config/protection/431-webhook-deletionflow.yaml"
 	scale := func(replicas string) []string {
 		return []string{"-n", "altershieldoperator-system", "scale", "deployment", "protection-webhook", "--replicas=" + replicas}
@@ -373,7 +373,7 @@ func TestAnOutageOfTheWebhookDeniesCountedDeletions(t *testing.T) {
 	n.cleanup(t, scale("2")...)
 	n.cleanup(t, "apply", "-f", manifest)
 	n.run(t, scale("0")...)
-	n.until(t, "a deletion is refused", func() error {
+	n.await(t, "a deletion is refused", func() error {
 		if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 || !strings.Contains(r.Stderr, "failed calling webhook") {
 			return errors.New(r.String())
 		}
@@ -381,19 +381,19 @@ func TestAnOutageOfTheWebhookDeniesCountedDeletions(t *testing.T) {
 	})
 	n.run(t, "delete", "pod", "probe", "--as=system:serviceaccount:kube-system:namespace-controller")
 	n.run(t, "apply", "-f", manifest) // takes nothing away
-	n.refusedAs(t, "failed calling webhook", "delete", "pod", n.running(t, "web", 3)[0])
+	n.checkFails(t, "failed calling webhook", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 
 	n.run(t, "delete", configuration)
-	n.until(t, "a deletion is not asked about any more", func() error {
-		if r := n.try(t, "delete", "pod", n.running(t, "web", 3)[0]); r.Code != 0 {
+	n.await(t, "a deletion is not asked about any more", func() error {
+		if r := n.try(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0]); r.Code != 0 {
 			return errors.New(r.Stderr)
 		}
 		return nil
 	})
 }
 
-// refusedAs runs kubectl, which has to fail with these words.
-func (n *namespace) refusedAs(t *testing.T, words string, args ...string) {
+// checkFails runs kubectl, which has to fail with these words.
+func (n *namespace) checkFails(t *testing.T, words string, args ...string) {
 	t.Helper()
 	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, words) {
 		t.Errorf("the command did not fail with %q:\n%s", words, r)

@@ -17,8 +17,8 @@ func kruiseCRD(kind, plural, version string) string {
    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, kind, plural, strings.ToLower(kind), version)
 }
 
-// withKruise installs the kinds until the test ends.
-func withKruise(t *testing.T, n *namespace) {
+// installKruiseCRDs installs the kinds until the test ends.
+func installKruiseCRDs(t *testing.T, n *namespace) {
 	t.Helper()
 	for _, crd := range []struct{ kind, plural, version string }{
 		{"CloneSet", "clonesets", "v1alpha1"}, {"StatefulSet", "statefulsets", "v1beta1"}, {"UnitedDeployment", "uniteddeployments", "v1alpha1"},
@@ -33,15 +33,15 @@ func withKruise(t *testing.T, n *namespace) {
 	}
 }
 
-// kruise is a workload of one of the kinds; spec stands beside replicas and selector.
-func kruise(version, kind, annotations, spec string) string {
+// kruiseWorkload is a workload of one of the kinds; spec stands beside replicas and selector.
+func kruiseWorkload(version, kind, annotations, spec string) string {
 	return fmt.Sprintf(`{apiVersion: apps.kruise.io/%s, kind: %s, metadata: {name: web, annotations: {%s}},
  spec: {replicas: 2, selector: {matchLabels: {app: web}}, %s}}`, version, kind, annotations, spec)
 }
 
-func (n *namespace) untilNamedSays(t *testing.T, kind, name, want string) {
+func (n *namespace) awaitLimitOf(t *testing.T, kind, name, want string) {
 	t.Helper()
-	n.until(t, fmt.Sprintf("the generated %s %s says %q", kind, name, want), func() error {
+	n.await(t, fmt.Sprintf("the generated %s %s says %q", kind, name, want), func() error {
 		got := n.run(t, "get", kind, name, "--ignore-not-found", "-o", "jsonpath={.spec.maxUnavailable}{.spec.minAvailable}")
 		if got != want {
 			return fmt.Errorf("it says %q", got)
@@ -52,42 +52,42 @@ func (n *namespace) untilNamedSays(t *testing.T, kind, name, want string) {
 
 func TestWorkloadsOfOpenKruiseHaveGeneratedBudgets(t *testing.T) {
 	n := newNamespace(t)
-	withKruise(t, n) // the controller runs since before
+	installKruiseCRDs(t, n) // the controller runs since before
 	const on = `policy.kruise.io/generate-pub: "true"`
-	n.apply(t, kruise("v1alpha1", "CloneSet", on+`, policy.kruise.io/generate-pdb: "true", policy.kruise.io/generate-pdb-maxUnavailable: "50%"`, "updateStrategy: {maxUnavailable: 1}"))
-	n.untilNamedSays(t, "pub", "cloneset-web", "1")
-	n.untilNamedSays(t, "pdb", "cloneset-web", "50%")
+	n.apply(t, kruiseWorkload("v1alpha1", "CloneSet", on+`, policy.kruise.io/generate-pdb: "true", policy.kruise.io/generate-pdb-maxUnavailable: "50%"`, "updateStrategy: {maxUnavailable: 1}"))
+	n.awaitLimitOf(t, "pub", "cloneset-web", "1")
+	n.awaitLimitOf(t, "pdb", "cloneset-web", "50%")
 
 	// It follows, is restored, and goes with it.
 	n.run(t, "patch", "clonesets.apps.kruise.io", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"maxUnavailable":3}}}`)
-	n.untilNamedSays(t, "pub", "cloneset-web", "3")
+	n.awaitLimitOf(t, "pub", "cloneset-web", "3")
 	n.run(t, "patch", "pub", "cloneset-web", "--type=merge", "-p", `{"spec":{"maxUnavailable":9}}`)
-	n.untilNamedSays(t, "pub", "cloneset-web", "3")
+	n.awaitLimitOf(t, "pub", "cloneset-web", "3")
 	n.run(t, "annotate", "clonesets.apps.kruise.io", "web", "policy.kruise.io/generate-pub-minAvailable=2")
-	n.untilNamedSays(t, "pub", "cloneset-web", "2")
+	n.awaitLimitOf(t, "pub", "cloneset-web", "2")
 
 	// And it guards the pods that the CloneSet owns.
 	uid := n.run(t, "get", "clonesets.apps.kruise.io", "web", "-o", "jsonpath={.metadata.uid}")
 	for _, pod := range []string{"web-a", "web-b"} {
 		n.apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: web}, ownerReferences:
- [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web, uid: %s, controller: true}]}, spec: %s}`, pod, uid, simulated))
+ [{apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: web, uid: %s, controller: true}]}, spec: %s}`, pod, uid, simulatedPodSpec))
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/web-a", "pod/web-b", "--timeout=60s")
 	n.run(t, "wait", "--for=condition=Guarding", "pub/cloneset-web", "--timeout=60s")
-	n.refused(t, "is denied by PodUnavailableBudget cloneset-web", "delete", "pod", "web-a")
+	n.checkDenied(t, "is denied by PodUnavailableBudget cloneset-web", "delete", "pod", "web-a")
 
-	n.apply(t, kruise("v1beta1", "StatefulSet", on, `updateStrategy: {rollingUpdate: {maxUnavailable: "30%"}}`))
-	n.apply(t, kruise("v1alpha1", "UnitedDeployment", on, `template: {deploymentTemplate: {spec: {strategy: {rollingUpdate: {maxUnavailable: 3}}}}}`))
-	n.untilNamedSays(t, "pub", "advancedstatefulset-web", "30%")
-	n.untilNamedSays(t, "pub", "uniteddeployment-web", "3")
+	n.apply(t, kruiseWorkload("v1beta1", "StatefulSet", on, `updateStrategy: {rollingUpdate: {maxUnavailable: "30%"}}`))
+	n.apply(t, kruiseWorkload("v1alpha1", "UnitedDeployment", on, `template: {deploymentTemplate: {spec: {strategy: {rollingUpdate: {maxUnavailable: 3}}}}}`))
+	n.awaitLimitOf(t, "pub", "advancedstatefulset-web", "30%")
+	n.awaitLimitOf(t, "pub", "uniteddeployment-web", "3")
 
 	for _, resource := range []string{"clonesets", "statefulsets", "uniteddeployments"} {
 		n.run(t, "delete", resource+".apps.kruise.io", "web", "--timeout=60s")
 	}
 	for _, name := range []string{"cloneset-web", "advancedstatefulset-web", "uniteddeployment-web"} {
-		n.untilNamedSays(t, "pub", name, "")
+		n.awaitLimitOf(t, "pub", name, "")
 	}
-	n.untilNamedSays(t, "pdb", "cloneset-web", "")
+	n.awaitLimitOf(t, "pdb", "cloneset-web", "")
 }
 
 func TestAStatefulSetHasGeneratedBudgets(t *testing.T) {
@@ -95,12 +95,12 @@ func TestAStatefulSetHasGeneratedBudgets(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web, annotations: {policy.kruise.io/generate-pub: "true",
   policy.kruise.io/generate-pub-maxUnavailable: "1", policy.kruise.io/generate-pdb: "true", policy.kruise.io/generate-pdb-minAvailable: "1"}},
- spec: {replicas: 2, serviceName: web, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: `+simulated+`}}}`)
-	n.untilNamedSays(t, "pub", "statefulset-web", "1")
-	n.untilNamedSays(t, "pdb", "statefulset-web", "1")
+ spec: {replicas: 2, serviceName: web, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: `+simulatedPodSpec+`}}}`)
+	n.awaitLimitOf(t, "pub", "statefulset-web", "1")
+	n.awaitLimitOf(t, "pdb", "statefulset-web", "1")
 	n.run(t, "delete", "statefulset", "web", "--timeout=60s")
-	n.untilNamedSays(t, "pub", "statefulset-web", "")
-	n.untilNamedSays(t, "pdb", "statefulset-web", "")
+	n.awaitLimitOf(t, "pub", "statefulset-web", "")
+	n.awaitLimitOf(t, "pdb", "statefulset-web", "")
 }
 
 func TestTheDefaultOfTheClusterAppliesWithoutOtherLimits(t *testing.T) {
@@ -109,10 +109,10 @@ func TestTheDefaultOfTheClusterAppliesWithoutOtherLimits(t *testing.T) {
 		return append(append([]string{}, system...), "patch", "configmap", "config-protection-generate", "--type=merge", "-p", `{"data":`+data+`}`)
 	}
 	n.cleanup(t, set(`{"max-unavailable":"25%","min-available":null}`)...)
-	n.apply(t, webWith(4, "{type: Recreate}"))
+	n.apply(t, deploymentManifest(4, "{type: Recreate}"))
 	n.run(t, "annotate", "deployment", "web", "policy.kruise.io/generate-pub=true", "policy.kruise.io/generate-pdb=true")
-	n.untilSays(t, "pub", "25%")
-	n.untilSays(t, "pdb", "25%")
+	n.awaitLimit(t, "pub", "25%")
+	n.awaitLimit(t, "pdb", "25%")
 	for value, words := range map[string]string{
 		`{"max-unavailable":"few"}`:   "write a number from 0",
 		`{"max-unavailable":"101%"}`:  "write a number from 0",
@@ -126,9 +126,9 @@ func TestTheDefaultOfTheClusterAppliesWithoutOtherLimits(t *testing.T) {
 		}
 	}
 	n.run(t, set(`{"max-unavailable":"10%"}`)...)
-	n.untilSays(t, "pub", "10%")
-	n.untilSays(t, "pdb", "10%")
+	n.awaitLimit(t, "pub", "10%")
+	n.awaitLimit(t, "pdb", "10%")
 	n.run(t, set(`{"max-unavailable":null,"min-available":"3"}`)...)
-	n.untilSays(t, "pub", "3")
-	n.untilSays(t, "pdb", "3")
+	n.awaitLimit(t, "pub", "3")
+	n.awaitLimit(t, "pdb", "3")
 }

@@ -17,20 +17,20 @@ import (
 // A budget that comes while pods are being deleted cannot bring them back. But from
 // when it says that it guards, it lets through exactly what it says.
 func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
-	const pods, least, spare, together = 300, 100, 50, 10
+	const pods, least, spare, concurrency = 300, 100, 50, 10
 	n, c := newNamespace(t), connect(t)
-	bare(t, c, n.name, pods)
+	createBarePods(t, c, n.name, pods)
 	n.run(t, "wait", "--for=condition=Ready", "pods", "-l", "app=web", "--timeout=120s")
-	names := living(t, c, n.name)
+	names := runningPods(t, c, n.name)
 	if len(names) != pods {
 		t.Fatalf("%d pods are there", len(names))
 	}
 	// As fast as leaves the budget the time to come into force.
 	pace, ctx := flowcontrol.NewTokenBucketRateLimiter(20, 1), t.Context()
-	guards, ended, s := make(chan struct{}), make(chan struct{}), &tally{}
+	guards, ended, s := make(chan struct{}), make(chan struct{}), &stormResult{}
 	var wg sync.WaitGroup
 	jobs := make(chan string)
-	for range together {
+	for range concurrency {
 		wg.Go(func() {
 			for name := range jobs {
 				s.count(name, c.kube.CoreV1().Pods(n.name).Delete(ctx, name, metav1.DeleteOptions{}))
@@ -55,16 +55,16 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 		close(jobs)
 		wg.Wait()
 	}()
-	n.until(t, "the deletion is under way", func() error {
-		if left := len(living(t, c, n.name)); left > pods-20 {
+	n.await(t, "the deletion is under way", func() error {
+		if left := len(runningPods(t, c, n.name)); left > pods-20 {
 			return fmt.Errorf("%d pods are left", left)
 		}
 		return nil
 	})
-	n.apply(t, budgetOf(fmt.Sprintf("minAvailable: %d", least)))
+	n.apply(t, budgetManifest(fmt.Sprintf("minAvailable: %d", least)))
 	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
 	close(guards)
-	guarding := len(living(t, c, n.name))
+	guarding := len(runningPods(t, c, n.name))
 	if guarding <= least {
 		t.Fatalf("the budget came too late to show anything: %d pods are left", guarding)
 	}
@@ -74,18 +74,18 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the deletion does not end")
 	}
-	if len(s.others) > 0 || len(s.outages) > 0 || s.passed+s.refused != pods {
-		t.Errorf("passed %d, refused %d, no answer %d, others %v", s.passed, s.refused, len(s.outages), s.others)
+	if len(s.others) > 0 || len(s.unanswered) > 0 || s.passed+s.denied != pods {
+		t.Errorf("passed %d, refused %d, no answer %d, others %v", s.passed, s.denied, len(s.unanswered), s.others)
 	}
 	// What was refused is asked for again, all at once: there is no room.
-	again := storm(t, c, n.name, living(t, c, n.name), 50)
-	untilBudget(t, c, n.name, soon, func(b *v1alpha1.PodUnavailableBudget) error {
+	again := storm(t, c, n.name, runningPods(t, c, n.name), 50)
+	awaitBudget(t, c, n.name, shortTimeout, func(b *v1alpha1.PodUnavailableBudget) error {
 		if b.Status.CurrentAvailable != least || len(b.Status.DeletedPods) > 0 {
 			return fmt.Errorf("%d are available, charged %v", b.Status.CurrentAvailable, b.Status.DeletedPods)
 		}
 		return nil
 	})
-	if left := len(living(t, c, n.name)); left != least {
+	if left := len(runningPods(t, c, n.name)); left != least {
 		t.Errorf("%d are left, of which %d have to be; %d passed again", left, least, again.passed)
 	}
 }

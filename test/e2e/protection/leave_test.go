@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// targeting is a budget of the Deployment web.
-func targeting(limits string) string {
+// budgetWithTarget is a budget of the Deployment web.
+func budgetWithTarget(limits string) string {
 	return `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {targetRef: {apiVersion: apps, kind: Deployment, name: web}, ` + limits + `}}`
 }
@@ -16,23 +16,23 @@ func targeting(limits string) string {
 func TestAnUpdateThatTakesAPodOutOfItsBudgetIsJudged(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
-	n.guarded(t, webWith(3, "{}"), targeting("maxUnavailable: 0"))
-	pod := n.names(t)[0]
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetWithTarget("maxUnavailable: 0"))
+	pod := n.podNames(t)[0]
 	const words = "is denied by PodUnavailableBudget web"
 	n.run(t, "label", "pod", pod, "more=yes")
-	n.refused(t, words, "label", "pod", pod, "--overwrite", "app=debug")
-	n.refused(t, words, "label", "pod", pod, "app-")
-	n.refused(t, words, "patch", "pod", pod, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`)
+	n.checkDenied(t, words, "label", "pod", pod, "--overwrite", "app=debug")
+	n.checkDenied(t, words, "label", "pod", pod, "app-")
+	n.checkDenied(t, words, "patch", "pod", pod, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`)
 
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
-	untilAllowed(t, c, n.name, 1)
+	awaitAllowed(t, c, n.name, 1)
 	n.run(t, "label", "pod", pod, "--overwrite", "app=debug")
-	n.until(t, "its ReplicaSet has let go of it", func() error {
+	n.await(t, "its ReplicaSet has let go of it", func() error {
 		if got := n.run(t, "get", "pod", pod, "-o", "jsonpath={.metadata.ownerReferences}"); got != "" {
 			return fmt.Errorf("it is owned by %s", got)
 		}
 		return nil
 	})
-	untilAllowed(t, c, n.name, 1) // another took its place
+	awaitAllowed(t, c, n.name, 1) // another took its place
 	n.run(t, "delete", "pod", pod)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
-// soon is how long a controller may take.
-const soon = time.Minute
+// shortTimeout is how long a controller may take.
+const shortTimeout = time.Minute
 
 // namespace is one that a test has for itself.
 type namespace struct {
@@ -47,7 +47,7 @@ func newNamespace(t *testing.T) *namespace {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if err := kube.CoreV1().Namespaces().Delete(ctx, own.Name, metav1.DeleteOptions{}); err != nil && !strings.Contains(err.Error(), "not found") {
 			t.Errorf("delete namespace %s: %v", own.Name, err)
@@ -79,8 +79,8 @@ func (n *namespace) run(t *testing.T, args ...string) string {
 	return r.Stdout
 }
 
-// refused runs kubectl, which has to be refused as forbidden, with these words.
-func (n *namespace) refused(t *testing.T, words string, args ...string) {
+// checkDenied runs kubectl, which has to be refused as forbidden, with these words.
+func (n *namespace) checkDenied(t *testing.T, words string, args ...string) {
 	t.Helper()
 	r := n.try(t, args...)
 	if r.Code == 0 || !strings.Contains(r.Stderr, words) || !strings.Contains(r.Stderr, "orbidden") {
@@ -109,19 +109,19 @@ func (n *namespace) path(resource string) string {
 	return fmt.Sprintf("/apis/%s/v1/namespaces/%s/%s", group, n.name, name)
 }
 
-func (n *namespace) until(t *testing.T, what string, holds func() error) {
+func (n *namespace) await(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	var last error
-	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, soon, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, shortTimeout, true, func(context.Context) (bool, error) {
 		last = holds()
 		return last == nil, nil
 	}); err != nil {
-		t.Fatalf("not within %s: %s; last seen: %v", soon, what, last)
+		t.Fatalf("not within %s: %s; last seen: %v", shortTimeout, what, last)
 	}
 }
 
-// feed runs kubectl with the input.
-func (n *namespace) feed(t *testing.T, input string, args ...string) kubectl.Result {
+// tryWithInput runs kubectl with the input.
+func (n *namespace) tryWithInput(t *testing.T, input string, args ...string) kubectl.Result {
 	t.Helper()
 	r, err := n.RunWithInput(t.Context(), input, args...)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// node is a simulated one that nobody else's pods may use; see onNodes.
-func (n *namespace) node(name, cpu string) string {
+// nodeManifest is a simulated one that nobody else's pods may use; see onNodes.
+func (n *namespace) nodeManifest(name, cpu string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %[2]s, annotations: {kwok.x-k8s.io/node: fake},
   labels: {e2e: %[1]s, kubernetes.io/hostname: %[2]s, kubernetes.io/os: linux}}, spec: {taints: [{key: e2e, value: %[1]s, effect: NoSchedule}]},
  status: {capacity: {cpu: "%[3]s", memory: 64Gi, pods: "110"}, allocatable: {cpu: "%[3]s", memory: 64Gi, pods: "110"}}}`, n.name, name, cpu)
@@ -30,9 +30,9 @@ func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []strin
 	for i := range count {
 		name := fmt.Sprintf("%s-%d", n.name, i)
 		n.cleanup(t, "delete", "node", name, "--ignore-not-found")
-		n.apply(t, n.node(name, cpu))
+		n.apply(t, n.nodeManifest(name, cpu))
 		n.run(t, "wait", "--for=condition=Ready", "node/"+name, "--timeout=60s")
-		n.until(t, "no other taint is left on node "+name, func() error {
+		n.await(t, "no other taint is left on node "+name, func() error {
 			if got := n.run(t, "get", "node", name, "-o", "jsonpath={.spec.taints[*].key}"); got != "e2e" {
 				return fmt.Errorf("they are %q", got)
 			}
@@ -43,16 +43,16 @@ func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []strin
 	return names
 }
 
-// onNodes is a Deployment on those nodes; each pod takes a CPU.
-func (n *namespace) onNodes(name string, replicas int, priority string) string {
+// deploymentOnNodes is a Deployment on those nodes; each pod takes a CPU.
+func (n *namespace) deploymentOnNodes(name string, replicas int, priority string) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: %[2]d, selector: {matchLabels: {app: %[1]s}},
  template: {metadata: {labels: {app: %[1]s}}, spec: {nodeSelector: {e2e: %[3]s}, tolerations: [{key: e2e, operator: Exists}], terminationGracePeriodSeconds: 0, priorityClassName: "%[4]s",
   topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: %[1]s}}}],
   containers: [{name: sleep, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}`, name, replicas, n.name, priority)
 }
 
-// on are the living pods of web on a node.
-func (n *namespace) on(t *testing.T, node string) []string {
+// podsOn are the living pods of web on a node.
+func (n *namespace) podsOn(t *testing.T, node string) []string {
 	t.Helper()
 	return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "--field-selector=spec.nodeName="+node, "-o",
 		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
@@ -64,31 +64,31 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	nodes := n.newNodes(t, "8", 2)
-	n.guarded(t, n.onNodes("web", 6, ""), budgetOf("maxUnavailable: 3"))
-	if a, b := len(n.on(t, nodes[0])), len(n.on(t, nodes[1])); a != 3 || b != 3 {
+	n.applyWithBudget(t, n.deploymentOnNodes("web", 6, ""), budgetManifest("maxUnavailable: 3"))
+	if a, b := len(n.podsOn(t, nodes[0])), len(n.podsOn(t, nodes[1])); a != 3 || b != 3 {
 		t.Fatalf("%d and %d pods are on the nodes", a, b)
 	}
 	n.run(t, "cordon", nodes[1])
 	n.run(t, "delete", "node", nodes[0])
 	// The garbage collector of pods waits for 40 s whether the node comes back.
-	untilBudget(t, c, n.name, 3*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
+	awaitBudget(t, c, n.name, 3*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
 		if s := b.Status; s.CurrentAvailable != 3 || s.UnavailableAllowed != 0 {
 			return fmt.Errorf("%d available, %d allowed", s.CurrentAvailable, s.UnavailableAllowed)
 		}
 		return nil
 	})
 	r := n.try(t, "drain", nodes[1], "--ignore-daemonsets", "--timeout=8s")
-	if r.Code == 0 || !strings.Contains(r.Stderr+r.Stdout, deletionRefused) {
+	if r.Code == 0 || !strings.Contains(r.Stderr+r.Stdout, budgetDenial) {
 		t.Errorf("the drain did not wait:\n%s", r)
 	}
-	if left := n.on(t, nodes[1]); len(left) != 3 {
+	if left := n.podsOn(t, nodes[1]); len(left) != 3 {
 		t.Errorf("left are %v", left)
 	}
 
-	n.apply(t, n.node(nodes[0], "8"))
+	n.apply(t, n.nodeManifest(nodes[0], "8"))
 	n.run(t, "drain", nodes[1], "--ignore-daemonsets", "--timeout=120s")
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
-	if left := n.on(t, nodes[0]); len(left) != 6 {
+	if left := n.podsOn(t, nodes[0]); len(left) != 6 {
 		t.Errorf("on the node that came back are %v", left)
 	}
 }
@@ -101,21 +101,21 @@ func TestPreemptionIsJudged(t *testing.T) {
 	n.newNodes(t, "4", 1)
 	n.cleanup(t, "delete", "priorityclass", n.name, "--ignore-not-found")
 	n.apply(t, fmt.Sprintf(`{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: %s}, value: 1000}`, n.name))
-	n.guarded(t, n.onNodes("web", 4, ""), budgetOf("maxUnavailable: 0")) // the node is full
-	n.apply(t, n.onNodes("urgent", 1, n.name))
-	n.until(t, "the scheduler is refused", func() error {
+	n.applyWithBudget(t, n.deploymentOnNodes("web", 4, ""), budgetManifest("maxUnavailable: 0")) // the node is full
+	n.apply(t, n.deploymentOnNodes("urgent", 1, n.name))
+	n.await(t, "the scheduler is refused", func() error {
 		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
 			return errors.New("no Event says so")
 		}
 		return nil
 	})
 	start := time.Now()
-	n.apply(t, webWithName("other", 3))
+	n.apply(t, namedDeployment("other", 3))
 	n.run(t, "rollout", "status", "deployment", "other", "--timeout=60s")
 	if took := time.Since(start); took > 15*time.Second {
 		t.Errorf("others were scheduled after %s", took)
 	}
-	if left := n.names(t); len(left) != 4 {
+	if left := n.podNames(t); len(left) != 4 {
 		t.Errorf("left are %v", left)
 	}
 	if got := n.run(t, "get", "pods", "-l", "app=urgent", "-o", "jsonpath={.items[*].status.phase}"); got != "Pending" {
@@ -128,13 +128,13 @@ func TestPreemptionIsJudged(t *testing.T) {
 	}); err != nil {
 		t.Fatalf("the important pod never ran: %v", err)
 	}
-	b := untilAllowed(t, c, n.name, 0) // the pod that went finds no room any more
+	b := awaitAllowed(t, c, n.name, 0) // the pod that went finds no room any more
 	if b.Status.CurrentAvailable != 3 {
 		t.Errorf("%d are available", b.Status.CurrentAvailable)
 	}
 }
 
-// webWithName is webWith of another name.
-func webWithName(name string, replicas int) string {
-	return strings.NewReplacer("name: web}", "name: "+name+"}", "app: web", "app: "+name).Replace(webWith(replicas, "{}"))
+// namedDeployment is webWith of another name.
+func namedDeployment(name string, replicas int) string {
+	return strings.NewReplacer("name: web}", "name: "+name+"}", "app: web", "app: "+name).Replace(deploymentManifest(replicas, "{}"))
 }

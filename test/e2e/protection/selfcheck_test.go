@@ -16,8 +16,8 @@ import (
 
 var system = []string{"-n", systemNamespace}
 
-// guardOpen returns what the leader's metric says; an error where nobody looks.
-func guardOpen(ctx context.Context, kube kubernetes.Interface, reason string) (string, error) {
+// guardMetric returns what the leader's metric says; an error where nobody looks.
+func guardMetric(ctx context.Context, kube kubernetes.Interface, reason string) (string, error) {
 	pods, err := kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=protection-controller"})
 	if err != nil {
 		return "", err
@@ -36,20 +36,20 @@ func guardOpen(ctx context.Context, kube kubernetes.Interface, reason string) (s
 	return "", fmt.Errorf("no controller says whether a guard is open for %s", reason)
 }
 
-func (n *namespace) untilGuard(t *testing.T, c clients, reason, want string) {
+func (n *namespace) awaitGuardMetric(t *testing.T, c clients, reason, want string) {
 	t.Helper()
-	n.until(t, fmt.Sprintf("the metric of %s is %s", reason, want), func() error {
-		if got, err := guardOpen(t.Context(), c.kube, reason); err != nil || got != want {
+	n.await(t, fmt.Sprintf("the metric of %s is %s", reason, want), func() error {
+		if got, err := guardMetric(t.Context(), c.kube, reason); err != nil || got != want {
 			return fmt.Errorf("it is %q: %w", got, err)
 		}
 		return nil
 	})
 }
 
-// untilTold waits for an Event of the reason that is not older than the test.
-func (n *namespace) untilTold(t *testing.T, c clients, since time.Time, reason, words string) {
+// awaitEvent waits for an Event of the reason that is not older than the test.
+func (n *namespace) awaitEvent(t *testing.T, c clients, since time.Time, reason, words string) {
 	t.Helper()
-	n.until(t, "an Event says "+reason, func() error {
+	n.await(t, "an Event says "+reason, func() error {
 		events, err := c.kube.CoreV1().Events(systemNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 		if err != nil {
 			return err
@@ -65,51 +65,51 @@ func (n *namespace) untilTold(t *testing.T, c clients, since time.Time, reason, 
 
 func TestTheSelfCheckReportsAWebhookThatFailsOpen(t *testing.T) {
 	n, c, since := newNamespace(t), connect(t), time.Now()
-	n.untilGuard(t, c, "FailurePolicyIgnore", "0")
+	n.awaitGuardMetric(t, c, "FailurePolicyIgnore", "0")
 	set := func(policy string) []string {
 		return []string{"patch", "validatingwebhookconfiguration", "breakwater-protection", "-p",
 			`{"webhooks":[{"name":"vpodbudget.kb.io","failurePolicy":"` + policy + `"}]}`}
 	}
 	n.cleanup(t, set("Fail")...)
 	n.run(t, set("Ignore")...)
-	n.untilGuard(t, c, "FailurePolicyIgnore", "1")
-	n.untilTold(t, c, since, "FailurePolicyIgnore", "vpodbudget.kb.io")
+	n.awaitGuardMetric(t, c, "FailurePolicyIgnore", "1")
+	n.awaitEvent(t, c, since, "FailurePolicyIgnore", "vpodbudget.kb.io")
 	n.run(t, set("Fail")...)
-	n.untilGuard(t, c, "FailurePolicyIgnore", "0")
-	n.untilTold(t, c, since, "GuardEnforced", "vpodbudget.kb.io: no longer FailurePolicyIgnore")
+	n.awaitGuardMetric(t, c, "FailurePolicyIgnore", "0")
+	n.awaitEvent(t, c, since, "GuardEnforced", "vpodbudget.kb.io: no longer FailurePolicyIgnore")
 }
 
 func TestTheSelfCheckReportsAPolicyThatOnlyWarns(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
-	n.untilGuard(t, c, "PolicyNotDenying", "0")
+	n.awaitGuardMetric(t, c, "PolicyNotDenying", "0")
 	set := func(actions string) []string {
 		return []string{"patch", "validatingadmissionpolicybinding", "breakwater-cascading-deletion-replicas", "--type=merge", "-p",
 			`{"spec":{"validationActions":[` + actions + `]}}`}
 	}
 	n.cleanup(t, set(`"Deny"`)...)
 	n.run(t, set(`"Warn"`)...)
-	n.untilGuard(t, c, "PolicyNotDenying", "1")
+	n.awaitGuardMetric(t, c, "PolicyNotDenying", "1")
 	n.run(t, set(`"Deny"`)...)
-	n.untilGuard(t, c, "PolicyNotDenying", "0")
+	n.awaitGuardMetric(t, c, "PolicyNotDenying", "0")
 }
 
 func TestTheSelfCheckReportsMissingReplicas(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
-	n.untilGuard(t, c, "NoEndpoints", "0")
+	n.awaitGuardMetric(t, c, "NoEndpoints", "0")
 	n.cleanup(t, append(system, "rollout", "status", "deployment", "protection-webhook", "--timeout=60s")...)
 	n.cleanup(t, append(system, "scale", "deployment", "protection-webhook", "--replicas=2")...)
 	n.run(t, append(system, "scale", "deployment", "protection-webhook", "--replicas=0")...)
-	n.untilGuard(t, c, "NoEndpoints", "1")
+	n.awaitGuardMetric(t, c, "NoEndpoints", "1")
 	n.run(t, append(system, "scale", "deployment", "protection-webhook", "--replicas=2")...)
-	n.untilGuard(t, c, "NoEndpoints", "0")
+	n.awaitGuardMetric(t, c, "NoEndpoints", "0")
 }
 
 // Who keeps the caBundle is kept from doing so for a while: otherwise it would
 // be right again before anybody looks.
 func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	n, c, since := newNamespace(t), connect(t), time.Now()
-	n.guarded(t, webWith(2, "{}"), budgetOf("maxUnavailable: 1"))
-	remove, add := rightToPatch(t, n)
+	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 1"))
+	remove, add := rolePatches(t, n)
 	damage := func(bundle string) {
 		n.run(t, "patch", "validatingwebhookconfiguration", "breakwater-protection", "-p",
 			`{"webhooks":[{"name":"vpodbudget.kb.io","clientConfig":{"caBundle":"`+bundle+`"}}]}`)
@@ -124,7 +124,7 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	n.run(t, "patch", "clusterrole", webhookRole, "--type=json", "-p", remove)
 	restored := false
 	restore := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
 		if restored {
 			return
@@ -136,22 +136,22 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	}
 	t.Cleanup(restore)
 	damage(other)
-	n.untilGuard(t, c, "CABundleStale", "1")
-	n.untilTold(t, c, since, "CABundleStale", "vpodbudget.kb.io")
-	if r := n.try(t, "delete", "pod", n.names(t)[0], "--wait=false"); r.Code == 0 {
+	n.awaitGuardMetric(t, c, "CABundleStale", "1")
+	n.awaitEvent(t, c, since, "CABundleStale", "vpodbudget.kb.io")
+	if r := n.try(t, "delete", "pod", n.podNames(t)[0], "--wait=false"); r.Code == 0 {
 		t.Error("a guarded pod was deleted while nobody could be asked")
 	}
 	restore()
-	n.until(t, "the webhook has put its caBundle right", func() error {
+	n.await(t, "the webhook has put its caBundle right", func() error {
 		if bundle() != good {
 			return fmt.Errorf("it is another")
 		}
 		return nil
 	})
-	n.untilGuard(t, c, "CABundleStale", "0")
+	n.awaitGuardMetric(t, c, "CABundleStale", "0")
 
 	damage(other) // while it may write, this lasts for a moment
-	n.until(t, "the webhook has put its caBundle right", func() error {
+	n.await(t, "the webhook has put its caBundle right", func() error {
 		if bundle() != good {
 			return fmt.Errorf("it is another")
 		}
@@ -161,9 +161,9 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 
 const webhookRole = "breakwater-protection-webhook"
 
-// rightToPatch returns the patches that take the right to patch webhook
+// rolePatches returns the patches that take the right to patch webhook
 // configurations from the webhook, and that give it back.
-func rightToPatch(t *testing.T, n *namespace) (remove, add string) {
+func rolePatches(t *testing.T, n *namespace) (remove, add string) {
 	t.Helper()
 	rules := strings.Fields(n.run(t, "get", "clusterrole", webhookRole, "-o",
 		`go-template={{range .rules}}{{range .resources}}{{.}},{{end}}{{range .verbs}}{{.}},{{end}} {{end}}`))

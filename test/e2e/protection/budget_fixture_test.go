@@ -44,20 +44,20 @@ func connect(t *testing.T) clients {
 	return clients{kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)}
 }
 
-// budgetOf is a manifest; limits is what stands in its spec beside the selector.
-func budgetOf(limits string) string {
+// budgetManifest is a manifest; limits is what stands in its spec beside the selector.
+func budgetManifest(limits string) string {
 	return `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {selector: {matchLabels: {app: web}}, ` + limits + `}}`
 }
 
-// webWith is a Deployment of simulated pods.
-func webWith(replicas int, strategy string) string {
+// deploymentManifest is a Deployment of simulated pods.
+func deploymentManifest(replicas int, strategy string) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, strategy: %s, selector: {matchLabels: {app: web}},
- template: {metadata: {labels: {app: web}}, spec: %s}}}`, replicas, strategy, simulated)
+ template: {metadata: {labels: {app: web}}, spec: %s}}}`, replicas, strategy, simulatedPodSpec)
 }
 
-// guarded makes the workload and the budget, and waits until it guards.
-func (n *namespace) guarded(t *testing.T, workload, budget string) {
+// applyWithBudget makes the workload and the budget, and waits until it guards.
+func (n *namespace) applyWithBudget(t *testing.T, workload, budget string) {
 	t.Helper()
 	n.apply(t, workload)
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
@@ -65,17 +65,17 @@ func (n *namespace) guarded(t *testing.T, workload, budget string) {
 	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
 }
 
-// names are those of the pods that are not about to go.
-func (n *namespace) names(t *testing.T) []string {
+// podNames are those of the pods that are not about to go.
+func (n *namespace) podNames(t *testing.T) []string {
 	t.Helper()
 	return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "-o",
 		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// untilAllowed waits until the budget says so, and is synced.
-func untilAllowed(t *testing.T, c clients, namespace string, allowed int32) *v1alpha1.PodUnavailableBudget {
+// awaitAllowed waits until the budget says so, and is synced.
+func awaitAllowed(t *testing.T, c clients, namespace string, allowed int32) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
-	return untilBudget(t, c, namespace, soon, allows(allowed))
+	return awaitBudget(t, c, namespace, shortTimeout, allows(allowed))
 }
 
 // allows says what is missing until a budget allows so much and nothing is charged.
@@ -88,7 +88,7 @@ func allows(allowed int32) func(*v1alpha1.PodUnavailableBudget) error {
 	}
 }
 
-func untilBudget(t *testing.T, c clients, namespace string, within time.Duration, holds func(*v1alpha1.PodUnavailableBudget) error) *v1alpha1.PodUnavailableBudget {
+func awaitBudget(t *testing.T, c clients, namespace string, within time.Duration, holds func(*v1alpha1.PodUnavailableBudget) error) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
 	var last error
 	var b *v1alpha1.PodUnavailableBudget
@@ -108,8 +108,8 @@ func untilBudget(t *testing.T, c clients, namespace string, within time.Duration
 	return b
 }
 
-// bare makes simulated pods that nobody replaces, and waits until they are Ready.
-func bare(t *testing.T, c clients, namespace string, count int) {
+// createBarePods makes simulated pods that nobody replaces, and waits until they are Ready.
+func createBarePods(t *testing.T, c clients, namespace string, count int) {
 	t.Helper()
 	var wg sync.WaitGroup
 	jobs := make(chan int)
@@ -137,44 +137,44 @@ func bare(t *testing.T, c clients, namespace string, count int) {
 	wg.Wait()
 }
 
-// tally is how a storm went.
-type tally struct {
-	mu              sync.Mutex
-	passed, refused int
-	others          []error
+// stormResult is how a storm went.
+type stormResult struct {
+	mu             sync.Mutex
+	passed, denied int
+	others         []error
 	// refusal is the last one.
-	refusal  error
-	finished int
+	lastDenial error
+	notFound   int
 	// outages are the pods about which the webhook did not answer.
-	outages []string
+	unanswered []string
 }
 
-func (s *tally) count(name string, err error) {
+func (s *stormResult) count(name string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
 		s.passed++
 	case apierrs.IsForbidden(err):
-		s.refused++
-		s.refusal = err
+		s.denied++
+		s.lastDenial = err
 	case apierrs.IsNotFound(err):
-		s.finished++
+		s.notFound++
 	case apierrs.IsInternalError(err): // no answer of the webhook
-		s.outages = append(s.outages, name)
+		s.unanswered = append(s.unanswered, name)
 	default:
 		s.others = append(s.others, err)
 	}
 }
 
 // storm deletes the pods, with so many clients at once.
-func storm(t *testing.T, c clients, namespace string, names []string, together int) *tally {
+func storm(t *testing.T, c clients, namespace string, names []string, concurrency int) *stormResult {
 	t.Helper()
-	s := &tally{}
+	s := &stormResult{}
 	var wg sync.WaitGroup
 	jobs := make(chan string)
 	start := make(chan struct{})
-	for range together {
+	for range concurrency {
 		wg.Go(func() {
 			<-start
 			for name := range jobs {
@@ -191,8 +191,8 @@ func storm(t *testing.T, c clients, namespace string, names []string, together i
 	return s
 }
 
-// living are the pods that serve.
-func living(t *testing.T, c clients, namespace string) []string {
+// runningPods are the pods that serve.
+func runningPods(t *testing.T, c clients, namespace string) []string {
 	t.Helper()
 	list, err := c.kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
