@@ -62,7 +62,7 @@ func TestTheValidatorNamesTheField(t *testing.T) {
 			in: v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigBatch, Content: "ten"},
 			want: &metav1.StatusCause{
 				Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.content",
-				Message: `invalid content for type isBranch: "ten" is not a per cent of the replicas: write a whole number from 1 to 100`,
+				Message: `invalid content for type isBranch: "ten" is not a percentage of the replicas: write a whole number from 1 to 100`,
 			},
 		},
 	} {

@@ -17,8 +17,8 @@ import (
 // +kubebuilder:printcolumn:name="CreateTime",type=string,JSONPath=`.spec.createTime`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ChangePod is one batch of finished pods before the judge. The ChangeWorkload
-// reconciler creates it and its ChangeWorkload owns it.
+// ChangePod is one batch of finished pods that are judged together. The ChangeWorkload
+// reconciler creates it, and its ChangeWorkload owns it.
 type ChangePod struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -43,22 +43,21 @@ type ChangePodSpec struct {
 	// ChangeWorkloadID is the name of the ChangeWorkload.
 	ChangeWorkloadID string `json:"changeWorkloadId"`
 
-	// BatchNo is the number of the batch at the server, from 0.
+	// BatchNo is the number of the batch at the server, starting at 0.
 	// +kubebuilder:validation:Minimum=0
 	BatchNo int32 `json:"batchNo"`
-	// TotalBatches is how many batches the release has, as far as was known
-	// when this one was made: a scale adds some. 0 when nobody counted.
+	// TotalBatches is the expected number of batches of the release when this batch
+	// was created; scaling up adds batches. 0 if unknown.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalBatches int32 `json:"totalBatches,omitempty"`
-	// Last says that with this batch every wanted pod is before the judge. A
-	// pod that is replaced later still makes a batch after it.
+	// Last is true if, with this batch, all desired pods are in a batch. A pod that is
+	// replaced later still creates another batch.
 	// +optional
 	Last bool `json:"last,omitempty"`
 }
 
-// PodSummary is a pod, as the AlterShield Operator tells it to its server, and
-// what was said of it.
+// PodSummary is a pod in the format of the AlterShield Operator, with its verdict.
 type PodSummary struct {
 	// App is the workload's app name.
 	// +optional
@@ -66,7 +65,7 @@ type PodSummary struct {
 	// HostName is the pod's host name.
 	// +optional
 	HostName string `json:"hostName,omitempty"`
-	// WorkSpace is the namespace, in the server's words.
+	// WorkSpace is the server's name for the namespace.
 	// +optional
 	WorkSpace string `json:"workSpace,omitempty"`
 	// Pod is the pod's name.
@@ -79,21 +78,21 @@ type PodSummary struct {
 	// Namespace is the pod's namespace.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Verdict is the word that was said: see ParseVerdict for what it counts as.
+	// Verdict is the verdict as received; ParseVerdict interprets it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Verdict string `json:"verdict,omitempty"`
-	// Message is the reason, for people.
+	// Message explains the verdict.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// UID tells a pod from a later one of the same name.
+	// UID distinguishes a pod from a later pod of the same name.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
-	// Source is SourceServer on results that function verdict wrote. A result
-	// without it was written by a person, counts above the server's, and is
-	// never overwritten.
+	// Source is SourceServer on results that function verdict wrote. A result without
+	// it was written by a person, takes precedence over the server's, and is never
+	// overwritten.
 	// +optional
 	Source string `json:"source,omitempty"`
 }
@@ -106,8 +105,8 @@ type Stage string
 
 // The stages.
 const (
-	// StagePre is before the change of a batch. Breakwater asks it when the
-	// pods of the batch are there: the pod is the change.
+	// StagePre is before the change of a batch. Breakwater starts it when the pods of
+	// the batch exist, because the pods are the change.
 	StagePre Stage = "PRE"
 	// StagePost is after the change of a batch.
 	StagePost Stage = "POST"
@@ -132,8 +131,8 @@ const (
 	PodExecuteDone   PodPhase = "ExecuteDone"
 )
 
-// ChangePodStatus is what is known of a batch. Facts come from functions and
-// people; the ChangePod reconciler derives the rest from them.
+// ChangePodStatus is the state of a batch. Functions and people write facts; the
+// ChangePod reconciler derives all other fields from them.
 type ChangePodStatus struct {
 	duckv1.Status `json:",inline"`
 
@@ -141,37 +140,36 @@ type ChangePodStatus struct {
 	// +optional
 	// +kubebuilder:validation:Enum="";PreWait;PreSubmitted;PreFailed;PreTimeout;PostWait;PostSubmitted;PostFailed;PostTimeout;PostFinish;ExecuteDone
 	Phase PodPhase `json:"status,omitempty"`
-	// Message is the state before ExecuteDone. Derived; what a person writes
-	// here is derived again.
+	// Message is the state before ExecuteDone. Derived; manual changes are overwritten.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
-	// UpdateTime is the last derivation, `2006-01-02 15:04:05` in UTC.
+	// UpdateTime is the time of the last derivation, `2006-01-02 15:04:05` in UTC.
 	// +optional
 	UpdateTime string `json:"updateTime,omitempty"`
 	// UpdateTimeUnix is UpdateTime in seconds.
 	// +optional
 	UpdateTimeUnix int64 `json:"updateTimeUnix,omitempty"`
-	// PreTimeoutThreshold is how many seconds a PRE verdict is waited for. Derived.
+	// PreTimeoutThreshold is the timeout of the PRE verdict in seconds. Derived.
 	// +optional
 	PreTimeoutThreshold int32 `json:"preTimeoutThreshold,omitempty"`
 	// PostTimeOutThreshold (sic) is the same for POST. Derived.
 	// +optional
 	PostTimeOutThreshold int32 `json:"postTimeOutThreshold,omitempty"`
 
-	// ChangePodID is the server's node id of the batch; empty until its start
-	// was answered. A fact of function submit.
+	// ChangePodID is the id of the batch's order node at the server; empty until the
+	// start was answered. A fact of function submit.
 	// +optional
 	ChangePodID string `json:"changePodId,omitempty"`
-	// PreSubmitTime is when the start was answered, `2006-01-02 15:04:05` in
+	// PreSubmitTime is the time when the start was answered, `2006-01-02 15:04:05` in
 	// UTC. A fact of function submit.
 	// +optional
 	PreSubmitTime string `json:"preSubmitTime,omitempty"`
 	// PreSubmitTimeUnix is PreSubmitTime in seconds.
 	// +optional
 	PreSubmitTimeUnix int64 `json:"preSubmitTimeUnix,omitempty"`
-	// PostSubmitTime is when the finish was sent; its submission says whether it
-	// was answered. A fact of function submit.
+	// PostSubmitTime is the time when the finish was sent; the submission shows whether
+	// it was answered. A fact of function submit.
 	// +optional
 	PostSubmitTime string `json:"postSubmitTime,omitempty"`
 	// PostSubmitTimeUnix is PostSubmitTime in seconds.
@@ -188,27 +186,26 @@ type ChangePodStatus struct {
 	// +listType=map
 	// +listMapKey=stage
 	Verdicts []StageVerdict `json:"verdicts,omitempty"`
-	// PodResults are verdicts for single pods. Facts of function verdict or of
-	// a person with kubectl, whose word counts above the server's.
+	// PodResults are verdicts of single pods. Facts of function verdict, or of a person
+	// with kubectl, whose verdicts take precedence over the server's.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod
 	PodResults []PodSummary `json:"podResults,omitempty"`
 }
 
-// Submission is one call to the server and what became of it.
+// Submission is one call to the server and its result.
 type Submission struct {
 	Stage Stage `json:"stage"`
-	// IntentTime is written before the call: only its writer calls.
+	// IntentTime is written before the call; only its writer makes the call.
 	IntentTime metav1.MicroTime `json:"intentTime"`
 	// Attempts counts the intents.
 	Attempts int32 `json:"attempts"`
-	// AnsweredTime is when the server took the call. The answer to a finish
-	// tells nothing that its verdict does not tell too, so it is written only
-	// when the verdict takes its time.
+	// AnsweredTime is the time when the server accepted the call. For a finish it is
+	// written only if the verdict is late, because the verdict implies the answer.
 	// +optional
 	AnsweredTime *metav1.MicroTime `json:"answeredTime,omitempty"`
-	// Error is why it did not, at the last try.
+	// Error is the error of the last attempt.
 	// +optional
 	Error *ServerError `json:"error,omitempty"`
 }
@@ -216,20 +213,19 @@ type Submission struct {
 // StageVerdict is the server's verdict of one stage.
 type StageVerdict struct {
 	Stage Stage `json:"stage"`
-	// Verdict is the server's word, as it came: see ParseVerdict.
+	// Verdict is the server's verdict as received; ParseVerdict interprets it.
 	// +kubebuilder:validation:MaxLength=63
 	Verdict string `json:"verdict"`
-	// Unjudged says that the verdict came with no rule and that asking again
-	// did not confirm it: nobody judged.
+	// Unjudged is true if the verdict had no rules and a retrieve did not confirm it.
 	// +optional
 	Unjudged bool `json:"unjudged,omitempty"`
-	// Message is the reason, for people.
+	// Message explains the verdict.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// NodeID is the server's id of the batch that was judged.
+	// NodeID is the id of the order node that was judged.
 	NodeID string `json:"nodeId"`
-	// Time is when the verdict was stored.
+	// Time is the time when the verdict was stored.
 	Time metav1.MicroTime `json:"time"`
 }
 

@@ -18,7 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.counts.failed`,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ChangeWorkload is one version and attempt of a workload. The reconciler of
+// ChangeWorkload is one release: a version and attempt of a workload. The reconciler of
 // the workload's kind creates and deletes it; the workload owns it.
 type ChangeWorkload struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -29,25 +29,25 @@ type ChangeWorkload struct {
 	Status ChangeWorkloadStatus `json:"status,omitempty"`
 }
 
-// ChangeWorkloadSpec says which release is meant. WorkloadRef, Reversion and
-// Attempt are immutable (config/core/442-immutable-specs.yaml).
+// ChangeWorkloadSpec identifies the release. WorkloadRef, Reversion and Attempt are
+// immutable (config/core/442-immutable-specs.yaml).
 type ChangeWorkloadSpec struct {
-	// ChangeWorkloadID is the object's own name.
+	// ChangeWorkloadID is the name of the object.
 	ChangeWorkloadID string `json:"changeWorkloadId"`
 	// ServiceName is the workload's name.
 	ServiceName string `json:"serviceName"`
 	// Reversion (sic) is the version: the value of VersionKey.
 	Reversion string `json:"reversion"`
-	// Policies is kept from the original; Breakwater gives it no meaning.
+	// Policies is a field of the AlterShield Operator; Breakwater ignores it.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	Policies []string `json:"policies,omitempty"`
-	// CountThreshold is how many finished pods make a batch, at least 1. It is
-	// the size when the release began; a scale during it is followed.
+	// CountThreshold is the number of finished pods in a batch, at least 1, when the
+	// release began; scaling during the release changes the batch size.
 	// +kubebuilder:validation:Minimum=1
 	CountThreshold int32 `json:"countThreshold"`
-	// WaitTimeThreshold is how many seconds a batch that is not full is waited
-	// for, counted from its first finished pod.
+	// WaitTimeThreshold is how many seconds Breakwater waits for a batch to become full,
+	// from its first finished pod.
 	// +kubebuilder:validation:Minimum=1
 	WaitTimeThreshold int32 `json:"waitTimeThreshold"`
 	// CreateTime is `2006-01-02 15:04:05` in UTC.
@@ -62,13 +62,13 @@ type ChangeWorkloadSpec struct {
 	// Attempt is the value of AttemptAnnotation; 0 is the baseline.
 	// +kubebuilder:validation:Minimum=0
 	Attempt int64 `json:"attempt"`
-	// OrderID is bizExecOrderId at the server; at most 128 bytes. OrderLabel
-	// holds its hash.
+	// OrderID is bizExecOrderId at the server; at most 128 bytes. OrderLabel is its
+	// hash.
 	// +kubebuilder:validation:MaxLength=128
 	OrderID string `json:"orderId"`
 }
 
-// WorkloadRef names a workload of the ChangeWorkload's namespace.
+// WorkloadRef refers to a workload in the namespace of the ChangeWorkload.
 type WorkloadRef struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -89,16 +89,16 @@ const (
 	WorkloadFailed     WorkloadPhase = "Failed"
 )
 
-// ChangeWorkloadStatus is what is known of a release. Unless a field names
-// another writer, the ChangeWorkload reconciler derives it.
+// ChangeWorkloadStatus is the state of a release. The ChangeWorkload reconciler derives
+// all fields that name no other writer.
 type ChangeWorkloadStatus struct {
 	duckv1.Status `json:",inline"`
 
-	// DefensePreparingPods are pods that are not before the judge yet; at most 25, counts has all.
+	// DefensePreparingPods are pods that are in no batch yet; at most 25, counts has all.
 	// +optional
 	// +listType=atomic
 	DefensePreparingPods []PodSummary `json:"defensePreparingPods,omitempty"`
-	// DefenseCheckingPods are pods before the judge; at most 25, counts has all.
+	// DefenseCheckingPods are pods that wait for a verdict; at most 25, counts has all.
 	// +optional
 	// +listType=atomic
 	DefenseCheckingPods []PodSummary `json:"defenseCheckingPods,omitempty"`
@@ -106,11 +106,11 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	// +listType=atomic
 	DefenseCheckPassPods []PodSummary `json:"defenseCheckPassPods,omitempty"`
-	// DefenseCheckFailPods are all pods that failed, complete, with the reason.
+	// DefenseCheckFailPods are all pods that failed, with the reason.
 	// +optional
 	// +listType=atomic
 	DefenseCheckFailPods []PodSummary `json:"defenseCheckFailPods,omitempty"`
-	// Counts are complete where the lists are cut.
+	// Counts counts all pods; the lists are limited.
 	// +optional
 	Counts PodCounts `json:"counts,omitempty"`
 
@@ -118,21 +118,21 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	// +kubebuilder:validation:Enum="";Running;TimeOutPreThreshold;Success;Suspend;Failed
 	Phase WorkloadPhase `json:"status,omitempty"`
-	// EntryTime is when Phase was entered, `2006-01-02 15:04:05` in UTC.
+	// EntryTime is the time when Phase was entered, `2006-01-02 15:04:05` in UTC.
 	// +optional
 	EntryTime string `json:"entryTime,omitempty"`
 	// EntryTimeUnix is EntryTime in seconds.
 	// +optional
 	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`
-	// UpdateTime is the last write, `2006-01-02 15:04:05` in UTC.
+	// UpdateTime is the time of the last write, `2006-01-02 15:04:05` in UTC.
 	// +optional
 	UpdateTime string `json:"updateTime,omitempty"`
 	// UpdateTimeUnix is UpdateTime in seconds.
 	// +optional
 	UpdateTimeUnix int64 `json:"updateTimeUnix,omitempty"`
 
-	// OrderStep is what the order at the server waits for; absent when for
-	// nothing. Function submit acts on it.
+	// OrderStep is the step of the order that is due; absent if none is. Function submit
+	// carries it out.
 	// +optional
 	OrderStep *OrderStep `json:"orderStep,omitempty"`
 	// Order is the order at the server. Written by function submit.
@@ -148,62 +148,61 @@ type ChangeWorkloadStatus struct {
 	// the server's, of both stages. Written by people with kubectl.
 	// +optional
 	OrderResult *OrderResult `json:"orderResult,omitempty"`
-	// Inbox holds verdicts that could not be handed to the Broker. Callback
-	// and deadletter add, the ChangeWorkload reconciler sends and removes.
+	// Inbox holds verdicts that could not be sent to the Broker. Functions callback and
+	// deadletter add them; the ChangeWorkload reconciler sends and removes them.
 	// +optional
 	// +listType=map
 	// +listMapKey=id
 	// +kubebuilder:validation:MaxItems=64
 	Inbox []InboxVerdict `json:"inbox,omitempty"`
 
-	// KeptAs names the ControllerRevision that holds the template of this
-	// release: it was a Success. Written by the History reconciler.
+	// KeptAs is the name of the ControllerRevision with the saved template of this
+	// release, which succeeded. Written by the revisionhistory reconciler.
 	// +optional
 	KeptAs string `json:"keptAs,omitempty"`
-	// Rollback says that the workload went back from this release, and where
-	// to. Written by the Rollback reconciler.
+	// Rollback is the rollback of this release. Written by the rollback reconciler.
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
 }
 
 // PodCounts counts the pods of a release.
 type PodCounts struct {
-	// Pods is how many pods of the version are known: those that are there and
-	// those that failed and are gone.
+	// Pods is the number of known pods of the version: existing pods, and deleted pods
+	// that failed.
 	Pods      int32 `json:"pods"`
 	Preparing int32 `json:"preparing"`
 	Checking  int32 `json:"checking"`
 	Passed    int32 `json:"passed"`
 	Failed    int32 `json:"failed"`
-	// Unjudged is how many of Passed passed because nobody judged them.
+	// Unjudged is the number of Passed pods that passed without a verdict.
 	Unjudged int32 `json:"unjudged"`
 }
 
-// Order is the change order at the server: that it is open, the check of the
-// order as a whole, and its end. Facts of function submit.
+// Order is the state of the order at the server: opening, order check and closing. Facts
+// of function submit.
 type Order struct {
-	// ID is the server's order id; empty until it took the order.
+	// ID is the order id at the server; empty until the server accepted the order.
 	// +optional
 	ID string `json:"id,omitempty"`
-	// URL shows the order to a person.
+	// URL is the page of the order at the server.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// OpenedTime is when the server took the order.
+	// OpenedTime is the time when the server accepted the order.
 	// +optional
 	OpenedTime *metav1.Time `json:"openedTime,omitempty"`
-	// Error is why the server did not take it, at the last try.
+	// Error is the error of the last attempt to open the order.
 	// +optional
 	Error *ServerError `json:"error,omitempty"`
 
-	// NodeID is the server's id of the check of the whole order; empty until
-	// its start was answered.
+	// NodeID is the id of the order check at the server; empty until its start was
+	// answered.
 	// +optional
 	NodeID string `json:"nodeId,omitempty"`
-	// Skipped says that the server answered the start with skipCheck: it does
-	// not judge the order as a whole.
+	// Skipped is true if the server answered the start with skipCheck: it does not judge
+	// the order as a whole.
 	// +optional
 	Skipped bool `json:"skipped,omitempty"`
-	// Submissions are the start (PRE) and the finish (POST) of the node.
+	// Submissions are the start (PRE) and the finish (POST) of the order check.
 	// +optional
 	// +listType=map
 	// +listMapKey=stage
@@ -213,47 +212,47 @@ type Order struct {
 	Closing *OrderClosing `json:"closing,omitempty"`
 }
 
-// OrderState is how an order ended, in the server's words.
+// OrderState is the final state of an order, with the server's names.
 type OrderState string
 
-// The ends of an order.
+// The final states of an order.
 const (
 	OrderSuccess  OrderState = "SUCCESS"
 	OrderRollback OrderState = "ROLLBACK"
 	OrderCancel   OrderState = "CANCEL"
 )
 
-// OrderClosing is the call that closes an order. It is best effort: no release
-// waits for it, only the deletion of the ChangeWorkload does for some minutes.
+// OrderClosing is the call that closes an order. It is best effort: no release waits for
+// it, and the deletion of the ChangeWorkload waits for some minutes only.
 type OrderClosing struct {
-	// State is what the server is told.
+	// State is the final state that is sent to the server.
 	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL
 	State OrderState `json:"state"`
-	// IntentTime is written before the call: only its writer calls.
+	// IntentTime is written before the call; only its writer makes the call.
 	IntentTime metav1.MicroTime `json:"intentTime"`
-	// Attempts counts the intents; the last is MaxClosingAttempts.
+	// Attempts counts the intents, at most MaxClosingAttempts.
 	Attempts int32 `json:"attempts"`
-	// AnsweredTime is when the server took it.
+	// AnsweredTime is the time when the server accepted the call.
 	// +optional
 	AnsweredTime *metav1.MicroTime `json:"answeredTime,omitempty"`
-	// Error is why it did not, at the last try.
+	// Error is the error of the last attempt.
 	// +optional
 	Error *ServerError `json:"error,omitempty"`
 }
 
-// MaxClosingAttempts is how often an order is tried to be closed.
+// MaxClosingAttempts is the maximum number of attempts to close an order.
 const MaxClosingAttempts = 5
 
-// OrderStepName is what the order at the server waits for.
+// OrderStepName is the name of a step of an order.
 type OrderStepName string
 
 // The steps of an order.
 const (
-	// OrderStepStart: open it, start its check (PRE), get the verdict.
+	// OrderStepStart: open the order, start its check (PRE), get the verdict.
 	OrderStepStart OrderStepName = "Start"
-	// OrderStepFinish: every batch is over; finish its check (POST), get the verdict.
+	// OrderStepFinish: all batches are done; finish the check (POST), get the verdict.
 	OrderStepFinish OrderStepName = "Finish"
-	// OrderStepClose: tell the server how it ended.
+	// OrderStepClose: send the final state to the server.
 	OrderStepClose OrderStepName = "Close"
 )
 
@@ -261,26 +260,26 @@ const (
 type OrderStep struct {
 	// +kubebuilder:validation:Enum=Start;Finish;Close
 	Name OrderStepName `json:"name"`
-	// Since is when it became due.
+	// Since is the time when the step became due.
 	Since metav1.Time `json:"since"`
-	// State is what to close the order with, for Close.
+	// State is the final state of the order, for Close.
 	// +optional
 	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL
 	State OrderState `json:"state,omitempty"`
 }
 
-// OrderResult is what a person says of the whole order.
+// OrderResult is a person's verdict of the order as a whole.
 type OrderResult struct {
-	// Verdict is the word: pass, or fail (unpass). Anything else says nothing.
+	// Verdict is pass or fail (unpass). Other values are ignored.
 	// +kubebuilder:validation:MaxLength=63
 	Verdict string `json:"verdict"`
-	// Message is the reason, for people.
+	// Message explains the verdict.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
 
-// ServerError is what went wrong in a call to the server.
+// ServerError is the error of a call to the server.
 type ServerError struct {
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason"`
@@ -289,29 +288,29 @@ type ServerError struct {
 	Time    metav1.Time `json:"time"`
 }
 
-// InboxVerdict is a verdict that waits to be sent again.
+// InboxVerdict is a verdict that is to be sent again.
 type InboxVerdict struct {
 	// ID is the id of the verdict's CloudEvent.
 	ID string `json:"id"`
-	// NodeID is the server's id of the batch.
+	// NodeID is the id of the batch's order node.
 	NodeID string `json:"nodeId"`
 	// Stage is PRE or POST.
 	Stage Stage `json:"stage"`
-	// Verdict is the server's word, as it came.
+	// Verdict is the server's verdict as received.
 	Verdict string `json:"verdict"`
-	// Unjudged says that the verdict came with no rule.
+	// Unjudged is true if the verdict had no rules.
 	// +optional
 	Unjudged bool `json:"unjudged,omitempty"`
-	// Message is the reason, for people.
+	// Message explains the verdict.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// PodResults are verdicts for single pods of the batch.
+	// PodResults are verdicts of single pods of the batch.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	PodResults []PodSummary `json:"podResults,omitempty"`
-	// Time is when it came.
+	// Time is the time when the verdict was received.
 	Time metav1.MicroTime `json:"time"`
 }
 

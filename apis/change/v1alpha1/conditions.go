@@ -6,24 +6,24 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 )
 
-// Conditions of a ChangeWorkload. Succeeded is the one to wait for; the others
-// inform and never turn Succeeded by themselves.
+// Conditions of a ChangeWorkload. Wait for Succeeded; the other conditions inform and do
+// not change Succeeded.
 const (
-	// WorkloadOrderAccepted: the server took the change order.
+	// WorkloadOrderAccepted: the server accepted the order.
 	WorkloadOrderAccepted apis.ConditionType = "OrderAccepted"
-	// WorkloadOrderJudged: True when the server or a person passed the order as
-	// a whole, False when they failed it or nobody judged it.
+	// WorkloadOrderJudged: True if the server or a person passed the order as a whole,
+	// False if they failed it or it is unjudged.
 	WorkloadOrderJudged apis.ConditionType = "OrderJudged"
-	// WorkloadJudged: False when pods passed that nobody judged.
+	// WorkloadJudged: False if unjudged pods passed.
 	WorkloadJudged apis.ConditionType = "Judged"
-	// WorkloadHeld: True while the workload is suspended because of this version.
+	// WorkloadHeld: True while the workload is suspended because of this release.
 	WorkloadHeld apis.ConditionType = "Held"
 )
 
-// Conditions of a ChangePod. Succeeded is True when every pod of the batch
-// counts as passed.
+// Conditions of a ChangePod. Succeeded is True if every pod of the batch counts as
+// passed.
 const (
-	// PodJudged: False when the batch ended and nobody judged it.
+	// PodJudged: False if the batch ended unjudged.
 	PodJudged apis.ConditionType = "Judged"
 )
 

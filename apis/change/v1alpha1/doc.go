@@ -1,10 +1,10 @@
-// Package v1alpha1 holds the nouns of the change defence: OpsConfigInfo (how
-// Breakwater behaves), ChangeWorkload (one version of a workload on its way
-// out) and ChangePod (one batch of its pods before the judge).
+// Package v1alpha1 defines the API of the change pillar: OpsConfigInfo (one setting),
+// ChangeWorkload (one release of a workload), ChangePod (one batch of its pods) and
+// ReleaseCheck (the server's answer about a release).
 //
-// Names of groups, kinds, fields and labels are those of the AlterShield
-// Operator, so that what its users type works unchanged. A field's comment
-// names its only writer; see docs/architecture.md.
+// Groups, kinds, fields and labels have the names of the AlterShield Operator, so that
+// commands of its users work unchanged. The comment of a status field names its only
+// writer; see docs/architecture.md.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=app.ops.cloud.alipay.com

@@ -6,64 +6,64 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // objects are read from.
 const SystemNamespace = "altershieldoperator-system"
 
-// ControllerUser is the name under which the API server knows our controller.
+// ControllerUser is the user name of our controller.
 const ControllerUser = "system:serviceaccount:" + SystemNamespace + ":controller"
 
-// Labels and their values, to the letter those of the AlterShield Operator.
+// Labels and values of the AlterShield Operator.
 const (
-	// NamespaceLabel opts a namespace in when its value is NamespaceEnabled.
+	// NamespaceLabel opts a namespace in if its value is NamespaceEnabled.
 	NamespaceLabel = "admission-webhook-altershield"
 	// NamespaceEnabled is the value of NamespaceLabel that opts in.
 	NamespaceEnabled = "enabled"
 
-	// VersionKey is a label of the workload, ChangeWorkload and ChangePod, and
-	// an annotation of the workload (which the built-in controllers copy to
-	// ReplicaSets, where a pod's version is read). Written by the webhook.
+	// VersionKey is a label of the workload, ChangeWorkload and ChangePod, and an
+	// annotation of the workload. The workload's controller copies the annotation to
+	// its revisions, which identify the version of a pod. Written by the webhook.
 	VersionKey = "admission-webhook-altershield.antgroup.com/version"
-	// DefenseStatusLabel says on a workload that a verdict about it is known.
+	// DefenseStatusLabel on a workload means that it has a verdict.
 	DefenseStatusLabel = "altershield.defense.antgroup.com/defense-status"
-	// DefenseStatusProcessed is the one value of DefenseStatusLabel.
+	// DefenseStatusProcessed is the only value of DefenseStatusLabel.
 	DefenseStatusProcessed = "processed"
-	// SuspendLabel holds a workload back; its value is the unix time, in
-	// seconds, at which the suspension began.
+	// SuspendLabel suspends a workload. Its value is the start of the suspension as
+	// Unix time in seconds.
 	SuspendLabel = "altershield.defense.antgroup.com/suspend"
-	// IgnoredSuspendLabel on an update says: this is the repair.
+	// IgnoredSuspendLabel marks an update as the repair.
 	IgnoredSuspendLabel = "altershield.defense.antgroup.com/ignored-suspend"
-	// FinishedLabel on a pod says that its release is finished: it was Ready.
+	// FinishedLabel marks a pod that was Ready once.
 	FinishedLabel = "altershield.defense.antgroup.com/operate-finished"
-	// FinishedValue is the one value of FinishedLabel.
+	// FinishedValue is the only value of FinishedLabel.
 	FinishedValue = "true"
 	// DeploymentNameLabel on ChangeWorkload and ChangePod names the workload;
-	// shortened with a hash when longer than 63 characters.
+	// names longer than 63 characters are shortened with a hash.
 	DeploymentNameLabel = "app.kubernetes.io/deployment-name"
-	// OrderLabel on a ChangeWorkload is the hash of its order at the server:
-	// the way back from a callback to the object.
+	// OrderLabel on a ChangeWorkload is the hash of its order id. Callbacks use it to
+	// find the object.
 	OrderLabel = "app.ops.cloud.alipay.com/order"
 )
 
 // Annotations of a workload.
 const (
-	// AttemptAnnotation counts the templates that were applied to a workload,
-	// as a decimal number from 1. 0 is the baseline: what ran already when the
-	// namespace was opted in, and is not judged. Written by the webhook.
+	// AttemptAnnotation counts the templates that were applied to a workload, as a
+	// decimal number from 1. 0 is the baseline: it ran when the namespace opted in,
+	// and is not judged. Written by the webhook.
 	AttemptAnnotation = "admission-webhook-altershield.antgroup.com/attempt"
 	// BypassAnnotation records, as JSON of type Bypass, the update that was
 	// admitted although the workload was suspended. Written by the webhook.
 	BypassAnnotation = "altershield.defense.antgroup.com/bypass"
-	// HoldAnnotation records, as JSON of type Hold, what was changed to stop a
-	// rollout, so that only that is undone. Written with the hold; taken away
-	// by the webhook together with the hold when a bypass is admitted.
+	// HoldAnnotation records, as JSON of type Hold, the field that was changed to stop
+	// a rollout, so that only that is undone. Written with the hold. The webhook
+	// removes it together with the hold when it admits a bypass.
 	HoldAnnotation = "altershield.defense.antgroup.com/hold"
 )
 
-// BypassKind says why an update was admitted to a suspended workload.
+// BypassKind is the reason why an update of a suspended workload was admitted.
 type BypassKind string
 
 // The kinds of bypass.
 const (
-	// BypassRepair is an update that carried IgnoredSuspendLabel.
+	// BypassRepair is an update with IgnoredSuspendLabel.
 	BypassRepair BypassKind = "repair"
-	// BypassRollback is an update to a template whose version was a Success.
+	// BypassRollback is an update to a version that succeeded.
 	BypassRollback BypassKind = "rollback"
 )
 
@@ -71,29 +71,29 @@ const (
 // +k8s:deepcopy-gen=false
 type Bypass struct {
 	Kind BypassKind `json:"kind"`
-	// User is the name under which the API server knew the author.
+	// User is the authenticated user name of the update.
 	User string `json:"user"`
-	// Suspend is the value of SuspendLabel that was bypassed: a suspension is
-	// repaired once.
+	// Suspend is the value of SuspendLabel that was bypassed: a suspension allows one
+	// repair.
 	Suspend string `json:"suspend"`
-	// Attempt is the attempt that the update became.
+	// Attempt is the attempt of the update.
 	Attempt int64 `json:"attempt"`
-	// Freeze is Hold.Freeze of the hold that the update undid.
+	// Freeze is Hold.Freeze of the hold that the update ended.
 	Freeze string `json:"freeze,omitempty"`
-	// Time is when it was admitted.
+	// Time is the time of admission.
 	Time metav1.Time `json:"time"`
 }
 
 // Hold is the value of HoldAnnotation.
 // +k8s:deepcopy-gen=false
 type Hold struct {
-	// Attempt is the attempt that was held.
+	// Attempt is the held attempt.
 	Attempt int64 `json:"attempt"`
-	// Former is the value that the field of the kind that stops a roll-out had
-	// before: spec.paused of a Deployment, for instance. Nil: it was absent.
-	// The value that holds: the hold stopped nothing, and undoes nothing.
+	// Former is the previous value of the field that stops a rollout (spec.paused of a
+	// Deployment, for instance); nil if the field was absent. If Former is the held
+	// value, the rollout was already stopped, and ending the hold changes nothing.
 	Former any `json:"former,omitempty"`
-	// Freeze is the value that SuspendLabel had before, which somebody else
-	// had set and which comes back; empty: there was none.
+	// Freeze is the previous value of SuspendLabel, which a user set and which is
+	// restored after the hold; empty if there was none.
 	Freeze string `json:"freeze,omitempty"`
 }

@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// separator stands between the parts of our objects' names.
+// separator separates the parts of object names.
 const separator = "--x--"
 
-// TimeLayout is how the original's fields write a time. It has no zone, so it
-// is always UTC; the field beside it has the seconds.
+// TimeLayout is the time format of the fields of the AlterShield Operator, in UTC. The
+// field with the suffix Unix has the same time in seconds.
 const TimeLayout = "2006-01-02 15:04:05"
 
-// FormatTime returns a time for one of the original's fields.
+// FormatTime formats a time with TimeLayout.
 func FormatTime(t time.Time) string { return t.UTC().Format(TimeLayout) }
 
-// ChangeWorkloadName is `<workload>--x--<version>`; a name that would be too
-// long is shortened with a hash of the whole.
+// ChangeWorkloadName returns `<workload>--x--<version>`. A name that is too long is
+// shortened with a hash of the whole name.
 func ChangeWorkloadName(workload, version string) string {
-	// Room is left for the suffix of its ChangePods: the separator and ten digits.
+	// Reserve space for the suffix of the ChangePods: the separator and ten digits.
 	return shorten(workload+separator+version, validation.DNS1123SubdomainMaxLength-len(separator)-10)
 }
 
-// ChangePodName is `<changeworkload>--x--<n>`, n from 1.
+// ChangePodName returns `<changeworkload>--x--<n>`, n from 1.
 func ChangePodName(changeWorkload string, n int) string {
 	return changeWorkload + separator + strconv.Itoa(n)
 }
@@ -46,30 +46,30 @@ func ChangePodIndex(name string) int {
 	return n
 }
 
-// LabelValue returns a value that fits a label (63 characters), shortened with
-// a hash where it is too long.
+// LabelValue returns a valid label value (63 characters), shortened with a hash if
+// necessary.
 func LabelValue(value string) string {
 	return shorten(value, validation.LabelValueMaxLength)
 }
 
-// OrderID is the bizExecOrderId of a release: unique by cluster, namespace,
-// workload, version and attempt, and at most 128 bytes (the server's limit),
-// shortened with a hash where it is longer. The beginning of the workload's
-// UID tells one that was deleted and created again, whose attempts count anew.
+// OrderID returns the bizExecOrderId of a release: unique by cluster, namespace,
+// workload, version and attempt, and at most 128 bytes (the server's limit), shortened
+// with a hash if necessary. The prefix of the workload's UID distinguishes a workload
+// that was deleted and created again, because its attempts restart.
 func OrderID(cluster, namespace string, ref WorkloadRef, version string, attempt int64) string {
 	uid := string(ref.UID)
 	return shorten(fmt.Sprintf("%s/%s/%s/%s/%s/%s/%d",
 		cluster, namespace, ref.Kind, ref.Name, uid[:min(8, len(uid))], version, attempt), 128)
 }
 
-// OrderHash is the value of OrderLabel for an order id.
+// OrderHash returns the value of OrderLabel for an order id.
 func OrderHash(orderID string) string {
 	sum := sha256.Sum256([]byte(orderID))
 	return hex.EncodeToString(sum[:16])
 }
 
-// shorten returns s if it has at most limit bytes, else its beginning, a dash
-// and 16 hexadecimal characters of its hash.
+// shorten returns s if it has at most limit bytes, else its prefix, a dash and 16
+// hexadecimal characters of its hash.
 func shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -7,19 +7,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestOptedIn(t *testing.T) {
+func TestANamespaceWithTheLabelIsOptedIn(t *testing.T) {
 	tests := map[string]struct {
 		namespace string
 		labels    map[string]string
 		want      bool
 	}{
-		"a namespace without the label is not guarded":       {namespace: "default"},
-		"a namespace with the label is guarded":              {"default", map[string]string{NamespaceLabel: "enabled"}, true},
-		"another value of the label does not opt in":         {"default", map[string]string{NamespaceLabel: "true"}, false},
-		"kube-system cannot be opted in":                     {"kube-system", map[string]string{NamespaceLabel: "enabled"}, false},
-		"the namespaces of Knative cannot be opted in":       {"knative-serving", map[string]string{NamespaceLabel: "enabled"}, false},
-		"the namespace of Breakwater cannot be opted in":     {SystemNamespace, map[string]string{NamespaceLabel: "enabled"}, false},
-		"a namespace that only sounds like one can be opted": {"kube-system-2", map[string]string{NamespaceLabel: "enabled"}, true},
+		"a namespace without the label is not opted in": {namespace: "default"},
+		"a namespace with the label is opted in":        {"default", map[string]string{NamespaceLabel: "enabled"}, true},
+		"another value of the label does not opt in":    {"default", map[string]string{NamespaceLabel: "true"}, false},
+		"kube-system cannot opt in":                     {"kube-system", map[string]string{NamespaceLabel: "enabled"}, false},
+		"the namespaces of Knative cannot opt in":       {"knative-serving", map[string]string{NamespaceLabel: "enabled"}, false},
+		"the namespace of Breakwater cannot opt in":     {SystemNamespace, map[string]string{NamespaceLabel: "enabled"}, false},
+		"a namespace with such a prefix can opt in":     {"kube-system-2", map[string]string{NamespaceLabel: "enabled"}, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

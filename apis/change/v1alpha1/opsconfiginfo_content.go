@@ -12,74 +12,71 @@ import (
 // ConfigType is spec.type of an OpsConfigInfo.
 type ConfigType string
 
-// The types of OpsConfigInfo. The first two are the original's.
+// The types of OpsConfigInfo. The first two are from the AlterShield Operator.
 const (
 	// ConfigBlocking (no content): a failed check suspends the workload and
 	// stops its rollout. Default: enabled.
 	ConfigBlocking ConfigType = "isBlockingUp"
-	// ConfigBatch (content: per cent of the replicas, 1 to 100): pods are
-	// judged in batches of that size, at least 1 pod. Default: disabled, one
-	// pod a batch.
+	// ConfigBatch (content: percentage of the replicas, 1 to 100): pods are judged in
+	// batches of that size, at least 1 pod. Default: disabled, one pod per batch.
 	ConfigBatch ConfigType = "isBranch"
-	// ConfigNoVerdict (content: Pass, Hold or Fail): what a batch counts as
-	// that nobody judged. Default: Pass.
+	// ConfigNoVerdict (content: Pass, Hold or Fail): the outcome of an unjudged batch.
+	// Default: Pass.
 	ConfigNoVerdict ConfigType = "no-verdict"
-	// ConfigNoVerdictPre (content: Pass, Hold or Fail): the same for the stage
-	// PRE of a batch. Default: what ConfigNoVerdict says.
+	// ConfigNoVerdictPre (content: Pass, Hold or Fail): the same for the stage PRE of a
+	// batch. Default: the value of ConfigNoVerdict.
 	ConfigNoVerdictPre ConfigType = "no-verdict-pre"
-	// ConfigNoVerdictPost (content: Pass, Hold or Fail): the same for the stage
-	// POST of a batch. Default: what ConfigNoVerdict says.
+	// ConfigNoVerdictPost (content: Pass, Hold or Fail): the same for the stage POST of
+	// a batch. Default: the value of ConfigNoVerdict.
 	ConfigNoVerdictPost ConfigType = "no-verdict-post"
 	// ConfigNoVerdictOrder (content: Pass, Hold or Fail): the same for the order
-	// as a whole. Default: what ConfigNoVerdict says.
+	// as a whole. Default: the value of ConfigNoVerdict.
 	ConfigNoVerdictOrder ConfigType = "no-verdict-order"
-	// ConfigWaitThreshold (content: a duration): how long a batch that is not
-	// full is waited for. Default: 60s.
+	// ConfigWaitThreshold (content: a duration): how long Breakwater waits for a batch
+	// to become full. Default: 60s.
 	ConfigWaitThreshold ConfigType = "wait-threshold"
-	// ConfigPreTimeout (content: a duration): how long a PRE verdict is waited
-	// for; longer than the server's own time-out. Default: 120s.
+	// ConfigPreTimeout (content: a duration): timeout of a PRE verdict; longer than the
+	// server's own timeout. Default: 120s.
 	ConfigPreTimeout ConfigType = "pre-timeout"
 	// ConfigPostTimeout (content: a duration): the same for POST. Default: 120s.
 	ConfigPostTimeout ConfigType = "post-timeout"
-	// ConfigOrderTimeout (content: a duration): how long the server is asked
-	// to take an order. Default: 120s.
+	// ConfigOrderTimeout (content: a duration): timeout until the server accepts an
+	// order. Default: 120s.
 	ConfigOrderTimeout ConfigType = "order-timeout"
-	// ConfigSelfHealing (content: a duration; empty is the default): a release
-	// whose new pods do not come up for that long goes back to the version that
-	// runs beside it. Default: enabled, 2m.
+	// ConfigSelfHealing (content: a duration; empty is the default): if new pods do not
+	// become Ready for that long, the release is rolled back to the version that still
+	// has pods. Default: enabled, 2m.
 	ConfigSelfHealing ConfigType = "self-healing"
-	// ConfigAutomaticRollback (no content): a release that failed its check goes
+	// ConfigAutomaticRollback (no content): a release that failed its check is rolled
 	// back to the newest version that succeeded. Default: disabled.
 	ConfigAutomaticRollback ConfigType = "automatic-rollback"
-	// ConfigHistoryLimit (content: a number, 1 to 100): how many templates of
-	// successful versions are kept of a workload. Default: 10.
+	// ConfigHistoryLimit (content: a number, 1 to 100): maximum number of saved
+	// templates per workload. Default: 10.
 	ConfigHistoryLimit ConfigType = "history-limit"
-	// ConfigShadow (no content): every guard decides, counts and reports, and
-	// neither refuses nor holds. It stands above ConfigBlocking. Default:
-	// disabled.
+	// ConfigShadow (no content): guards decide, count and report, but neither deny nor
+	// hold. It overrides ConfigBlocking. Default: disabled.
 	ConfigShadow ConfigType = "shadow"
-	// ConfigReleaseCheck (content: a duration of 100ms to 4s, or nothing for
-	// 2s): the server is asked about every release before it is admitted, and
-	// has that long to answer. Default: disabled.
+	// ConfigReleaseCheck (content: a duration of 100ms to 4s; empty is 2s): the server
+	// is asked before a release is admitted, with that timeout. Default: disabled.
 	ConfigReleaseCheck ConfigType = "release-check"
-	// ConfigReleaseCheckNoVerdict (content: Pass or Fail): what becomes of a
-	// release about which the server said neither pass nor fail. Default: Pass.
+	// ConfigReleaseCheckNoVerdict (content: Pass or Fail): the outcome of a release
+	// check without a verdict. Default: Pass.
 	ConfigReleaseCheckNoVerdict ConfigType = "release-check-no-verdict"
 	// ConfigBypass (content: Authorized or Recorded): who may release a repair
 	// of a suspended workload. Default: Recorded.
 	ConfigBypass ConfigType = "bypass"
 )
 
-// NoVerdictPolicy is the content of ConfigNoVerdict and its likes.
+// NoVerdictPolicy is the content of ConfigNoVerdict and the related types.
 type NoVerdictPolicy string
 
-// The policies for a batch that nobody judged.
+// The policies for an unjudged batch.
 const (
-	// NoVerdictPass lets it pass and says so.
+	// NoVerdictPass counts it as passed, and reports it.
 	NoVerdictPass NoVerdictPolicy = "Pass"
-	// NoVerdictHold waits for a late verdict or a person.
+	// NoVerdictHold waits for a late verdict of the server or a person.
 	NoVerdictHold NoVerdictPolicy = "Hold"
-	// NoVerdictFail fails it.
+	// NoVerdictFail counts it as failed.
 	NoVerdictFail NoVerdictPolicy = "Fail"
 )
 
@@ -88,15 +85,15 @@ type BypassPolicy string
 
 // The policies for a repair of a suspended workload.
 const (
-	// BypassRecorded lets everybody repair who may update the workload, and
-	// records who did.
+	// BypassRecorded admits a repair of every user who may update the workload, and
+	// records the user.
 	BypassRecorded BypassPolicy = "Recorded"
-	// BypassAuthorized also asks for the verb BypassVerb.
+	// BypassAuthorized also requires the verb BypassVerb.
 	BypassAuthorized BypassPolicy = "Authorized"
 )
 
-// BypassVerb on changeworkloads in a namespace is the right to repair its
-// suspended workloads where BypassAuthorized asks for it.
+// BypassVerb is the verb on changeworkloads in a namespace that BypassAuthorized requires
+// for a repair.
 const BypassVerb = "bypass"
 
 // Bounds of a content that is a duration.
@@ -105,7 +102,7 @@ const (
 	maxDuration = 24 * time.Hour
 )
 
-// contentParsers says for each type how its content reads.
+// contentParsers validates the content of each type.
 var contentParsers = map[ConfigType]func(string) error{
 	ConfigBlocking:       noContent,
 	ConfigBatch:          func(s string) error { _, err := ParsePercent(s); return err },
@@ -138,14 +135,14 @@ func ConfigTypes() []string {
 	return names
 }
 
-// KnownConfigType says whether the type means anything.
+// KnownConfigType reports whether the type is known.
 func KnownConfigType(t ConfigType) bool { _, ok := contentParsers[t]; return ok }
 
-// ParseContent says whether content reads as type t wants it.
+// ParseContent returns an error if the content is invalid for type t.
 func ParseContent(t ConfigType, content string) error {
 	parse, ok := contentParsers[t]
 	if !ok {
-		return fmt.Errorf("unknown type %q; known are %s", t, strings.Join(ConfigTypes(), ", "))
+		return fmt.Errorf("unknown type %q; known types are %s", t, strings.Join(ConfigTypes(), ", "))
 	}
 	return parse(content)
 }
@@ -177,7 +174,7 @@ func ParseDuration(s string) (time.Duration, error) {
 func ParsePercent(s string) (int32, error) {
 	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(s), "%"), 10, 32)
 	if err != nil || n < 1 || n > 100 {
-		return 0, fmt.Errorf("%q is not a per cent of the replicas: write a whole number from 1 to 100", s)
+		return 0, fmt.Errorf("%q is not a percentage of the replicas: write a whole number from 1 to 100", s)
 	}
 	return int32(n), nil
 }
@@ -191,8 +188,8 @@ func ParseNoVerdict(s string) (NoVerdictPolicy, error) {
 	return "", fmt.Errorf("%q is not a policy: write Pass, Hold or Fail", s)
 }
 
-// ParseOptionalDuration reads a duration as ParseDuration does; an empty
-// content is the default.
+// ParseOptionalDuration reads a duration as ParseDuration does; empty content is the
+// default.
 func ParseOptionalDuration(s string, byDefault time.Duration) (time.Duration, error) {
 	if strings.TrimSpace(s) == "" {
 		return byDefault, nil
@@ -209,19 +206,18 @@ func ParseCount(s string) (int, error) {
 	return n, nil
 }
 
-// DefaultReleaseCheck is how long the server has to answer about a release
-// where the content of ConfigReleaseCheck does not say.
+// DefaultReleaseCheck is the timeout of a release check if the content of
+// ConfigReleaseCheck is empty.
 const DefaultReleaseCheck = 2 * time.Second
 
-// Bounds of a content of ConfigReleaseCheck. The API server waits 5 s for the
-// webhook, which has more to do than to ask.
+// Bounds of ConfigReleaseCheck. The API server waits 5 s for the webhook, which needs
+// time for more than the query.
 const (
 	minReleaseCheck = 100 * time.Millisecond
 	maxReleaseCheck = 4 * time.Second
 )
 
-// ParseReleaseCheck reads a Go duration of 100ms to 4s; nothing is
-// DefaultReleaseCheck.
+// ParseReleaseCheck reads a Go duration of 100ms to 4s; empty is DefaultReleaseCheck.
 func ParseReleaseCheck(s string) (time.Duration, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -229,10 +225,10 @@ func ParseReleaseCheck(s string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration: write for example 2s, or nothing for %s", s, DefaultReleaseCheck)
+		return 0, fmt.Errorf("%q is not a duration: write for example 2s, or leave it empty for %s", s, DefaultReleaseCheck)
 	}
 	if d < minReleaseCheck || d > maxReleaseCheck {
-		return 0, fmt.Errorf("%q is out of range: write %s to %s, because the API server waits 5s for the webhook that asks",
+		return 0, fmt.Errorf("%q is out of range: write %s to %s, because the API server waits 5s for the webhook",
 			s, minReleaseCheck, maxReleaseCheck)
 	}
 	return d, nil
@@ -244,7 +240,7 @@ func ParseReleaseCheckNoVerdict(s string) (NoVerdictPolicy, error) {
 	case NoVerdictPass, NoVerdictFail:
 		return p, nil
 	case NoVerdictHold:
-		return "", errors.New("Hold has no meaning here: a release is admitted or refused at once, and nothing can wait for a late verdict; write Pass or Fail")
+		return "", errors.New("Hold is not supported here: a release is admitted or denied immediately and cannot wait for a late verdict; write Pass or Fail")
 	}
 	return "", fmt.Errorf("%q is not a policy for a release: write Pass or Fail", s)
 }

@@ -16,9 +16,9 @@ import (
 // +kubebuilder:printcolumn:name="Content",type=string,JSONPath=`.spec.content`,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// OpsConfigInfo is one switch or value of Breakwater. It counts only in
-// SystemNamespace; a change takes effect in every running binary within 2 s.
-// docs/configuration.md lists every type with its content and default.
+// OpsConfigInfo is one setting of Breakwater. It is effective only in SystemNamespace; a
+// change takes effect in every running binary within 2 s. docs/configuration.md lists
+// all types with content and default.
 type OpsConfigInfo struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -28,13 +28,13 @@ type OpsConfigInfo struct {
 	Status OpsConfigInfoStatus `json:"status,omitempty"`
 }
 
-// OpsConfigInfoSpec says which value is meant and what it is.
+// OpsConfigInfoSpec is the type and the value of a setting.
 type OpsConfigInfoSpec struct {
-	// Type names the value. An unknown type is refused.
+	// Type is the type of the setting. Unknown types are denied.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type ConfigType `json:"type"`
-	// Content is the value; how it reads depends on Type.
+	// Content is the value; its format depends on Type.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Content string `json:"content,omitempty"`
@@ -42,13 +42,13 @@ type OpsConfigInfoSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Remark string `json:"remark,omitempty"`
-	// Enable switches the feature on; for a plain value it says whether the
-	// content counts (true) or the default does (false).
+	// Enable enables the feature. For a plain value, true means that the content is
+	// used, false that the default is used.
 	Enable bool `json:"enable"`
 }
 
-// OpsConfigInfoStatus says whether the object counts. Written by the
-// OpsConfigInfo reconciler.
+// OpsConfigInfoStatus shows whether the object is in effect. Written by the OpsConfigInfo
+// reconciler.
 type OpsConfigInfoStatus struct {
 	duckv1.Status `json:",inline"`
 }

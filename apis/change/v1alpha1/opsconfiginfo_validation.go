@@ -8,15 +8,14 @@ import (
 	"knative.dev/pkg/apis"
 )
 
-// SetDefaults trims what people paste with a space around it.
+// SetDefaults trims space around the type and the content.
 func (c *OpsConfigInfo) SetDefaults(context.Context) {
 	c.Spec.Type = ConfigType(strings.TrimSpace(string(c.Spec.Type)))
 	c.Spec.Content = strings.TrimSpace(c.Spec.Content)
 }
 
-// Validate refuses an unknown type and a content that does not parse. A
-// content is checked even while it is not enabled, so that enabling it later
-// cannot go wrong; only an empty one may stand in a disabled object.
+// Validate rejects unknown types and invalid content. The content of a disabled object
+// must be valid or empty, so that enabling it later does not fail.
 func (c *OpsConfigInfo) Validate(ctx context.Context) *apis.FieldError {
 	if apis.IsInDelete(ctx) || apis.IsInStatusUpdate(ctx) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"knative.dev/pkg/apis"
 )
 
-func TestOpsConfigInfoDefaults(t *testing.T) {
+func TestDefaultsTrimTypeAndContent(t *testing.T) {
 	c := &OpsConfigInfo{Spec: OpsConfigInfoSpec{Type: " isBranch ", Content: "\t10\n", Remark: " as it is "}}
 	c.SetDefaults(t.Context())
 	want := OpsConfigInfoSpec{Type: "isBranch", Content: "10", Remark: " as it is "}
@@ -17,49 +17,50 @@ func TestOpsConfigInfoDefaults(t *testing.T) {
 	}
 }
 
-func TestOpsConfigInfoValidation(t *testing.T) {
+func TestAnInvalidOpsConfigInfoIsDenied(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec OpsConfigInfoSpec
-		// field and says are of the error; none is wanted when field is empty.
-		field, says string
+		// field is the field of the error, empty for no error; message is a part of its
+		// message.
+		field, message string
 	}{
-		"blocking needs no content":                       {spec: OpsConfigInfoSpec{Type: ConfigBlocking, Enable: true}},
-		"blocking refuses a content":                      {OpsConfigInfoSpec{Type: ConfigBlocking, Content: "true", Enable: true}, "spec.content", "this type has no content"},
-		"a batch is a per cent":                           {spec: OpsConfigInfoSpec{Type: ConfigBatch, Content: "10", Enable: true}},
-		"a batch may have a per cent sign":                {spec: OpsConfigInfoSpec{Type: ConfigBatch, Content: "10%", Enable: true}},
-		"a batch of 0 per cent is refused":                {OpsConfigInfoSpec{Type: ConfigBatch, Content: "0", Enable: true}, "spec.content", "from 1 to 100"},
-		"a batch of 101 per cent is refused":              {OpsConfigInfoSpec{Type: ConfigBatch, Content: "101", Enable: true}, "spec.content", "from 1 to 100"},
-		"a batch that is enabled needs a content":         {OpsConfigInfoSpec{Type: ConfigBatch, Enable: true}, "spec.content", "from 1 to 100"},
-		"a batch that is not enabled needs none":          {spec: OpsConfigInfoSpec{Type: ConfigBatch}},
-		"a content is checked while it is not enabled":    {OpsConfigInfoSpec{Type: ConfigBatch, Content: "ten"}, "spec.content", "from 1 to 100"},
-		"no verdict may pass":                             {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Pass", Enable: true}},
-		"no verdict may hold":                             {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Hold", Enable: true}},
-		"no verdict may fail":                             {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Fail", Enable: true}},
-		"no verdict may do nothing else":                  {OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "pass?", Enable: true}, "spec.content", "Pass, Hold or Fail"},
-		"a bypass may need a right":                       {spec: OpsConfigInfoSpec{Type: ConfigBypass, Content: "Authorized", Enable: true}},
-		"a bypass may be recorded":                        {spec: OpsConfigInfoSpec{Type: ConfigBypass, Content: "Recorded", Enable: true}},
-		"a bypass may be nothing else":                    {OpsConfigInfoSpec{Type: ConfigBypass, Content: "true", Enable: true}, "spec.content", "Authorized or Recorded"},
-		"a wait threshold is a duration":                  {spec: OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90s", Enable: true}},
-		"a wait threshold without a unit is refused":      {OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90", Enable: true}, "spec.content", "90s or 2m"},
-		"a time-out of less than a second is refused":     {OpsConfigInfoSpec{Type: ConfigPreTimeout, Content: "999ms", Enable: true}, "spec.content", "out of range"},
-		"a time-out of more than a day is refused":        {OpsConfigInfoSpec{Type: ConfigPostTimeout, Content: "24h1s", Enable: true}, "spec.content", "out of range"},
-		"an order's time-out is a duration":               {spec: OpsConfigInfoSpec{Type: ConfigOrderTimeout, Content: "2m", Enable: true}},
-		"self-healing needs no duration":                  {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Enable: true}},
-		"self-healing may have one":                       {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5m", Enable: true}},
-		"self-healing refuses what is none":               {OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5", Enable: true}, "spec.content", "90s or 2m"},
-		"automatic rollback refuses a content":            {OpsConfigInfoSpec{Type: ConfigAutomaticRollback, Content: "on", Enable: true}, "spec.content", "use enable"},
-		"the history's limit is a number":                 {spec: OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "3", Enable: true}},
-		"a history of nothing is refused":                 {OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "0", Enable: true}, "spec.content", "from 1 to 100"},
-		"a release check has a time-out":                  {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "1500ms", Enable: true}},
-		"a release check need not say one":                {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheck, Enable: true}},
-		"a release check ends before the API server's":    {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "4001ms", Enable: true}, "spec.content", "100ms to 4s, because the API server waits 5s"},
-		"a release check takes some time":                 {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "99ms", Enable: true}, "spec.content", "100ms to 4s"},
-		"a release check without a unit is refused":       {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "2", Enable: true}, "spec.content", "for example 2s"},
-		"an unchecked release may pass":                   {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Pass", Enable: true}},
-		"an unchecked release may fail":                   {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Fail", Enable: true}},
-		"an unchecked release cannot be held":             {OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Hold", Enable: true}, "spec.content", "Hold has no meaning here"},
-		"an unchecked release may do nothing else":        {OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "pass", Enable: true}, "spec.content", "write Pass or Fail"},
-		"an unknown type is refused and the known listed": {OpsConfigInfoSpec{Type: "isblockingup", Enable: true}, "spec.type", "isBlockingUp, isBranch"},
+		"blocking needs no content":                         {spec: OpsConfigInfoSpec{Type: ConfigBlocking, Enable: true}},
+		"blocking denies content":                           {OpsConfigInfoSpec{Type: ConfigBlocking, Content: "true", Enable: true}, "spec.content", "this type has no content"},
+		"a batch is a percentage":                           {spec: OpsConfigInfoSpec{Type: ConfigBatch, Content: "10", Enable: true}},
+		"a batch may have a percent sign":                   {spec: OpsConfigInfoSpec{Type: ConfigBatch, Content: "10%", Enable: true}},
+		"a batch of 0 percent is denied":                    {OpsConfigInfoSpec{Type: ConfigBatch, Content: "0", Enable: true}, "spec.content", "from 1 to 100"},
+		"a batch of 101 percent is denied":                  {OpsConfigInfoSpec{Type: ConfigBatch, Content: "101", Enable: true}, "spec.content", "from 1 to 100"},
+		"an enabled batch needs content":                    {OpsConfigInfoSpec{Type: ConfigBatch, Enable: true}, "spec.content", "from 1 to 100"},
+		"a disabled batch needs no content":                 {spec: OpsConfigInfoSpec{Type: ConfigBatch}},
+		"content of a disabled type is checked":             {OpsConfigInfoSpec{Type: ConfigBatch, Content: "ten"}, "spec.content", "from 1 to 100"},
+		"no verdict may be Pass":                            {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Pass", Enable: true}},
+		"no verdict may be Hold":                            {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Hold", Enable: true}},
+		"no verdict may be Fail":                            {spec: OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "Fail", Enable: true}},
+		"no verdict denies another policy":                  {OpsConfigInfoSpec{Type: ConfigNoVerdict, Content: "pass?", Enable: true}, "spec.content", "Pass, Hold or Fail"},
+		"a bypass may be Authorized":                        {spec: OpsConfigInfoSpec{Type: ConfigBypass, Content: "Authorized", Enable: true}},
+		"a bypass may be Recorded":                          {spec: OpsConfigInfoSpec{Type: ConfigBypass, Content: "Recorded", Enable: true}},
+		"a bypass denies another policy":                    {OpsConfigInfoSpec{Type: ConfigBypass, Content: "true", Enable: true}, "spec.content", "Authorized or Recorded"},
+		"a wait threshold is a duration":                    {spec: OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90s", Enable: true}},
+		"a wait threshold without a unit is denied":         {OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90", Enable: true}, "spec.content", "90s or 2m"},
+		"a timeout shorter than a second is denied":         {OpsConfigInfoSpec{Type: ConfigPreTimeout, Content: "999ms", Enable: true}, "spec.content", "out of range"},
+		"a timeout longer than a day is denied":             {OpsConfigInfoSpec{Type: ConfigPostTimeout, Content: "24h1s", Enable: true}, "spec.content", "out of range"},
+		"an order timeout is a duration":                    {spec: OpsConfigInfoSpec{Type: ConfigOrderTimeout, Content: "2m", Enable: true}},
+		"self-healing needs no duration":                    {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Enable: true}},
+		"self-healing may have a duration":                  {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5m", Enable: true}},
+		"self-healing denies an invalid duration":           {OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5", Enable: true}, "spec.content", "90s or 2m"},
+		"automatic rollback denies content":                 {OpsConfigInfoSpec{Type: ConfigAutomaticRollback, Content: "on", Enable: true}, "spec.content", "use enable"},
+		"the history limit is a number":                     {spec: OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "3", Enable: true}},
+		"a history limit of 0 is denied":                    {OpsConfigInfoSpec{Type: ConfigHistoryLimit, Content: "0", Enable: true}, "spec.content", "from 1 to 100"},
+		"a release check has a timeout":                     {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "1500ms", Enable: true}},
+		"a release check needs no timeout":                  {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheck, Enable: true}},
+		"a release check longer than 4s is denied":          {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "4001ms", Enable: true}, "spec.content", "100ms to 4s, because the API server waits 5s"},
+		"a release check shorter than 100ms is denied":      {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "99ms", Enable: true}, "spec.content", "100ms to 4s"},
+		"a release check without a unit is denied":          {OpsConfigInfoSpec{Type: ConfigReleaseCheck, Content: "2", Enable: true}, "spec.content", "for example 2s"},
+		"an unchecked release may pass":                     {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Pass", Enable: true}},
+		"an unchecked release may fail":                     {spec: OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Fail", Enable: true}},
+		"an unchecked release cannot be held":               {OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "Hold", Enable: true}, "spec.content", "Hold is not supported here"},
+		"an unchecked release denies another policy":        {OpsConfigInfoSpec{Type: ConfigReleaseCheckNoVerdict, Content: "pass", Enable: true}, "spec.content", "write Pass or Fail"},
+		"an unknown type is denied, known types are listed": {OpsConfigInfoSpec{Type: "isblockingup", Enable: true}, "spec.type", "isBlockingUp, isBranch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&OpsConfigInfo{Spec: tc.spec}).Validate(t.Context())
@@ -70,19 +71,19 @@ func TestOpsConfigInfoValidation(t *testing.T) {
 				return
 			}
 			if err == nil {
-				t.Fatal("admitted")
+				t.Fatal("no error")
 			}
 			if diff := cmp.Diff([]string{tc.field}, err.Paths); diff != "" {
 				t.Error(diff)
 			}
-			if !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("said %q, which does not have %q", err, tc.says)
+			if !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("error %q does not contain %q", err, tc.message)
 			}
 		})
 	}
 }
 
-func TestEveryConfigTypeIsKnownAndHasADefaultThatIsValid(t *testing.T) {
+func TestEveryTypeIsValidIfDisabledAndEmpty(t *testing.T) {
 	for _, name := range ConfigTypes() {
 		c := &OpsConfigInfo{Spec: OpsConfigInfoSpec{Type: ConfigType(name)}}
 		if err := c.Validate(t.Context()); err != nil {
@@ -91,7 +92,7 @@ func TestEveryConfigTypeIsKnownAndHasADefaultThatIsValid(t *testing.T) {
 	}
 }
 
-func TestAnInvalidOpsConfigInfoCanBeDeletedAndGetAStatus(t *testing.T) {
+func TestAnInvalidOpsConfigInfoCanBeDeletedAndItsStatusUpdated(t *testing.T) {
 	c := &OpsConfigInfo{Spec: OpsConfigInfoSpec{Type: "nonsense"}}
 	if err := c.Validate(apis.WithinDelete(t.Context())); err != nil {
 		t.Error(err)

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Opened says whether the server took the order.
+// Opened reports whether the server accepted the order.
 func (o *Order) Opened() bool { return o != nil && o.OpenedTime != nil }
 
 // SubmissionOf returns the call of the stage for the order as a whole, or nil.
@@ -11,7 +11,7 @@ func (o *Order) SubmissionOf(stage Stage) *Submission {
 	return SubmissionOf(o.Submissions, stage)
 }
 
-// Node returns the server's id of the check of the order as a whole, or "".
+// Node returns the id of the order check at the server, or "".
 func (o *Order) Node() string {
 	if o == nil {
 		return ""
@@ -19,8 +19,8 @@ func (o *Order) Node() string {
 	return o.NodeID
 }
 
-// Closed says whether the order needs no further call that closes it: the
-// server took one, refused it, or was tried often enough.
+// Closed reports whether no further call is needed to close the order: the server
+// accepted or rejected the call, or MaxClosingAttempts was reached.
 func (o *Order) Closed() bool {
 	if o == nil || o.Closing == nil {
 		return false
@@ -34,10 +34,10 @@ func (s *ChangeWorkloadStatus) OrderVerdictOf(stage Stage) *StageVerdict {
 	return VerdictOf(s.OrderVerdicts, stage)
 }
 
-// OrderOutcome says what the facts count as for the order as a whole, and why.
-// A person's word counts above the server's, and a fail of a stage above a
-// pass. PRE alone never makes a pass. OutcomePending means that the facts
-// decide nothing: whether a verdict may still come, time decides.
+// OrderOutcome returns the outcome of the order as a whole, and its message. A person's
+// verdict takes precedence over the server's, and a fail of one stage over a pass of
+// the other. A pass of PRE alone is no pass. OutcomePending means that there is no
+// verdict; the timeout is not considered.
 func (s *ChangeWorkloadStatus) OrderOutcome() (outcome Outcome, message string) {
 	if r := s.OrderResult; r != nil {
 		if o := ParseVerdict(r.Verdict); o != OutcomeNoVerdict {

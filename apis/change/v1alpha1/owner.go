@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// OwnedBy says whether an object has an owner of that UID.
+// OwnedBy reports whether an object has an owner with that UID.
 func OwnedBy(o metav1.Object, uid types.UID) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }

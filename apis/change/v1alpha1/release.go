@@ -14,9 +14,8 @@ type Release struct {
 	Attempt int64
 }
 
-// ReleaseOf reads the release from the annotations of a workload, or of the
-// ReplicaSet that its controller copied them to. False: they are missing or
-// do not read, so nothing is known.
+// ReleaseOf reads the release from the annotations of a workload or of a revision to
+// which its controller copied them. It returns false if they are missing or invalid.
 func ReleaseOf(annotations map[string]string) (Release, bool) {
 	version := annotations[VersionKey]
 	// 63 bits, so that the attempt fits the int64 of ChangeWorkload.spec.
@@ -27,21 +26,21 @@ func ReleaseOf(annotations map[string]string) (Release, bool) {
 	return Release{Version: version, Attempt: int64(attempt)}, true
 }
 
-// Release is the version and attempt that the ChangeWorkload is of.
+// Release returns the version and attempt of the ChangeWorkload.
 func (c *ChangeWorkload) Release() Release {
 	return Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt}
 }
 
-// Judged says whether the release is checked. A baseline, attempt 0, is what
-// ran already when its namespace was opted in.
+// Judged reports whether the release is judged. A baseline, attempt 0, ran when its
+// namespace opted in and is not judged.
 func (r Release) Judged() bool { return r.Attempt > 0 }
 
-// IsTemplateVersion says whether s can have come from workload.Version. What a
-// person wrote may not become part of names.
+// IsTemplateVersion reports whether s has the format of workload.Version. Other values,
+// set by users, must not become part of object names.
 func IsTemplateVersion(s string) bool {
 	hash, err := hex.DecodeString(s)
 	return err == nil && len(hash) == templateVersionBytes
 }
 
-// templateVersionBytes is how many bytes of a hash workload.Version writes.
+// templateVersionBytes is the number of hash bytes in workload.Version.
 const templateVersionBytes = 16

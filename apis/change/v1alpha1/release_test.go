@@ -16,14 +16,14 @@ func TestReleaseOf(t *testing.T) {
 		annotations map[string]string
 		want        want
 	}{
-		"nothing is known without annotations": {},
+		"no annotations are no release": {},
 		"a version alone is no release": {
 			annotations: map[string]string{VersionKey: "v1"},
 		},
 		"an attempt alone is no release": {
 			annotations: map[string]string{AttemptAnnotation: "1"},
 		},
-		"an attempt that is no number is no release": {
+		"an attempt that is not a number is no release": {
 			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "one"},
 		},
 		"a negative attempt is no release": {

@@ -16,13 +16,12 @@ import (
 // +kubebuilder:printcolumn:name="Asked",type=date,JSONPath=`.status.time`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ReleaseCheck is what the server answered when a version was to be released
-// to a workload: so that a version that passed is not asked about again, and
-// one request has one answer, whichever webhook gets it. The webhook writes it
-// and deletes it when it is old.
+// ReleaseCheck stores the server's answer about a version of a workload, so that the
+// server is not asked again about a version that passed, and all replicas of the
+// webhook give one answer to one request. The webhook writes it, and deletes it when it
+// has expired.
 //
-// Status is no subresource: question and answer are one write, in the path of
-// an admission request.
+// Status is no subresource, so that one write during an admission request stores all.
 type ReleaseCheck struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -32,7 +31,7 @@ type ReleaseCheck struct {
 	Status ReleaseCheckStatus `json:"status,omitempty"`
 }
 
-// ReleaseCheckSpec says what was asked about. It is immutable
+// ReleaseCheckSpec identifies the release. It is immutable
 // (config/core/442-immutable-specs.yaml).
 type ReleaseCheckSpec struct {
 	// Kind is the workload's kind.
@@ -45,19 +44,19 @@ type ReleaseCheckSpec struct {
 
 // ReleaseCheckStatus is the last answer.
 type ReleaseCheckStatus struct {
-	// Outcome is what the answer counts as. A Pass counts for as long as the
-	// object is there, also one that a person has written.
+	// Outcome is the outcome of the answer. A Pass is valid as long as the object
+	// exists, also if a person wrote it.
 	// +optional
 	// +kubebuilder:validation:Enum=Pass;Fail;NoVerdict
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Reason is one of the Reason constants.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message says it to a person, with the server's rules.
+	// Message explains the outcome, with the names of the server's rules.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// Attempt is the attempt that was asked about.
+	// Attempt is the attempt of the release.
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`
 	// OrderID is bizExecOrderId at the server.
@@ -67,10 +66,10 @@ type ReleaseCheckStatus struct {
 	// NodeID is the server's id of the check.
 	// +optional
 	NodeID string `json:"nodeId,omitempty"`
-	// URL shows the check to a person.
+	// URL is the page of the check at the server.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// Time is when the answer came.
+	// Time is the time of the answer.
 	// +optional
 	Time metav1.MicroTime `json:"time,omitempty"`
 }
@@ -85,8 +84,8 @@ type ReleaseCheckList struct {
 	Items           []ReleaseCheck `json:"items"`
 }
 
-// ReleaseCheckName is `<kind>-<workload>--x--<version>`; a name that would be
-// too long is shortened with a hash of the whole.
+// ReleaseCheckName returns `<kind>-<workload>--x--<version>`. A name that is too long is
+// shortened with a hash of the whole name.
 func ReleaseCheckName(kind, workload, version string) string {
 	return shorten(strings.ToLower(kind)+"-"+workload+separator+version, validation.DNS1123SubdomainMaxLength)
 }

@@ -6,31 +6,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotations of a workload about going back.
+// Annotations of a workload about rollbacks.
 const (
-	// RollbackAnnotation records, as JSON of type Rollback, the last rollback
-	// that Breakwater made. Written with the template by the Rollback reconciler.
+	// RollbackAnnotation records, as JSON of type Rollback, the last rollback by
+	// Breakwater. The rollback reconciler writes it together with the template.
 	RollbackAnnotation = "altershield.defense.antgroup.com/rollback"
-	// RollbackRequestAnnotation asks, as JSON of type RollbackRequest, to go
-	// back. Written by the service openapi; taken away by the Rollback
-	// reconciler, in the write that carries it out or because it is outdated.
+	// RollbackRequestAnnotation requests a rollback, as JSON of type RollbackRequest.
+	// Written by the service openapi. The rollback reconciler removes it when it rolls
+	// back, or if it is outdated.
 	RollbackRequestAnnotation = "altershield.defense.antgroup.com/rollback-request"
 )
 
-// RollbackKind says why a workload went back.
+// RollbackKind is the cause of a rollback.
 type RollbackKind string
 
 // The kinds of rollback.
 const (
-	// RollbackSelfHealing: the pods of the release did not come up.
+	// RollbackSelfHealing: the pods of the release did not become Ready.
 	RollbackSelfHealing RollbackKind = "self-healing"
-	// RollbackVerdict: the release failed its check (automatic-rollback is on).
+	// RollbackVerdict: the release failed its check, and automatic-rollback is enabled.
 	RollbackVerdict RollbackKind = "verdict"
-	// RollbackRequested: a person asked.
+	// RollbackRequested: a person requested it.
 	RollbackRequested RollbackKind = "requested"
 )
 
-// Reason returns the reason that tells of the kind in Events and metrics.
+// Reason returns the reason of the kind in Events and metrics.
 func (k RollbackKind) Reason() string {
 	switch k {
 	case RollbackSelfHealing:
@@ -42,65 +42,64 @@ func (k RollbackKind) Reason() string {
 	}
 }
 
-// Rollback is one rollback: the value of RollbackAnnotation, and
-// status.rollback of the ChangeWorkload that was left.
+// Rollback is one rollback: the value of RollbackAnnotation, and status.rollback of the
+// ChangeWorkload that was rolled back.
 type Rollback struct {
 	Kind RollbackKind `json:"kind"`
-	// FromVersion and FromAttempt are the release that was left.
+	// FromVersion and FromAttempt identify the release that was rolled back.
 	FromVersion string `json:"fromVersion"`
 	FromAttempt int64  `json:"fromAttempt"`
-	// ToVersion is the version that the workload went back to.
+	// ToVersion is the version that the workload was rolled back to.
 	ToVersion string `json:"toVersion"`
-	// Attempt is the attempt that the rollback became: a release of its own,
-	// which is checked.
+	// Attempt is the attempt of the rollback, which is a release of its own and is
+	// judged.
 	Attempt int64 `json:"attempt"`
-	// Times is how often in a row FromVersion was left by itself; 1 the first
-	// time, 0 where a person asked.
+	// Times is the number of consecutive automatic rollbacks of FromVersion, including
+	// this one; 0 if a person requested the rollback.
 	// +optional
 	Times int32 `json:"times,omitempty"`
-	// User is who asked; empty when nobody did.
+	// User requested the rollback; empty for an automatic rollback.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	User string `json:"user,omitempty"`
-	// Message says why, to a person.
+	// Message explains the cause.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// Time is when the template was written.
+	// Time is the time when the template was written.
 	Time metav1.Time `json:"time"`
 }
 
-// From returns the release that was left.
+// From returns the release that was rolled back.
 func (r *Rollback) From() Release { return Release{Version: r.FromVersion, Attempt: r.FromAttempt} }
 
 // RollbackRequest is the value of RollbackRequestAnnotation.
 // +k8s:deepcopy-gen=false
 type RollbackRequest struct {
-	// User is whom the API server knew by the token of the request.
+	// User is the user name that the API server returned for the token of the request.
 	User string `json:"user"`
-	// Time is when it was asked.
+	// Time is the time of the request.
 	Time metav1.Time `json:"time"`
-	// Attempt is the attempt that is to be left. A request about another than
-	// the current one is outdated and dropped.
+	// Attempt is the attempt to roll back. If it is not the current attempt, the
+	// request is outdated and dropped.
 	Attempt int64 `json:"attempt"`
-	// Version is where to go back to; empty is the newest that succeeded.
+	// Version is the target; empty means the newest version that succeeded.
 	Version string `json:"version,omitempty"`
 }
 
-// RollbackOf reads RollbackAnnotation; nil when it is absent or malformed.
+// RollbackOf reads RollbackAnnotation; nil if it is absent or malformed.
 func RollbackOf(annotations map[string]string) *Rollback {
 	return annotationOf[Rollback](annotations, RollbackAnnotation)
 }
 
-// RollbackRequestOf reads RollbackRequestAnnotation; nil when it is absent or
-// malformed.
+// RollbackRequestOf reads RollbackRequestAnnotation; nil if it is absent or malformed.
 func RollbackRequestOf(annotations map[string]string) *RollbackRequest {
 	return annotationOf[RollbackRequest](annotations, RollbackRequestAnnotation)
 }
 
-// IsRollback says whether the release that a workload is at is a way back: one
-// that Breakwater made, or one that a person made while it was suspended. An
-// annotation that an old ReplicaSet brought back names another attempt.
+// IsRollback reports whether the current release of a workload is a rollback, made by
+// Breakwater, or by a person while the workload was suspended. Annotations that
+// `kubectl rollout undo` copied from an old ReplicaSet have another attempt.
 func IsRollback(annotations map[string]string) bool {
 	release, ok := ReleaseOf(annotations)
 	if !ok {
@@ -113,12 +112,12 @@ func IsRollback(annotations map[string]string) bool {
 	return b != nil && b.Kind == BypassRollback && b.Attempt == release.Attempt
 }
 
-// BypassOf reads BypassAnnotation; nil when it is absent or malformed.
+// BypassOf reads BypassAnnotation; nil if it is absent or malformed.
 func BypassOf(annotations map[string]string) *Bypass {
 	return annotationOf[Bypass](annotations, BypassAnnotation)
 }
 
-// HoldOf reads HoldAnnotation; nil when it is absent or malformed.
+// HoldOf reads HoldAnnotation; nil if it is absent or malformed.
 func HoldOf(annotations map[string]string) *Hold {
 	return annotationOf[Hold](annotations, HoldAnnotation)
 }

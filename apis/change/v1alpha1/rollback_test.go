@@ -2,7 +2,7 @@ package v1alpha1
 
 import "testing"
 
-func TestAReleaseIsARollback(t *testing.T) {
+func TestAReleaseIsARollbackIfARecordHasItsAttempt(t *testing.T) {
 	at := func(attempt string, more ...string) map[string]string {
 		m := map[string]string{VersionKey: "a", AttemptAnnotation: attempt}
 		for i := 0; i < len(more); i += 2 {
@@ -14,18 +14,18 @@ func TestAReleaseIsARollback(t *testing.T) {
 		annotations map[string]string
 		want        bool
 	}{
-		"when Breakwater made it":                         {at("4", RollbackAnnotation, `{"attempt":4}`), true},
-		"when a person went back while it was suspended":  {at("4", BypassAnnotation, `{"kind":"rollback","attempt":4}`), true},
-		"not when it is a repair":                         {at("4", BypassAnnotation, `{"kind":"repair","attempt":4}`), false},
-		"not when the record is of an attempt before":     {at("5", RollbackAnnotation, `{"attempt":4}`), false},
-		"not when the record cannot be read":              {at("4", RollbackAnnotation, `{"attempt":"4"}`), false},
-		"not when there is no record":                     {at("4"), false},
-		"not when the release itself is not known":        {map[string]string{RollbackAnnotation: `{"attempt":0}`}, false},
-		"when a bypass of an attempt before is there too": {at("4", RollbackAnnotation, `{"attempt":4}`, BypassAnnotation, `{"kind":"repair","attempt":3}`), true},
+		"if Breakwater rolled back":                    {at("4", RollbackAnnotation, `{"attempt":4}`), true},
+		"if a person rolled back a suspended workload": {at("4", BypassAnnotation, `{"kind":"rollback","attempt":4}`), true},
+		"not if it is a repair":                        {at("4", BypassAnnotation, `{"kind":"repair","attempt":4}`), false},
+		"not if the record has an earlier attempt":     {at("5", RollbackAnnotation, `{"attempt":4}`), false},
+		"not if the record is malformed":               {at("4", RollbackAnnotation, `{"attempt":"4"}`), false},
+		"not without a record":                         {at("4"), false},
+		"not if the release is unknown":                {map[string]string{RollbackAnnotation: `{"attempt":0}`}, false},
+		"if the bypass has an earlier attempt":         {at("4", RollbackAnnotation, `{"attempt":4}`, BypassAnnotation, `{"kind":"repair","attempt":3}`), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := IsRollback(tc.annotations); got != tc.want {
-				t.Errorf("got %v", got)
+				t.Errorf("IsRollback = %v, want %v", got, tc.want)
 			}
 		})
 	}

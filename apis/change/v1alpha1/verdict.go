@@ -7,18 +7,18 @@ type Outcome string
 
 // The outcomes.
 const (
-	// OutcomePending means that a verdict is still waited for.
+	// OutcomePending means that the verdict is missing so far.
 	OutcomePending Outcome = "Pending"
 	OutcomePass    Outcome = "Pass"
 	OutcomeFail    Outcome = "Fail"
-	// OutcomeNoVerdict means that nobody judged: the no-verdict policy decides.
+	// OutcomeNoVerdict means unjudged: the no-verdict policy decides.
 	OutcomeNoVerdict Outcome = "NoVerdict"
 )
 
-// ParseVerdict says what a word of the server or of a person counts as:
-// "pass" is a pass, "fail" and "unpass" are a fail, and anything else ("none",
-// "inconc", the empty string, a word that a later server may invent) is no
-// verdict. Case and surrounding space do not count.
+// ParseVerdict returns the outcome of a verdict of the server or a person: "pass" is a
+// pass, "fail" and "unpass" are a fail, and anything else ("none", "inconc", the empty
+// string, values of later servers) is no verdict. Case and surrounding space are
+// ignored.
 func ParseVerdict(word string) Outcome {
 	switch strings.ToLower(strings.TrimSpace(word)) {
 	case "pass":
@@ -58,7 +58,7 @@ func (s *ChangePodStatus) SubmissionOf(stage Stage) *Submission {
 	return SubmissionOf(s.Submissions, stage)
 }
 
-// Outcome is what the verdict counts as.
+// Outcome returns the outcome of the verdict.
 func (v *StageVerdict) Outcome() Outcome {
 	switch {
 	case v == nil:
@@ -70,8 +70,8 @@ func (v *StageVerdict) Outcome() Outcome {
 	}
 }
 
-// UnjudgedStages are the stages of the batch of which nobody said pass or
-// fail. A batch that ended before its change was judged in neither.
+// UnjudgedStages returns the stages of the batch without a pass or fail: both, if the
+// batch ended before its change.
 func (c *ChangePod) UnjudgedStages() []Stage {
 	var out []Stage
 	for _, stage := range []Stage{StagePre, StagePost} {
@@ -84,7 +84,7 @@ func (c *ChangePod) UnjudgedStages() []Stage {
 	return out
 }
 
-// ResultOf returns what was said of a single pod, or nil.
+// ResultOf returns the result of a single pod, or nil.
 func (s *ChangePodStatus) ResultOf(pod string) *PodSummary {
 	for i := range s.PodResults {
 		if s.PodResults[i].Pod == pod {
@@ -94,10 +94,10 @@ func (s *ChangePodStatus) ResultOf(pod string) *PodSummary {
 	return nil
 }
 
-// JudgedByPerson says whether a person decided the batch: failed any pod of
-// it, or said pass or fail of every one.
+// JudgedByPerson reports whether a person decided the batch: failed at least one pod, or
+// passed all of them.
 func (c *ChangePod) JudgedByPerson() bool {
-	said := 0
+	passed := 0
 	for i := range c.Spec.PodInfos {
 		r := c.Status.ResultOf(c.Spec.PodInfos[i].Pod)
 		if r == nil || r.Source != "" {
@@ -107,26 +107,25 @@ func (c *ChangePod) JudgedByPerson() bool {
 		case OutcomeFail:
 			return true
 		case OutcomePass:
-			said++
+			passed++
 		}
 	}
-	return said > 0 && said == len(c.Spec.PodInfos)
+	return passed > 0 && passed == len(c.Spec.PodInfos)
 }
 
-// VerdictWithdrawn says whether the batch ended by a person's word that is not there
-// any more. It is not over then: the pods that the person said nothing of were
-// never judged.
+// VerdictWithdrawn reports whether the batch ended by a person's verdict that was
+// removed since. Such a batch is not done: the other pods were never judged.
 func (c *ChangePod) VerdictWithdrawn() bool {
 	return c.Status.Message == string(PodPostFinish) && c.Status.VerdictOf(StagePost) == nil && !c.JudgedByPerson()
 }
 
-// OutcomeOf says what the facts of the batch count as for one of its pods, and
-// why. A person's word counts above the server's, a word about the pod above
-// one about its batch, and of the stages a fail counts above a pass. The stage
-// PRE alone never makes a pass.
+// OutcomeOf returns the outcome of one pod of the batch, and its message. A person's
+// verdict takes precedence over the server's, a verdict of the pod over one of the
+// batch, and a fail of one stage over a pass of the other. A pass of PRE alone is no
+// pass.
 func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
 	if r := c.Status.ResultOf(pod); r != nil {
-		// A word that is neither pass nor fail leaves the batch's verdict.
+		// A result that is neither pass nor fail is ignored.
 		if o := ParseVerdict(r.Verdict); o != OutcomeNoVerdict {
 			return o, r.Message
 		}

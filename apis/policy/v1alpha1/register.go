@@ -12,11 +12,6 @@ const GroupName = "policy.kruise.io"
 // SchemeGroupVersion is the group and version of every kind in this package.
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
-// Kind returns the group-qualified kind.
-func Kind(kind string) schema.GroupKind {
-	return SchemeGroupVersion.WithKind(kind).GroupKind()
-}
-
 // Resource returns the group-qualified resource.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()

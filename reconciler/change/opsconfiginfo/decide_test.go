@@ -97,7 +97,7 @@ func TestDecide(t *testing.T) {
 		"a content that does not read is invalid": {
 			object: wrong,
 			want: Decision{Reason: "Invalid", Message: "invalid content for type isBranch: spec.content: " +
-				`"many" is not a per cent of the replicas: write a whole number from 1 to 100`},
+				`"many" is not a percentage of the replicas: write a whole number from 1 to 100`},
 		},
 		"an object of another namespace does not take effect": {
 			object: elsewhere,
