@@ -25,7 +25,7 @@ import (
 
 const systemNamespace = "altershieldoperator-system"
 
-// clients are without a limit of their own: a storm has to be one.
+// clients have no client-side rate limit, so that a storm is concurrent.
 type clients struct {
 	kube   kubernetes.Interface
 	policy versioned.Interface
@@ -44,19 +44,20 @@ func connect(t *testing.T) clients {
 	return clients{kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)}
 }
 
-// budgetManifest is a manifest; limits is what stands in its spec beside the selector.
+// budgetManifest returns a budget with a selector and limits.
 func budgetManifest(limits string) string {
 	return `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
  spec: {selector: {matchLabels: {app: web}}, ` + limits + `}}`
 }
 
-// deploymentManifest is a Deployment of simulated pods.
+// deploymentManifest returns a Deployment web of simulated pods.
 func deploymentManifest(replicas int, strategy string) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: %d, strategy: %s, selector: {matchLabels: {app: web}},
  template: {metadata: {labels: {app: web}}, spec: %s}}}`, replicas, strategy, simulatedPodSpec)
 }
 
-// applyWithBudget makes the workload and the budget, and waits until it guards.
+// applyWithBudget applies the workload and the budget, and waits for condition
+// Guarding.
 func (n *namespace) applyWithBudget(t *testing.T, workload, budget string) {
 	t.Helper()
 	n.apply(t, workload)
@@ -65,20 +66,22 @@ func (n *namespace) applyWithBudget(t *testing.T, workload, budget string) {
 	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
 }
 
-// podNames are those of the pods that are not about to go.
+// podNames returns the names of the pods that are not terminating.
 func (n *namespace) podNames(t *testing.T) []string {
 	t.Helper()
 	return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "-o",
 		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// awaitAllowed waits until the budget says so, and is synced.
+// awaitAllowed waits until the budget allows a number of pods and has no
+// charges.
 func awaitAllowed(t *testing.T, c clients, namespace string, allowed int32) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
 	return awaitBudget(t, c, namespace, shortTimeout, allows(allowed))
 }
 
-// allows says what is missing until a budget allows so much and nothing is charged.
+// allows returns an error unless the budget allows a number of pods and has no
+// charges.
 func allows(allowed int32) func(*v1alpha1.PodUnavailableBudget) error {
 	return func(b *v1alpha1.PodUnavailableBudget) error {
 		if s := b.Status; s.UnavailableAllowed != allowed || len(s.DeletedPods)+len(s.UnavailablePods) > 0 {
@@ -108,7 +111,7 @@ func awaitBudget(t *testing.T, c clients, namespace string, within time.Duration
 	return b
 }
 
-// createBarePods makes simulated pods that nobody replaces, and waits until they are Ready.
+// createBarePods creates simulated pods without an owner, 20 at a time.
 func createBarePods(t *testing.T, c clients, namespace string, count int) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -137,15 +140,15 @@ func createBarePods(t *testing.T, c clients, namespace string, count int) {
 	wg.Wait()
 }
 
-// stormResult is how a storm went.
+// stormResult counts the responses to a storm.
 type stormResult struct {
 	mu             sync.Mutex
 	passed, denied int
 	others         []error
-	// refusal is the last one.
+	// lastDenial is the last denial.
 	lastDenial error
 	notFound   int
-	// outages are the pods about which the webhook did not answer.
+	// unanswered are the pods for which the webhook did not respond.
 	unanswered []string
 }
 
@@ -160,14 +163,14 @@ func (s *stormResult) count(name string, err error) {
 		s.lastDenial = err
 	case apierrs.IsNotFound(err):
 		s.notFound++
-	case apierrs.IsInternalError(err): // no answer of the webhook
+	case apierrs.IsInternalError(err): // no response of the webhook
 		s.unanswered = append(s.unanswered, name)
 	default:
 		s.others = append(s.others, err)
 	}
 }
 
-// storm deletes the pods, with so many clients at once.
+// storm deletes the pods with a number of concurrent clients.
 func storm(t *testing.T, c clients, namespace string, names []string, concurrency int) *stormResult {
 	t.Helper()
 	s := &stormResult{}
@@ -191,7 +194,7 @@ func storm(t *testing.T, c clients, namespace string, names []string, concurrenc
 	return s
 }
 
-// runningPods are the pods that serve.
+// runningPods returns the names of the pods that are not terminating.
 func runningPods(t *testing.T, c clients, namespace string) []string {
 	t.Helper()
 	list, err := c.kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})

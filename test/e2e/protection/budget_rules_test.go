@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// targetManifest is a workload web of a kind, of such pods.
+// targetManifest is a workload web of a kind with a pod spec.
 func targetManifest(apiVersion, kind, spec, pod string) string {
 	selector := "selector: {matchLabels: {app: web}}, "
 	if kind == "Job" {
@@ -22,7 +22,7 @@ func targetManifest(apiVersion, kind, spec, pod string) string {
 		apiVersion, kind, selector, spec, pod)
 }
 
-// A pod is one of its target by the chain of its owners, whatever kind that begins with.
+// A pod belongs to the target by its chain of owners, for each kind of target.
 func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ apiVersion, kind, spec, pod string }{
@@ -37,7 +37,7 @@ func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 			n.apply(t, targetManifest(tc.apiVersion, tc.kind, tc.spec, tc.pod))
 			n.await(t, "a pod is Ready", func() error {
 				if got := n.run(t, "get", "pods", "-l", "app=web", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`); !strings.Contains(got, "True") || strings.Contains(got, "False") {
-					return fmt.Errorf("they are %q", got)
+					return fmt.Errorf("got %q", got)
 				}
 				return nil
 			})
@@ -45,12 +45,12 @@ func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
  spec: {targetRef: {apiVersion: %s, kind: %s, name: web}, maxUnavailable: 0}}`, tc.apiVersion, tc.kind))
 			n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
 			n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
-			n.run(t, "delete", strings.ToLower(tc.kind), "web", "--timeout=60s") // the topmost is no disruption
+			n.run(t, "delete", strings.ToLower(tc.kind), "web", "--timeout=60s") // deleting the topmost owner is not a disruption
 		})
 	}
 }
 
-// endlessPodSpec is a pod's spec for the real node, which does not complete.
+// endlessPodSpec is the spec of a pod for the real node that does not complete.
 const endlessPodSpec = `{terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`
 
 func TestARestartByOpenKruiseIsJudged(t *testing.T) {
@@ -58,7 +58,7 @@ func TestARestartByOpenKruiseIsJudged(t *testing.T) {
 	n.installCRD(t, "ContainerRecreateRequest", "containerrecreaterequests", "v1alpha1")
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
 	request := fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: ContainerRecreateRequest, metadata: {name: again}, spec: {podName: %s}}`, n.podNames(t)[0])
-	n.await(t, "the webhook is asked about the new kind", func() error {
+	n.await(t, "the webhook is called for the new kind", func() error {
 		if r := n.tryWithInput(t, request, "create", "--dry-run=server", "-f", "-"); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
 			return fmt.Errorf("%s", r)
 		}
@@ -69,7 +69,8 @@ func TestARestartByOpenKruiseIsJudged(t *testing.T) {
 	}
 }
 
-// A budget that nobody has computed yet lets nothing through, and says when to ask again.
+// A budget whose status is not computed denies all requests with 429 and a
+// delay.
 func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	n.apply(t, deploymentManifest(3, "{}"))
@@ -80,7 +81,7 @@ func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 	n.run(t, append(controller, "--replicas=0")...)
 	n.run(t, append(system, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component=protection-controller", "--timeout=60s")...)
 	n.apply(t, budgetManifest("maxUnavailable: 3"))
-	n.await(t, "the webhook knows the budget", func() error {
+	n.await(t, "the webhook has the budget in its cache", func() error {
 		// kubectl would repeat a request that is answered 429.
 		err := c.kube.CoreV1().RESTClient().Delete().Namespace(n.name).Resource("pods").Name(n.podNames(t)[0]).
 			Body(&metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}).MaxRetries(0).Do(t.Context()).Error()
@@ -88,7 +89,7 @@ func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 			return fmt.Errorf("got %w, want 429", err)
 		}
 		if seconds, ok := apierrs.SuggestsClientDelay(err); !ok || seconds < 1 {
-			return fmt.Errorf("the answer suggests no delay: %w", err)
+			return fmt.Errorf("the response has no Retry-After: %w", err)
 		}
 		return nil
 	})
@@ -101,7 +102,7 @@ func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 	})
 }
 
-// What a PodDisruptionBudget will refuse is not charged.
+// An eviction that a PodDisruptionBudget denies is not charged.
 func TestAnEvictionDeniedByAPodDisruptionBudgetCostsNothing(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
@@ -109,7 +110,7 @@ func TestAnEvictionDeniedByAPodDisruptionBudgetCostsNothing(t *testing.T) {
 	n.apply(t, `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}}`)
 	n.await(t, "the PodDisruptionBudget is computed", func() error {
 		if got := n.run(t, "get", "pdb", "web", "-o", "jsonpath={.status.currentHealthy} {.status.disruptionsAllowed}"); got != "3 0" {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})
@@ -120,8 +121,8 @@ func TestAnEvictionDeniedByAPodDisruptionBudgetCostsNothing(t *testing.T) {
 			t.Errorf("%s", r)
 		}
 	}
-	b := awaitAllowed(t, c, n.name, 1) // fails where a charge is left
+	b := awaitAllowed(t, c, n.name, 1) // fails when a charge remains
 	if b.Status.CurrentAvailable != 3 {
-		t.Errorf("%d are available", b.Status.CurrentAvailable)
+		t.Errorf("%d pods are available", b.Status.CurrentAvailable)
 	}
 }

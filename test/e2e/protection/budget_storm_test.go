@@ -21,7 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-// rounds is how often a storm is repeated; STORM_ROUNDS=200 for a proof.
+// rounds is the number of storms; STORM_ROUNDS sets another number.
 func rounds(t *testing.T, few int) int {
 	t.Helper()
 	if n, err := strconv.Atoi(os.Getenv("STORM_ROUNDS")); err == nil {
@@ -30,8 +30,9 @@ func rounds(t *testing.T, few int) int {
 	return few
 }
 
-// barePodsWithBudget makes simulated pods that nobody replaces, of which some have to be
-// available, and waits until the others may go.
+// barePodsWithBudget creates simulated pods without an owner and a budget that
+// needs some of them available. It waits until the budget allows the others to
+// be deleted.
 func barePodsWithBudget(t *testing.T, total, available int) (*namespace, clients) {
 	t.Helper()
 	n, c := newNamespace(t), connect(t)
@@ -50,8 +51,9 @@ func setMinAvailable(t *testing.T, c clients, namespace string, n int) {
 	}
 }
 
-// One slot, a hundred deletions at once, two replicas of the webhook: exactly
-// one passes, each time. Nobody replaces the pods, so nothing gives a slot back.
+// The budget allows one of a hundred concurrent deletions, with two replicas of
+// the webhook. No controller replaces the pods, so no deletion is allowed
+// again.
 func TestOneSlotAllowsExactlyOneOfAHundredDeletions(t *testing.T) {
 	times := rounds(t, 20)
 	total := 100 + times
@@ -68,13 +70,13 @@ func TestOneSlotAllowsExactlyOneOfAHundredDeletions(t *testing.T) {
 		}
 		s := storm(t, c, n.name, before[:100], 100)
 		if s.passed != 1 || s.denied != 99 || len(s.others) > 0 {
-			t.Fatalf("round %d: %d passed, %d refused, %d unanswered, others %v", round, s.passed, s.denied, len(s.unanswered), s.others)
+			t.Fatalf("round %d: %d passed, %d denied, %d unanswered, others %v", round, s.passed, s.denied, len(s.unanswered), s.others)
 		}
 	}
 }
 
-// disableAffinity has both replicas decide about one budget until the test
-// ends, and does not have one hand its requests on to the other.
+// disableAffinity makes both replicas decide requests of one budget until the
+// test ends: a replica does not forward its requests.
 func disableAffinity(t *testing.T, n *namespace) {
 	t.Helper()
 	set := func(value string) {
@@ -83,7 +85,7 @@ func disableAffinity(t *testing.T, n *namespace) {
 			{"set", "env", "deployment/protection-webhook", "FORWARD_REQUESTS=" + value},
 			{"rollout", "status", "deployment/protection-webhook", "--timeout=120s"},
 		} {
-			ctx := context.WithoutCancel(t.Context()) // a test that ends puts it back
+			ctx := context.WithoutCancel(t.Context()) // the cleanup runs after the context ends
 			if r, err := n.Run(ctx, append(args, "--namespace", systemNamespace)...); err != nil || r.Code != 0 {
 				t.Errorf("%v\n%s", err, r)
 			}
@@ -93,16 +95,16 @@ func disableAffinity(t *testing.T, n *namespace) {
 	t.Cleanup(func() { set("true") })
 }
 
-// Of 400 pods 300 may go; nobody is refused while there is room, and nobody let
-// through when there is none.
+// The budget allows 300 of 400 pods to be deleted: exactly 300 deletions pass,
+// and no more.
 func TestExactlyTheAllowedDeletionsPass(t *testing.T) {
 	n, c := barePodsWithBudget(t, 400, 100)
 	s := storm(t, c, n.name, runningPods(t, c, n.name)[:300], 20)
 	if s.passed != 300 {
-		t.Errorf("%d of 300 passed, %d refused, %d unanswered, others %v: %v", s.passed, s.denied, len(s.unanswered), s.others, s.lastDenial)
+		t.Errorf("%d of 300 passed, %d denied, %d unanswered, others %v: %v", s.passed, s.denied, len(s.unanswered), s.others, s.lastDenial)
 	}
 	if s := storm(t, c, n.name, runningPods(t, c, n.name), 20); s.passed != 0 || s.denied != 100 {
-		t.Errorf("of 100 that have to stay %d passed, %d were refused, others %v", s.passed, s.denied, s.others)
+		t.Errorf("of 100 deletions beyond the budget %d passed, %d denied, others %v", s.passed, s.denied, s.others)
 	}
 	awaitAllowed(t, c, n.name, 0)
 }
@@ -113,45 +115,46 @@ func TestClientsAtOnceAreAllAnswered(t *testing.T) {
 	n, c := barePodsWithBudget(t, 150, 75)
 	s := storm(t, c, n.name, runningPods(t, c, n.name), 150)
 	if s.passed != 75 || s.denied != 75 || len(s.unanswered)+len(s.others)+s.notFound > 0 {
-		t.Fatalf("%d passed, %d denied, %d without an answer of the webhook, %d not found, others %v", s.passed, s.denied, len(s.unanswered), s.notFound, s.others)
+		t.Fatalf("%d passed, %d denied, %d without a response of the webhook, %d not found, others %v", s.passed, s.denied, len(s.unanswered), s.notFound, s.others)
 	}
 	awaitAllowed(t, c, n.name, 0)
 	if left := len(runningPods(t, c, n.name)); left != 75 {
-		t.Errorf("%d pods are left, want 75", left)
+		t.Errorf("%d pods remain, want 75", left)
 	}
 }
 
-// Replicas of the webhook are killed in the middle of storms, in the first one
-// both between a commit and its answer: never over the budget, and when the dust
-// has settled no charge is left behind.
+// Replicas of the webhook are killed during storms, in the first storm both
+// between a commit and its response. The budget is never exceeded, and all
+// charges are removed in the end.
 func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
 	n, c := barePodsWithBudget(t, 300, 200)
 	began := time.Now()
-	// A storm may end before a look finds anything. Of the 100 pods that may go a
-	// few are left for what comes after it.
+	// A storm may end before a check finds such a charge, so it is repeated.
+	// Some of the 100 allowed deletions remain for the second part.
 	for first, killed := 40, false; !killed; first = 10 {
 		names := runningPods(t, c, n.name)
 		if len(names) < 210+first {
-			t.Fatal("the webhooks were never found between a commit and its answer")
+			t.Fatal("no webhook was between a commit and its response")
 		}
 		before := duringStorm(t, c, n.name, names[:first], func(ctx context.Context) (err error) {
 			killed, err = killBetweenCommitAndAnswer(ctx, c, n.name)
 			return err
 		})
-		t.Logf("between commit and answer, killed %t: %d passed, %d refused, %d unanswered, others %v", killed, before.passed, before.denied, len(before.unanswered), before.others)
+		t.Logf("between commit and response, killed %t: %d passed, %d denied, %d unanswered, others %v", killed, before.passed, before.denied, len(before.unanswered), before.others)
 	}
 	awaitRestarted(t, c, began)
 	s := duringStorm(t, c, n.name, runningPods(t, c, n.name), func(ctx context.Context) error { return killWebhooks(ctx, c) })
 	left := len(runningPods(t, c, n.name))
-	t.Logf("%d passed, %d refused, %d unanswered, others %v; %d pods left", s.passed, s.denied, len(s.unanswered), s.others, left)
+	t.Logf("%d passed, %d denied, %d unanswered, others %v; %d pods remain", s.passed, s.denied, len(s.unanswered), s.others, left)
 	if left < 200 {
-		t.Fatalf("%d pods are left, 200 have to be", left)
+		t.Fatalf("%d pods remain, want at least 200", left)
 	}
 	n.run(t, "-n", systemNamespace, "rollout", "status", "deployment", "protection-webhook", "--timeout=90s")
-	// A charge whose request was never carried out is kept for a minute.
+	// The charge of a request that the API server did not execute expires after
+	// a minute.
 	b := awaitBudget(t, c, n.name, 2*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
 		if got := len(b.Status.DeletedPods); got > 0 {
-			return fmt.Errorf("%d charges are left", got)
+			return fmt.Errorf("%d charges remain", got)
 		}
 		return nil
 	})
@@ -159,11 +162,12 @@ func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
 		t.Errorf("%d allowed, want %d", b.Status.UnavailableAllowed, want)
 	}
 	if s := storm(t, c, n.name, runningPods(t, c, n.name), 40); s.passed != left-200 {
-		t.Errorf("%d of the %d that were left passed, others %v", s.passed, left-200, s.others)
+		t.Errorf("%d of %d allowed deletions passed, others %v", s.passed, left-200, s.others)
 	}
 }
 
-// duringStorm does something until a storm of 40 clients is over.
+// duringStorm calls do while 40 clients delete pods, and cancels it when they
+// are done.
 func duringStorm(t *testing.T, c clients, namespace string, names []string, do func(context.Context) error) *stormResult {
 	t.Helper()
 	done := make(chan error, 1)
@@ -178,10 +182,10 @@ func duringStorm(t *testing.T, c clients, namespace string, names []string, do f
 	return s
 }
 
-// killBetweenCommitAndAnswer kills all replicas when they have charged the budget for a pod
-// and not told anybody. It stops them for a look at what they have done; where
-// all that was charged was answered, too, they go on and are stopped again. When
-// the context ends before that it kills nobody.
+// killBetweenCommitAndAnswer kills all replicas when they have charged the
+// budget for a pod and have not responded. It pauses the replicas for each
+// check and resumes them when all charges are answered. It kills none when the
+// context ends before.
 func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string) (killed bool, err error) {
 	replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
 	if err != nil {
@@ -193,7 +197,7 @@ func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string
 			if err != nil {
 				return false, err
 			}
-			defer func() { _ = resume() }() // one that was killed has gone
+			defer func() { _ = resume() }() // a killed replica has no process
 		}
 		if unanswered, err := chargedButRunning(ctx, c, namespace); err != nil || !unanswered {
 			return false, err
@@ -208,7 +212,7 @@ func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string
 	return err == nil, unlessCanceled(err)
 }
 
-// unlessCanceled returns an error that is another than the end of the context.
+// unlessCanceled returns the error unless the context was canceled.
 func unlessCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -216,7 +220,8 @@ func unlessCanceled(err error) error {
 	return err
 }
 
-// awaitRestarted waits until the replicas that were killed since a time serve again.
+// awaitRestarted waits until all replicas were restarted since a time and are
+// Ready.
 func awaitRestarted(t *testing.T, c clients, since time.Time) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -231,12 +236,13 @@ func awaitRestarted(t *testing.T, c clients, since time.Time) {
 		}), nil
 	})
 	if err != nil {
-		t.Fatalf("the webhooks are not back: %v", err)
+		t.Fatalf("the webhooks did not restart: %v", err)
 	}
 }
 
-// chargedButRunning says whether the budget is charged for a pod that goes on to
-// live. Nobody answers now, and what was answered before is carried out at once.
+// chargedButRunning reports whether the budget is charged for a pod that is not
+// terminating. The replicas are paused, and the API server executes admitted
+// requests at once.
 func chargedButRunning(ctx context.Context, c clients, namespace string) (bool, error) {
 	for range 10 {
 		b, err := c.policy.PolicyV1alpha1().PodUnavailableBudgets(namespace).Get(ctx, "web", metav1.GetOptions{})
@@ -247,18 +253,19 @@ func chargedButRunning(ctx context.Context, c clients, namespace string) (bool, 
 		if err != nil {
 			return false, err
 		}
-		alive := slices.ContainsFunc(list.Items, func(p corev1.Pod) bool {
+		running := slices.ContainsFunc(list.Items, func(p corev1.Pod) bool {
 			_, charged := b.Status.DeletedPods[p.UID]
 			return charged && p.DeletionTimestamp == nil
 		})
-		if !alive {
+		if !running {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// killWebhooks kills one replica after the other until the context ends.
+// killWebhooks deletes up to three replicas, one at a time, until the context
+// ends.
 func killWebhooks(ctx context.Context, c clients) error {
 	for i := 0; ; i++ {
 		replicas, err := disruption.Component("protection-webhook").Pods(context.WithoutCancel(ctx), c.kube)

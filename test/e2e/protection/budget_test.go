@@ -4,6 +4,7 @@ package protection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,11 +32,11 @@ func TestADeletionBeyondTheBudgetIsDenied(t *testing.T) {
 		t.Errorf("an eviction:\n%s", r)
 	}
 	if got := n.podNames(t); len(got) != 3 {
-		t.Errorf("left are %v", got)
+		t.Errorf("remaining pods are %v", got)
 	}
-	// The ways out that a refusal names.
+	// A lower minimum allows a deletion.
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":2}}`)
-	n.await(t, "one may go", func() error {
+	n.await(t, "the budget allows a deletion", func() error {
 		if r := n.try(t, "delete", "pod", name, "--wait=false"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -52,12 +53,12 @@ func TestChangesInPlaceAreJudged(t *testing.T) {
 	n.checkDenied(t, budgetDenial, "label", "pod", name, "unavailable-pod.kruise.io/test=true")
 	n.checkDenied(t, budgetDenial, "label", "pod", name, "app-")
 	n.checkDenied(t, budgetDenial, "annotate", "pod", name, "pub.kruise.io/no-protect=true")
-	// What makes nothing unavailable is free.
+	// Changes that keep the pod available are not charged.
 	n.run(t, "label", "pod", name, "more=labels")
 	n.run(t, "annotate", "pod", name, "some=note")
 
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":2}}`)
-	n.await(t, "one may be marked", func() error {
+	n.await(t, "the budget allows one unavailable pod", func() error {
 		if r := n.try(t, "label", "pod", name, "unavailable-pod.kruise.io/test=true"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -65,10 +66,10 @@ func TestChangesInPlaceAreJudged(t *testing.T) {
 	})
 	other := n.podNames(t)[1]
 	n.checkDeniedByBudget(t, "set", "image", "pod/"+other, "sleep=busybox:2")
-	// The one that is marked costs nothing more.
+	// A pod that is unavailable already is not charged again.
 	n.run(t, "set", "image", "pod/"+name, "sleep=busybox:2")
 	n.run(t, "label", "pod", name, "unavailable-pod.kruise.io/test-")
-	n.await(t, "the other may be changed", func() error {
+	n.await(t, "the budget allows a change of the other pod", func() error {
 		if r := n.try(t, "set", "image", "pod/"+other, "sleep=busybox:2"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -76,16 +77,16 @@ func TestChangesInPlaceAreJudged(t *testing.T) {
 	})
 }
 
-// checkDeniedByBudget runs kubectl, which has to be refused by the budget. (set image wraps
-// the answer, and does not say Forbidden.)
+// checkDeniedByBudget runs kubectl, which must be denied by the budget. It does
+// not require Forbidden, because set image omits it.
 func (n *namespace) checkDeniedByBudget(t *testing.T, args ...string) {
 	t.Helper()
 	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, budgetDenial) {
-		t.Errorf("the command was not refused by the budget:\n%s", r)
+		t.Errorf("the command was not denied by the budget:\n%s", r)
 	}
 }
 
-// Simulated nodes cannot resize a pod; the real one can.
+// The pod is on the real node, because simulated nodes cannot resize a pod.
 func TestAResizeIsJudged(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
@@ -97,13 +98,14 @@ func TestAResizeIsJudged(t *testing.T) {
 	resize := []string{"patch", "pod", "web", "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"sleep","resources":{"requests":{"cpu":"20m"}}}]}}`}
 	n.checkDenied(t, budgetDenial, resize...)
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":0}}`)
-	n.await(t, "it may be resized", func() error {
+	n.await(t, "the budget allows the resize", func() error {
 		if r := n.try(t, resize...); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	// Nothing restarts, and the kubelet says when it is done: long before a charge expires.
+	// No container restarts, and the kubelet reports the resize before the
+	// charge expires.
 	awaitBudget(t, connect(t), n.name, 30*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
 		if len(b.Status.UnavailablePods) > 0 || b.Status.UnavailableAllowed != 1 {
 			return fmt.Errorf("charged %v, %d allowed", b.Status.UnavailablePods, b.Status.UnavailableAllowed)
@@ -111,7 +113,7 @@ func TestAResizeIsJudged(t *testing.T) {
 		return nil
 	})
 	if got := n.run(t, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].resources.requests.cpu} {.status.containerStatuses[0].restartCount}"); got != "20m 0" {
-		t.Errorf("it is %q", got)
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -145,9 +147,9 @@ func TestAScaleDownIsNeverBlocked(t *testing.T) {
 			n.applyWithBudget(t, deploymentManifest(10, "{}"), budgetManifest(limits))
 			for _, replicas := range []int{4, 0} {
 				n.run(t, "scale", "deployment", "web", fmt.Sprintf("--replicas=%d", replicas))
-				n.await(t, fmt.Sprintf("%d pods are left", replicas), func() error {
+				n.await(t, fmt.Sprintf("%d pods remain", replicas), func() error {
 					if got := n.podNames(t); len(got) != replicas {
-						return fmt.Errorf("%d are", len(got))
+						return fmt.Errorf("%d pods remain", len(got))
 					}
 					return nil
 				})
@@ -156,7 +158,7 @@ func TestAScaleDownIsNeverBlocked(t *testing.T) {
 	}
 }
 
-// Deleting the topmost controller is no disruption, however it is deleted.
+// Deleting the topmost owner is not a disruption, with any propagation policy.
 func TestAnApplicationCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	for _, cascade := range []string{"background", "foreground"} {
@@ -165,9 +167,9 @@ func TestAnApplicationCanBeDeleted(t *testing.T) {
 			n := newNamespace(t)
 			n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3"))
 			n.run(t, "delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
-			n.await(t, "the pods are gone", func() error {
+			n.await(t, "the pods are deleted", func() error {
 				if got := n.podNames(t); len(got) > 0 {
-					return fmt.Errorf("left are %v", got)
+					return fmt.Errorf("remaining pods are %v", got)
 				}
 				return nil
 			})
@@ -193,16 +195,16 @@ func TestANamespaceIsLabeledWhileItHasABudget(t *testing.T) {
 		t.Errorf("after the first budget: %q", got)
 	}
 	n.run(t, "label", "namespace", n.name, "policy.breakwater.dev/guarded-")
-	n.await(t, "the label is back", func() error {
+	n.await(t, "the label is restored", func() error {
 		if got := label(); got != "true" {
-			return fmt.Errorf("it is %q", got)
+			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})
 	n.run(t, "delete", "pub", "web")
-	n.await(t, "the label is gone", func() error {
+	n.await(t, "the label is removed", func() error {
 		if got := label(); got != "" {
-			return fmt.Errorf("it is %q", got)
+			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})
@@ -240,29 +242,29 @@ func TestABudgetInShadowModeAllowsAndRecordsAnEvent(t *testing.T) {
 	if r.Code != 0 || !strings.Contains(r.Stderr, "allowed in shadow mode") {
 		t.Errorf("got:\n%s", r)
 	}
-	n.await(t, "an Event says what would have been", func() error {
+	n.await(t, "an Event reports the denial", func() error {
 		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionWouldBeDenied", "-o", "name"); got == "" {
-			return fmt.Errorf("there is none")
+			return errors.New("no Event")
 		}
 		return nil
 	})
 }
 
-// kubectl drain waits for the budget and completes.
+// A drain waits for the budget and completes.
 func TestADrainWaitsAndCompletes(t *testing.T) {
 	n := newNamespace(t)
 	nodes := strings.Fields(n.run(t, "get", "nodes", "-l", "type=kwok", "-o", "jsonpath={.items[*].metadata.name}"))[:2]
 	here := fmt.Sprintf(`affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}}}, `,
 		strings.Join(nodes, ", "))
 	workload := strings.Replace(deploymentManifest(6, "{}"), "nodeSelector: {type: kwok}", here+"nodeSelector: {type: kwok}", 1)
-	// Of others' pods on the node nothing is known.
+	// The drain selects only pods of this test.
 	workload = strings.Replace(workload, "metadata: {labels: {app: web}}", "metadata: {labels: {app: web, drained: "+n.name+"}}", 1)
 	n.applyWithBudget(t, workload, budgetManifest("maxUnavailable: 1"))
 	on := func(node string) []string {
 		return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "--field-selector=spec.nodeName="+node, "-o", "name"))
 	}
 	node := nodes[0]
-	if len(on(nodes[1])) > len(on(node)) { // it has three or more of the six
+	if len(on(nodes[1])) > len(on(node)) { // the node has at least three of the six pods
 		node = nodes[1]
 	}
 	t.Cleanup(func() {
@@ -276,6 +278,6 @@ func TestADrainWaitsAndCompletes(t *testing.T) {
 	}
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
 	if left := on(node); len(left) > 0 {
-		t.Errorf("left on the node: %v", left)
+		t.Errorf("pods remain on the node: %v", left)
 	}
 }

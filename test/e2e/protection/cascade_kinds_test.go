@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// installCRD installs a kind until the test ends.
+// installCRD installs a CRD until the test ends.
 func (n *namespace) installCRD(t *testing.T, kind, plural, version string) {
 	t.Helper()
 	name := plural + ".apps.kruise.io"
@@ -24,7 +24,7 @@ func scopeOf(kind string) string {
 	return "Namespaced"
 }
 
-// What the policies know of kinds that are not built in.
+// The policies cover the workloads of OpenKruise.
 func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing.T) {
 	n := newNamespace(t)
 	installKruiseCRDs(t, n)
@@ -34,18 +34,18 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing
 		{"clonesets", "v1alpha1", "CloneSet"}, {"statefulsets", "v1beta1", "StatefulSet"}, {"uniteddeployments", "v1alpha1", "UnitedDeployment"},
 	} {
 		resource := tc.resource + ".apps.kruise.io"
-		for spec, words := range map[string]string{"{replicas: 2}": "2 pods would be deleted with it", "{}": "1 pod would be deleted with it"} { // unset means 1
+		for spec, denial := range map[string]string{"{replicas: 2}": "2 pods would be deleted with it", "{}": "1 pod would be deleted with it"} { // unset means 1
 			n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/%s, kind: %s, metadata: {name: web, labels: {%s: "true"}}, spec: %s}`, tc.version, tc.kind, disableCascadingLabel, spec))
 			for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-				n.checkDenied(t, words, append([]string{"delete", resource, "web", "--wait=false"}, flags...)...)
+				n.checkDenied(t, denial, append([]string{"delete", resource, "web", "--wait=false"}, flags...)...)
 			}
-			n.checkDenied(t, words, "delete", resource, "--all", "--wait=false")
+			n.checkDenied(t, denial, "delete", resource, "--all", "--wait=false")
 		}
 		n.run(t, "patch", resource, "web", "--type=merge", "-p", `{"spec":{"replicas":0}}`)
 		n.run(t, "delete", resource, "web")
 	}
 
-	// Any other kind has to say how many it wants.
+	// Other kinds are protected only with spec.replicas.
 	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1, kind: Rocket, metadata: {name: web, labels: {%s: "true"}}, spec: {replicas: 2}}`, disableCascadingLabel))
 	n.checkDenied(t, "2 pods would be deleted with it", "delete", "rockets.apps.kruise.io", "web")
 	n.run(t, "patch", "rockets.apps.kruise.io", "web", "--type=merge", "-p", `{"spec":{"replicas":null}}`)
@@ -62,7 +62,7 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing
 	n.run(t, "delete", sidecars, "web")
 }
 
-// However a definition is deleted, its objects would be deleted with it.
+// Each way to delete a definition deletes its objects, so each is denied.
 func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 	n := newNamespace(t)
 	name := "crontabs." + n.name + ".example.com"
@@ -73,23 +73,23 @@ func TestAProtectedDefinitionIsNotDeletedInAnyWay(t *testing.T) {
 	n.apply(t, fmt.Sprintf(crontabClusterRole, n.name))
 	n.run(t, "label", "crd", name, "e2e="+n.name)
 	n.run(t, "wait", "--for=condition=Established", "crd", name, "--timeout=60s")
-	n.await(t, "there is a CronTab", func() error {
+	n.await(t, "a CronTab exists", func() error {
 		if r := n.tryWithInput(t, fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	const words = "1 object would be deleted with it"
-	n.await(t, "the webhook may look", func() error {
-		if r := n.try(t, "delete", "crd", name, "--dry-run=server"); !strings.Contains(r.Stderr, words) {
+	const denial = "1 object would be deleted with it"
+	n.await(t, "the webhook may list CronTabs", func() error {
+		if r := n.try(t, "delete", "crd", name, "--dry-run=server"); !strings.Contains(r.Stderr, denial) {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
 	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--cascade=orphan"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-		n.checkDenied(t, words, append([]string{"delete", "crd", name, "--wait=false"}, flags...)...)
+		n.checkDenied(t, denial, append([]string{"delete", "crd", name, "--wait=false"}, flags...)...)
 	}
-	n.checkDenied(t, words, "delete", "crd", "-l", "e2e="+n.name, "--wait=false")
-	n.checkDenied(t, words, "delete", "--raw", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?labelSelector=e2e%3D"+n.name) // deletecollection
+	n.checkDenied(t, denial, "delete", "crd", "-l", "e2e="+n.name, "--wait=false")
+	n.checkDenied(t, denial, "delete", "--raw", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?labelSelector=e2e%3D"+n.name) // deletecollection
 	n.run(t, "get", "crontabs."+n.name+".example.com", "a")
 }

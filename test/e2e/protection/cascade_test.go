@@ -13,7 +13,7 @@ const (
 	deleteProtectionLabel = "policy.kruise.io/delete-protection"
 )
 
-// protectedDeployment is a Deployment of three simulated pods as a person protects it.
+// protectedDeployment is a protected Deployment of three simulated pods.
 const protectedDeployment = `
 apiVersion: apps/v1
 kind: Deployment
@@ -27,7 +27,7 @@ spec:
     metadata: {labels: {app: web}}
     spec: ` + simulatedPodSpec
 
-// simulatedPodSpec is a pod's spec that costs nothing.
+// simulatedPodSpec is the spec of a pod on a simulated node.
 const simulatedPodSpec = `{nodeSelector: {type: kwok}, tolerations: [{key: kwok.x-k8s.io/node, operator: Exists, effect: NoSchedule}],
       terminationGracePeriodSeconds: 0, restartPolicy: Always, containers: [{name: sleep, image: busybox}]}`
 
@@ -47,7 +47,8 @@ spec:
     spec: %s`, apiVersion, kind, disableCascadingLabel, spec, simulatedPodSpec)
 }
 
-// Each kind is refused while it has, or wants, pods, and goes when it has none.
+// The deletion of each kind is denied while it has or wants pods, and admitted
+// without pods.
 func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
 	for _, tc := range []struct{ kind, manifest, pods string }{
 		{"deployments.apps", protectedDeployment, "3 pods would be deleted with it"},
@@ -115,12 +116,12 @@ spec:
 	})
 }
 
-// The ways out that a refusal names are ways out.
+// Each way out that the denial names admits the deletion.
 func TestWaysOutOfCascadeProtection(t *testing.T) {
 	for name, out := range map[string][]string{
-		"the pods are orphaned":    {"delete", "deployment", "web", "--cascade=orphan"},
-		"the label is removed":     {"label", "deployment", "web", disableCascadingLabel + "-"},
-		"the label says something": {"label", "deployment", "web", "--overwrite", disableCascadingLabel + "=false"},
+		"the pods are orphaned":       {"delete", "deployment", "web", "--cascade=orphan"},
+		"the label is removed":        {"label", "deployment", "web", disableCascadingLabel + "-"},
+		"the label has another value": {"label", "deployment", "web", "--overwrite", disableCascadingLabel + "=false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,8 +136,8 @@ func TestWaysOutOfCascadeProtection(t *testing.T) {
 	}
 }
 
-// A foreground deletion that was admitted is ended by more deletions of the
-// same object, which must pass.
+// Further deletions of an object that is terminating are admitted, because they
+// complete its foreground deletion.
 func TestAnAdmittedDeletionCompletes(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, protectedDeployment)
@@ -146,7 +147,7 @@ func TestAnAdmittedDeletionCompletes(t *testing.T) {
 	n.run(t, "label", "deployment", "web", disableCascadingLabel+"=true")
 	n.run(t, "delete", "deployment", "web", "--wait=false")
 	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	n.await(t, "the Deployment is gone", func() error {
+	n.await(t, "the Deployment is deleted", func() error {
 		if r := n.try(t, "get", "deployment", "web"); r.Code == 0 {
 			return fmt.Errorf("%s", r)
 		}
@@ -154,7 +155,7 @@ func TestAnAdmittedDeletionCompletes(t *testing.T) {
 	})
 }
 
-// A protected object never keeps its namespace from terminating.
+// A protected object does not block the deletion of its namespace.
 func TestANamespaceWithProtectedObjectsTerminates(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, protectedDeployment)
@@ -174,8 +175,8 @@ func TestDeleteProtectionAlways(t *testing.T) {
 	n.run(t, "delete", "service", "web")
 }
 
-// What carries no label is deleted as ever, and so is what the label does not
-// speak of.
+// Objects without the label are deleted, and so are kinds that the label does
+// not protect.
 func TestUnprotectedObjectsAreDeleted(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel+`: "true"`, "app: web", 1))

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// A namespace does not say what lives in it, so the webhook looks.
+// The webhook lists the pods of a protected namespace.
 func TestAProtectedNamespaceIsNotDeletedWhileItHasPods(t *testing.T) {
 	n := newNamespace(t)
 	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")
 	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel, "test.breakwater.dev/other", 1))
-	n.await(t, "there are three pods", func() error {
+	n.await(t, "three pods exist", func() error {
 		if r := n.try(t, "get", "pods", "-o", "name"); strings.Count(r.Stdout, "pod/") != 3 {
 			return fmt.Errorf("%s", r)
 		}
@@ -23,7 +23,7 @@ func TestAProtectedNamespaceIsNotDeletedWhileItHasPods(t *testing.T) {
 	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
 		n.checkDenied(t, "3 pods would be deleted with it", append([]string{"delete", "namespace", n.name, "--wait=false"}, flags...)...)
 	}
-	n.await(t, "the refusal is an Event", func() error {
+	n.await(t, "an Event reports the denial", func() error {
 		r := n.try(t, "get", "events", "-n", "default", "--field-selector", "reason=CascadingDeletionDenied,involvedObject.name="+n.name, "-o", "name")
 		if r.Code != 0 || r.Stdout == "" {
 			return fmt.Errorf("%s", r)
@@ -40,7 +40,7 @@ func TestShadowModeAllowsTheDeletionOfAProtectedNamespace(t *testing.T) {
 	n.run(t, "label", "namespace", n.name, deleteProtectionLabel+"=Cascading")
 	n.run(t, "annotate", "namespace", n.name, "policy.breakwater.dev/shadow=true")
 	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel, "test.breakwater.dev/other", 1))
-	n.await(t, "there is a pod", func() error {
+	n.await(t, "a pod exists", func() error {
 		if r := n.try(t, "get", "pods", "-o", "name"); !strings.Contains(r.Stdout, "pod/") {
 			return fmt.Errorf("%s", r)
 		}
@@ -85,17 +85,17 @@ func TestAProtectedDefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	})
 	n.apply(t, fmt.Sprintf(crontabCRD, n.name))
 	n.run(t, "wait", "--for=condition=Established", "crd", crd, "--timeout=60s")
-	// Who may not look cannot say that there is nothing.
+	// A webhook that may not list the objects denies the deletion.
 	n.checkDenied(t, "policy.breakwater.dev/count-custom-resources", "delete", "crd", crd)
 	n.apply(t, fmt.Sprintf(crontabClusterRole, n.name))
-	n.await(t, "there is a CronTab", func() error {
+	n.await(t, "a CronTab exists", func() error {
 		r, err := n.RunWithInput(t.Context(), fmt.Sprintf("{apiVersion: %s.example.com/v1, kind: CronTab, metadata: {name: a}}", n.name), "apply", "-f", "-")
 		if err != nil || r.Code != 0 {
 			return fmt.Errorf("%s, %w", r, err)
 		}
 		return nil
 	})
-	n.await(t, "the webhook may look", func() error {
+	n.await(t, "the webhook may list CronTabs", func() error {
 		if r := n.try(t, "delete", "crd", crd, "--dry-run=server"); !strings.Contains(r.Stderr, "1 object would be deleted with it") {
 			return fmt.Errorf("%s", r)
 		}
@@ -105,7 +105,7 @@ func TestAProtectedDefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 	n.run(t, "delete", "crd", crd, "--timeout=60s")
 }
 
-// Whoever takes a protection off is told, and the audit log says who it was.
+// The user who removes a protection gets a warning.
 func TestRemovingAProtectionWarns(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, protectedDeployment)

@@ -4,6 +4,7 @@ package protection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sink is what a Trigger of the Broker hands events of one type to.
+// sink receives events of one type from a Trigger of the Broker.
 type sink struct {
 	mu   sync.Mutex
 	seen []http.Header
 }
 
-// newSink listens on the address of the node, where pods reach it.
+// newSink listens on the address of the node, which pods can reach.
 func newSink(t *testing.T, n *namespace, eventType string) *sink {
 	t.Helper()
 	s := &sink{}
@@ -44,7 +45,7 @@ func newSink(t *testing.T, n *namespace, eventType string) *sink {
 	return s
 }
 
-// nodeAddress is that of the one node which is not simulated.
+// nodeAddress returns the address of the node that is not simulated.
 func nodeAddress(t *testing.T) string {
 	t.Helper()
 	nodes, err := connect(t).kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type!=kwok"})
@@ -60,7 +61,7 @@ func nodeAddress(t *testing.T) string {
 	return ""
 }
 
-// idsOf returns the ids of the events whose source is the object.
+// idsOf returns the ids of the events with a source.
 func (s *sink) idsOf(source string) (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,9 +81,9 @@ func TestManyDenialsSendOneCloudEventPerMinute(t *testing.T) {
 	if got := storm(t, c, n.name, n.podNames(t), 4); got.denied != 4 {
 		t.Fatalf("%+v", got)
 	}
-	n.await(t, "an event tells of it", func() error {
+	n.await(t, "an event reports the denials", func() error {
 		if len(s.idsOf(source)) == 0 {
-			return fmt.Errorf("none came")
+			return errors.New("no event")
 		}
 		return nil
 	})
@@ -93,13 +94,13 @@ func TestManyDenialsSendOneCloudEventPerMinute(t *testing.T) {
 	slots := map[string]bool{}
 	for _, id := range s.idsOf(source) {
 		if !strings.HasPrefix(id, uid+"/") || !strings.HasSuffix(id, "/denied") {
-			t.Errorf("an event has the id %s", id)
+			t.Errorf("the id of an event is %s", id)
 		}
 		slots[id] = true
 	}
-	// Each replica of two tells once a minute, of each of at most two minutes.
+	// Each of two replicas sends one event per minute, in at most two minutes.
 	if all := s.idsOf(source); len(all) > 4 || len(slots) > 2 {
-		t.Errorf("104 refusals were the events %q", all)
+		t.Errorf("events of 104 denials are %q", all)
 	}
 }
 
@@ -109,22 +110,22 @@ func TestOpeningAndClosingSendCloudEvents(t *testing.T) {
 	closed := newSink(t, newNamespace(t), "dev.breakwater.deletionflow.closed.v1")
 	c := newFlowControl(t, n, "")
 	source := "/apis/policy.kruise.io/v1alpha1/poddeletionflowcontrols/" + c.name
-	n.await(t, "an event tells that it opened", func() error {
+	n.await(t, "an event reports that it opened", func() error {
 		if len(opened.idsOf(source)) != 1 {
-			return fmt.Errorf("%q came", opened.idsOf(source))
+			return fmt.Errorf("events are %q", opened.idsOf(source))
 		}
 		return nil
 	})
 	c.setLimit(t, 5)
-	n.await(t, "an event tells that it closed", func() error {
+	n.await(t, "an event reports that it closed", func() error {
 		if len(closed.idsOf(source)) != 1 {
-			return fmt.Errorf("%q came", closed.idsOf(source))
+			return fmt.Errorf("events are %q", closed.idsOf(source))
 		}
 		return nil
 	})
 }
 
-// Without a Broker events go nowhere, and nothing waits for them.
+// Denials do not wait for events, which are lost without a Broker.
 func TestDenialsDoNotNeedABroker(t *testing.T) {
 	n := newNamespace(t)
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))

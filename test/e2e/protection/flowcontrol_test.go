@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// deploymentOf is a Deployment of so many simulated pods.
+// deploymentOf returns a Deployment of simulated pods.
 func deploymentOf(name string, replicas int) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
@@ -34,7 +34,7 @@ spec:
     spec: %[3]s`, name, replicas, simulatedPodSpec)
 }
 
-// cleanup runs kubectl at the end of the test, whose context has ended by then.
+// cleanup runs kubectl after the test, with a new context.
 func (n *namespace) cleanup(t *testing.T, args ...string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
@@ -45,13 +45,14 @@ func (n *namespace) cleanup(t *testing.T, args ...string) {
 	})
 }
 
-// flowControl is a flow control of the namespace alone.
+// flowControl is a flow control that selects only this namespace.
 type flowControl struct {
 	*namespace
 	name string
 }
 
-// newFlowControl returns one that is known to be in force: it refuses all.
+// newFlowControl creates a flow control with limit 0 and waits until all
+// replicas enforce it.
 func newFlowControl(t *testing.T, n *namespace, more string) flowControl {
 	t.Helper()
 	c := flowControl{n, n.name}
@@ -65,10 +66,10 @@ spec:
   %s`, n.name, more))
 	n.cleanup(t, "delete", "pdfc", n.name)
 	n.apply(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: probe}\nspec: "+simulatedPodSpec)
-	n.await(t, "the flow control is in force", func() error {
-		for range 20 { // as many as it takes to meet every replica of the webhook
+	n.await(t, "all replicas enforce the flow control", func() error {
+		for range 20 { // enough requests to reach each replica of the webhook
 			if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 && !strings.Contains(r.Stderr, "shadow mode") {
-				return errors.New("a deletion is not asked about")
+				return errors.New("a deletion was admitted without the webhook")
 			}
 		}
 		return nil
@@ -81,7 +82,7 @@ func (c flowControl) setLimit(t *testing.T, n int) {
 	c.run(t, "patch", "pdfc", c.name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"limitRules":[{"interval":"10m","limit":%d}]}}`, n))
 }
 
-// status is one field of it.
+// status returns one field of the status.
 func (c flowControl) status(t *testing.T, path string) string {
 	t.Helper()
 	return c.run(t, "get", "pdfc", c.name, "-o", "jsonpath={.status."+path+"}")
@@ -91,26 +92,27 @@ func (c flowControl) awaitOpen(t *testing.T, want string) {
 	t.Helper()
 	c.await(t, "condition Open is "+want, func() error {
 		if got := c.status(t, `conditions[?(@.type=="Open")].status`); got != want {
-			return fmt.Errorf("it is %q", got)
+			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})
 }
 
-// awaitRunning waits for the pods and returns their names.
+// awaitRunning waits until a number of pods are running and returns their
+// names.
 func (n *namespace) awaitRunning(t *testing.T, app string, want int) (names []string) {
 	t.Helper()
 	n.await(t, fmt.Sprintf("%d pods run", want), func() error {
 		names = strings.Fields(n.run(t, "get", "pods", "-l", "app="+app, "--field-selector=status.phase=Running", "-o", "jsonpath={.items[*].metadata.name}"))
 		if len(names) != want {
-			return fmt.Errorf("%d do", len(names))
+			return fmt.Errorf("%d pods run", len(names))
 		}
 		return nil
 	})
 	return names
 }
 
-// unlimitedClient does not wait for anything of its own.
+// unlimitedClient returns a client without a rate limit.
 func unlimitedClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
@@ -126,7 +128,8 @@ func unlimitedClient(t *testing.T) kubernetes.Interface {
 	return kube
 }
 
-// noRetry fails the test when an answer would make client-go sleep.
+// noRetry fails the test when a response has Retry-After, which makes client-go
+// sleep.
 type noRetry struct {
 	t    *testing.T
 	next http.RoundTripper
@@ -135,7 +138,7 @@ type noRetry struct {
 func (n noRetry) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := n.next.RoundTrip(req)
 	if err == nil && resp.Header.Get("Retry-After") != "" {
-		n.t.Errorf("%s %s is answered %d with Retry-After", req.Method, req.URL.Path, resp.StatusCode)
+		n.t.Errorf("response to %s %s: status %d with Retry-After", req.Method, req.URL.Path, resp.StatusCode)
 	}
 	return resp, err
 }
@@ -146,7 +149,7 @@ func TestExactlyAsManyPodsAreDeletedAsTheLimitAllows(t *testing.T) {
 	names := n.awaitRunning(t, "web", 40)
 	c, kube := newFlowControl(t, n, ""), unlimitedClient(t)
 	c.setLimit(t, 15)
-	var gone, refused atomic.Int64
+	var deleted, denied atomic.Int64
 	var all sync.WaitGroup
 	for i, name := range names {
 		all.Go(func() {
@@ -158,24 +161,24 @@ func TestExactlyAsManyPodsAreDeletedAsTheLimitAllows(t *testing.T) {
 			}
 			switch {
 			case err == nil:
-				gone.Add(1)
+				deleted.Add(1)
 			case i%2 == 0 && apierrs.IsForbidden(err), i%2 == 1 && apierrs.IsTooManyRequests(err):
-				refused.Add(1)
+				denied.Add(1)
 			default:
 				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}
 	all.Wait()
-	if gone.Load() != 15 || refused.Load() != 25 {
-		t.Errorf("%d are gone, %d were refused", gone.Load(), refused.Load())
+	if deleted.Load() != 15 || denied.Load() != 25 {
+		t.Errorf("%d deleted, %d denied, want 15 and 25", deleted.Load(), denied.Load())
 	}
-	c.await(t, "the status says so", func() error {
+	c.await(t, "the status counts the deletions", func() error {
 		if got := c.status(t, "deleted"); got != "15" {
-			return fmt.Errorf("%q counted", got)
+			return fmt.Errorf("%q counted deletions", got)
 		}
 		if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "suspected: ") || !strings.Contains(got, "Deployment "+n.name+"/web") {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})
@@ -194,20 +197,20 @@ func TestWaysOutOfFlowControl(t *testing.T) {
 	c.setLimit(t, 1)
 	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 	n.checkDenied(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
-	c.setLimit(t, 2) // counts with the next request
+	c.setLimit(t, 2) // effective with the next request
 	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 	c.awaitOpen(t, "True")
 
 	closed := time.Now().UTC()
 	n.run(t, "annotate", "pdfc", c.name, "--overwrite", "policy.breakwater.dev/closed="+closed.Format(time.RFC3339))
-	n.await(t, "a deletion is let through again", func() error {
+	n.await(t, "a deletion is admitted again", func() error {
 		if r := n.try(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0]); r.Code != 0 {
 			return errors.New(r.Stderr)
 		}
 		return nil
 	})
 	if took := time.Since(closed); took > 10*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("took %s", took)
 	}
 	n.await(t, "an Event names who closed it", func() error {
 		if got := n.run(t, "get", "events", "-n", "default", "--field-selector", "reason=ClosedManually,involvedObject.name="+c.name); !strings.Contains(got, "closed the breaker") {
@@ -226,7 +229,7 @@ func TestFlowControlInShadowModeAllowsAndWarns(t *testing.T) {
 	}
 	n.run(t, "delete", "pod", "probe")
 	if got := c.status(t, "buckets[0].count"); got != "1" {
-		t.Errorf("%s counted", got)
+		t.Errorf("%s counted deletions", got)
 	}
 }
 
@@ -240,7 +243,7 @@ func TestTheDeletionOfANamespaceIsCountedOnceAndCompletes(t *testing.T) {
 	c.setLimit(t, 5)
 	n.run(t, "delete", "namespace", n.name, "--timeout=60s")
 	if got := c.status(t, "buckets[0].count"); got != "5" {
-		t.Errorf("%s counted", got)
+		t.Errorf("%s counted deletions", got)
 	}
 	c.awaitOpen(t, "True")
 }
@@ -264,7 +267,7 @@ func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 		close(done)
 	}()
 	c.awaitOpen(t, "True")
-	n.await(t, "it looks like a drain", func() error {
+	n.await(t, "the status suspects a drain", func() error {
 		if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "suspected: drain") {
 			return errors.New(got)
 		}
@@ -281,7 +284,8 @@ func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 	}
 }
 
-// A refused ReplicaSet is tried again, and keeps nobody waiting.
+// The ReplicaSet controller retries a denied ReplicaSet without delaying
+// others.
 func TestADeniedReplicaSetDoesNotDelayOthers(t *testing.T) {
 	n, other := newNamespace(t), newNamespace(t)
 	n.apply(t, deploymentOf("web", 5))
@@ -296,7 +300,7 @@ func TestADeniedReplicaSetDoesNotDelayOthers(t *testing.T) {
 		other.run(t, "scale", "deployment", name, "--replicas=0")
 		other.awaitRunning(t, name, 0)
 		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("it took %s", took)
+			t.Errorf("took %s", took)
 		}
 	}
 	n.awaitRunning(t, "web", 5)
@@ -334,32 +338,32 @@ func TestAnInvalidFlowControlIsRejected(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Code == 0 || !strings.Contains(r.Stderr, want) {
-			t.Errorf("%s: not refused with %q:\n%s", spec, want, r)
+			t.Errorf("%s: not denied with %q:\n%s", spec, want, r)
 		}
 	}
 }
 
-// Without a flow control no deletion leaves the API server.
+// Without a flow control the API server does not call the webhook.
 func TestTheWebhookIsRegisteredWhileAFlowControlExists(t *testing.T) {
 	n := newNamespace(t)
-	there := func(want string) {
+	awaitWebhooks := func(want string) {
 		t.Helper()
 		n.await(t, "the webhooks are "+want, func() error {
 			if got := n.run(t, "get", "validatingwebhookconfiguration", "breakwater-deletionflow", "-o", "jsonpath={.webhooks[*].name}"); got != want {
-				return fmt.Errorf("they are %q", got)
+				return fmt.Errorf("got %q", got)
 			}
 			return nil
 		})
 	}
-	there("")
+	awaitWebhooks("")
 	n.apply(t, "apiVersion: policy.kruise.io/v1alpha1\nkind: PodDeletionFlowControl\nmetadata: {name: "+n.name+"}\nspec: {limitRules: [{interval: 1d, limit: 100000}]}")
-	there("vdeletionflow.kb.io")
+	awaitWebhooks("vdeletionflow.kb.io")
 	n.run(t, "delete", "pdfc", n.name)
-	there("")
+	awaitWebhooks("")
 }
 
-// While the webhook is down nothing goes that would be counted, but what need
-// not be asked about does; and there is a way out that needs nothing of ours.
+// While the webhook is down, deletions that would be counted are denied, and
+// others are admitted. Deleting the webhook configuration admits all deletions.
 func TestAnOutageOfTheWebhookDeniesCountedDeletions(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(t, deploymentOf("web", 3))
@@ -373,18 +377,18 @@ func TestAnOutageOfTheWebhookDeniesCountedDeletions(t *testing.T) {
 	n.cleanup(t, scale("2")...)
 	n.cleanup(t, "apply", "-f", manifest)
 	n.run(t, scale("0")...)
-	n.await(t, "a deletion is refused", func() error {
+	n.await(t, "a deletion is denied", func() error {
 		if r := n.try(t, "delete", "pod", "probe", "--dry-run=server"); r.Code == 0 || !strings.Contains(r.Stderr, "failed calling webhook") {
 			return errors.New(r.String())
 		}
 		return nil
 	})
 	n.run(t, "delete", "pod", "probe", "--as=system:serviceaccount:kube-system:namespace-controller")
-	n.run(t, "apply", "-f", manifest) // takes nothing away
+	n.run(t, "apply", "-f", manifest) // keeps the webhook in the configuration
 	n.checkFails(t, "failed calling webhook", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 
 	n.run(t, "delete", configuration)
-	n.await(t, "a deletion is not asked about any more", func() error {
+	n.await(t, "the API server does not call the webhook", func() error {
 		if r := n.try(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0]); r.Code != 0 {
 			return errors.New(r.Stderr)
 		}
@@ -392,10 +396,10 @@ func TestAnOutageOfTheWebhookDeniesCountedDeletions(t *testing.T) {
 	})
 }
 
-// checkFails runs kubectl, which has to fail with these words.
-func (n *namespace) checkFails(t *testing.T, words string, args ...string) {
+// checkFails runs kubectl, which must fail with the text.
+func (n *namespace) checkFails(t *testing.T, text string, args ...string) {
 	t.Helper()
-	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, words) {
-		t.Errorf("the command did not fail with %q:\n%s", words, r)
+	if r := n.try(t, args...); r.Code == 0 || !strings.Contains(r.Stderr, text) {
+		t.Errorf("the command did not fail with %q:\n%s", text, r)
 	}
 }

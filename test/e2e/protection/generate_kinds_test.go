@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// kruiseCRD is the least definition of a kind of OpenKruise: all that is written
-// is kept, and nobody acts on it.
+// kruiseCRD is a minimal CRD of a kind of OpenKruise. It keeps all fields and
+// has no controller.
 func kruiseCRD(kind, plural, version string) string {
 	return fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[2]s.apps.kruise.io},
  spec: {group: apps.kruise.io, scope: Namespaced, names: {kind: %[1]s, listKind: %[1]sList, plural: %[2]s, singular: kruise%[3]s},
@@ -17,7 +17,7 @@ func kruiseCRD(kind, plural, version string) string {
    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, kind, plural, strings.ToLower(kind), version)
 }
 
-// installKruiseCRDs installs the kinds until the test ends.
+// installKruiseCRDs installs the CRDs of OpenKruise until the test ends.
 func installKruiseCRDs(t *testing.T, n *namespace) {
 	t.Helper()
 	for _, crd := range []struct{ kind, plural, version string }{
@@ -25,7 +25,7 @@ func installKruiseCRDs(t *testing.T, n *namespace) {
 	} {
 		name := crd.plural + ".apps.kruise.io"
 		if r := n.try(t, "get", "crd", name); r.Code == 0 {
-			t.Fatalf("%s is there already: this test would take it away", name)
+			t.Fatalf("CRD %s exists: this test would delete it", name)
 		}
 		n.cleanup(t, "delete", "crd", name, "--ignore-not-found", "--timeout=60s")
 		n.apply(t, kruiseCRD(crd.kind, crd.plural, crd.version))
@@ -33,7 +33,8 @@ func installKruiseCRDs(t *testing.T, n *namespace) {
 	}
 }
 
-// kruiseWorkload is a workload of one of the kinds; spec stands beside replicas and selector.
+// kruiseWorkload is a workload of OpenKruise; spec is added to replicas and
+// selector.
 func kruiseWorkload(version, kind, annotations, spec string) string {
 	return fmt.Sprintf(`{apiVersion: apps.kruise.io/%s, kind: %s, metadata: {name: web, annotations: {%s}},
  spec: {replicas: 2, selector: {matchLabels: {app: web}}, %s}}`, version, kind, annotations, spec)
@@ -41,10 +42,10 @@ func kruiseWorkload(version, kind, annotations, spec string) string {
 
 func (n *namespace) awaitLimitOf(t *testing.T, kind, name, want string) {
 	t.Helper()
-	n.await(t, fmt.Sprintf("the generated %s %s says %q", kind, name, want), func() error {
+	n.await(t, fmt.Sprintf("the limit of the generated %s %s is %q", kind, name, want), func() error {
 		got := n.run(t, "get", kind, name, "--ignore-not-found", "-o", "jsonpath={.spec.maxUnavailable}{.spec.minAvailable}")
 		if got != want {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})
@@ -52,13 +53,13 @@ func (n *namespace) awaitLimitOf(t *testing.T, kind, name, want string) {
 
 func TestWorkloadsOfOpenKruiseHaveGeneratedBudgets(t *testing.T) {
 	n := newNamespace(t)
-	installKruiseCRDs(t, n) // the controller runs since before
+	installKruiseCRDs(t, n) // after the start of the controller
 	const on = `policy.kruise.io/generate-pub: "true"`
 	n.apply(t, kruiseWorkload("v1alpha1", "CloneSet", on+`, policy.kruise.io/generate-pdb: "true", policy.kruise.io/generate-pdb-maxUnavailable: "50%"`, "updateStrategy: {maxUnavailable: 1}"))
 	n.awaitLimitOf(t, "pub", "cloneset-web", "1")
 	n.awaitLimitOf(t, "pdb", "cloneset-web", "50%")
 
-	// It follows, is restored, and goes with it.
+	// The budget follows the workload and is restored after changes.
 	n.run(t, "patch", "clonesets.apps.kruise.io", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"maxUnavailable":3}}}`)
 	n.awaitLimitOf(t, "pub", "cloneset-web", "3")
 	n.run(t, "patch", "pub", "cloneset-web", "--type=merge", "-p", `{"spec":{"maxUnavailable":9}}`)
@@ -66,7 +67,7 @@ func TestWorkloadsOfOpenKruiseHaveGeneratedBudgets(t *testing.T) {
 	n.run(t, "annotate", "clonesets.apps.kruise.io", "web", "policy.kruise.io/generate-pub-minAvailable=2")
 	n.awaitLimitOf(t, "pub", "cloneset-web", "2")
 
-	// And it guards the pods that the CloneSet owns.
+	// The budget covers the pods that the CloneSet owns.
 	uid := n.run(t, "get", "clonesets.apps.kruise.io", "web", "-o", "jsonpath={.metadata.uid}")
 	for _, pod := range []string{"web-a", "web-b"} {
 		n.apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: web}, ownerReferences:
@@ -113,7 +114,7 @@ func TestTheDefaultOfTheClusterAppliesWithoutOtherLimits(t *testing.T) {
 	n.run(t, "annotate", "deployment", "web", "policy.kruise.io/generate-pub=true", "policy.kruise.io/generate-pdb=true")
 	n.awaitLimit(t, "pub", "25%")
 	n.awaitLimit(t, "pdb", "25%")
-	for value, words := range map[string]string{
+	for value, text := range map[string]string{
 		`{"max-unavailable":"few"}`:   "write a number from 0",
 		`{"max-unavailable":"101%"}`:  "write a number from 0",
 		`{"min-available":"1"}`:       "exclude each other",
@@ -121,8 +122,8 @@ func TestTheDefaultOfTheClusterAppliesWithoutOtherLimits(t *testing.T) {
 		`{"max-unavailable":"-1"}`:    "write a number from 0",
 		`{"max-unavailable":"1 pod"}`: "write a number from 0",
 	} {
-		if r := n.try(t, set(value)...); r.Code == 0 || !strings.Contains(r.Stderr, words) {
-			t.Errorf("%s is not refused with %q: %s", value, words, r)
+		if r := n.try(t, set(value)...); r.Code == 0 || !strings.Contains(r.Stderr, text) {
+			t.Errorf("%s is not denied with %q: %s", value, text, r)
 		}
 	}
 	n.run(t, set(`{"max-unavailable":"10%"}`)...)

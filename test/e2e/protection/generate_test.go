@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// generatedLimit returns what the generated budget of the Deployment says.
+// generatedLimit returns the limit of the Deployment's generated budget.
 func (n *namespace) generatedLimit(t *testing.T, kind string) string {
 	t.Helper()
 	return n.run(t, "get", kind, "deployment-web", "--ignore-not-found", "-o", "jsonpath={.spec.maxUnavailable}{.spec.minAvailable}")
@@ -15,9 +15,9 @@ func (n *namespace) generatedLimit(t *testing.T, kind string) string {
 
 func (n *namespace) awaitLimit(t *testing.T, kind, want string) {
 	t.Helper()
-	n.await(t, fmt.Sprintf("the generated %s says %q", kind, want), func() error {
+	n.await(t, fmt.Sprintf("the limit of the generated %s is %q", kind, want), func() error {
 		if got := n.generatedLimit(t, kind); got != want {
-			return fmt.Errorf("it says %q", got)
+			return fmt.Errorf("got %q", got)
 		}
 		return nil
 	})

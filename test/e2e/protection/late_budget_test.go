@@ -14,8 +14,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// A budget that comes while pods are being deleted cannot bring them back. But from
-// when it says that it guards, it lets through exactly what it says.
+// A budget created during deletions cannot restore pods. With condition
+// Guarding it allows exactly the configured number.
 func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 	const pods, least, spare, concurrency = 300, 100, 50, 10
 	n, c := newNamespace(t), connect(t)
@@ -23,9 +23,9 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 	n.run(t, "wait", "--for=condition=Ready", "pods", "-l", "app=web", "--timeout=120s")
 	names := runningPods(t, c, n.name)
 	if len(names) != pods {
-		t.Fatalf("%d pods are there", len(names))
+		t.Fatalf("%d pods exist", len(names))
 	}
-	// As fast as leaves the budget the time to come into force.
+	// The rate leaves the budget enough time to become effective.
 	pace, ctx := flowcontrol.NewTokenBucketRateLimiter(20, 1), t.Context()
 	guards, ended, s := make(chan struct{}), make(chan struct{}), &stormResult{}
 	var wg sync.WaitGroup
@@ -41,7 +41,7 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 		defer close(ended)
 		for i, name := range names {
 			if i == pods-least-spare {
-				// However long the budget takes, something is left to be guarded.
+				// Wait for the budget, so that pods to protect remain.
 				select {
 				case <-guards:
 				case <-ctx.Done():
@@ -55,9 +55,9 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 		close(jobs)
 		wg.Wait()
 	}()
-	n.await(t, "the deletion is under way", func() error {
+	n.await(t, "pods are being deleted", func() error {
 		if left := len(runningPods(t, c, n.name)); left > pods-20 {
-			return fmt.Errorf("%d pods are left", left)
+			return fmt.Errorf("%d pods remain", left)
 		}
 		return nil
 	})
@@ -66,26 +66,26 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 	close(guards)
 	guarding := len(runningPods(t, c, n.name))
 	if guarding <= least {
-		t.Fatalf("the budget came too late to show anything: %d pods are left", guarding)
+		t.Fatalf("the budget became effective too late: %d pods remain", guarding)
 	}
-	t.Logf("%d pods were left when it guarded", guarding)
+	t.Logf("%d pods existed at condition Guarding", guarding)
 	select {
 	case <-ended:
 	case <-time.After(2 * time.Minute):
-		t.Fatal("the deletion does not end")
+		t.Fatal("the deletions did not end")
 	}
 	if len(s.others) > 0 || len(s.unanswered) > 0 || s.passed+s.denied != pods {
-		t.Errorf("passed %d, refused %d, no answer %d, others %v", s.passed, s.denied, len(s.unanswered), s.others)
+		t.Errorf("%d passed, %d denied, %d unanswered, others %v", s.passed, s.denied, len(s.unanswered), s.others)
 	}
-	// What was refused is asked for again, all at once: there is no room.
+	// All denied deletions are repeated at once and denied again.
 	again := storm(t, c, n.name, runningPods(t, c, n.name), 50)
 	awaitBudget(t, c, n.name, shortTimeout, func(b *v1alpha1.PodUnavailableBudget) error {
 		if b.Status.CurrentAvailable != least || len(b.Status.DeletedPods) > 0 {
-			return fmt.Errorf("%d are available, charged %v", b.Status.CurrentAvailable, b.Status.DeletedPods)
+			return fmt.Errorf("%d pods are available, charged %v", b.Status.CurrentAvailable, b.Status.DeletedPods)
 		}
 		return nil
 	})
 	if left := len(runningPods(t, c, n.name)); left != least {
-		t.Errorf("%d are left, of which %d have to be; %d passed again", left, least, again.passed)
+		t.Errorf("%d pods remain, want %d; %d repeated deletions passed", left, least, again.passed)
 	}
 }

@@ -1,7 +1,6 @@
 //go:build e2e
 
-// Package protection proves runtime protection on a real cluster, with the
-// commands that people type.
+// Package protection tests runtime protection on a cluster with kubectl.
 package protection
 
 import (
@@ -20,10 +19,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
-// shortTimeout is how long a controller may take.
+// shortTimeout bounds the time of a controller.
 const shortTimeout = time.Minute
 
-// namespace is one that a test has for itself.
+// namespace is a namespace of one test.
 type namespace struct {
 	name string
 	kubectl.Kubectl
@@ -69,22 +68,22 @@ func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 	return r
 }
 
-// run runs kubectl, which has to succeed, and returns what it printed.
+// run runs kubectl, which must succeed, and returns its stdout.
 func (n *namespace) run(t *testing.T, args ...string) string {
 	t.Helper()
 	r := n.try(t, args...)
 	if r.Code != 0 {
-		t.Fatalf("the command did not succeed:\n%s", r)
+		t.Fatalf("the command failed:\n%s", r)
 	}
 	return r.Stdout
 }
 
-// checkDenied runs kubectl, which has to be refused as forbidden, with these words.
-func (n *namespace) checkDenied(t *testing.T, words string, args ...string) {
+// checkDenied runs kubectl, which must be denied as Forbidden with the text.
+func (n *namespace) checkDenied(t *testing.T, text string, args ...string) {
 	t.Helper()
 	r := n.try(t, args...)
-	if r.Code == 0 || !strings.Contains(r.Stderr, words) || !strings.Contains(r.Stderr, "orbidden") {
-		t.Errorf("the command was not refused with %q:\n%s", words, r)
+	if r.Code == 0 || !strings.Contains(r.Stderr, text) || !strings.Contains(r.Stderr, "orbidden") {
+		t.Errorf("the command was not denied with %q:\n%s", text, r)
 	}
 }
 
@@ -99,8 +98,7 @@ func (n *namespace) apply(t *testing.T, manifest string) {
 	}
 }
 
-// path is the API's path of a resource of the namespace, written as kubectl
-// writes it: deployments.apps.
+// path returns the API path of a namespaced resource like deployments.apps.
 func (n *namespace) path(resource string) string {
 	name, group, grouped := strings.Cut(resource, ".")
 	if !grouped {
@@ -120,7 +118,7 @@ func (n *namespace) await(t *testing.T, what string, holds func() error) {
 	}
 }
 
-// tryWithInput runs kubectl with the input.
+// tryWithInput runs kubectl with stdin.
 func (n *namespace) tryWithInput(t *testing.T, input string, args ...string) kubectl.Result {
 	t.Helper()
 	r, err := n.RunWithInput(t.Context(), input, args...)

@@ -15,16 +15,17 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// nodeManifest is a simulated one that nobody else's pods may use; see onNodes.
+// nodeManifest returns a simulated node whose taint only pods of
+// deploymentOnNodes tolerate.
 func (n *namespace) nodeManifest(name, cpu string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %[2]s, annotations: {kwok.x-k8s.io/node: fake},
   labels: {e2e: %[1]s, kubernetes.io/hostname: %[2]s, kubernetes.io/os: linux}}, spec: {taints: [{key: e2e, value: %[1]s, effect: NoSchedule}]},
  status: {capacity: {cpu: "%[3]s", memory: 64Gi, pods: "110"}, allocatable: {cpu: "%[3]s", memory: 64Gi, pods: "110"}}}`, n.name, name, cpu)
 }
 
-// newNodes makes simulated nodes for this namespace alone and waits until pods
-// can be scheduled to them. The taint of a node that is not Ready goes later than
-// the condition.
+// newNodes creates simulated nodes for this namespace only and waits until pods
+// can be scheduled to them. The not-ready taint is removed after the node
+// becomes Ready.
 func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []string) {
 	t.Helper()
 	for i := range count {
@@ -32,9 +33,9 @@ func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []strin
 		n.cleanup(t, "delete", "node", name, "--ignore-not-found")
 		n.apply(t, n.nodeManifest(name, cpu))
 		n.run(t, "wait", "--for=condition=Ready", "node/"+name, "--timeout=60s")
-		n.await(t, "no other taint is left on node "+name, func() error {
+		n.await(t, "node "+name+" has only the taint of the test", func() error {
 			if got := n.run(t, "get", "node", name, "-o", "jsonpath={.spec.taints[*].key}"); got != "e2e" {
-				return fmt.Errorf("they are %q", got)
+				return fmt.Errorf("got %q", got)
 			}
 			return nil
 		})
@@ -43,7 +44,8 @@ func (n *namespace) newNodes(t *testing.T, cpu string, count int) (names []strin
 	return names
 }
 
-// deploymentOnNodes is a Deployment on those nodes; each pod takes a CPU.
+// deploymentOnNodes returns a Deployment on the nodes of newNodes; each pod
+// requests one CPU.
 func (n *namespace) deploymentOnNodes(name string, replicas int, priority string) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: %[2]d, selector: {matchLabels: {app: %[1]s}},
  template: {metadata: {labels: {app: %[1]s}}, spec: {nodeSelector: {e2e: %[3]s}, tolerations: [{key: e2e, operator: Exists}], terminationGracePeriodSeconds: 0, priorityClassName: "%[4]s",
@@ -51,15 +53,15 @@ func (n *namespace) deploymentOnNodes(name string, replicas int, priority string
   containers: [{name: sleep, image: busybox, resources: {requests: {cpu: "1"}}}]}}}}`, name, replicas, n.name, priority)
 }
 
-// podsOn are the living pods of web on a node.
+// podsOn returns the pods of web on a node that are not terminating.
 func (n *namespace) podsOn(t *testing.T, node string) []string {
 	t.Helper()
 	return strings.Fields(n.run(t, "get", "pods", "-l", "app=web", "--field-selector=spec.nodeName="+node, "-o",
 		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// A node that is lost takes its pods along, and nobody is asked. They count, so that
-// the drain of another node waits until they are back.
+// The pods of a lost node are deleted without the webhook. They count as
+// unavailable, so the drain of another node waits until they are replaced.
 func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
@@ -70,7 +72,8 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 	}
 	n.run(t, "cordon", nodes[1])
 	n.run(t, "delete", "node", nodes[0])
-	// The garbage collector of pods waits for 40 s whether the node comes back.
+	// The pod garbage collector waits 40 s before it deletes the pods of a
+	// deleted node.
 	awaitBudget(t, c, n.name, 3*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
 		if s := b.Status; s.CurrentAvailable != 3 || s.UnavailableAllowed != 0 {
 			return fmt.Errorf("%d available, %d allowed", s.CurrentAvailable, s.UnavailableAllowed)
@@ -82,30 +85,30 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 		t.Errorf("the drain did not wait:\n%s", r)
 	}
 	if left := n.podsOn(t, nodes[1]); len(left) != 3 {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining pods are %v", left)
 	}
 
 	n.apply(t, n.nodeManifest(nodes[0], "8"))
 	n.run(t, "drain", nodes[1], "--ignore-daemonsets", "--timeout=120s")
 	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
 	if left := n.podsOn(t, nodes[0]); len(left) != 6 {
-		t.Errorf("on the node that came back are %v", left)
+		t.Errorf("pods on the restored node are %v", left)
 	}
 }
 
-// The scheduler deletes pods to make room for more important ones. It is asked like
-// anybody else, and a refusal holds up no other pod.
+// The scheduler deletes pods for pods of higher priority. Its deletions are
+// checked like others, and a denial does not delay other pods.
 func TestPreemptionIsJudged(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	n.newNodes(t, "4", 1)
 	n.cleanup(t, "delete", "priorityclass", n.name, "--ignore-not-found")
 	n.apply(t, fmt.Sprintf(`{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: %s}, value: 1000}`, n.name))
-	n.applyWithBudget(t, n.deploymentOnNodes("web", 4, ""), budgetManifest("maxUnavailable: 0")) // the node is full
+	n.applyWithBudget(t, n.deploymentOnNodes("web", 4, ""), budgetManifest("maxUnavailable: 0")) // the pods use all CPUs of the node
 	n.apply(t, n.deploymentOnNodes("urgent", 1, n.name))
-	n.await(t, "the scheduler is refused", func() error {
+	n.await(t, "a deletion of the scheduler is denied", func() error {
 		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
-			return errors.New("no Event says so")
+			return errors.New("no Event DisruptionDenied")
 		}
 		return nil
 	})
@@ -113,28 +116,28 @@ func TestPreemptionIsJudged(t *testing.T) {
 	n.apply(t, namedDeployment("other", 3))
 	n.run(t, "rollout", "status", "deployment", "other", "--timeout=60s")
 	if took := time.Since(start); took > 15*time.Second {
-		t.Errorf("others were scheduled after %s", took)
+		t.Errorf("other pods were scheduled after %s", took)
 	}
 	if left := n.podNames(t); len(left) != 4 {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining pods are %v", left)
 	}
 	if got := n.run(t, "get", "pods", "-l", "app=urgent", "-o", "jsonpath={.items[*].status.phase}"); got != "Pending" {
-		t.Errorf("the important pod is %s", got)
+		t.Errorf("phase of the pod with priority is %s", got)
 	}
 
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 2*time.Minute, true, func(context.Context) (bool, error) {
 		return n.run(t, "get", "pods", "-l", "app=urgent", "-o", "jsonpath={.items[*].status.phase}") == "Running", nil
 	}); err != nil {
-		t.Fatalf("the important pod never ran: %v", err)
+		t.Fatalf("the pod with priority did not run: %v", err)
 	}
-	b := awaitAllowed(t, c, n.name, 0) // the pod that went finds no room any more
+	b := awaitAllowed(t, c, n.name, 0) // the replacement of the deleted pod is unschedulable
 	if b.Status.CurrentAvailable != 3 {
-		t.Errorf("%d are available", b.Status.CurrentAvailable)
+		t.Errorf("%d pods are available", b.Status.CurrentAvailable)
 	}
 }
 
-// namedDeployment is webWith of another name.
+// namedDeployment is deploymentManifest with another name.
 func namedDeployment(name string, replicas int) string {
 	return strings.NewReplacer("name: web}", "name: "+name+"}", "app: web", "app: "+name).Replace(deploymentManifest(replicas, "{}"))
 }

@@ -5,6 +5,7 @@ package protection
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,7 +17,8 @@ import (
 
 var system = []string{"-n", systemNamespace}
 
-// guardMetric returns what the leader's metric says; an error where nobody looks.
+// guardMetric returns the value of the leader's metric for a reason; an error
+// when no replica exports it.
 func guardMetric(ctx context.Context, kube kubernetes.Interface, reason string) (string, error) {
 	pods, err := kube.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=protection-controller"})
 	if err != nil {
@@ -25,7 +27,7 @@ func guardMetric(ctx context.Context, kube kubernetes.Interface, reason string) 
 	for _, p := range pods.Items {
 		raw, err := kube.CoreV1().Pods(systemNamespace).ProxyGet("http", p.Name, "9090", "metrics", nil).DoRaw(ctx)
 		if err != nil {
-			continue // it may be ending
+			continue // the replica may be terminating
 		}
 		for line := range strings.Lines(string(raw)) {
 			if strings.HasPrefix(line, "breakwater_guard_unenforced{") && strings.Contains(line, `reason="`+reason+`"`) {
@@ -33,33 +35,33 @@ func guardMetric(ctx context.Context, kube kubernetes.Interface, reason string) 
 			}
 		}
 	}
-	return "", fmt.Errorf("no controller says whether a guard is open for %s", reason)
+	return "", fmt.Errorf("no controller exports the metric for %s", reason)
 }
 
 func (n *namespace) awaitGuardMetric(t *testing.T, c clients, reason, want string) {
 	t.Helper()
 	n.await(t, fmt.Sprintf("the metric of %s is %s", reason, want), func() error {
 		if got, err := guardMetric(t.Context(), c.kube, reason); err != nil || got != want {
-			return fmt.Errorf("it is %q: %w", got, err)
+			return fmt.Errorf("got %q: %w", got, err)
 		}
 		return nil
 	})
 }
 
-// awaitEvent waits for an Event of the reason that is not older than the test.
-func (n *namespace) awaitEvent(t *testing.T, c clients, since time.Time, reason, words string) {
+// awaitEvent waits for an Event with a reason since a time.
+func (n *namespace) awaitEvent(t *testing.T, c clients, since time.Time, reason, text string) {
 	t.Helper()
-	n.await(t, "an Event says "+reason, func() error {
+	n.await(t, "an Event "+reason+" exists", func() error {
 		events, err := c.kube.CoreV1().Events(systemNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 		if err != nil {
 			return err
 		}
 		for _, e := range events.Items {
-			if !e.LastTimestamp.Time.Before(since.Truncate(time.Second)) && strings.Contains(e.Message, words) {
+			if !e.LastTimestamp.Time.Before(since.Truncate(time.Second)) && strings.Contains(e.Message, text) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d does", len(events.Items))
+		return fmt.Errorf("none of %d Events matches", len(events.Items))
 	})
 }
 
@@ -104,8 +106,8 @@ func TestTheSelfCheckReportsMissingReplicas(t *testing.T) {
 	n.awaitGuardMetric(t, c, "NoEndpoints", "0")
 }
 
-// Who keeps the caBundle is kept from doing so for a while: otherwise it would
-// be right again before anybody looks.
+// The webhook temporarily loses the permission to repair the caBundle;
+// otherwise it would repair it before the self-check runs.
 func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	n, c, since := newNamespace(t), connect(t), time.Now()
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 1"))
@@ -131,7 +133,7 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 		}
 		r, err := n.Run(ctx, "patch", "clusterrole", webhookRole, "--type=json", "-p", add)
 		if restored = err == nil && r.Code == 0; !restored {
-			t.Errorf("give the right back: %v %s", err, r)
+			t.Errorf("restore the permission: %v %s", err, r)
 		}
 	}
 	t.Cleanup(restore)
@@ -139,21 +141,21 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	n.awaitGuardMetric(t, c, "CABundleStale", "1")
 	n.awaitEvent(t, c, since, "CABundleStale", "vpodbudget.kb.io")
 	if r := n.try(t, "delete", "pod", n.podNames(t)[0], "--wait=false"); r.Code == 0 {
-		t.Error("a guarded pod was deleted while nobody could be asked")
+		t.Error("a covered pod was deleted while the webhook was unreachable")
 	}
 	restore()
-	n.await(t, "the webhook has put its caBundle right", func() error {
+	n.await(t, "the webhook has repaired its caBundle", func() error {
 		if bundle() != good {
-			return fmt.Errorf("it is another")
+			return errors.New("the caBundle differs")
 		}
 		return nil
 	})
 	n.awaitGuardMetric(t, c, "CABundleStale", "0")
 
-	damage(other) // while it may write, this lasts for a moment
-	n.await(t, "the webhook has put its caBundle right", func() error {
+	damage(other) // with the permission the webhook repairs it at once
+	n.await(t, "the webhook has repaired its caBundle", func() error {
 		if bundle() != good {
-			return fmt.Errorf("it is another")
+			return errors.New("the caBundle differs")
 		}
 		return nil
 	})
@@ -161,8 +163,8 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 
 const webhookRole = "breakwater-protection-webhook"
 
-// rolePatches returns the patches that take the right to patch webhook
-// configurations from the webhook, and that give it back.
+// rolePatches returns the patches that remove and restore the webhook's
+// permission to patch webhook configurations.
 func rolePatches(t *testing.T, n *namespace) (remove, add string) {
 	t.Helper()
 	rules := strings.Fields(n.run(t, "get", "clusterrole", webhookRole, "-o",
@@ -174,6 +176,6 @@ func rolePatches(t *testing.T, n *namespace) (remove, add string) {
 				`[{"op":"add","path":"` + path + `","value":` + n.run(t, "get", "clusterrole", webhookRole, "-o", fmt.Sprintf("jsonpath={.rules[%d]}", i)) + `}]`
 		}
 	}
-	t.Fatalf("no rule lets the webhook patch webhook configurations: %q", rules)
+	t.Fatalf("no rule allows the webhook to patch webhook configurations: %q", rules)
 	return "", ""
 }
