@@ -15,29 +15,29 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	_ = flag.Set("rapid.nofailfile", "true") // the seed is enough
+	_ = flag.Set("rapid.nofailfile", "true") // the seed repeats the run
 	os.Exit(m.Run())
 }
 
-// passed is a pod that was let through, at true times: an admission that is
-// repeated lets it through again.
+// passed is an admitted pod with its true times. A repeated admission admits it
+// again.
 type passed struct {
 	uid   types.UID
 	n     int64
 	times []time.Time
-	// forgiven: a person closed the breaker afterwards.
+	// forgiven: a person closed the breaker after the admission.
 	forgiven bool
 }
 
-// replica is a webhook: it has a clock of its own, and decides on what its
-// cache says until the API server tells that it is old.
+// replica is a webhook with its own clock. It decides from its cache until the
+// API server reports a conflict.
 type replica struct {
 	skew   time.Duration
 	cached int
 }
 
-// model is an API server with one flow control, its webhooks, and the truth
-// about when what was let through.
+// model is an API server with one flow control, its webhooks, and the true
+// times of all admissions.
 type model struct {
 	t        *rapid.T
 	rand     *rand.Rand
@@ -66,7 +66,7 @@ func newModel(t *rapid.T) *model {
 	terms := Policy{Skew: DefaultSkew}
 	interval := 10 * time.Second
 	for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
-		interval = interval * time.Duration(rapid.IntRange(1+min(i, 1), 40).Draw(t, "times")) // the next is longer
+		interval = interval * time.Duration(rapid.IntRange(1+min(i, 1), 40).Draw(t, "times")) // each interval is longer than the previous one
 		terms.Rules = append(terms.Rules, rule(interval, rapid.Int64Range(0, 6).Draw(t, "limit")))
 	}
 	m.store(terms, State{})
@@ -85,7 +85,7 @@ func (m *model) time(limit time.Duration) time.Duration {
 	return time.Duration(m.rand.Int64N(int64(limit) + 1))
 }
 
-// skew is how wrong a clock is: often as wrong as it may be.
+// skew returns the skew of a clock, often the maximum.
 func (m *model) skew() time.Duration {
 	return []time.Duration{-DefaultSkew, DefaultSkew, m.time(2*DefaultSkew) - DefaultSkew}[m.upTo(2)]
 }
@@ -94,7 +94,7 @@ func (m *model) setClock(r *replica) {
 	r.skew = m.skew()
 }
 
-// decide is what a replica does about a request: group commit in small.
+// decide is a replica's decision of a request: a small group commit.
 func (m *model) decide(r *replica, uid types.UID, n int64) (allowed bool) {
 	for {
 		seen := m.versions[r.cached]
@@ -107,7 +107,7 @@ func (m *model) decide(r *replica, uid types.UID, n int64) (allowed bool) {
 		switch {
 		case full && !again:
 			if fresh {
-				return false // proven by a live read
+				return false // confirmed by a live read
 			}
 		case fresh:
 			m.store(seen.terms, seen.terms.Add(seen.h, now, d))
@@ -118,7 +118,7 @@ func (m *model) decide(r *replica, uid types.UID, n int64) (allowed bool) {
 	}
 }
 
-// request is one admission; the answer may be lost after the write.
+// request is one admission; its response may be lost after the write.
 func (m *model) request(r *replica) {
 	p := &passed{n: 1}
 	if repeat := m.upTo(9); repeat < 2 && len(m.all) > repeat {
@@ -134,7 +134,7 @@ func (m *model) request(r *replica) {
 		return
 	}
 	if m.upTo(9) == 0 {
-		return // it counts, and nothing was deleted: the safe direction
+		return // counted without a deletion, which is safe
 	}
 	again := len(p.times) > 0
 	if !again {
@@ -144,8 +144,8 @@ func (m *model) request(r *replica) {
 	m.check(again)
 }
 
-// check looks at the windows that end now: all others were looked at before.
-// What is let through again was let through when the limit was another.
+// check checks the windows that end now; earlier windows were checked before. A
+// repeated admission was admitted with an earlier limit.
 func (m *model) check(again bool) {
 	for i, r := range m.terms.Rules {
 		for _, v := range m.versions {
@@ -160,7 +160,7 @@ func (m *model) check(again bool) {
 			}
 		}
 		if n > r.Limit {
-			m.t.Fatalf("%d in a window of %s, of which the limit is %d\n%+v", n, r.Text, r.Limit, m.h)
+			m.t.Fatalf("%d deletions in a window of %s, limit %d\n%+v", n, r.Text, r.Limit, m.h)
 		}
 	}
 	if len(m.h.Buckets) > maxBuckets {
@@ -168,15 +168,15 @@ func (m *model) check(again bool) {
 	}
 }
 
-// close is what a person does, whose clock is one, too.
+// close closes the breaker as a person does, whose clock also has a skew.
 func (m *model) close() {
 	terms := m.terms
 	terms.Closed = m.now.Add(m.skew()).Truncate(time.Second)
 	m.store(terms, m.h)
 }
 
-// forgive leaves to the person what was let through until then: for as long as
-// the replicas' clocks may not have come there.
+// forgive excludes the admissions before the close, including those that a
+// replica with a slow clock makes later.
 func (m *model) forgive() {
 	for _, p := range m.all {
 		if !m.terms.Closed.IsZero() && p.times[len(p.times)-1].Before(m.terms.Closed.Add(time.Second+m.terms.Skew)) {
@@ -185,7 +185,7 @@ func (m *model) forgive() {
 	}
 }
 
-// edge is about when something that was let through counts no more.
+// edge returns a time near the expiry of an admission.
 func (m *model) edge() {
 	if len(m.all) == 0 {
 		return
@@ -198,8 +198,8 @@ func (m *model) edge() {
 	}
 }
 
-// run takes steps. A step is a seed; 0 is no step, so that one can be taken out
-// and leaves the others as they were.
+// run executes steps. A step is a seed; 0 does nothing, so that shrinking
+// removes one step and keeps the others.
 func (m *model) run(steps []uint64) {
 	for _, seed := range steps {
 		if seed == 0 {
@@ -220,12 +220,12 @@ func (m *model) step(r *replica) {
 		m.now = m.now.Add(m.time(10 * time.Second))
 	case 7, 8:
 		m.now = m.now.Add(m.time(m.terms.Rules[0].Interval / 4))
-	case 9: // a clock is set
+	case 9: // a clock changes
 		m.setClock(r)
-	case 10: // a restart: what only the process knew is gone
+	case 10: // a restart: the state of the process is lost
 		r.cached += m.upTo(len(m.versions) - 1 - r.cached)
 		m.setClock(r)
-	case 11: // somebody changes a limit
+	case 11: // a limit changes
 		terms := m.terms
 		terms.Rules = slices.Clone(terms.Rules)
 		terms.Rules[m.upTo(len(terms.Rules)-1)].Limit = int64(m.upTo(6))
@@ -234,13 +234,13 @@ func (m *model) step(r *replica) {
 		if m.upTo(3) == 0 {
 			m.close()
 		}
-	case 13: // a clock was far ahead, as nothing above lets happen
+	case 13: // the committed time is far ahead, which no step above causes
 		h := m.h
 		if wrong := m.now.Add(m.time(2 * m.terms.Rules[0].Interval)); wrong.After(h.Committed) {
 			h.Committed = wrong
 			m.store(m.terms, h)
 		}
-	case 14, 15: // the leader looks
+	case 14, 15: // the leader reconciles
 		if h, changed := m.terms.Reset(m.h, m.now.Add(r.skew)); changed {
 			m.store(m.terms, h)
 		}
@@ -250,7 +250,7 @@ func (m *model) step(r *replica) {
 	}
 }
 
-// steps are what happens; so many that windows fill and empty many times.
+// steps generates enough steps to fill and empty windows many times.
 func steps(t *rapid.T) []uint64 {
 	return rapid.SliceOfN(rapid.Uint64(), 200, 400).Draw(t, "steps")
 }
@@ -270,8 +270,7 @@ func TestAllDeletionsAreAllowedAgainAfterTheWindow(t *testing.T) {
 			m.store(m.terms, h)
 		}
 		longest := m.terms.Rules[len(m.terms.Rules)-1]
-		// The end of a bucket, and the decision's time that was early while it
-		// now is late.
+		// The end of a bucket, and the change from a slow to a fast clock.
 		m.now = m.now.Add(m.terms.effectiveInterval(longest) + time.Duration(longest.BucketSeconds()+1)*time.Second + 4*m.terms.Skew)
 		for _, r := range m.replicas {
 			for _, u := range m.terms.Usages(m.h, m.now.Add(r.skew)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// zero is the beginning of a bucket of every width.
+// zero is the start of a bucket of each width.
 var zero = time.Unix(1<<30, 0)
 
 func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
@@ -29,8 +29,8 @@ func pod(uid string) Deletion { return Deletion{UID: types.UID(uid), Count: 1} }
 
 func namespace(pods int64) Deletion { return Deletion{UID: "ns", Count: pods, IsNamespace: true} }
 
-// let is a history of single deletions, at these seconds.
-func let(t Policy, seconds ...float64) State {
+// deletionsAt returns a state with one deletion at each of the seconds.
+func deletionsAt(t Policy, seconds ...float64) State {
 	var h State
 	for i, s := range seconds {
 		h = t.Add(h, at(s), pod(fmt.Sprint(i)))
@@ -48,28 +48,28 @@ func TestAllowedDeletionsAreCounted(t *testing.T) {
 		h    State
 		want []v1alpha1.DeletionBucket
 	}{
-		"one":                            {let(terms, 3.5), []v1alpha1.DeletionBucket{bucket(3, 4, 1)}},
-		"two of one bucket":              {let(terms, 3.5, 15.9), []v1alpha1.DeletionBucket{bucket(3, 16, 2)}},
-		"two of two buckets":             {let(terms, 15, 16), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1)}},
-		"what leaves is only compared":   {let(terms, 0, 100, 800), []v1alpha1.DeletionBucket{bucket(0, 101, 2), bucket(800, 801, 1)}},
-		"what is too old is dropped":     {let(terms, 0, 4805), []v1alpha1.DeletionBucket{bucket(4805, 4806, 1)}},
-		"a namespace counts all at once": {terms.Add(State{}, at(0), namespace(40)), []v1alpha1.DeletionBucket{bucket(0, 1, 40)}},
-		"one that is asked again counts once, and longer": {
-			terms.Add(let(terms, 2), at(9), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 10, 1)}},
-		"one that is asked again in the next bucket counts once, and there": {
-			terms.Add(let(terms, 7, 15.9), at(16), pod("1")), []v1alpha1.DeletionBucket{bucket(7, 16, 1), bucket(16, 17, 1)}},
-		"so does one that is asked again when another has begun the next bucket": {
-			terms.Add(let(terms, 14, 15.9, 16), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(14, 16, 1), bucket(16, 18, 2)}},
-		"one that is asked again in the next bucket, and again there": {
-			terms.Add(terms.Add(let(terms, 15.9), at(16), pod("0")), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 18, 1)}},
-		"a namespace that is asked again counts as it is now": {
+		"one":                         {deletionsAt(terms, 3.5), []v1alpha1.DeletionBucket{bucket(3, 4, 1)}},
+		"two of one bucket":           {deletionsAt(terms, 3.5, 15.9), []v1alpha1.DeletionBucket{bucket(3, 16, 2)}},
+		"two of two buckets":          {deletionsAt(terms, 15, 16), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1)}},
+		"an expired bucket is kept":   {deletionsAt(terms, 0, 100, 800), []v1alpha1.DeletionBucket{bucket(0, 101, 2), bucket(800, 801, 1)}},
+		"an old bucket is deleted":    {deletionsAt(terms, 0, 4805), []v1alpha1.DeletionBucket{bucket(4805, 4806, 1)}},
+		"a namespace counts all pods": {terms.Add(State{}, at(0), namespace(40)), []v1alpha1.DeletionBucket{bucket(0, 1, 40)}},
+		"a repeated request counts once, and longer": {
+			terms.Add(deletionsAt(terms, 2), at(9), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 10, 1)}},
+		"a repeated request in the next bucket counts once, in that bucket": {
+			terms.Add(deletionsAt(terms, 7, 15.9), at(16), pod("1")), []v1alpha1.DeletionBucket{bucket(7, 16, 1), bucket(16, 17, 1)}},
+		"a repeated request after another request began the next bucket": {
+			terms.Add(deletionsAt(terms, 14, 15.9, 16), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(14, 16, 1), bucket(16, 18, 2)}},
+		"a request repeated twice in the next bucket": {
+			terms.Add(terms.Add(deletionsAt(terms, 15.9), at(16), pod("0")), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 18, 1)}},
+		"a repeated namespace counts its current pods": {
 			terms.Add(terms.Add(State{}, at(14), namespace(40)), at(15), namespace(41)), []v1alpha1.DeletionBucket{bucket(14, 16, 41)}},
-		"and in the next bucket once more, for it may have grown": {
+		"a repeated namespace in the next bucket counts again, because it may have grown": {
 			terms.Add(terms.Add(State{}, at(15), namespace(1)), at(16), namespace(40)), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 40)}},
-		"one that is asked again long after its bucket counts twice": {
-			terms.Add(let(terms, 2), at(16), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 3, 1), bucket(16, 17, 1)}},
-		"so does one that is asked again two buckets later": {
-			terms.Add(let(terms, 15, 16, 32), at(33), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1), bucket(32, 34, 2)}},
+		"a request repeated long after its bucket counts twice": {
+			terms.Add(deletionsAt(terms, 2), at(16), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 3, 1), bucket(16, 17, 1)}},
+		"a request repeated two buckets later counts twice": {
+			terms.Add(deletionsAt(terms, 15, 16, 32), at(33), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1), bucket(32, 34, 2)}},
 	} {
 		if diff := cmp.Diff(tc.want, tc.h.Buckets); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -86,34 +86,34 @@ func TestHowLongARepeatedDeletionIsRecognized(t *testing.T) {
 		want    bool
 	}{
 		{"in its bucket", []float64{1}, 0, 15.9, true},
-		{"when its bucket has just ended", []float64{15.9}, 0, 16, true},
-		{"seconds after that", []float64{15.9}, 0, 25.9, true},
-		{"longer after that", []float64{15.9}, 0, 26, false},
-		{"when another has begun the next bucket", []float64{15.9, 16}, 0, 25.9, true},
-		{"longer after that, too", []float64{15.9, 16}, 0, 26, false},
+		{"at the end of its bucket", []float64{15.9}, 0, 16, true},
+		{"within the limit after its bucket", []float64{15.9}, 0, 25.9, true},
+		{"beyond the limit after its bucket", []float64{15.9}, 0, 26, false},
+		{"after another deletion began the next bucket", []float64{15.9, 16}, 0, 25.9, true},
+		{"beyond the limit with a next bucket", []float64{15.9, 16}, 0, 26, false},
 		{"two buckets later", []float64{15.9, 16, 32}, 0, 32, false},
-		{"when a person has closed the breaker", []float64{15.9}, 16, 17, false},
-		{"when another was let through after that", []float64{15.9, 17}, 16, 18, false},
+		{"after a person closed the breaker", []float64{15.9}, 16, 17, false},
+		{"after a close and another deletion", []float64{15.9, 17}, 16, 18, false},
 	} {
 		terms := tenMinutes(9)
 		if tc.closed > 0 {
 			terms.Closed = at(tc.closed)
 		}
-		if got := terms.IsCounted(let(terms, tc.let...), at(tc.seconds), pod("0")); got != tc.want {
-			t.Errorf("%s: it is %t", tc.name, got)
+		if got := terms.IsCounted(deletionsAt(terms, tc.let...), at(tc.seconds), pod("0")); got != tc.want {
+			t.Errorf("%s: got %t", tc.name, got)
 		}
 	}
 }
 
 func TestADeletionCountsForTheIntervalABucketAndTwoSkews(t *testing.T) {
 	terms := tenMinutes(1)
-	h := let(terms, 3)
+	h := deletionsAt(terms, 3)
 	for _, tc := range []struct {
 		seconds float64
 		room    bool
 	}{
 		{3, false},
-		{602.9, false}, // no replica may see the window end before it has
+		{602.9, false}, // no replica may end the window early
 		{613.9, false}, // 4 + 600 + 5 + 5
 		{614, true},
 	} {
@@ -138,16 +138,16 @@ func TestTheExceededRuleAndItsRoomTime(t *testing.T) {
 		full  string
 		at    float64
 	}{
-		"there is room":                        {two(3, 9), []float64{0, 20}, 1, "", 0},
-		"the short one is full":                {two(2, 9), []float64{0, 20}, 1, "10m0s", 611},
-		"the long one is full":                 {two(9, 2), []float64{0, 20}, 1, "1h0m0s", 3611},
-		"both are: the one that is so longest": {two(2, 2), []float64{0, 20}, 1, "1h0m0s", 3611},
-		"two at once need two to leave":        {two(2, 9), []float64{0, 20}, 2, "10m0s", 631},
-		"more at once than there ever is room": {two(2, 9), []float64{0}, 3, "10m0s", -1},
-		"a limit of none":                      {two(0, 9), nil, 1, "10m0s", -1},
-		"never is later than any time":         {two(9, 0), []float64{0}, 1, "1h0m0s", -1},
+		"within the limits":                      {two(3, 9), []float64{0, 20}, 1, "", 0},
+		"the short window is full":               {two(2, 9), []float64{0, 20}, 1, "10m0s", 611},
+		"the long window is full":                {two(9, 2), []float64{0, 20}, 1, "1h0m0s", 3611},
+		"both full: the one that is full longer": {two(2, 2), []float64{0, 20}, 1, "1h0m0s", 3611},
+		"two deletions wait for two to expire":   {two(2, 9), []float64{0, 20}, 2, "10m0s", 631},
+		"more deletions than the limit":          {two(2, 9), []float64{0}, 3, "10m0s", -1},
+		"a limit of zero":                        {two(0, 9), nil, 1, "10m0s", -1},
+		"a limit of zero on the long window":     {two(9, 0), []float64{0}, 1, "1h0m0s", -1},
 	} {
-		full, when, ok := tc.terms.Exceeded(let(tc.terms, tc.let...), at(30), tc.n)
+		full, when, ok := tc.terms.Exceeded(deletionsAt(tc.terms, tc.let...), at(30), tc.n)
 		if ok != (tc.full != "") || ok && full.Rule.Text != tc.full {
 			t.Errorf("%s: %v full is %+v", name, ok, full)
 		}
@@ -158,7 +158,7 @@ func TestTheExceededRuleAndItsRoomTime(t *testing.T) {
 }
 
 func TestAChangedLimitKeepsTheCounts(t *testing.T) {
-	h := let(tenMinutes(2), 0, 1)
+	h := deletionsAt(tenMinutes(2), 0, 1)
 	for limit, want := range map[int64]int64{5: 3, 2: 0, 1: 0} {
 		if got := tenMinutes(limit).Usages(h, at(2))[0]; got.Used != 2 || got.Remaining != want {
 			t.Errorf("limit %d: %+v", limit, got)
@@ -168,7 +168,7 @@ func TestAChangedLimitKeepsTheCounts(t *testing.T) {
 
 func TestClosingTheBreakerForgetsEarlierDeletions(t *testing.T) {
 	terms := tenMinutes(2)
-	h := let(terms, 0, 1)
+	h := deletionsAt(terms, 0, 1)
 	terms.Closed = at(5)
 	for _, tc := range []struct {
 		seconds float64
@@ -180,14 +180,14 @@ func TestClosingTheBreakerForgetsEarlierDeletions(t *testing.T) {
 	}
 	h = terms.Add(h, at(6), pod("after"))
 	if got := terms.Usages(h, at(7))[0].Used; got != 1 {
-		t.Errorf("%d used by what came after", got)
+		t.Errorf("%d used by later deletions", got)
 	}
 	if len(h.Buckets) != 2 {
-		t.Errorf("the history is %v", h.Buckets)
+		t.Errorf("buckets are %v", h.Buckets)
 	}
 	terms.Closed = at(1e9) // next year
 	if got := terms.Usages(h, at(8))[0].Used; got != 3 {
-		t.Errorf("%d used although it is not closed yet", got)
+		t.Errorf("%d used before the time of the close", got)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestCountTimeNeverGoesBack(t *testing.T) {
 
 func TestAResetOfTheCommittedTimeKeepsAllBuckets(t *testing.T) {
 	terms := tenMinutes(9)
-	h := let(terms, 0, 20, 3600, 3700)
+	h := deletionsAt(terms, 0, 20, 3600, 3700)
 	reset, ok := terms.Reset(h, at(30))
 	want := []v1alpha1.DeletionBucket{bucket(0, 21, 2), bucket(30, 31, 2)}
 	if diff := cmp.Diff(want, reset.Buckets); !ok || diff != "" {
@@ -217,7 +217,7 @@ func TestAResetOfTheCommittedTimeKeepsAllBuckets(t *testing.T) {
 		t.Errorf("time is %s", now.Sub(zero))
 	}
 	if _, again := terms.Reset(reset, at(30)); again {
-		t.Error("it is reset again")
+		t.Error("the time was reset again")
 	}
 }
 
@@ -228,14 +228,14 @@ func TestTheMedianOfSevenWindows(t *testing.T) {
 		h.Buckets = append([]v1alpha1.DeletionBucket{bucket(int64(480-60*(k+1)), int64(480-60*k), n)}, h.Buckets...)
 	}
 	if got := Median(h, r, at(480)); got != 4 {
-		t.Errorf("usual are %d", got)
+		t.Errorf("usual count is %d", got)
 	}
 	h.Buckets = []v1alpha1.DeletionBucket{bucket(0, 420, 70)}
 	if got := Median(h, r, at(480)); got != 10 {
-		t.Errorf("usual are %d of a bucket that spans all", got)
+		t.Errorf("usual count is %d with one bucket for all windows", got)
 	}
 	if got := Median(State{}, r, at(480)); got != 0 {
-		t.Errorf("usual are %d of nothing", got)
+		t.Errorf("usual count is %d without buckets", got)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 		}
 		var h State
 		most, end := 0, zero.Add(keptIntervals*set[len(set)-1])
-		// Often enough to fill the buckets of every length, and not more often.
+		// The interval between deletions just fills the buckets of each width.
 		for now := zero; now.Before(end); now = now.Add(max(time.Second, end.Sub(now)/400)) {
 			h = terms.Add(h, now, pod(now.String()))
 			most = max(most, len(h.Buckets))
@@ -264,7 +264,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 			t.Errorf("%v: %d buckets, %d newest", set, most, len(h.Newest))
 		}
 		if len(set) == 8 && most < 200 {
-			t.Errorf("%v: only %d buckets were tried", set, most)
+			t.Errorf("%v: only %d buckets were filled", set, most)
 		}
 		t.Logf("%v: at most %d buckets", set, most)
 	}
@@ -278,9 +278,9 @@ func TestTheStatusIsBounded(t *testing.T) {
 	}
 	h = terms.Add(h, at(16), pod("next"))
 	if len(h.Earlier) != maxEarlier || !terms.IsCounted(h, at(16), pod(fmt.Sprint(3*maxNewest-1))) {
-		t.Errorf("%d are kept of the bucket before", len(h.Earlier))
+		t.Errorf("%d deletions of the previous bucket are kept", len(h.Earlier))
 	}
 	if h = terms.Add(h, at(30), pod("later")); len(h.Earlier) > 0 || len(h.Newest) != 2 {
-		t.Errorf("%d are kept for too long, %d newest", len(h.Earlier), len(h.Newest))
+		t.Errorf("%d earlier deletions are kept for too long, %d newest", len(h.Earlier), len(h.Newest))
 	}
 }

@@ -23,17 +23,17 @@ var (
 	resource = schema.GroupResource{Resource: "things"}
 )
 
-// world is an API server with one object: Data holds who was let in, and
-// "slots" how many may be. Each replica has a cache of its own.
+// world is an API server with one object: Data holds the admitted names, and
+// "slots" the limit. Each replica has its own cache.
 type world struct {
 	mu     sync.Mutex
 	object *corev1.ConfigMap
 	swaps  int
 	reads  int
-	// delay is how long each call takes.
+	// delay is the duration of each call.
 	delay time.Duration
-	// fail, if set, is what the next swaps return; done says that they are
-	// written all the same.
+	// fail, if set, returns the error of the next swaps; done means that they
+	// are written anyway.
 	fail func(swap int) (err error, done bool)
 }
 
@@ -44,7 +44,7 @@ func newWorld(slots int) *world {
 	}}
 }
 
-// write changes the object behind everybody's back.
+// write changes the object without the replicas.
 func (w *world) write(change func(map[string]string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,14 +69,14 @@ func (w *world) admitted() map[string]string {
 	return in
 }
 
-// replica is one process: its cache is what the world was when it was made,
-// until follow is called.
+// replica is one process. Its cache has the object of its creation until follow
+// is called.
 type replica struct {
 	*world
 	cached *corev1.ConfigMap
 }
 
-// follow has the watch tell it what there is now.
+// follow updates the cache to the current object.
 func (r *replica) follow() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func (r *replica) Swap(ctx context.Context, next *corev1.ConfigMap) (*corev1.Con
 	defer r.mu.Unlock()
 	r.swaps++
 	if next.ResourceVersion != r.object.ResourceVersion {
-		return nil, apierrs.NewConflict(resource, "one", errors.New("it was changed"))
+		return nil, apierrs.NewConflict(resource, "one", errors.New("the object was changed"))
 	}
 	if r.fail != nil {
 		if err, done := r.fail(r.swaps); err != nil {
@@ -135,8 +135,8 @@ func (w *world) wait(ctx context.Context) error {
 	}
 }
 
-// letIn admits a name while there is a slot, and once.
-func letIn(state *corev1.ConfigMap, group []string) Decision[*corev1.ConfigMap, bool] {
+// admitName admits a name once, while a slot is available.
+func admitName(state *corev1.ConfigMap, group []string) Decision[*corev1.ConfigMap, bool] {
 	d := Decision[*corev1.ConfigMap, bool]{Next: state.DeepCopy(), Answers: make([]bool, len(group))}
 	slots, _ := strconv.Atoi(state.Data["slots"])
 	for i, name := range group {
@@ -154,7 +154,7 @@ func letIn(state *corev1.ConfigMap, group []string) Decision[*corev1.ConfigMap, 
 type committer = Committer[*corev1.ConfigMap, string, bool]
 
 func newReplica(w *world, options Options) *committer {
-	return New(&replica{world: w, cached: w.object}, letIn, options)
+	return New(&replica{world: w, cached: w.object}, admitName, options)
 }
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -164,8 +164,8 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// storm asks for n names at once, spread over the replicas, and returns how many
-// were let in.
+// storm requests n names concurrently from the replicas and returns the number
+// of admitted names.
 func storm(t *testing.T, n int, replicas ...*committer) int {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -192,7 +192,7 @@ func TestOneSlotAdmitsOneOfManyRequestsToTwoReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		if got := storm(t, 100, newReplica(w, Options{}), newReplica(w, Options{})); got != 1 || len(w.admitted()) != 1 {
-			t.Errorf("%d were told that they are in, %v are", got, w.admitted())
+			t.Errorf("%d responses admit a name, admitted are %v", got, w.admitted())
 		}
 	})
 }
@@ -201,7 +201,7 @@ func TestConflictsDenyNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(300)
 		if got := storm(t, 300, newReplica(w, Options{}), newReplica(w, Options{}), newReplica(w, Options{})); got != 300 || len(w.admitted()) != 300 {
-			t.Errorf("%d of 300 were let in, %d are", got, len(w.admitted()))
+			t.Errorf("%d of 300 responses admit a name, %d names are admitted", got, len(w.admitted()))
 		}
 		if w.swaps > 30 {
 			t.Errorf("300 requests took %d writes", w.swaps)
@@ -209,13 +209,13 @@ func TestConflictsDenyNothing(t *testing.T) {
 	})
 }
 
-// A write that came too late is repeated on what the watch has told meanwhile,
-// and takes those along who came during it.
+// A write with a conflict is repeated on the state from the watch, together
+// with the requests that arrived meanwhile.
 func TestAConflictCostsOneMoreWriteForAllWaitingRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(10)
 		r := &replica{world: w, cached: w.object}
-		c := New[*corev1.ConfigMap, string, bool](r, letIn, Options{})
+		c := New[*corev1.ConfigMap, string, bool](r, admitName, Options{})
 		w.write(nil)
 		var wg sync.WaitGroup
 		ask := func(who string) {
@@ -226,13 +226,13 @@ func TestAConflictCostsOneMoreWriteForAllWaitingRequests(t *testing.T) {
 			})
 		}
 		ask("first")
-		time.Sleep(w.delay / 2) // its write is on the way
+		time.Sleep(w.delay / 2) // during the write
 		ask("second")
 		synctest.Wait()
 		r.follow()
 		wg.Wait()
 		if w.swaps != 2 || w.reads != 0 {
-			t.Errorf("%d writes and %d reads, want the one that came too late and one for both", w.swaps, w.reads)
+			t.Errorf("%d writes and %d reads, want the write with the conflict and one for both", w.swaps, w.reads)
 		}
 	})
 }
@@ -247,17 +247,17 @@ func TestASingleRequestIsNotDelayed(t *testing.T) {
 				t.Fatal(in, err)
 			}
 			if took := time.Since(start); took != w.delay {
-				t.Errorf("it took %s, one write takes %s", took, w.delay)
+				t.Errorf("took %s, one write takes %s", took, w.delay)
 			}
 		}
 		if w.reads != 0 {
-			t.Errorf("%d live reads: what was written last was forgotten", w.reads)
+			t.Errorf("%d live reads: the last written state was not used", w.reads)
 		}
 	})
 }
 
-// Those who come one after another while a group gathers share its write; who
-// never stops coming cannot hold it up.
+// Requests that arrive while a group collects share its write. A steady stream
+// of requests does not delay it.
 func TestAGroupCollectsRequestsForALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1000)
@@ -274,7 +274,7 @@ func TestAGroupCollectsRequestsForALimitedTime(t *testing.T) {
 		}
 		wg.Wait()
 		if len(sizes) > 8 {
-			t.Errorf("groups of %v: more than one a lingering of 20 ms and a write of 5 ms", sizes)
+			t.Errorf("groups of %v: more than one group per 20 ms of waiting and 5 ms of writing", sizes)
 		}
 	})
 }
@@ -282,15 +282,15 @@ func TestAGroupCollectsRequestsForALimitedTime(t *testing.T) {
 func TestNoAnswerDependsOnAStaleCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(0)
-		full := newReplica(w, Options{}) // remembers no slot
+		full := newReplica(w, Options{}) // its cache has no slot
 		w.write(func(data map[string]string) { data["slots"] = "1" })
 		if in, err := full.Do(within(t, time.Second), key, "a"); !in || err != nil {
-			t.Errorf("refused though there was a slot: %v", err)
+			t.Errorf("denied while a slot is available: %v", err)
 		}
-		idle := newReplica(w, Options{}) // remembers that a is in
+		idle := newReplica(w, Options{}) // its cache has a as admitted
 		w.write(func(data map[string]string) { delete(data, "a") })
 		if in, err := idle.Do(within(t, time.Second), key, "a"); in || err != nil {
-			t.Errorf("let in by what was given back: %v", err)
+			t.Errorf("admitted by a refunded slot: %v", err)
 		}
 	})
 }
@@ -307,10 +307,10 @@ func TestAWriteOfUnknownOutcomeCountsOnce(t *testing.T) {
 			}
 			c := newReplica(w, Options{})
 			if in, err := c.Do(within(t, time.Second), key, "a"); !in || err != nil {
-				t.Errorf("done %v: not let in: %v", done, err)
+				t.Errorf("done %v: not admitted: %v", done, err)
 			}
 			if in, err := c.Do(within(t, time.Second), key, "b"); in || err != nil {
-				t.Errorf("done %v: one slot let two in: %v", done, err)
+				t.Errorf("done %v: one slot admitted two names: %v", done, err)
 			}
 		}
 	})
@@ -329,9 +329,9 @@ func TestNoCommitBeginsWithoutEnoughTime(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if w.swaps != 0 || len(w.admitted()) != 0 {
-			t.Error("something was written")
+			t.Error("the object was written")
 		}
-		// An API server that never answers does not hold anybody for ever.
+		// A request ends although the API server does not respond.
 		w.delay = time.Hour
 		start := time.Now()
 		if _, err := c.Do(within(t, 2*time.Second), key, "c"); !errors.Is(err, ErrDeadline) || time.Since(start) > 3*time.Second {
@@ -343,7 +343,7 @@ func TestNoCommitBeginsWithoutEnoughTime(t *testing.T) {
 func TestAPermanentErrorIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
-		c := New(&replica{world: w}, letIn, Options{})
+		c := New(&replica{world: w}, admitName, Options{})
 		w.object = nil
 		if _, err := c.Do(within(t, 5*time.Second), key, "a"); !apierrs.IsNotFound(err) {
 			t.Errorf("got %v", err)
@@ -365,7 +365,7 @@ func TestTheNumberOfWaitingRequestsIsBounded(t *testing.T) {
 			})
 		}
 		ask(0)
-		synctest.Wait() // it is on its way
+		synctest.Wait() // the request is submitted
 		for i := range 3 {
 			ask(1 + i)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// mapper knows CloneSets.
+// mapper also maps CloneSets.
 type mapper struct{ *meta.DefaultRESTMapper }
 
 func (mapper) Reset() {}
@@ -62,17 +62,17 @@ func TestChains(t *testing.T) {
 	}{
 		{"an orphan", nil, nil, nil},
 		{"an owner that controls nothing", []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}}, nil, nil},
-		{"of a Deployment", ofSet, []runtime.Object{rs, deployment},
+		{"a pod of a Deployment", ofSet, []runtime.Object{rs, deployment},
 			budget.Chain{owner("apps", "ReplicaSet", "web-1", false), owner("apps", "Deployment", "web", false)}},
-		{"of a Deployment that ends", ofSet, []runtime.Object{rs, terminating},
+		{"a pod of a terminating Deployment", ofSet, []runtime.Object{rs, terminating},
 			budget.Chain{owner("apps", "ReplicaSet", "web-1", false), owner("apps", "Deployment", "web", true)}},
-		{"of a Deployment that was replaced", ofSet, []runtime.Object{rs, another},
+		{"a pod of a replaced Deployment", ofSet, []runtime.Object{rs, another},
 			budget.Chain{owner("apps", "ReplicaSet", "web-1", false), owner("apps", "Deployment", "web", true)}},
-		{"of what is gone", ofSet, nil, budget.Chain{owner("apps", "ReplicaSet", "web-1", true)}},
-		{"of a kind that is not built in", refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"),
+		{"a pod of a deleted owner", ofSet, nil, budget.Chain{owner("apps", "ReplicaSet", "web-1", true)}},
+		{"a pod of a custom kind", refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"),
 			[]runtime.Object{object("apps.kruise.io/v1alpha1", "CloneSet", "web", nil)},
 			budget.Chain{owner("apps.kruise.io", "CloneSet", "web", false)}},
-		{"of a kind that there is not", refTo("nowhere/v1", "Thing", "web"), nil,
+		{"a pod of an unknown kind", refTo("nowhere/v1", "Thing", "web"), nil,
 			budget.Chain{owner("nowhere", "Thing", "web", false)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -107,17 +107,17 @@ func TestALiveReadIgnoresTheCache(t *testing.T) {
 		return chain.Terminating()
 	}
 	if ending(false) {
-		t.Fatal("it lives")
+		t.Fatal("the owner is not terminating")
 	}
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 	if err := client.Resource(resource).Namespace("ns").Delete(t.Context(), "web-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if ending(false) {
-		t.Error("it was asked again at once")
+		t.Error("the second read was not cached")
 	}
 	if !ending(true) || !ending(false) {
-		t.Error("it is gone")
+		t.Error("the owner is missing")
 	}
 }
 
@@ -138,11 +138,11 @@ func TestTheAnnotationOfTheNearestOwnerCounts(t *testing.T) {
 		want    string
 		ok      bool
 	}{
-		"on the Deployment": {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", annotated("a"))}, "a", true},
-		"nearer":            {[]runtime.Object{rs(annotated("b")), object("apps/v1", "Deployment", "web", annotated("a"))}, "b", true},
-		"empty, nearer":     {[]runtime.Object{rs(annotated("")), object("apps/v1", "Deployment", "web", annotated("a"))}, "", true},
-		"nowhere":           {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", nil)}, "", false},
-		"nobody is there":   {nil, "", false},
+		"on the Deployment":       {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", annotated("a"))}, "a", true},
+		"on the ReplicaSet":       {[]runtime.Object{rs(annotated("b")), object("apps/v1", "Deployment", "web", annotated("a"))}, "b", true},
+		"empty on the ReplicaSet": {[]runtime.Object{rs(annotated("")), object("apps/v1", "Deployment", "web", annotated("a"))}, "", true},
+		"on no owner":             {[]runtime.Object{rs(nil), object("apps/v1", "Deployment", "web", nil)}, "", false},
+		"no owner exists":         {nil, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := metadatafake.NewTestScheme()

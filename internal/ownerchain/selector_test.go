@@ -35,7 +35,8 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 		refs      []metav1.OwnerReference
 		there     []runtime.Object
 		forbidden bool
-		// matches are labels that are selected; empty where it is not known.
+		// matches are labels that the selector matches; empty when it is
+		// unknown.
 		matches labels.Set
 		gone    bool
 	}{
@@ -45,13 +46,13 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 			there: []runtime.Object{controller("v1", "ReplicationController", "web", map[string]any{"app": "web"})}},
 		{name: "a CloneSet", refs: refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"), matches: labels.Set{"app": "web"},
 			there: []runtime.Object{controller("apps.kruise.io/v1alpha1", "CloneSet", "web", byLabel)}},
-		{name: "one that ends", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{ending}, matches: labels.Set{"app": "web"}, gone: true},
-		{name: "another of its name", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{another}, matches: labels.Set{"app": "web"}, gone: true},
-		{name: "one that is gone", refs: refTo("apps/v1", "ReplicaSet", "web-1"), gone: true},
-		{name: "nobody", gone: true},
-		{name: "one that may not be read", refs: refTo("apps/v1", "ReplicaSet", "web-1"), forbidden: true},
-		{name: "a kind that there is not", refs: refTo("nowhere/v1", "Thing", "web")},
-		{name: "a selector that is none", refs: refTo("apps/v1", "ReplicaSet", "web-1"),
+		{name: "a terminating owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{ending}, matches: labels.Set{"app": "web"}, gone: true},
+		{name: "a replaced owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{another}, matches: labels.Set{"app": "web"}, gone: true},
+		{name: "a deleted owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), gone: true},
+		{name: "no owner", gone: true},
+		{name: "an owner without read permission", refs: refTo("apps/v1", "ReplicaSet", "web-1"), forbidden: true},
+		{name: "an unknown kind", refs: refTo("nowhere/v1", "Thing", "web")},
+		{name: "an invalid selector", refs: refTo("apps/v1", "ReplicaSet", "web-1"),
 			there: []runtime.Object{controller("apps/v1", "ReplicaSet", "web-1", map[string]any{"matchLabels": "web"})}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			if got.Selector != nil && (!got.Selector.Matches(tc.matches) || got.Selector.Matches(labels.Set{"app": "db"})) {
-				t.Errorf("it selects %s", got.Selector)
+				t.Errorf("selector is %s", got.Selector)
 			}
 		})
 	}

@@ -27,17 +27,17 @@ func TestReady(t *testing.T) {
 		slices []*discoveryv1.EndpointSlice
 		want   []Replica
 	}{
-		"none": {},
-		"of all slices": {
+		"no slice": {},
+		"replicas of all slices": {
 			[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true), "10.0.0.1")), slice(Port, endpoint("b", ptr.To(true), "fd00::2"))},
 			[]Replica{{"a", "10.0.0.1:8443"}, {"b", "[fd00::2]:8443"}},
 		},
-		"one whose readiness is not known": {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", nil, "10.0.0.1"))}, []Replica{{"a", "10.0.0.1:8443"}}},
-		"not what is not ready":            {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(false), "10.0.0.1"))}, nil},
-		"not what has no address":          {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true)))}, nil},
-		"one without a pod, by no name":    {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("", ptr.To(true), "10.0.0.1"))}, []Replica{{"", "10.0.0.1:8443"}}},
-		"the first address":                {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true), "10.0.0.1", "10.0.0.2"))}, []Replica{{"a", "10.0.0.1:8443"}}},
-		"not by another port":              {[]*discoveryv1.EndpointSlice{slice("https", endpoint("a", ptr.To(true), "10.0.0.1"))}, nil},
+		"unknown readiness counts as ready": {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", nil, "10.0.0.1"))}, []Replica{{"a", "10.0.0.1:8443"}}},
+		"not a replica that is not ready":   {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(false), "10.0.0.1"))}, nil},
+		"not an endpoint without address":   {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true)))}, nil},
+		"an endpoint without a pod":         {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("", ptr.To(true), "10.0.0.1"))}, []Replica{{"", "10.0.0.1:8443"}}},
+		"the first address":                 {[]*discoveryv1.EndpointSlice{slice(Port, endpoint("a", ptr.To(true), "10.0.0.1", "10.0.0.2"))}, []Replica{{"a", "10.0.0.1:8443"}}},
+		"not a slice with another port":     {[]*discoveryv1.EndpointSlice{slice("https", endpoint("a", ptr.To(true), "10.0.0.1"))}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Ready(tc.slices...); !slices.Equal(got, tc.want) {

@@ -34,10 +34,10 @@ const (
 	local  = "Local"
 )
 
-// here is the local handler. It records the deadline of its context.
-type here struct{ until *time.Time }
+// localHandler decides in this replica. It records the deadline of its context.
+type localHandler struct{ until *time.Time }
 
-func (h here) Admit(ctx context.Context, _ *admissionv1.AdmissionRequest) admission.Answer {
+func (h localHandler) Admit(ctx context.Context, _ *admissionv1.AdmissionRequest) admission.Answer {
 	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
 	*h.until, _ = ctx.Deadline()
@@ -49,13 +49,13 @@ type peers struct{ Peer }
 
 func (p peers) DecidingPeer(string) Peer { return p.Peer }
 
-// does implements Peer by a function.
-type does func(*http.Request) (*http.Response, error)
+// peerFunc implements Peer by a function.
+type peerFunc func(*http.Request) (*http.Response, error)
 
-func (d does) Do(r *http.Request) (*http.Response, error) { return d(r) }
+func (d peerFunc) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
 // decides is a peer that denies every request, as a webhook does.
-func decides(t *testing.T) does {
+func decides(t *testing.T) peerFunc {
 	return func(r *http.Request) (*http.Response, error) {
 		var review admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -68,7 +68,7 @@ func decides(t *testing.T) does {
 			t.Errorf("timeout %q, %v", r.URL.Query().Get("timeout"), err)
 		}
 		w := httptest.NewRecorder()
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "by the home"}}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "by the deciding replica"}}
 		if err := json.NewEncoder(w).Encode(review); err != nil {
 			t.Error(err)
 		}
@@ -76,7 +76,7 @@ func decides(t *testing.T) does {
 	}
 }
 
-func says(status int, body string) does {
+func respond(status int, body string) peerFunc {
 	return func(*http.Request) (*http.Response, error) {
 		w := httptest.NewRecorder()
 		w.WriteHeader(status)
@@ -88,7 +88,7 @@ func says(status int, body string) does {
 }
 
 func TestAReplicaDecidesWhatItCannotForward(t *testing.T) {
-	silent := does(func(r *http.Request) (*http.Response, error) {
+	silent := peerFunc(func(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	})
@@ -103,12 +103,12 @@ func TestAReplicaDecidesWhatItCannotForward(t *testing.T) {
 		"this replica, a forwarded request":             {decides(t), true, true, local},
 		"this replica, a request that is not forwarded": {decides(t), false, false, local},
 		"this replica, after a timeout":                 {silent, false, true, local},
-		"this replica, after an error":                  {says(http.StatusInternalServerError, ""), false, true, local},
-		"this replica, after an invalid response":       {says(http.StatusOK, "<html>"), false, true, local},
+		"this replica, after an error":                  {respond(http.StatusInternalServerError, ""), false, true, local},
+		"this replica, after an invalid response":       {respond(http.StatusOK, "<html>"), false, true, local},
 		"this replica, after the response to another request": {
-			says(http.StatusOK, `{"response":{"uid":"another","allowed":true}}`), false, true, local,
+			respond(http.StatusOK, `{"response":{"uid":"another","allowed":true}}`), false, true, local,
 		},
-		"this replica, after an empty response": {says(http.StatusOK, `{}`), false, true, local},
+		"this replica, after an empty response": {respond(http.StatusOK, `{}`), false, true, local},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,13 +118,13 @@ func TestAReplicaDecidesWhatItCannotForward(t *testing.T) {
 				}
 				began, until := time.Now(), time.Time{}
 				f := Forwarder{
-					Next: here{&until}, Matches: func(*admissionv1.AdmissionRequest) bool { return tc.concerns }, Peers: peers{tc.peer},
+					Next: localHandler{&until}, Matches: func(*admissionv1.AdmissionRequest) bool { return tc.concerns }, Peers: peers{tc.peer},
 				}
 				got := f.Admit(apis.WithHTTPRequest(t.Context(), asked), &admissionv1.AdmissionRequest{UID: "r", Name: "web-1", Namespace: "shop"})
 				if got.Decision != tc.want {
 					t.Errorf("got %s, want %s", got.Decision, tc.want)
 				}
-				if tc.want == DecisionForwarded && (got.Response.Allowed || got.Response.Result.Message != "by the home") {
+				if tc.want == DecisionForwarded && (got.Response.Allowed || got.Response.Result.Message != "by the deciding replica") {
 					t.Errorf("got %+v", got.Response)
 				}
 				if took := time.Since(began); took > forwardTimeout {
@@ -139,26 +139,26 @@ func TestAReplicaDecidesWhatItCannotForward(t *testing.T) {
 	}
 }
 
-// bed is a webhook with several replicas, one of which is real.
-type bed struct {
+// testbed is a webhook with several replicas, one of which is real.
+type testbed struct {
 	slices cache.Indexer
 	secret *corev1.Secret
 	*Replicas
 }
 
-func newBed(t *testing.T, self string) *bed {
+func newTestbed(t *testing.T, self string) *testbed {
 	t.Helper()
 	secret, err := certresources.MakeSecret(t.Context(), "certs", "system", "webhook")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{slices: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), secret: secret}
+	b := &testbed{slices: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), secret: secret}
 	b.Replicas = NewReplicas(self, server, discoverylisters.NewEndpointSliceLister(b.slices), func() (*corev1.Secret, error) { return b.secret, nil })
 	return b
 }
 
 // are sets the port of the replicas and whether each is ready.
-func (b *bed) are(t *testing.T, port int, ready map[string]bool) {
+func (b *testbed) are(t *testing.T, port int, ready map[string]bool) {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "webhook-1"},
@@ -189,7 +189,7 @@ func TestNamespacesAreDividedAmongReadyReplicas(t *testing.T) {
 		"three replicas":            {map[string]bool{"a": true, "b": true, "c": true}, 500, 800},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newBed(t, "a")
+			r := newTestbed(t, "a")
 			r.are(t, 8443, tc.replicas)
 			others := 0
 			for n := range 1000 {
@@ -202,7 +202,7 @@ func TestNamespacesAreDividedAmongReadyReplicas(t *testing.T) {
 			}
 		})
 	}
-	one, other := newBed(t, "a"), newBed(t, "b")
+	one, other := newTestbed(t, "a"), newTestbed(t, "b")
 	one.are(t, 8443, both)
 	other.are(t, 8443, both)
 	for n := range 1000 {
@@ -241,7 +241,7 @@ func get(t *testing.T, p Peer) error {
 }
 
 func TestThePeersCertificateIsVerified(t *testing.T) {
-	b := newBed(t, "a")
+	b := newTestbed(t, "a")
 	var hits atomic.Int64
 	b.are(t, serve(t, b.secret, &hits), map[string]bool{"b": true})
 	if err := get(t, b.DecidingPeer("shop")); err != nil {
@@ -265,7 +265,7 @@ func TestThePeersCertificateIsVerified(t *testing.T) {
 }
 
 func TestADeadPeerIsNotCalled(t *testing.T) {
-	b := newBed(t, "a")
+	b := newTestbed(t, "a")
 	var hits atomic.Int64
 	port := serve(t, b.secret, &hits)
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")

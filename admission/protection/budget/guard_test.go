@@ -150,7 +150,7 @@ func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
 func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, gone}, "web": {gone}}}
 	learned := chains{remembered: living.remembered, live: ending.remembered}
-	for name, above := range map[string]chains{"known": ending, "learned before refusing": learned} {
+	for name, above := range map[string]chains{"known": ending, "read before the denial": learned} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(), ofReplicaSet(t)} {
@@ -387,10 +387,10 @@ func TestACompletedDeletionIsNotChargedAgain(t *testing.T) {
 		now  []runtime.Object
 		want bool
 	}{
-		"gone":        {nil, true},
+		"deleted":     {nil, true},
 		"terminating": {[]runtime.Object{newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })}, true},
 		"replaced":    {[]runtime.Object{newPod(func(p *corev1.Pod) { p.UID = "uid-next" })}, true},
-		"alive":       {[]runtime.Object{newPod(nil)}, false},
+		"running":     {[]runtime.Object{newPod(nil)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, tc.now...)
@@ -418,10 +418,10 @@ func TestAReplicaAnswersProbesOfBudgetsThatItKnows(t *testing.T) {
 		}).Response.Warnings
 	}
 	if got := probe("web", 2); len(got) > 0 {
-		t.Errorf("it answered for an unknown budget: %v", got)
+		t.Errorf("a probe of an unknown budget was answered: %v", got)
 	}
 	if got := probe("another", 1); len(got) > 0 {
-		t.Errorf("it answered for another budget: %v", got)
+		t.Errorf("a probe of another budget was answered: %v", got)
 	}
 	got := probe("web", 1)
 	if len(got) != 1 {

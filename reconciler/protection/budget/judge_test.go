@@ -19,33 +19,33 @@ func TestTheConditionGuarding(t *testing.T) {
 	now := time.Unix(1000, 0)
 	both, one, none := sets.New("a", "b"), sets.New("a"), sets.New[string]()
 	for _, tc := range []struct {
-		name       string
-		first      time.Time
-		heard, all sets.Set[string]
-		err        error
-		want       corev1.ConditionStatus
-		reason     string
+		name          string
+		first         time.Time
+		answered, all sets.Set[string]
+		err           error
+		want          corev1.ConditionStatus
+		reason        string
 	}{
-		{"not all were heard", time.Time{}, one, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"all were heard, but requests from before may be under way", time.Time{}, both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"all were heard a moment ago", now.Add(-settleTime / 2), both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"all were heard for long enough", now.Add(-settleTime), both, both, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
-		{"a third replica came", now.Add(-settleTime), both, sets.New("a", "b", "c"), nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"one went", now.Add(-settleTime), both, one, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
-		{"nobody was asked", now.Add(-settleTime), none, both, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
-		{"there is nobody", now.Add(-settleTime), nil, none, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
+		{"not all replicas answered", time.Time{}, one, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all replicas answered, but earlier requests may be pending", time.Time{}, both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all replicas answered for less than settleTime", now.Add(-settleTime / 2), both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all replicas answered for settleTime", now.Add(-settleTime), both, both, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
+		{"a third replica was added", now.Add(-settleTime), both, sets.New("a", "b", "c"), nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"one replica was removed", now.Add(-settleTime), both, one, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
+		{"no replica was called", now.Add(-settleTime), none, both, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
+		{"no replica exists", now.Add(-settleTime), nil, none, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
 		{"the probe failed", now.Add(-settleTime), nil, both, errors.New("no route"), corev1.ConditionUnknown, v1alpha1.ReasonProbing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := evaluateProbe(probeState{allSince: tc.first}, tc.heard, tc.all, tc.err, now)
+			h := evaluateProbe(probeState{allSince: tc.first}, tc.answered, tc.all, tc.err, now)
 			if h.condition.Status != tc.want || h.condition.Reason != tc.reason || !h.next.After(now) {
 				t.Errorf("got %+v, next %v", h.condition, h.next)
 			}
 			if (h.condition.Message == "") != (tc.want == corev1.ConditionTrue) {
-				t.Errorf("it says %q", h.condition.Message)
+				t.Errorf("message is %q", h.condition.Message)
 			}
 			if tc.want == corev1.ConditionFalse && !h.allSince.IsZero() {
-				t.Error("it will guard again without waiting")
+				t.Error("the settle time was not reset")
 			}
 		})
 	}
@@ -70,12 +70,12 @@ func TestAChargeExpiresAfterItsTimeout(t *testing.T) {
 	if expired, next := known.observe(b); !expired(key) || expired(changed) || next != 40*time.Second {
 		t.Errorf("after 60 s: expired %v and %v, next %s", expired(key), expired(changed), next)
 	}
-	// Given back and charged again is a new charge.
+	// A charge after a refund is a new charge.
 	b.Status.DeletedPods = nil
 	known.observe(b)
 	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
 	if expired, _ := known.observe(b); expired(key) {
-		t.Error("a new charge is as old as the last")
+		t.Error("a new charge has the age of the previous one")
 	}
 }
 
@@ -83,12 +83,12 @@ func TestReconciliationsOfABudgetAreThrottled(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
 	p, key := newThrottle(c), types.NamespacedName{Namespace: "ns", Name: "web"}
 	if p.wait(key, busyCharges) != 0 {
-		t.Error("the first look waits")
+		t.Error("the first reconciliation waits")
 	}
 	p.record(key)
 	for charges, want := range map[int]time.Duration{0: minInterval, busyCharges - 1: minInterval, busyCharges: busyInterval} {
 		if got := p.wait(key, charges); got != want {
-			t.Errorf("with %d charges it waits %s, want %s", charges, got, want)
+			t.Errorf("with %d charges: wait %s, want %s", charges, got, want)
 		}
 	}
 	if p.wait(types.NamespacedName{Name: "other"}, 0) != 0 {

@@ -33,14 +33,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
-// heard is a Prober that hears everybody.
-type heard struct{}
+// allReplicas is a Prober that reaches all replicas.
+type allReplicas struct{}
 
-func (heard) Probe(context.Context, *v1alpha1.PodUnavailableBudget) (sets.Set[string], sets.Set[string], error) {
+func (allReplicas) Probe(context.Context, *v1alpha1.PodUnavailableBudget) (sets.Set[string], sets.Set[string], error) {
 	return sets.New("a"), sets.New("a"), nil
 }
 
-// world is a namespace.
+// world is a namespace with a reconciler.
 type world struct {
 	*Reconciler
 	client *fake.Clientset
@@ -79,7 +79,7 @@ func newWorld(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime
 			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), cache: utilcache.NewExpiring(),
 		},
 		podWatch: seen, charges: newChargeTimes(clock.RealClock{}, time.Minute), throttle: newThrottle(clock.RealClock{}),
-		guarding: newGuardingCheck(heard{}, clock.RealClock{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),
+		guarding: newGuardingCheck(allReplicas{}, clock.RealClock{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),
 	}
 	return w
 }
@@ -172,16 +172,16 @@ func TestTheNumbersOfABudget(t *testing.T) {
 		objects                        []runtime.Object
 		total, desired, current, allow int32
 	}{
-		{"a Deployment, by its labels", nil, application(3, 3, 3), 3, 2, 3, 1},
-		{"a Deployment, by its name", target, application(3, 3, 3), 3, 2, 3, 1},
+		{"a Deployment, by labels", nil, application(3, 3, 3), 3, 2, 3, 1},
+		{"a Deployment, by target", target, application(3, 3, 3), 3, 2, 3, 1},
 		{"a Deployment without pods yet", target, application(3, 3, 0), 3, 2, 0, 0},
-		{"a Deployment that lacks pods", nil, application(3, 3, 2), 3, 2, 2, 0},
+		{"a Deployment with missing pods", nil, application(3, 3, 2), 3, 2, 2, 0},
 		{"a surge", nil, application(3, 5, 5), 3, 2, 5, 1},
 		{"a scale-down", nil, application(3, 3, 5), 3, 2, 5, 3},
 		{"scaled to 0", nil, application(0, 0, 3), 0, 0, 3, 3},
-		{"a Deployment that is being deleted", nil, ending(application(3, 3, 3)), 0, 0, 0, 0},
-		{"orphans count as themselves", nil, []runtime.Object{newPod(1, nil, nil), newPod(2, nil, nil), newPod(3, nil, unready)}, 3, 2, 2, 0},
-		{"pods whose owner is gone count for nothing", nil, []runtime.Object{newPod(1, controlledBy("ReplicaSet", "web-1"), nil)}, 0, 0, 0, 0},
+		{"a terminating Deployment", nil, ending(application(3, 3, 3)), 0, 0, 0, 0},
+		{"pods without an owner count as desired", nil, []runtime.Object{newPod(1, nil, nil), newPod(2, nil, nil), newPod(3, nil, unready)}, 3, 2, 2, 0},
+		{"pods of a deleted owner do not count", nil, []runtime.Object{newPod(1, controlledBy("ReplicaSet", "web-1"), nil)}, 0, 0, 0, 0},
 		{"other pods", nil, append(application(3, 3, 3), newPod(9, nil, func(p *corev1.Pod) { p.Labels = nil })), 3, 2, 3, 1},
 		{"finished pods", nil, append(application(3, 3, 3), newPod(9, nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), 3, 2, 3, 1},
 		{"exempt pods", nil, append(application(3, 3, 2), newPod(9, controlledBy("ReplicaSet", "web-1"), func(p *corev1.Pod) {
@@ -195,7 +195,7 @@ func TestTheNumbersOfABudget(t *testing.T) {
 				t.Errorf("total, desired, current, allowed: got %v, want %v", got, want)
 			}
 			if s.ObservedGeneration != 1 {
-				t.Error("it is not synced")
+				t.Error("observedGeneration is old")
 			}
 		})
 	}
@@ -224,8 +224,8 @@ func TestAConcurrentChargeIsKept(t *testing.T) {
 	}
 }
 
-// A leader that begins with an old cache does not hand out again what the last
-// one knew to be gone.
+// A new leader with an old cache does not allow a deletion again that the
+// previous leader had counted.
 func TestAStaleCacheIsNotUsed(t *testing.T) {
 	w := newWorld(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.PodsResourceVersion = "500" }), application(3, 3, 3)...)
 	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {

@@ -44,31 +44,31 @@ func counted(n int64) func(*v1alpha1.PodDeletionFlowControl) {
 	}
 }
 
-// look reconciles once and returns the status, what was told and when it is
-// looked at again.
-func look(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
+// reconcileOnce reconciles once and returns the status, the recorded Events and the
+// delay of the next reconciliation.
+func reconcileOnce(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
 	t.Helper()
-	return lookAndSend(t, f, after, conflict, &eventstest.Recorder{})
+	return reconcileAndSend(t, f, after, conflict, &eventstest.Recorder{})
 }
 
-// lookAndSend does it with a sender.
-func lookAndSend(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool, sent *eventstest.Recorder) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
+// reconcileAndSend is look with a sender of CloudEvents.
+func reconcileAndSend(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool, sent *eventstest.Recorder) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
 	t.Helper()
-	client, told := fake.NewSimpleClientset(f), record.NewFakeRecorder(10)
+	client, recorded := fake.NewSimpleClientset(f), record.NewFakeRecorder(10)
 	if conflict {
 		client.PrependReactor("update", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrs.NewConflict(v1alpha1.Resource("poddeletionflowcontrols"), f.Name, errors.New("changed"))
 		})
 	}
 	r := &Reconciler{client: client.PolicyV1alpha1(), clock: testingclock.NewFakePassiveClock(zero.Add(after)), skew: skew, sender: sent}
-	err := r.ReconcileKind(controller.WithEventRecorder(context.Background(), told), f)
+	err := r.ReconcileKind(controller.WithEventRecorder(context.Background(), recorded), f)
 	requeue, wait := controller.IsRequeueKey(err)
 	if err != nil && !requeue {
 		t.Fatal(err)
 	}
-	close(told.Events)
+	close(recorded.Events)
 	var said []string
-	for e := range told.Events {
+	for e := range recorded.Events {
 		said = append(said, e)
 	}
 	stored, err := client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), f.Name, metav1.GetOptions{})
@@ -80,64 +80,64 @@ func lookAndSend(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Du
 
 func TestOpeningAndClosingRecordOneEventEach(t *testing.T) {
 	f := newFlow(3, counted(3))
-	status, told, wait := look(t, f, time.Second, false)
+	status, recorded, wait := reconcileOnce(t, f, time.Second, false)
 	f.Status = status
 	room := zero.Add(611 * time.Second)
 	if !isOpen(f) || status.Deleted != 3 || status.RoomTime == nil || !status.RoomTime.Time.Equal(room) || status.ObservedGeneration != 3 {
 		t.Errorf("%+v", status)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "Warning LimitHit the breaker is open: 3 deletions in 10m (limit 3)") {
-		t.Errorf("told %q", told)
+	if len(recorded) != 1 || !strings.Contains(recorded[0], "Warning LimitHit the breaker is open: 3 deletions in 10m (limit 3)") {
+		t.Errorf("Events %q", recorded)
 	}
 	if wait != refreshInterval {
-		t.Errorf("looked at again in %s", wait)
+		t.Errorf("next in %s", wait)
 	}
-	if status, told, wait = look(t, f, 600*time.Second, false); len(told) > 0 || wait != 11*time.Second {
-		t.Errorf("while it is open: told %q, looked at again in %s", told, wait)
+	if status, recorded, wait = reconcileOnce(t, f, 600*time.Second, false); len(recorded) > 0 || wait != 11*time.Second {
+		t.Errorf("while it is open: Events %q, next in %s", recorded, wait)
 	}
 	f.Status = status
-	status, told, wait = look(t, f, 611*time.Second, false)
+	status, recorded, wait = reconcileOnce(t, f, 611*time.Second, false)
 	f.Status = status
 	if isOpen(f) || status.RoomTime != nil || status.Deleted != 0 || len(status.Buckets) != 1 {
 		t.Errorf("%+v", status)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "Normal WithinLimit") || wait != 0 {
-		t.Errorf("told %q, looked at again in %s", told, wait)
+	if len(recorded) != 1 || !strings.Contains(recorded[0], "Normal WithinLimit") || wait != 0 {
+		t.Errorf("Events %q, next in %s", recorded, wait)
 	}
 }
 
 func TestRaisingTheLimitClosesTheBreaker(t *testing.T) {
 	f := newFlow(3, counted(3))
-	f.Status, _, _ = look(t, f, time.Second, false)
+	f.Status, _, _ = reconcileOnce(t, f, time.Second, false)
 	f.Spec.LimitRules[0].Limit = 4
-	status, told, wait := look(t, f, 2*time.Second, false)
+	status, recorded, wait := reconcileOnce(t, f, 2*time.Second, false)
 	f.Status = status
-	if isOpen(f) || status.Deleted != 3 || len(told) != 1 || wait != refreshInterval {
-		t.Errorf("%+v, told %q, looked at again in %s", status, told, wait)
+	if isOpen(f) || status.Deleted != 3 || len(recorded) != 1 || wait != refreshInterval {
+		t.Errorf("%+v, Events %q, next in %s", status, recorded, wait)
 	}
 }
 
 func TestALimitOfZeroIsAlwaysOpen(t *testing.T) {
 	f := newFlow(0, nil)
-	status, told, wait := look(t, f, 0, false)
+	status, recorded, wait := reconcileOnce(t, f, 0, false)
 	f.Status = status
-	if !isOpen(f) || status.RoomTime != nil || len(told) != 1 || wait != 0 {
-		t.Errorf("%+v, told %q, looked at again in %s", status, told, wait)
+	if !isOpen(f) || status.RoomTime != nil || len(recorded) != 1 || wait != 0 {
+		t.Errorf("%+v, Events %q, next in %s", status, recorded, wait)
 	}
 }
 
 func TestAnInvalidRuleIsNamed(t *testing.T) {
 	f := newFlow(3, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" })
-	_, told, _ := look(t, f, 0, false)
-	if len(told) != 1 || !strings.Contains(told[0], "InvalidRule") || !strings.Contains(told[0], "spec.limitRules[0].interval") {
-		t.Errorf("told %q", told)
+	_, recorded, _ := reconcileOnce(t, f, 0, false)
+	if len(recorded) != 1 || !strings.Contains(recorded[0], "InvalidRule") || !strings.Contains(recorded[0], "spec.limitRules[0].interval") {
+		t.Errorf("Events %q", recorded)
 	}
 }
 
 func TestNoEventIsRecordedBeforeTheStatusIsWritten(t *testing.T) {
-	status, told, wait := look(t, newFlow(3, counted(3)), time.Second, true)
-	if len(told) > 0 || wait != minInterval || len(status.Conditions) > 0 {
-		t.Errorf("told %q, looked at again in %s: %+v", told, wait, status)
+	status, recorded, wait := reconcileOnce(t, newFlow(3, counted(3)), time.Second, true)
+	if len(recorded) > 0 || wait != minInterval || len(status.Conditions) > 0 {
+		t.Errorf("Events %q, next in %s: %+v", recorded, wait, status)
 	}
 }
 
@@ -145,20 +145,20 @@ func TestAResetOfTheCommittedTimeRecordsAnEventAndKeepsCounts(t *testing.T) {
 	f := newFlow(9, counted(3))
 	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
 	f.Status.CommittedTime = &ahead
-	status, told, _ := look(t, f, time.Second, false)
+	status, recorded, _ := reconcileOnce(t, f, time.Second, false)
 	if !status.CommittedTime.Time.Equal(zero.Add(time.Second)) || status.Deleted != 3 {
 		t.Errorf("%+v", status)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], v1alpha1.ReasonClockReset) {
-		t.Errorf("told %q", told)
+	if len(recorded) != 1 || !strings.Contains(recorded[0], v1alpha1.ReasonClockReset) {
+		t.Errorf("Events %q", recorded)
 	}
 }
 
 func TestOpeningAndClosingSendOneCloudEventEach(t *testing.T) {
 	f, sent := newFlow(3, counted(3)), &eventstest.Recorder{}
 	f.UID = "uid"
-	f.Status, _, _ = lookAndSend(t, f, time.Second, false, sent)
-	f.Status, _, _ = lookAndSend(t, f, 2*time.Second, false, sent)
+	f.Status, _, _ = reconcileAndSend(t, f, time.Second, false, sent)
+	f.Status, _, _ = reconcileAndSend(t, f, 2*time.Second, false, sent)
 	opened := sent.Sent()
 	if len(opened) != 1 {
 		t.Fatalf("opening sent %v", opened)
@@ -169,11 +169,11 @@ func TestOpeningAndClosingSendOneCloudEventEach(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	sent.Reset()
-	lookAndSend(t, f, 611*time.Second, true, sent) // is not written, so it is not told
+	reconcileAndSend(t, f, 611*time.Second, true, sent) // not written, so not sent
 	if early := sent.Sent(); len(early) > 0 {
 		t.Errorf("sent before it was written: %v", early)
 	}
-	f.Status, _, _ = lookAndSend(t, f, 611*time.Second, false, sent)
+	f.Status, _, _ = reconcileAndSend(t, f, 611*time.Second, false, sent)
 	closed := sent.Sent()
 	if len(closed) != 1 {
 		t.Fatalf("closing sent %v", closed)

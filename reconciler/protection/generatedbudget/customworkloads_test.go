@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// crds is an API server that has versions of kinds, and objects of them.
+// crds is an API server with versions of kinds and their objects.
 type crds struct {
 	*customWorkloads
 	client *dynamicfake.FakeDynamicClient
@@ -64,13 +64,13 @@ func (c *crds) next(t *testing.T) types.NamespacedName {
 	case key := <-c.told:
 		return key
 	case <-time.After(10 * time.Second):
-		t.Fatal("nothing was told")
+		t.Fatal("no key was queued")
 		return types.NamespacedName{}
 	}
 }
 
-// watching waits until a kind is watched: the fake client tells nobody of what
-// happens between the list and the watch.
+// watching waits until a kind is watched: the fake client loses changes between
+// the list and the watch.
 func (c *crds) watching(t *testing.T, resource string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
@@ -87,12 +87,12 @@ func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 	c := newCRDs(t, object(cloneSet, "v1alpha1", "web", within(int64(2), "updateStrategy", "maxUnavailable")))
 	c.converge(ctx)
 	if w := c.get(cloneSet, "ns", "web"); w != nil || len(c.watched) > 0 {
-		t.Fatal("something is watched that is not there")
+		t.Fatal("a kind without a CRD is watched")
 	}
 	c.serve("clonesets/v1alpha1")
 	c.converge(ctx)
 	if key := c.next(t); key != keyOf(cloneSet, "ns", "web") {
-		t.Errorf("told %s", key)
+		t.Errorf("queued %s", key)
 	}
 	w := c.get(cloneSet, "ns", "web")
 	if w == nil || w.strategy == nil || w.strategy.IntValue() != 2 {
@@ -111,14 +111,14 @@ func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 	}
 	c.next(t)
 	if w := c.get(cloneSet, "ns", "web"); w.strategy.IntValue() != 5 {
-		t.Errorf("it did not follow: %+v", w.strategy)
+		t.Errorf("the change was not observed: %+v", w.strategy)
 	}
 	if err := c.client.Tracker().Delete(gvr, "ns", "web"); err != nil {
 		t.Fatal(err)
 	}
 	c.next(t)
 	if w := c.get(cloneSet, "ns", "web"); w != nil {
-		t.Errorf("it is still there: %+v", w)
+		t.Errorf("the workload still exists: %+v", w)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestTheNewestServedVersionIsWatched(t *testing.T) {
 	}{
 		{[]string{"statefulsets/v1alpha1"}, false, "v1alpha1"},
 		{[]string{"statefulsets/v1alpha1", "statefulsets/v1beta1"}, false, "v1beta1"},
-		{nil, true, "v1beta1"}, // what is not known stays
+		{nil, true, "v1beta1"}, // an unknown version does not change the watch
 		{nil, false, ""},
 	} {
 		c.serve(step.served...)
@@ -151,7 +151,7 @@ func TestTheNewestServedVersionIsWatched(t *testing.T) {
 	}
 }
 
-// Who reads must be able to while informers come and go.
+// Reads are safe while informers start and stop.
 func TestWorkloadsCanBeReadWhileKindsChange(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

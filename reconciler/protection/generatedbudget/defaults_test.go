@@ -16,26 +16,26 @@ import (
 func TestAnInvalidDefaultKeepsTheLastValidOne(t *testing.T) {
 	recorder, changed := record.NewFakeRecorder(5), 0
 	d := &defaults{recorder: recorder, logger: zaptest.NewLogger(t).Sugar(), changed: func() { changed++ }}
-	says := func(want string) {
+	check := func(want string) {
 		t.Helper()
 		limits := d.get()
 		if got := limits.MaxUnavailable.String(); got != want {
-			t.Errorf("it is %s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	says("25%")
+	check("25%")
 	d.observe(&corev1.ConfigMap{Data: map[string]string{"max-unavailable": "10%"}})
-	says("10%")
+	check("10%")
 	if changed != 1 || len(recorder.Events) > 0 {
-		t.Errorf("%d times all were looked at, %d Events", changed, len(recorder.Events))
+		t.Errorf("%d reconciliations of all workloads, %d Events", changed, len(recorder.Events))
 	}
 	d.observe(&corev1.ConfigMap{Data: map[string]string{"max-unavailable": "few"}})
-	says("10%")
+	check("10%")
 	if changed != 1 || len(recorder.Events) != 1 {
-		t.Errorf("%d times all were looked at, %d Events", changed, len(recorder.Events))
+		t.Errorf("%d reconciliations of all workloads, %d Events", changed, len(recorder.Events))
 	}
-	d.observe(&corev1.ConfigMap{}) // it was deleted
-	says("25%")
+	d.observe(&corev1.ConfigMap{}) // the ConfigMap was deleted
+	check("25%")
 }
 
 func TestTheInstalledDefaultIsValid(t *testing.T) {

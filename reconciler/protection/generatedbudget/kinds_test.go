@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
-// object is one of the kind with the spec, which generate-pub is asked of.
+// object returns an object of the kind with the annotation generate-pub.
 func object(k kind, version, name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": k.group + "/" + version, "kind": k.kind,
@@ -22,7 +22,7 @@ func object(k kind, version, name string, spec map[string]any) *unstructured.Uns
 	}}
 }
 
-// within is the value at the path.
+// within returns a map with the value at the path.
 func within(value any, path ...string) map[string]any {
 	for i := len(path) - 1; i > 0; i-- {
 		value = map[string]any{path[i]: value}
@@ -56,8 +56,8 @@ func TestMaxUnavailableIsReadFromTheStrategyOfEachKind(t *testing.T) {
 		{"UnitedDeployment of CloneSets", unitedDeployment, "v1alpha1",
 			within(int64(2), "template", "cloneSetTemplate", "spec", "updateStrategy", "maxUnavailable"), &two},
 		{"no strategy", cloneSet, "v1alpha1", map[string]any{}, nil},
-		{"a strategy that is none", cloneSet, "v1alpha1", map[string]any{"updateStrategy": "fast"}, nil},
-		{"a value that is none", cloneSet, "v1alpha1", within(true, "updateStrategy", "maxUnavailable"), nil},
+		{"an invalid strategy", cloneSet, "v1alpha1", map[string]any{"updateStrategy": "fast"}, nil},
+		{"an invalid value", cloneSet, "v1alpha1", within(true, "updateStrategy", "maxUnavailable"), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, v := range tc.kind.versions {
@@ -101,7 +101,7 @@ func TestAKindIsFoundByGroupInAnyVersion(t *testing.T) {
 		{"a/b/c", "Deployment", ""},
 	} {
 		if k, ok := kindOf(tc.apiVersion, tc.kind); k.id != tc.want || ok != (tc.want != "") {
-			t.Errorf("%s %s is %q", tc.apiVersion, tc.kind, k.id)
+			t.Errorf("%s %s: kind %q", tc.apiVersion, tc.kind, k.id)
 		}
 	}
 	words := map[string]bool{}
@@ -114,7 +114,7 @@ func TestAKindIsFoundByGroupInAnyVersion(t *testing.T) {
 	}
 	for _, key := range []string{"", "ns/web", "ns/Rocket/web"} {
 		if _, _, _, err := parseKey(key); err == nil {
-			t.Errorf("%q is a key", key)
+			t.Errorf("%q was parsed as a key", key)
 		}
 	}
 }
@@ -122,9 +122,9 @@ func TestAKindIsFoundByGroupInAnyVersion(t *testing.T) {
 func TestWorkloadsOfOneNameHaveDifferentBudgetNames(t *testing.T) {
 	named := &metav1.ObjectMeta{Name: "web"}
 	if a, b := (&workload{Object: named, kind: statefulSet}).budgetName(), (&workload{Object: named, kind: advancedStatefulSet}).budgetName(); a == b {
-		t.Errorf("both are %s", a)
+		t.Errorf("both names are %s", a)
 	}
 	if got := (&workload{Object: ptr.To(metav1.ObjectMeta{Name: "web"}), kind: cloneSet}).budgetName(); got != "cloneset-web" {
-		t.Errorf("it is %s", got)
+		t.Errorf("got %s", got)
 	}
 }

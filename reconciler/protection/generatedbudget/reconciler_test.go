@@ -29,8 +29,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
-// deeds are what was done: apply or delete, the resource, the limit.
-func deeds(t *testing.T, annotations map[string]string, namespace map[string]string, exists ...runtime.Object) (done []string, events int) {
+// writes reconciles and returns the writes: apply or delete, the resource, the
+// limit.
+func writes(t *testing.T, annotations map[string]string, namespace map[string]string, exists ...runtime.Object) (done []string, events int) {
 	t.Helper()
 	index := map[string]cache.Indexer{}
 	for _, kind := range []string{"ns", "d", "s", "pub", "pdb"} {
@@ -116,22 +117,22 @@ func TestGeneratedBudgets(t *testing.T) {
 		want                   []string
 		events                 int
 	}{
-		{name: "not asked for"},
-		{name: "asked for", annotations: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
+		{name: "without an annotation"},
+		{name: "with an annotation", annotations: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
 		{name: "both", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PDBAnnotation: "true", generatedbudget.PDBAnnotation + "-minAvailable": "1"},
 			want: []string{"apply podunavailablebudgets deployment-web max 2", "apply poddisruptionbudgets deployment-web min 1"}},
 		{name: "by the namespace", namespace: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
-		{name: "it is there", annotations: on, exists: []runtime.Object{pub("uid-web", 2)}},
-		{name: "it was edited", annotations: on, exists: []runtime.Object{pub("uid-web", 9)}, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
-		{name: "not asked for any more", exists: []runtime.Object{pub("uid-web", 2)}, want: []string{"delete podunavailablebudgets deployment-web"}},
-		{name: "somebody else's is left alone", exists: []runtime.Object{pub("", 2)}},
-		{name: "the name is taken", annotations: on, exists: []runtime.Object{pub("", 2)}, events: 1},
-		{name: "of a Deployment that was replaced", annotations: on, exists: []runtime.Object{pub("uid-before", 2)}, events: 1},
-		{name: "what cannot be understood changes nothing", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-maxUnavailable": "few"},
+		{name: "the budget exists", annotations: on, exists: []runtime.Object{pub("uid-web", 2)}},
+		{name: "the budget was edited", annotations: on, exists: []runtime.Object{pub("uid-web", 9)}, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
+		{name: "the annotation was removed", exists: []runtime.Object{pub("uid-web", 2)}, want: []string{"delete podunavailablebudgets deployment-web"}},
+		{name: "a budget of another owner is kept", exists: []runtime.Object{pub("", 2)}},
+		{name: "a budget of another owner has the name", annotations: on, exists: []runtime.Object{pub("", 2)}, events: 1},
+		{name: "a budget of a replaced Deployment", annotations: on, exists: []runtime.Object{pub("uid-before", 2)}, events: 1},
+		{name: "an invalid limit changes nothing", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-maxUnavailable": "few"},
 			exists: []runtime.Object{pub("uid-web", 2)}, events: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			done, events := deeds(t, tc.annotations, tc.namespace, tc.exists...)
+			done, events := writes(t, tc.annotations, tc.namespace, tc.exists...)
 			if diff := cmp.Diff(tc.want, done); diff != "" {
 				t.Error(diff)
 			}

@@ -42,14 +42,14 @@ func TestTheLabelFollowsTheBudgets(t *testing.T) {
 	}{
 		{"the first budget", newNamespace("ns", ""), true, 0, setLabel},
 		{"more budgets", newNamespace("ns", "true"), true, 0, keepLabel},
-		{"somebody wrote another value", newNamespace("ns", "no"), true, 0, setLabel},
-		{"no budget yet, or no more", newNamespace("ns", "true"), false, 0, waitToRemove},
-		{"a moment later", newNamespace("ns", "true"), false, removalDelay - 1, waitToRemove},
-		{"no budget for long", newNamespace("ns", "true"), false, removalDelay, removeLabel},
+		{"another value of the label", newNamespace("ns", "no"), true, 0, setLabel},
+		{"no budget", newNamespace("ns", "true"), false, 0, waitToRemove},
+		{"no budget for less than the delay", newNamespace("ns", "true"), false, removalDelay - 1, waitToRemove},
+		{"no budget for the delay", newNamespace("ns", "true"), false, removalDelay, removeLabel},
 		{"never a budget", newNamespace("ns", ""), false, 0, keepLabel},
-		{"a namespace that is never guarded", newNamespace("kube-system", ""), true, 0, keepLabel},
-		{"one that has the label", newNamespace("kube-system", "true"), true, removalDelay, removeLabel},
-		{"a namespace that ends", terminating, true, 0, keepLabel},
+		{"a namespace that is exempt", newNamespace("kube-system", ""), true, 0, keepLabel},
+		{"an exempt namespace with the label", newNamespace("kube-system", "true"), true, removalDelay, removeLabel},
+		{"a terminating namespace", terminating, true, 0, keepLabel},
 	} {
 		if got := decide(tc.namespace, tc.budgets, tc.unused); got != tc.want {
 			t.Errorf("%s: got %v", tc.name, got)
@@ -57,8 +57,8 @@ func TestTheLabelFollowsTheBudgets(t *testing.T) {
 	}
 }
 
-// world has a namespace with the label; its budgets are in the API server, and
-// in the cache.
+// world has a namespace with the label, and budgets in the API server and in
+// the cache.
 type world struct {
 	*Reconciler
 	namespace *corev1.Namespace
@@ -77,7 +77,7 @@ func newWorld() *world {
 	return w
 }
 
-// restart forgets what only the process knew.
+// restart resets the state of the process.
 func (w *world) restart() {
 	w.Reconciler = &Reconciler{Namespaces: w.kube.CoreV1().Namespaces(), Client: w.policy.PolicyV1alpha1(),
 		Lister: listers.NewPodUnavailableBudgetLister(w.cached), Clock: w.clock}
@@ -85,9 +85,9 @@ func (w *world) restart() {
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
-// look reconciles and says in how long it is done again, and whether the label
-// is there.
-func (w *world) look(t *testing.T) (again time.Duration, label bool) {
+// reconcileOnce reconciles and returns the delay of the next reconciliation and whether
+// the namespace has the label.
+func (w *world) reconcileOnce(t *testing.T) (again time.Duration, label bool) {
 	t.Helper()
 	err := w.ReconcileKind(t.Context(), w.namespace)
 	requeue, again := controller.IsRequeueKey(err)
@@ -103,8 +103,8 @@ func (w *world) look(t *testing.T) (again time.Duration, label bool) {
 
 func (w *world) want(t *testing.T, again time.Duration, label bool) {
 	t.Helper()
-	if gotAgain, gotLabel := w.look(t); gotAgain != again || gotLabel != label {
-		t.Errorf("it is looked at again in %s, want %s; the label is there: %v", gotAgain, again, gotLabel)
+	if gotAgain, gotLabel := w.reconcileOnce(t); gotAgain != again || gotLabel != label {
+		t.Errorf("next reconciliation in %s, want %s; label %v", gotAgain, again, gotLabel)
 	}
 }
 
@@ -121,7 +121,7 @@ func (w *world) cache(t *testing.T, has bool) {
 	}
 }
 
-// The webhook sets the label before the first budget is there.
+// The webhook sets the label before the first budget is stored.
 func TestTheLabelIsRemovedAfterADelay(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
@@ -141,14 +141,14 @@ func TestANewLeaderWaitsAgain(t *testing.T) {
 	w.pass(removalDelay - time.Second)
 	w.restart()
 	w.want(t, removalDelay, true)
-	// What led before another process did has seen nothing since.
+	// A process that led before has no newer record.
 	w.pass(2 * removalDelay)
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay)
 	w.want(t, 0, false)
 }
 
-// Nothing is kept of a namespace that nobody looks at any more.
+// The record of a deleted namespace is deleted.
 func TestRecordsOfDeletedNamespacesAreDropped(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var i unusedLabels
@@ -157,11 +157,11 @@ func TestRecordsOfDeletedNamespacesAreDropped(t *testing.T) {
 	i.unusedFor("another", now.Add(2*removalDelay))
 	i.forget("another")
 	if _, there := i.since["there"]; len(i.since) != 1 || !there {
-		t.Errorf("kept are %v", i.since)
+		t.Errorf("records are %v", i.since)
 	}
 }
 
-// The label goes only when the API server knows no budget either.
+// The label is removed only when the API server has no budget either.
 func TestALiveReadOfBudgetsKeepsTheLabel(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
@@ -173,13 +173,13 @@ func TestALiveReadOfBudgetsKeepsTheLabel(t *testing.T) {
 	w.want(t, removalDelay, true)
 }
 
-// A label that is set anew when it was just taken off is not taken off at once.
+// A label that is set again after its removal is kept for the whole delay.
 func TestALabelThatIsSetAgainIsKeptForTheWholeDelay(t *testing.T) {
 	w := newWorld()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay)
 	w.want(t, 0, false)
-	w.want(t, removalDelay, false) // the cache still has it, or has it again
+	w.want(t, removalDelay, false) // the cache may be old
 }
 
 func TestRemovingTheLabelUsesAnOptimisticLock(t *testing.T) {
@@ -188,9 +188,9 @@ func TestRemovingTheLabelUsesAnOptimisticLock(t *testing.T) {
 	w.pass(removalDelay)
 	w.kube.PrependReactor("patch", "namespaces", func(a kubetesting.Action) (bool, runtime.Object, error) {
 		if patch := string(a.(kubetesting.PatchAction).GetPatch()); !strings.Contains(patch, `"resourceVersion":"7"`) {
-			t.Errorf("it is patched whatever it is: %s", patch)
+			t.Errorf("the patch has no resourceVersion: %s", patch)
 		}
-		return true, nil, apierrs.NewConflict(corev1.Resource("namespaces"), "ns", errors.New("it is another"))
+		return true, nil, apierrs.NewConflict(corev1.Resource("namespaces"), "ns", errors.New("the object was changed"))
 	})
 	w.want(t, conflictRetry, true)
 }
