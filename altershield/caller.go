@@ -185,7 +185,7 @@ func decode(action string, answer []byte, domain any) error {
 	}
 	code, msg := "", ""
 	if e.ResultCode != nil {
-		code = *e.ResultCode
+		code = text.Truncate(*e.ResultCode, maxWord)
 	}
 	if e.Msg != nil {
 		msg = text.Truncate(*e.Msg, maxResultMsg)

@@ -8,7 +8,23 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
+// maxNodeID bounds the server's id of a node, in bytes. The events about a node have
+// the same limit.
+const maxNodeID = 128
+
 var errNoNode = errors.New("the answer names no node")
+
+// checkNode returns an error if an answer names no usable node. The node exists, but no
+// callback can be matched with it.
+func checkNode(action, id string) error {
+	err := errNoNode
+	if len(id) > maxNodeID {
+		err = fmt.Errorf("the id of the node has %d bytes, more than %d", len(id), maxNodeID)
+	} else if id != "" {
+		return nil
+	}
+	return &TransportError{Action: action, Kind: KindMalformed, Sent: true, Err: err}
+}
 
 // Client calls the server. It is safe for concurrent use, holds connections
 // and a token bucket, and should live as long as its Config: see Clients.
@@ -147,9 +163,8 @@ func (c *Client) start(ctx context.Context, action string, body any) (StartAnswe
 	if err := c.caller.call(ctx, action, harmful, body, &domain); err != nil {
 		return StartAnswer{}, err
 	}
-	if domain.NodeID == "" {
-		// The node exists, but nothing can ever be matched with it.
-		return StartAnswer{}, &TransportError{Action: action, Kind: KindMalformed, Sent: true, Err: errNoNode}
+	if err := checkNode(action, domain.NodeID); err != nil {
+		return StartAnswer{}, err
 	}
 	return StartAnswer(domain), nil
 }

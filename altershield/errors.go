@@ -20,7 +20,7 @@ const (
 type ResultError struct {
 	// Action is the call that was refused.
 	Action string
-	// Code is the result code; empty when the server gave none.
+	// Code is the result code, cut to 63 bytes; empty when the server gave none.
 	Code string
 	// Msg is the server's word, cut to 1024 bytes.
 	Msg string

@@ -89,8 +89,8 @@ func (c *Client) CheckRelease(ctx context.Context, in CheckRelease) (ReleaseAnsw
 	if err != nil {
 		return ReleaseAnswer{}, err
 	}
-	if domain.NodeID == "" {
-		return ReleaseAnswer{}, &TransportError{Action: actionCheckRelease, Kind: KindMalformed, Sent: true, Err: errNoNode}
+	if err := checkNode(actionCheckRelease, domain.NodeID); err != nil {
+		return ReleaseAnswer{}, err
 	}
 	return domain.answer(), nil
 }
