@@ -62,17 +62,29 @@ func Kinds(data map[string]string) ([]Kind, error) {
 	return more, nil
 }
 
+// maxNames is the space for kind and group in the names of their webhooks, which have at
+// most 253 bytes: m<kind>.<group>.kb.io.
+const maxNames = 253 - len("m..kb.io")
+
+var kindName = regexp.MustCompile(`^[A-Z][A-Za-z0-9-]*$`)
+
 var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 func notFieldName(name string) bool { return !fieldName.MatchString(name) }
 
 func (e kindEntry) kind() (Kind, error) {
 	gv, err := schema.ParseGroupVersion(e.APIVersion)
-	if err != nil || gv.Group == "" || gv.Version == "" {
+	// Both become part of the names and rules of webhooks. The API server rejects all
+	// webhooks of a configuration if one of them is invalid.
+	if err != nil || len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 {
 		return Kind{}, fmt.Errorf(".apiVersion: %q is not group/version: write for example apps.kruise.io/v1alpha1", e.APIVersion)
 	}
-	if len(validation.IsDNS1035Label(strings.ToLower(e.Kind))) > 0 || e.Kind[:1] == strings.ToLower(e.Kind[:1]) {
+	// ToLower makes letters outside ASCII letters of it, such as the sign for Kelvin.
+	if !kindName.MatchString(e.Kind) || len(validation.IsDNS1035Label(strings.ToLower(e.Kind))) > 0 {
 		return Kind{}, fmt.Errorf(".kind: %q is not a kind: write for example CloneSet", e.Kind)
+	}
+	if n := len(e.Kind) + len(gv.Group); n > maxNames {
+		return Kind{}, fmt.Errorf(".apiVersion: group and kind have %d bytes: webhooks need names of at most %d", n, maxNames)
 	}
 	resource := e.Resource
 	if resource == "" {
