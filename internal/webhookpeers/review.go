@@ -11,10 +11,16 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// maxResponseBytes is how much of a response is read.
-const maxResponseBytes = 1 << 20
+const (
+	// maxResponseBytes is how much of a response is read.
+	maxResponseBytes = 1 << 20
+	// maxErrorBytes is how much of a decoding error is reported.
+	maxErrorBytes = 256
+)
 
 // Doer sends requests, as an http.Client does.
 type Doer interface {
@@ -53,7 +59,8 @@ func SendReview(ctx context.Context, by Doer, url string, header http.Header, re
 	}
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(raw, &review); err != nil {
-		return nil, fmt.Errorf("decode response of the webhook: %w", err)
+		// encoding/json quotes numbers of any length.
+		return nil, fmt.Errorf("decode response of the webhook: %s", text.Truncate(err.Error(), maxErrorBytes))
 	}
 	if review.Response == nil || review.Response.UID != request.UID {
 		return nil, errors.New("response of the webhook does not match the request")
