@@ -122,6 +122,9 @@ func (t Tx) insert(r exportRow) error {
 	if !slices.Contains(exportTables, r.Table) {
 		return fmt.Errorf("unknown table")
 	}
+	if len(r.Values) == 0 {
+		return fmt.Errorf("a row without values")
+	}
 	if r.Table == "grants" {
 		// The job belongs to the queue of the other store.
 		r.Values["job"] = json.Number("0")

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -30,6 +31,17 @@ type pendingWrite struct {
 	err  error
 }
 
+// run calls f. A panic fails this write alone: the other writes of the group have other
+// callers, which would wait forever.
+func (w *pendingWrite) run(tx Tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return w.f(tx)
+}
+
 // write runs f in a group. The caller that holds leader commits for all callers.
 func (g *groupCommit) write(ctx context.Context, s *Store, f func(Tx) error) error {
 	w := &pendingWrite{ctx: ctx, f: f, done: make(chan struct{})}
@@ -38,19 +50,13 @@ func (g *groupCommit) write(ctx context.Context, s *Store, f func(Tx) error) err
 	g.mu.Unlock()
 
 	g.leader.Lock()
-	select {
-	case <-w.done:
-		g.leader.Unlock()
-		return w.err
-	default:
-	}
+	defer g.leader.Unlock()
 	for {
-		s.commitGroup(ctx, g)
 		select {
 		case <-w.done:
-			g.leader.Unlock()
 			return w.err
 		default:
+			s.commitGroup(ctx, g)
 		}
 	}
 }
@@ -103,7 +109,7 @@ func (s *Store) writeGroup(ctx context.Context, g *groupCommit) (group []*pendin
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT change"); err != nil {
 			return group, fmt.Errorf("create savepoint: %w", err)
 		}
-		w.err = w.f(Tx{View: View{q: tx, dialect: s.dialect, ctx: context.WithoutCancel(w.ctx)}, SQL: tx})
+		w.err = w.run(Tx{View: View{q: tx, dialect: s.dialect, ctx: context.WithoutCancel(w.ctx)}, SQL: tx})
 		if w.err != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO change"); err != nil {
 				return group, fmt.Errorf("roll back to savepoint: %w", err)

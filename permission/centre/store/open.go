@@ -75,13 +75,15 @@ func connectSQLite(path string) (*Store, error) {
 	if err := file.Close(); err != nil {
 		return nil, fmt.Errorf("open SQLite: %w", err)
 	}
-	write, err := sql.Open("sqlite", "file:"+path+pragmas)
+	// SQLite reads the name as a URI.
+	name := "file:" + strings.NewReplacer("%", "%25", "#", "%23", "?", "%3f").Replace(path)
+	write, err := sql.Open("sqlite", name+pragmas)
 	if err != nil {
 		return nil, fmt.Errorf("open SQLite: %w", err)
 	}
 	// SQLite has one writer; more connections would only wait for its lock.
 	write.SetMaxOpenConns(1)
-	read, err := sql.Open("sqlite", "file:"+path+strings.Replace(pragmas, "_txlock=immediate", "_pragma=query_only(1)", 1))
+	read, err := sql.Open("sqlite", name+strings.Replace(pragmas, "_txlock=immediate", "_pragma=query_only(1)", 1))
 	if err != nil {
 		return nil, fmt.Errorf("open SQLite: %w", err)
 	}

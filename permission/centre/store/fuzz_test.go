@@ -1,0 +1,75 @@
+package store
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzImport imports exports into an empty store. An import that is rejected changes
+// nothing; what an accepted import stored is exported, and imported again to the same.
+func FuzzImport(f *testing.F) {
+	const (
+		header      = `{"format":"permissioncentre/1","tables":["objects"]}` + "\n"
+		object      = `{"table":"objects","values":{"kind":"provider","name":"p","owner":"o","description":"","body":"{}","version":1,"created":0,"updated":0}}` + "\n"
+		pace        = `{"table":"pace","values":{"provider":"p","next":1}}` + "\n"
+		application = `{"table":"application_ips","values":{"application":"a","ip":"10.0.0.1"}}` + "\n"
+	)
+	for _, text := range []string{
+		header, header + object, header + object + object, header + application + application, header + pace,
+		header + `{"table":"grants"}`, header + `{"table":"grants","values":null}`, header + `{"table":"objects","values":{}}`,
+		header + `{"table":"jobs","values":{"a":1}}`, header + `{"table":"objects","values":{"":1}}`,
+		header + `{"table":"links","values":{"kind":1.5}}`, header + `{"table":"links","values":{"kind":{"a":[]},"name":true}}`,
+		header + `{"table":"links","values":{"kind":"k","name":"n","to_kind":"\u0000","to_name":"\ud800"}}`,
+		header + `{"table":"links","values":{"kind) VALUES (1); DROP TABLE objects; --a":1}}`,
+		header + "{", `{"format":"permissioncentre/2"}`, `null`, ``,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 64<<10 {
+			return
+		}
+		s := open(t)
+		err := s.Import(t.Context(), strings.NewReader(text))
+		stored := export(t, s)
+		if err != nil {
+			if stored != empty(t) || len(err.Error()) > 1024 {
+				t.Errorf("rejected with %.1000v, but stored:\n%s", err, stored)
+			}
+			return
+		}
+		again := open(t)
+		if err := again.Import(t.Context(), strings.NewReader(stored)); err != nil {
+			t.Fatalf("an export is rejected: %v\n%s", err, stored)
+		}
+		if second := export(t, again); second != stored {
+			t.Errorf("exported:\n%s\nimported:\n%s", stored, second)
+		}
+	})
+}
+
+func open(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "#?%41.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func empty(t *testing.T) string {
+	t.Helper()
+	return export(t, open(t))
+}
+
+func export(t *testing.T, s *Store) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := s.Export(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
