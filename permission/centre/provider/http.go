@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -123,11 +122,7 @@ func (c *httpClient) Call(ctx context.Context, call Call) Result {
 	if err != nil {
 		return failedCall(err)
 	}
-	result := compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content), time.Now())
-	if secret != "" {
-		result.Message = strings.ReplaceAll(result.Message, secret, "…")
-	}
-	return result
+	return compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content, secret), time.Now())
 }
 
 // failedCall classifies an error without quoting it: the error may contain the

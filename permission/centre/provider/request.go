@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/google/cel-go/cel"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
@@ -46,6 +48,9 @@ func compileCall(endpoint *url.URL, c api.HTTPCall) (*httpCall, error) {
 		return nil, fmt.Errorf("path: %w", err)
 	}
 	for name, text := range c.Headers {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return nil, fmt.Errorf("headers.%q: is not a name of an HTTP header", name)
+		}
 		if strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Host") {
 			return nil, fmt.Errorf("headers.%s: is set by the centre; use credentialsRef for credentials", name)
 		}
@@ -110,6 +115,12 @@ func (c *httpCall) request(ctx context.Context, call Call) (*http.Request, error
 	if r.URL.Host != c.endpoint.Host || r.URL.User != nil {
 		return nil, fmt.Errorf("path changes the host of the endpoint")
 	}
+	// Values and literals together may form one, which servers and proxies resolve.
+	for segment := range strings.SplitSeq(r.URL.EscapedPath(), "/") {
+		if plain, err := url.PathUnescape(segment); err != nil || plain == "." || plain == ".." {
+			return nil, fmt.Errorf("path has the dot segment %q", segment)
+		}
+	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Idempotency-Key", call.Key)
 	if content != nil {
@@ -121,7 +132,7 @@ func (c *httpCall) request(ctx context.Context, call Call) (*http.Request, error
 			return nil, err
 		}
 		r.Header.Set(name, strings.Map(func(r rune) rune {
-			if r < ' ' {
+			if unicode.IsControl(r) {
 				return ' '
 			}
 			return r

@@ -28,15 +28,46 @@ func (a response) vars() map[string]any {
 	return map[string]any{"status": int64(a.status), "body": a.body, "headers": a.headers}
 }
 
-func newResponse(status int, header http.Header, body []byte) response {
+// newResponse returns a response without the secret of the request, which a provider may
+// echo: expressions copy parts of a response into messages and into the store.
+func newResponse(status int, header http.Header, body []byte, secret string) response {
 	a := response{status: status, headers: map[string]string{}}
 	for name := range header {
-		a.headers[strings.ToLower(name)] = header.Get(name)
+		a.headers[strings.ToLower(name)] = redactText(header.Get(name), secret)
 	}
 	if json.Unmarshal(body, &a.body) != nil {
 		a.body = nil
 	}
+	a.body = redact(a.body, secret)
 	return a
+}
+
+func redactText(s, secret string) string {
+	if secret == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, secret, "…")
+}
+
+// redact replaces the secret in all strings of a JSON value.
+func redact(v any, secret string) any {
+	switch v := v.(type) {
+	case string:
+		return redactText(v, secret)
+	case []any:
+		for i := range v {
+			v[i] = redact(v[i], secret)
+		}
+		return v
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, field := range v {
+			out[redactText(name, secret)] = redact(field, secret)
+		}
+		return out
+	default:
+		return v
+	}
 }
 
 // interpret maps a response to a Result.
