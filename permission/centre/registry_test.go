@@ -235,3 +235,23 @@ func TestAnAuthorizationErrorNamesTheUserAndTheRequirement(t *testing.T) {
 		t.Errorf("parameters are not redacted for another team: %s", diff)
 	}
 }
+
+// PostgreSQL cannot store or compare NUL; the centre would answer 503.
+func TestNULInARequestIsABadRequest(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.skipValidation = true
+		for name, tc := range map[string]struct{ method, path, body, field string }{
+			"search":     {"GET", "/v1/permissions?search=%00", "", "search"},
+			"cluster":    {"GET", "/v1/applications?cluster=%00", "", "cluster"},
+			"continue":   {"GET", "/v1/permissions?continue=AA", "", "continue"},
+			"name":       {"GET", "/v1/permissions/a%00", "", "path"},
+			"owner":      {"POST", "/v1/permissionsets", `{"name":"s","owner":"team-a\u0000","permissions":["p"]}`, "body"},
+			"permission": {"POST", "/v1/permissionsets", `{"name":"s","owner":"team-a","permissions":["\u0000"]}`, "body"},
+		} {
+			if status, problem := w.do(adminToken, tc.method, tc.path, tc.body, nil); status != 400 || problem.Field != tc.field {
+				t.Errorf("%s: %d %+v", name, status, problem)
+			}
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -9,9 +10,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -56,35 +59,88 @@ func user(c echo.Context) access.User {
 
 func userName(c echo.Context) string { return user(c).Name }
 
-// decode reads a JSON body and rejects unknown fields.
+// decode reads a JSON body. It rejects unknown fields and the character NUL, which
+// PostgreSQL cannot store.
 func decode(c echo.Context, to any) error {
-	d := json.NewDecoder(c.Request().Body)
+	raw, err := io.ReadAll(c.Request().Body)
+	if err != nil {
+		return err // of the limit of the body, or of the connection
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if err == nil && d.More() {
+	err = d.Decode(to)
+	if _, end := d.Token(); err == nil && end != io.EOF {
+		// More reports false before a closing bracket.
 		err = errors.New("more than one JSON value")
+	}
+	if err == nil && escapesNUL(raw) {
+		err = errors.New("a string contains the character NUL")
 	}
 	if err == nil {
 		return nil
 	}
 	var typeErr *json.UnmarshalTypeError
-	var routing *echo.HTTPError
 	switch {
-	case errors.As(err, &routing):
-		return routing
 	case errors.As(err, &typeErr):
 		// The API has no fields for Go's embedded structs.
 		field := strings.TrimPrefix(strings.TrimPrefix(typeErr.Field, "Meta."), "ApplicationRequest.")
-		return badRequest(field, fmt.Sprintf("is a JSON %s; must be of type %s", typeErr.Value, typeErr.Type))
+		// The value may be a number of any length.
+		return badRequest(fieldOrBody(field), fmt.Sprintf("is a JSON %s; must be of type %s", text.Truncate(typeErr.Value, maxQuoted), typeErr.Type))
 	case errors.Is(err, io.EOF):
 		return badRequest("body", "is empty; must be JSON")
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		field := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
-		return badRequest(field, "is not a field of this object; remove it")
+		return badRequest(fieldOrBody(field), "is not a field of this object; remove it")
 	default:
-		return badRequest("body", "is not valid JSON: "+err.Error())
+		return badRequest("body", "is not valid JSON: "+text.Truncate(err.Error(), maxQuoted))
 	}
 }
+
+// maxQuoted bounds a part of a request that an error quotes, in bytes.
+const maxQuoted = 253
+
+// fieldOrBody returns the name of a field for an error. The body itself has none.
+func fieldOrBody(field string) string {
+	if field == "" {
+		return "body"
+	}
+	return text.Truncate(field, maxQuoted)
+}
+
+// escapesNUL reports whether a string of valid JSON contains NUL, which JSON always
+// escapes.
+func escapesNUL(raw []byte) bool {
+	for {
+		before, after, found := bytes.Cut(raw, []byte(`\u0000`))
+		if !found {
+			return false
+		}
+		if backslashes := len(before) - len(bytes.TrimRight(before, `\`)); backslashes%2 == 0 {
+			return true
+		}
+		raw = after
+	}
+}
+
+// storableQuery rejects a path or a query with a character that PostgreSQL cannot
+// compare: NUL or invalid UTF-8. The store would be blamed for it, with 503.
+func storableQuery(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		for name, values := range c.QueryParams() {
+			for _, value := range values {
+				if !storable(value) {
+					return badRequest(fieldOrBody(strings.ToValidUTF8(name, "")), "contains NUL or invalid UTF-8")
+				}
+			}
+		}
+		if !storable(c.Request().URL.Path) {
+			return badRequest("path", "contains NUL or invalid UTF-8")
+		}
+		return next(c)
+	}
+}
+
+func storable(value string) bool { return utf8.ValidString(value) && !strings.ContainsRune(value, 0) }
 
 // page reads the query parameters limit, continue and search.
 func page(c echo.Context) (store.Page, error) {
@@ -97,7 +153,7 @@ func page(c echo.Context) (store.Page, error) {
 		p.Limit = n
 	}
 	after, err := base64.RawURLEncoding.DecodeString(c.QueryParam("continue"))
-	if err != nil {
+	if err != nil || !storable(string(after)) {
 		return p, badRequest("continue", "must be the value of continue in the previous page")
 	}
 	p.After = string(after)

@@ -75,7 +75,7 @@ func (s *Server) router() *echo.Echo {
 	e.HTTPErrorHandler = s.handleError
 	e.Use(s.observe, s.AuthLimit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.GET("/v1/openapi.json", openAPI)
-	v1 := e.Group("/v1", s.authenticate)
+	v1 := e.Group("/v1", s.authenticate, storableQuery)
 
 	register(v1.Group("/providers"), s, s.Registry.Providers(), providerRules(s))
 	register(v1.Group("/permissions"), s, s.Registry.Permissions(), permissionRules(s))
