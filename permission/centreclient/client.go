@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
@@ -143,7 +144,8 @@ func do[T any](ctx context.Context, c *Client, timeout time.Duration, method, pa
 		return out, nil
 	}
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return out, fmt.Errorf("decode the response of the permission centre: %w", err)
+		// encoding/json quotes numbers of any length.
+		return out, fmt.Errorf("decode the response of the permission centre: %s", text.Truncate(err.Error(), maxMessage/2))
 	}
 	return out, nil
 }
@@ -178,7 +180,7 @@ func statusError(res *http.Response, raw []byte) error {
 	e := &StatusError{Status: res.StatusCode}
 	_ = json.Unmarshal(raw, &e.Detail) // a proxy may answer without JSON
 	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
-		e.RetryAfter = time.Duration(seconds) * time.Second
+		e.RetryAfter = time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
 	}
 	return e
 }

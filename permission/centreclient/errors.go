@@ -6,8 +6,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
+
+// maxMessage bounds the message of an error in bytes. Messages are stored in the status
+// of pods and in the breaker's ConfigMap.
+const maxMessage = 1024
 
 // StatusError is a response with status 400 or above.
 type StatusError struct {
@@ -25,7 +30,7 @@ func (e *StatusError) Error() string {
 			message += ": " + part
 		}
 	}
-	return message
+	return text.Truncate(message, maxMessage)
 }
 
 // IsNotFound reports whether the object does not exist.
@@ -40,12 +45,15 @@ func IsPermanent(err error) bool {
 	return IsNotFound(err) || hasStatus(err, http.StatusBadRequest) || hasStatus(err, http.StatusUnprocessableEntity)
 }
 
+// maxRetryAfter bounds the wait that a centre, or a proxy, asks for.
+const maxRetryAfter = time.Hour
+
 // RetryAfter returns how long to wait before a retry if the centre answered 429,
 // otherwise 0.
 func RetryAfter(err error) time.Duration {
 	var status *StatusError
 	if errors.As(err, &status) && status.Status == http.StatusTooManyRequests {
-		return max(status.RetryAfter, time.Second)
+		return min(max(status.RetryAfter, time.Second), maxRetryAfter)
 	}
 	return 0
 }

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // acquireTimeout is how long a caller holds the breaker to begin an attempt. After
@@ -15,6 +17,9 @@ const acquireTimeout = 30 * time.Second
 // maxSettled bounds the applications in the entry of one pod. A pod has one
 // application for each set and address.
 const maxSettled = 64
+
+// maxMessage bounds the message in an entry in bytes: all entries share a ConfigMap.
+const maxMessage = 1024
 
 // Operation is what a Request does.
 type Operation int
@@ -166,7 +171,7 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 		e.Settled = withSettled(e.Settled, r.Application, r.Attempt)
 	}
 	e.Holder, e.Until = "", time.Time{}
-	e.LastRequestFailTime, e.Message = r.Now, r.Message
+	e.LastRequestFailTime, e.Message = r.Now, text.Truncate(r.Message, maxMessage)
 	if r.Denied {
 		e.Denied += count
 	} else {

@@ -56,10 +56,28 @@ type Entry struct {
 // pod with another UID.
 func decode(raw string, uid types.UID) (Entry, bool) {
 	var e Entry
-	if raw == "" || json.Unmarshal([]byte(raw), &e) != nil || e.UID != uid {
+	if raw == "" || json.Unmarshal([]byte(raw), &e) != nil || e.UID != uid || !e.inRange() {
 		return Entry{UID: uid}, false
 	}
 	return e, true
+}
+
+// Limits of an entry that this package wrote. Beyond them, counts overflow and an
+// interval of the past keeps no breaker open.
+const (
+	maxCount    = 1 << 30
+	maxInterval = 366 * 24 * time.Hour
+)
+
+// inRange reports whether the numbers are possible. A user may have edited them.
+func (e Entry) inRange() bool {
+	for _, n := range e.Settled {
+		if n < 0 || n > maxCount {
+			return false
+		}
+	}
+	return e.Denied >= 0 && e.Denied <= maxCount && e.Failed >= 0 && e.Failed <= maxCount &&
+		e.Duration >= 0 && e.Duration <= maxInterval && e.Steps >= 0
 }
 
 func encode(e Entry) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -32,8 +33,12 @@ const (
 
 // authorize handles the call of an init container.
 func (s *server) authorize(c echo.Context) error {
+	raw, err := io.ReadAll(c.Request().Body)
+	if err != nil {
+		return err // of the limit of the body, or of the connection
+	}
 	var body protocol.Request
-	if err := c.Bind(&body); err != nil {
+	if json.Unmarshal(raw, &body) != nil {
 		return problemf(http.StatusBadRequest, "BadRequest", "the body is not a valid request of an init-action-client")
 	}
 	id, err := s.authenticatePod(c)
