@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Simulated nodes beside the real one.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-e2e test-chaos chaos bench generate verify lint cluster modules
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-e2e test-chaos chaos fuzz bench generate verify lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ test-chaos: up ## Release under random kills for two or three minutes; CHAOS_SEE
 chaos: up ## The same with 50 releases of 20 pods; about a quarter of an hour.
 	@CHAOS_RELEASES=50 CHAOS_PODS=20 CHAOS_LANES=6 CHAOS_LIMIT=40m CHAOS_DEATHS=0 CHAOS_SERVER_DEATHS=4 GOTESTSUM_FORMAT=standard-verbose \
 	  $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 45m -count 1 -v -run 'TestEveryRelease' ./test/chaos
+
+fuzz: ## Run each fuzz target for FUZZTIME (30s); stops at the first finding.
+	@hack/fuzz.sh
 
 # The binary is run without `go test` around it, so that an interrupt reaches it
 # and it tidies up; the simulated nodes go back to what they were.

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs each fuzz target of the module for FUZZTIME, one after the other, and prints its
+# executions. Arguments select packages (default ./...). It stops at the first finding:
+# the input is in testdata/fuzz of the package, and `go test` then fails with it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+targets=0
+while IFS=' ' read -r package dir tests; do
+  # shellcheck disable=SC2086 # a list of files
+  names=$(cd "$dir" && grep -hoE '^func Fuzz[A-Za-z0-9_]*' $tests | awk '{print $2}' || true)
+  for name in $names; do
+    targets=$((targets + 1))
+    if ! go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-30s}" -fuzzminimizetime 2s -parallel "${FUZZ_PARALLEL:-2}" "$package" >"$log" 2>&1; then
+      cat "$log"
+      echo "$package $name found an input that fails: $dir/testdata/fuzz/$name" >&2
+      exit 1
+    fi
+    executions=$(grep -oE 'execs: [0-9]+' "$log" | tail -1)
+    printf '%-44s %-28s %s\n' "${package#github.com/breakwater-dev/breakwater/}" "$name" "$executions"
+  done
+done < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}{{end}}' "${@:-./...}" | sed '/^$/d')
+echo "$targets fuzz targets"
