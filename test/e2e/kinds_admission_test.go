@@ -113,8 +113,8 @@ func (n *namespace) metadataOf(t *testing.T, kind, name string) (labels, annotat
 // of the kind.
 func (n *namespace) checkKindDenied(t *testing.T, k workloadKind, args ...string) {
 	t.Helper()
-	words := k.lowerKind() + " db is suspended"
-	want := "Error from server (" + words + `): admission webhook "` + k.webhookName() + `" denied the request: ` + words
+	text := k.lowerKind() + " db is suspended"
+	want := "Error from server (" + text + `): admission webhook "` + k.webhookName() + `" denied the request: ` + text
 	if r := n.try(t, args...); r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
 		t.Errorf("the command was not denied as expected:\n%s\nwant on stderr:\n%s", r, want)
 	}

@@ -287,10 +287,10 @@ func holdOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		w, before := n.holdWorkload(t, kind)
-		words := kind.LowerKind() + " web is suspended"
+		text := kind.LowerKind() + " web is suspended"
 		for _, body := range []string{releaseOf("v3"), `{"metadata":{"labels":{"` + v1alpha1.SuspendLabel + `":null}}}`} {
-			if err := w.patch(t.Context(), body); err == nil || !strings.Contains(err.Error(), words) {
-				t.Errorf("patch %s: error is %v, want %q", body, err, words)
+			if err := w.patch(t.Context(), body); err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("patch %s: error is %v, want %q", body, err, text)
 			}
 		}
 		w.awaitHoldObserved(t)

@@ -87,8 +87,8 @@ func (n *namespace) try(t *testing.T, args ...string) kubectl.Result {
 // suspended Deployment.
 func (n *namespace) checkDenied(t *testing.T, deployment string, args ...string) {
 	t.Helper()
-	words := "deployment " + deployment + " is suspended"
-	want := "Error from server (" + words + `): admission webhook "vdeployment.kb.io" denied the request: ` + words
+	text := "deployment " + deployment + " is suspended"
+	want := "Error from server (" + text + `): admission webhook "vdeployment.kb.io" denied the request: ` + text
 	r := n.try(t, args...)
 	if r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
 		t.Errorf("the command was not denied as expected:\n%s\nwant on stderr:\n%s", r, want)

@@ -94,11 +94,11 @@ func (e *environment) awaitReleaseCheck(t *testing.T) {
 func (e *environment) awaitUncheckedDenied(t *testing.T) {
 	t.Helper()
 	n := e.optedInNamespace(t)
-	asked := 0
+	count := 0
 	await(t, rolloutTimeout, "the policy is in force", func(context.Context) error {
 		for range 4 {
-			asked++
-			if r := n.tryApply(t, gen.Deployment(fmt.Sprint("web-", asked), 0, gen.Simulated)); r.Code == 0 {
+			count++
+			if r := n.tryApply(t, gen.Deployment(fmt.Sprint("web-", count), 0, gen.Simulated)); r.Code == 0 {
 				return fmt.Errorf("%s", r)
 			}
 		}
@@ -120,13 +120,13 @@ func (n *namespace) releaseChecks(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := 0
+	count := 0
 	for _, c := range log.Calls {
 		if c.Action == "submitAndStartChangeExecOrder" {
-			asked++
+			count++
 		}
 	}
-	return asked
+	return count
 }
 
 // checkReleaseChecks compares the number of release checks at the double.
@@ -152,9 +152,9 @@ func (n *namespace) tryApply(t *testing.T, d *appsv1.Deployment, args ...string)
 }
 
 // checkResult compares the exit code and the error output of kubectl.
-func checkResult(t *testing.T, r kubectl.Result, code int, words ...string) {
+func checkResult(t *testing.T, r kubectl.Result, code int, text ...string) {
 	t.Helper()
-	for _, w := range words {
+	for _, w := range text {
 		if !strings.Contains(r.Stderr, w) {
 			t.Errorf("the error output does not contain %q", w)
 		}
@@ -215,18 +215,18 @@ func releaseCheckFails(t *testing.T, e *environment) {
 	before := n.deployment(t, "web")
 	n.setReleaseChecks(t, failed())
 	second := gen.Deployment("web", 1, gen.Simulated, gen.Release("v2"))
-	refusal := []string{
+	denial := []string{
 		"Error from server (ReleaseCheckFailed)", `admission webhook "vrelease.kb.io" denied the request: release check of deployment web`,
 		"error rate: " + errorRate, "change the pod template, or apply it again after",
 	}
-	checkResult(t, n.tryApply(t, second), 1, refusal...)
+	checkResult(t, n.tryApply(t, second), 1, denial...)
 	if after := n.deployment(t, "web"); after.Generation != before.Generation {
 		t.Error("a denied release changed the Deployment")
 	}
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseCheckFailed, errorRate)
 	// The stored answer applies to the same release.
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
-	checkResult(t, n.tryApply(t, second), 1, refusal...)
+	checkResult(t, n.tryApply(t, second), 1, denial...)
 	n.checkReleaseChecks(t, 2)
 	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated, gen.Release("v3"))), 0)
 	n.checkReleaseChecks(t, 3)

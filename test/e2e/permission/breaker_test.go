@@ -36,9 +36,9 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 	n.mustApply(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	p := n.get(t, "wrong")
 	message := n.waitForReason(t, "wrong", names.ReasonBreakerOpenDenied)
-	for _, words := range []string{"permissions were denied 3 times; no new attempt begins until the breaker is reset", "there is no such module", "ask " + setup.Owner} {
-		if !strings.Contains(message, words) {
-			t.Errorf("%q is not in %q", words, message)
+	for _, text := range []string{"permissions were denied 3 times; no new attempt begins until the breaker is reset", "there is no such module", "ask " + setup.Owner} {
+		if !strings.Contains(message, text) {
+			t.Errorf("%q is not in %q", text, message)
 		}
 	}
 	n.waitForEvent(t, "wrong", names.ReasonBreakerOpenDenied)
@@ -62,8 +62,8 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, told := resetBreaker(t, p, nobody); status != http.StatusForbidden {
-		t.Errorf("reset by an unauthorized user: %d %s", status, told)
+	if status, body := resetBreaker(t, p, nobody); status != http.StatusForbidden {
+		t.Errorf("reset by an unauthorized user: %d %s", status, body)
 	}
 	if status, _ := resetBreaker(t, p, ""); status != http.StatusUnauthorized {
 		t.Errorf("reset without a token: %d", status)
@@ -75,8 +75,8 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, shortTimeout, "roles are aggregated", func() error {
-		if status, told := resetBreaker(t, p, editor); status != http.StatusOK {
-			return fmt.Errorf("%d %s", status, told)
+		if status, body := resetBreaker(t, p, editor); status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, body)
 		}
 		return nil
 	})

@@ -72,17 +72,17 @@ func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	p := n.get(t, "web")
 	app := applications(t, p)[0]
-	if said := typed("", "pod=web-0"); !strings.Contains(said, app.ID) {
-		t.Errorf("applications of the pod: %s", said)
+	if output := typed("", "pod=web-0"); !strings.Contains(output, app.ID) {
+		t.Errorf("applications of the pod: %s", output)
 	}
-	if said := typed(app.ID, "/history"); !strings.Contains(said, `"to":"Granted"`) {
-		t.Errorf("history: %s", said)
+	if output := typed(app.ID, "/history"); !strings.Contains(output, `"to":"Granted"`) {
+		t.Errorf("history: %s", output)
 	}
 	setFaults(t, provider.Faults{Status: http.StatusBadGateway})
 	typed(app.ID, "/revoke")
 	eventually(t, shortTimeout, "the application is leaked", func() error {
-		if said := typed("", "state=Leaked"); !strings.Contains(said, app.ID) {
-			return fmt.Errorf("%s", said)
+		if output := typed("", "state=Leaked"); !strings.Contains(output, app.ID) {
+			return fmt.Errorf("%s", output)
 		}
 		return nil
 	})
@@ -92,8 +92,8 @@ func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 	n.waitForReason(t, "wrong", names.ReasonBreakerOpenDenied)
 	correctPermission(t, "typo-db")
 	wrong := n.get(t, "wrong")
-	if said := typed(applications(t, wrong)[0].ID, "/reset"); !strings.Contains(said, string(api.Requested)) {
-		t.Errorf("reset: %s", said)
+	if output := typed(applications(t, wrong)[0].ID, "/reset"); !strings.Contains(output, string(api.Requested)) {
+		t.Errorf("reset: %s", output)
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/wrong", "--timeout=60s")
 }
@@ -111,9 +111,9 @@ func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 		}
 		return err
 	})
-	said := n.runScript(t, documentedCommands(t, "permission/application-team.md", "Reset the breaker"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
-	if !strings.Contains(said, `"pod":"wrong"`) {
-		t.Errorf("%s", said)
+	output := n.runScript(t, documentedCommands(t, "permission/application-team.md", "Reset the breaker"), "shop", n.name, "web-0", "wrong", "my-account", "editor")
+	if !strings.Contains(output, `"pod":"wrong"`) {
+		t.Errorf("%s", output)
 	}
 	n.waitForEvent(t, "wrong", names.ReasonBreakerClosed)
 	if p := n.get(t, "wrong"); p.Status.Phase != corev1.PodPending {

@@ -92,10 +92,10 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	}
 	// A replica reads providers that were registered at the other within two seconds.
 	// Both work when each has called the provider.
-	asked := pods
+	requested := pods
 	eventually(t, shortTimeout, "both replicas call the provider", func() error {
-		asked++
-		if err := ask(t.Context(), asked-1); err != nil {
+		requested++
+		if err := ask(t.Context(), requested-1); err != nil {
 			return err
 		}
 		for i := range replicas {
@@ -155,7 +155,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	if after.Duplicates != before.Duplicates {
 		t.Errorf("%d duplicate grants", after.Duplicates-before.Duplicates)
 	}
-	for n := range asked {
+	for n := range requested {
 		revoke := api.RevokeRequest{Cluster: cluster, PodUID: request(n).PodUID}
 		if status, raw, err := setup.Do(t.Context(), http.MethodPost, testCluster.Centre+"/v1/applications/revoke", testCluster.Token, revoke); err != nil || status != http.StatusOK {
 			t.Errorf("revoke: %d %s %v", status, raw, err)
@@ -163,7 +163,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	}
 	eventually(t, 3*time.Minute, "all grants are revoked", func() error {
 		now, left := providerRecords(t), 0
-		for n := range asked {
+		for n := range requested {
 			left += len(now.OfPod(request(n).PodUID))
 		}
 		if left > 0 {

@@ -30,16 +30,16 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds(t *testing.T) {
 		t.Fatalf("the pod was not injected: %+v", p.Spec.InitContainers)
 	}
 	message := n.waitForReason(t, p.Name, names.ReasonPermissionApplying)
-	for _, words := range []string{"permission orders-db is Applying since", "ask " + setup.Owner} {
-		if !strings.Contains(message, words) {
-			t.Errorf("%q is not in %q", words, message)
+	for _, text := range []string{"permission orders-db is Applying since", "ask " + setup.Owner} {
+		if !strings.Contains(message, text) {
+			t.Errorf("%q is not in %q", text, message)
 		}
 	}
 	if waiting := n.get(t, p.Name); waiting.Status.Phase != corev1.PodPending || appStarted(waiting) {
 		t.Errorf("the app started without permission: %+v", waiting.Status)
 	}
-	if told := n.run(t, "describe", "pod", p.Name); !strings.Contains(told, names.ConditionAuthorized) || !strings.Contains(told, names.ReasonPermissionRequested) {
-		t.Errorf("kubectl describe lacks the condition or the Event:\n%s", told)
+	if body := n.run(t, "describe", "pod", p.Name); !strings.Contains(body, names.ConditionAuthorized) || !strings.Contains(body, names.ReasonPermissionRequested) {
+		t.Errorf("kubectl describe lacks the condition or the Event:\n%s", body)
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod", p.Name, "--timeout=60s")
 	if p = n.get(t, p.Name); !names.HasFinalizer(p) || len(grantsOf(t, p)) != 1 || grantsOf(t, p)[0].IP != p.Status.PodIP {

@@ -29,7 +29,7 @@ func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 		{"apps/v1", "StatefulSet", "replicas: 2, serviceName: web", simulatedPodSpec},
 		{"apps/v1", "ReplicaSet", "replicas: 2", simulatedPodSpec},
 		{"apps/v1", "DaemonSet", "minReadySeconds: 0", simulatedPodSpec},
-		{"batch/v1", "Job", "parallelism: 2, completions: 2", endlessPodSpec}, // simulatedPodSpec pods of one would complete,
+		{"batch/v1", "Job", "parallelism: 2, completions: 2", endlessPodSpec}, // simulated pods of a Job would complete
 	} {
 		t.Run(tc.kind, func(t *testing.T) {
 			t.Parallel()

@@ -117,8 +117,8 @@ func TestAResizeIsJudged(t *testing.T) {
 	}
 }
 
-// A rollout that may take five pods away at a time completes, and the budget keeps nine
-// idsOf ten available.
+// A rollout with maxUnavailable 5 completes, and the budget keeps nine of ten
+// pods available.
 func TestARolloutCompletesUnderABudget(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]string{"maxUnavailable": "maxUnavailable: 1", "minAvailable": "minAvailable: 90%"} {
