@@ -158,7 +158,11 @@ func deletion(t *testing.T, p *corev1.Pod) *admissionv1.AdmissionRequest {
 	return req
 }
 
-func eviction() *admissionv1.AdmissionRequest { return request(admissionv1.Create, "eviction") }
+func eviction(t *testing.T, options *metav1.DeleteOptions) *admissionv1.AdmissionRequest {
+	req := request(admissionv1.Create, "eviction")
+	req.Object = raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: req.Name}, DeleteOptions: options})
+	return req
+}
 
 func updating(t *testing.T, sub string, before, after *corev1.Pod) *admissionv1.AdmissionRequest {
 	req := request(admissionv1.Update, sub)

@@ -86,7 +86,10 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return admission.Allow(DecisionFree)
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	e := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: ptr.Deref(req.DryRun, false), decision: DecisionFree}
+	e := evaluation{
+		Guard: g, action: action, req: req, admissionID: g.References.nextID(),
+		dryRun: ptr.Deref(req.DryRun, false) || action.DryRun, decision: DecisionFree,
+	}
 	return e.evaluateAll(ctx, budgets)
 }
 

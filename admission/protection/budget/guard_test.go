@@ -58,7 +58,7 @@ func TestWhatARequestCosts(t *testing.T) {
 		code             int32
 	}{
 		{"delete", deleted(nil), true, false, 403},
-		{"evict", func(*testing.T) *admissionv1.AdmissionRequest { return eviction() }, true, false, 429},
+		{"evict", func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, nil) }, true, false, 429},
 		{"delete a pod that is not Ready", deleted(func(p *corev1.Pod) { p.Status.Conditions = nil }), false, false, 0},
 		{"delete a terminating pod", deleted(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }), false, false, 0},
 		{"delete a finished pod", deleted(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, false, 0},
@@ -153,7 +153,7 @@ func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 	for name, above := range map[string]chains{"known": ending, "read before the denial": learned} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
-			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(), ofReplicaSet(t)} {
+			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(t, nil), ofReplicaSet(t)} {
 				if a := w.ask(t, req); !a.Response.Allowed {
 					t.Errorf("%s: %s", req.Operation, a.Response.Result.Message)
 				}
@@ -229,24 +229,29 @@ func TestOnlyProtectedOperationsAreJudged(t *testing.T) {
 		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
 	}
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
-	if !w.ask(t, deletion(t, newPod(nil))).Response.Allowed || w.ask(t, eviction()).Response.Allowed {
+	if !w.ask(t, deletion(t, newPod(nil))).Response.Allowed || w.ask(t, eviction(t, nil)).Response.Allowed {
 		t.Error("an unprotected operation was judged")
 	}
 }
 
 func TestADryRunChargesNothing(t *testing.T) {
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-	req := deletion(t, newPod(nil))
-	req.DryRun = ptr.To(true)
-	if a := w.ask(t, req); !a.Response.Allowed || w.budget(t, "web").Status.UnavailableAllowed != 1 {
-		t.Errorf("got %+v", a)
-	}
-	none := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
-	if none.ask(t, req).Response.Allowed {
-		t.Error("a dry run does not return the decision")
-	}
-	if len(none.events.Events) > 0 {
-		t.Error("a dry run recorded an Event")
+	deleted, evicted := deletion(t, newPod(nil)), eviction(t, nil)
+	deleted.DryRun, evicted.DryRun = ptr.To(true), ptr.To(true)
+	for name, req := range map[string]*admissionv1.AdmissionRequest{
+		"a deletion": deleted, "an eviction": evicted,
+		"an eviction whose body says so": eviction(t, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
+	} {
+		w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+		if a := w.ask(t, req); !a.Response.Allowed || w.budget(t, "web").Status.UnavailableAllowed != 1 {
+			t.Errorf("%s: got %+v", name, a)
+		}
+		none := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+		if none.ask(t, req).Response.Allowed {
+			t.Errorf("%s: a dry run does not return the decision", name)
+		}
+		if len(none.events.Events) > 0 {
+			t.Errorf("%s: a dry run recorded an Event", name)
+		}
 	}
 }
 
@@ -368,14 +373,14 @@ func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 		}
 	}
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(0))
-	if a := w.ask(t, eviction()); a.Response.Allowed || a.Response.Result.Code != 429 || len(w.budget(t, "web").Status.DeletedPods) > 0 {
+	if a := w.ask(t, eviction(t, nil)); a.Response.Allowed || a.Response.Result.Code != 429 || len(w.budget(t, "web").Status.DeletedPods) > 0 {
 		t.Errorf("got %+v", a)
 	}
 	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
 		t.Error("a deletion was judged like an eviction")
 	}
 	open := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
-	if a := open.ask(t, eviction()); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {
+	if a := open.ask(t, eviction(t, nil)); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {
 		t.Errorf("got %+v", a)
 	}
 }
