@@ -144,8 +144,8 @@ func (l *ledger) areCharged(pods []Pod) bool {
 	return true
 }
 
-// refund removes charges. UnavailableAllowed grows only by pods that have no
-// other charge.
+// refund removes charges. It leaves UnavailableAllowed to the controller, which may
+// have computed less than 0, stored as 0, or may have seen that the pod is unavailable.
 func (l *ledger) refund(c Charge) {
 	for _, p := range c.Pods {
 		if !l.isChargedFor(c.Operation, p) {
@@ -157,9 +157,6 @@ func (l *ledger) refund(c Charge) {
 			delete(l.unavailable, p.Name)
 		}
 		l.changed = true
-		if !l.isCharged(p) {
-			l.allowed++
-		}
 	}
 }
 

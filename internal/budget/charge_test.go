@@ -71,8 +71,8 @@ func TestCharges(t *testing.T) {
 		{"the next pod of that name costs again", 1, []Charge{charge(update, "a"), successor}, []bool{true, false}, 0, nil, []string{"a"}},
 		{"all pods or none", 2, []Charge{charge(del, "a", "b", "c"), charge(del, "d", "e")}, []bool{false, true}, 0, []string{"d", "e"}, nil},
 		{"an unavailable pod costs nothing", 0, []Charge{broken}, []bool{true}, 0, nil, nil},
-		{"refunded", 1, []Charge{charge(del, "a"), refund(charge(del, "a")), charge(del, "b")}, []bool{true, true, true}, 0, []string{"b"}, nil},
-		{"a repeated refund counts once", 1, []Charge{charge(del, "a"), refund(charge(del, "a")), refund(charge(del, "a"))}, []bool{true, true, true}, 1, nil, nil},
+		{"refunded, which only the controller adds to the allowed ones", 1, []Charge{charge(del, "a"), refund(charge(del, "a")), charge(del, "b")}, []bool{true, true, false}, 0, nil, nil},
+		{"a repeated refund", 2, []Charge{charge(del, "a"), refund(charge(del, "a")), refund(charge(del, "a"))}, []bool{true, true, true}, 1, nil, nil},
 		{"one of two operations refunded", 1, []Charge{charge(del, "a"), charge(restart, "a"), refund(charge(del, "a"))}, []bool{true, true, true}, 0, nil, []string{"a"}},
 		{"an uncharged pod is not refunded", 0, []Charge{refund(charge(del, "a")), charge(del, "b")}, []bool{true, false}, 0, nil, nil},
 		{"a dry run charges nothing", 1, []Charge{try(charge(del, "a")), charge(del, "b"), try(charge(del, "c"))}, []bool{true, true, false}, 0, []string{"b"}, nil},
@@ -216,5 +216,17 @@ func TestProtectNotReadyJudgesUnavailablePods(t *testing.T) {
 		if verdicts[0].Passes != want || next != nil {
 			t.Errorf("%d allowed: %+v", allowed, verdicts[0])
 		}
+	}
+}
+
+// A charged pod, or another one, has crashed since: 0 is what the controller stores
+// for everything below it.
+func TestARefundDoesNotAllowMore(t *testing.T) {
+	b := budgetWith(0)
+	b.Status.TotalReplicas, b.Status.DesiredAvailable, b.Status.CurrentAvailable = 10, 9, 8
+	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
+	next, verdicts := Decide(b, []Charge{refund(charge(del, "a")), charge(del, "c")})
+	if verdicts[1].Passes || len(next.Status.DeletedPods) > 0 || next.Status.UnavailableAllowed != 0 {
+		t.Errorf("%+v, %+v", verdicts[1], next.Status)
 	}
 }
