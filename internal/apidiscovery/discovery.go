@@ -1,5 +1,5 @@
-// Package apidiscovery asks the API server what it has. CRDs come and go while a
-// process runs.
+// Package apidiscovery asks the API server for its resources. CRDs may be
+// created and deleted while a process runs.
 package apidiscovery
 
 import (
@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// KindOf returns the kind of a namespaced resource; empty when the API server does
-// not have it.
+// KindOf returns the kind of a namespaced resource; empty if the API server
+// does not have it.
 func KindOf(client discovery.ServerResourcesInterface, resource schema.GroupVersionResource) (string, error) {
 	list, err := client.ServerResourcesForGroupVersion(resource.GroupVersion().String())
 	if apierrs.IsNotFound(err) {

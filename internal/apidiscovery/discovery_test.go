@@ -9,7 +9,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-func TestOnlyANamespacedResourceOfTheVersionIsServed(t *testing.T) {
+func TestOnlyANamespacedResourceOfTheVersionIsFound(t *testing.T) {
 	client := &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
 		GroupVersion: "apps.kruise.io/v1alpha1",
 		APIResources: []metav1.APIResource{
@@ -21,15 +21,15 @@ func TestOnlyANamespacedResourceOfTheVersionIsServed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		version, resource, want string
 	}{
-		"it is there":        {"v1alpha1", "clonesets", "CloneSet"},
+		"it exists":          {"v1alpha1", "clonesets", "CloneSet"},
 		"in another version": {"v1beta1", "clonesets", ""},
 		"another resource":   {"v1alpha1", "statefulsets", ""},
-		"it is cluster-wide": {"v1alpha1", "nodeimages", ""},
+		"cluster-scoped":     {"v1alpha1", "nodeimages", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := KindOf(client, schema.GroupVersionResource{Group: "apps.kruise.io", Version: tc.version, Resource: tc.resource})
 			if err != nil || got != tc.want {
-				t.Errorf("%q, %v; want %q", got, err, tc.want)
+				t.Errorf("KindOf = %q, %v; want %q", got, err, tc.want)
 			}
 		})
 	}

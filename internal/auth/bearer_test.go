@@ -16,7 +16,7 @@ func TestWhichHeadersHaveABearerToken(t *testing.T) {
 		"":                "",
 	} {
 		if got := BearerToken(&http.Request{Header: http.Header{"Authorization": {header}}}); got != want {
-			t.Errorf("%q has %q, want %q", header, got, want)
+			t.Errorf("BearerToken of %q = %q, want %q", header, got, want)
 		}
 	}
 }

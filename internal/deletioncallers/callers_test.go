@@ -65,7 +65,7 @@ func TestSharesDecay(t *testing.T) {
 	if s.Total != 5 || !s.Since.Time.Equal(begin.Add(2*time.Hour)) {
 		t.Errorf("%d since %s", s.Total, s.Since)
 	}
-	// After a year without deletions nothing is left, without a loop over every hour.
+	// After a year without deletions all shares are 0, without a loop over every hour.
 	s = Add(s, Deletion{User: "eve", Count: 1}, begin.AddDate(1, 0, 0), time.Second)
 	if s.Total != 1 || len(s.Users) != 1 || !s.Since.Time.Equal(begin.AddDate(1, 0, 0)) {
 		t.Errorf("%+v", s)
@@ -87,14 +87,14 @@ func TestSuspectedCauses(t *testing.T) {
 		of   *v1alpha1.DeletionShares
 		want Cause
 	}{
-		"evictions":                 {of(times(9, eviction), times(1, Deletion{User: "ann"})), CauseDrain},
-		"evictions by a controller": {of(times(9, Deletion{User: kube + "replicaset-controller", Eviction: true})), CauseDrain},
-		"a rollout":                 {of(times(9, Deletion{User: kube + "replicaset-controller"}), times(4, eviction)), CauseRollout},
-		"rollouts of many kinds":    {of(times(5, Deletion{User: kube + "daemon-set-controller"}), times(5, Deletion{User: kube + "statefulset-controller"}), times(9, eviction)), CauseRollout},
-		"a person":                  {of(times(9, Deletion{User: "ann"}), times(1, eviction)), CauseMassDelete},
-		"the garbage collector":     {of(times(9, Deletion{User: kube + "generic-garbage-collector"})), CauseMassDelete},
-		"a rollout beside a loop":   {of(times(5, Deletion{User: kube + "replicaset-controller"}), times(5, Deletion{User: "loop"})), CauseMassDelete},
-		"no shares":                 {nil, CauseMassDelete},
+		"evictions":                     {of(times(9, eviction), times(1, Deletion{User: "ann"})), CauseDrain},
+		"evictions by a controller":     {of(times(9, Deletion{User: kube + "replicaset-controller", Eviction: true})), CauseDrain},
+		"a rollout":                     {of(times(9, Deletion{User: kube + "replicaset-controller"}), times(4, eviction)), CauseRollout},
+		"rollouts of many kinds":        {of(times(5, Deletion{User: kube + "daemon-set-controller"}), times(5, Deletion{User: kube + "statefulset-controller"}), times(9, eviction)), CauseRollout},
+		"a person":                      {of(times(9, Deletion{User: "ann"}), times(1, eviction)), CauseMassDelete},
+		"the garbage collector":         {of(times(9, Deletion{User: kube + "generic-garbage-collector"})), CauseMassDelete},
+		"a rollout and a deletion loop": {of(times(5, Deletion{User: kube + "replicaset-controller"}), times(5, Deletion{User: "loop"})), CauseMassDelete},
+		"no shares":                     {nil, CauseMassDelete},
 	} {
 		if got := SuspectedCause(tc.of); got != tc.want {
 			t.Errorf("%s: cause %s", name, got)

@@ -185,11 +185,11 @@ func TestTheStateOfTheBreaker(t *testing.T) {
 	for _, want := range []string{"3 deletions in 10m (limit 3)", "room again at " + s.RoomTime.UTC().Format(time.RFC3339),
 		"suspected: mass-delete, 100% by ann, 100% of Deployment shop/web, 100% in namespace shop"} {
 		if !strings.Contains(message, want) {
-			t.Errorf("%q does not say %q", message, want)
+			t.Errorf("%q does not contain %q", message, want)
 		}
 	}
 	if s := BreakerOf(f, s.RoomTime, skew); s.Open || s.Deleted != 0 {
-		t.Errorf("when there is room again: %+v", s)
+		t.Errorf("at the room time: %+v", s)
 	}
 	f.Spec.LimitRules[0].Limit = 4
 	if s := BreakerOf(f, zero.Add(time.Second), skew); s.Open || s.Deleted != 3 {

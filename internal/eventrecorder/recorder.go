@@ -1,5 +1,5 @@
-// Package eventrecorder makes what writes our Kubernetes Events, where no generated
-// reconciler brings one.
+// Package eventrecorder creates recorders of Kubernetes Events for code without
+// a generated reconciler.
 package eventrecorder
 
 import (
@@ -16,10 +16,11 @@ import (
 // Breakwater is the source of our Kubernetes Events.
 const Breakwater = "breakwater"
 
-// New returns the recorder of the context, or one that works until it ends. It
-// never makes its caller wait: Events are written in the background, and what
-// comes too often is merged or dropped. The scheme has to know the kinds of the
-// objects that Events are about; references need none.
+// New returns the recorder of the context, or a new one that works until the
+// context ends. A recorder does not block: Events are written in the
+// background, and repeated Events are merged or dropped. The scheme must
+// contain the kinds of the objects that Events are recorded on, except for
+// object references.
 func New(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme, source string) record.EventRecorder {
 	if r := controller.GetEventRecorder(ctx); r != nil {
 		return r

@@ -6,28 +6,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheDefaultOfTheCluster(t *testing.T) {
+func TestDefaultLimitsOfTheCluster(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data  map[string]string
 		want  *Limits
 		fails bool
 	}{
-		"nothing":              {nil, most("25%"), false},
-		"the example alone":    {map[string]string{"_example": "max-unavailable: 1"}, most("25%"), false},
-		"a per cent":           {map[string]string{"max-unavailable": "10%"}, most("10%"), false},
-		"a number":             {map[string]string{"max-unavailable": "1"}, most("1"), false},
-		"what must be there":   {map[string]string{"min-available": "80%"}, least("80%"), false},
-		"both":                 {map[string]string{"min-available": "80%", "max-unavailable": "1"}, nil, true},
-		"a word":               {map[string]string{"max-unavailable": "few"}, nil, true},
-		"too many per cent":    {map[string]string{"max-unavailable": "120%"}, nil, true},
-		"a number below 0":     {map[string]string{"min-available": "-1"}, nil, true},
-		"an empty value":       {map[string]string{"max-unavailable": ""}, nil, true},
-		"a key that is no key": {map[string]string{"maxUnavailable": "1"}, nil, true},
+		"nothing":               {nil, most("25%"), false},
+		"only the example":      {map[string]string{"_example": "max-unavailable: 1"}, most("25%"), false},
+		"a percentage":          {map[string]string{"max-unavailable": "10%"}, most("10%"), false},
+		"a number":              {map[string]string{"max-unavailable": "1"}, most("1"), false},
+		"a minimum":             {map[string]string{"min-available": "80%"}, least("80%"), false},
+		"both":                  {map[string]string{"min-available": "80%", "max-unavailable": "1"}, nil, true},
+		"a word":                {map[string]string{"max-unavailable": "few"}, nil, true},
+		"more than 100 percent": {map[string]string{"max-unavailable": "120%"}, nil, true},
+		"a number below 0":      {map[string]string{"min-available": "-1"}, nil, true},
+		"an empty value":        {map[string]string{"max-unavailable": ""}, nil, true},
+		"an unknown key":        {map[string]string{"maxUnavailable": "1"}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseDefault(tc.data)
 			if (err != nil) != tc.fails {
-				t.Fatalf("error %v", err)
+				t.Fatalf("error %v, want error %v", err, tc.fails)
 			}
 			if tc.fails {
 				return

@@ -1,5 +1,5 @@
-// Package optionalconfig follows ConfigMaps of the system namespace that need not be
-// there: a process that died for want of one would do nothing at all.
+// Package optionalconfig watches ConfigMaps of the system namespace that may be
+// missing. A plain watch would end the process if its ConfigMap is missing.
 package optionalconfig
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Watch has observe told of each state of the ConfigMap, once cmw is started. Where
-// cmw knows defaults, as those of sharedmain do, one that is not there is told of as
-// one without data and UID.
+// Watch calls observe with each state of the ConfigMap, once cmw is started. If
+// cmw supports defaults, as that of sharedmain does, a missing ConfigMap is
+// passed as one without data and UID.
 func Watch(cmw configmap.Watcher, name string, observe configmap.Observer) {
 	d, ok := cmw.(configmap.DefaultingWatcher)
 	if !ok {

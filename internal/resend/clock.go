@@ -8,13 +8,13 @@ import (
 
 type clockKey struct{}
 
-// WithClock gives controllers that are made with the context another time than
-// the machine's.
+// WithClock returns a context with a clock for the controllers that are created
+// with it.
 func WithClock(ctx context.Context, c clock.PassiveClock) context.Context {
 	return context.WithValue(ctx, clockKey{}, c)
 }
 
-// Clock returns the time for a controller that is made with the context.
+// Clock returns the clock of the context, or the real clock.
 func Clock(ctx context.Context) clock.PassiveClock {
 	if c, ok := ctx.Value(clockKey{}).(clock.PassiveClock); ok {
 		return c

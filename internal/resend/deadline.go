@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// StartTime knows when a process began to decide. A process that does not lead
-// decides nothing, so what ended before that ended while nobody woke anybody.
+// StartTime is the time of the first decision of a process. A process that does
+// not lead makes no decisions: a deadline before its StartTime may have expired
+// because no leader sent a wake-up.
 type StartTime struct {
 	once  sync.Once
 	first time.Time
 }
 
-// Get returns the time of the first call.
+// Get returns the time of its first call.
 func (s *StartTime) Get(now time.Time) time.Time {
 	s.once.Do(func() { s.first = now })
 	return s.first
 }
 
-// ExtendDeadline returns when something that was to end at a time ends: a process that
-// has just begun to decide (up) gives it a moment for its wake-up. A clock that
-// was set back gives no time.
-func ExtendDeadline(end, up, now time.Time, moment time.Duration) time.Time {
-	if given := up.Add(moment); !up.After(now) && given.After(end) {
-		return given
+// ExtendDeadline extends a deadline to at least the grace period after the
+// process began to decide (up), so that it can send a wake-up first. A clock
+// that was set back extends nothing.
+func ExtendDeadline(end, up, now time.Time, grace time.Duration) time.Time {
+	if extended := up.Add(grace); !up.After(now) && extended.After(end) {
+		return extended
 	}
 	return end
 }

@@ -1,6 +1,6 @@
-// Package resend says when an event that wakes a function is due again. An
-// event may be lost, so whoever waits for its effect sends it again, with
-// growing distance, until the effect is there.
+// Package resend decides when a wake-up, an event that a function acts on, is
+// sent again. Events may be lost, so the sender repeats a wake-up with
+// exponential backoff until it observes the effect.
 package resend
 
 import (
@@ -11,18 +11,18 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Distances between two sendings of one event.
+// Intervals between two wake-ups with the same id.
 const (
 	minInterval = 2 * time.Second
 	maxInterval = 30 * time.Second
 )
 
-// capacity bounds how many waiting facts are remembered. Forgetting one means
-// that its event is sent earlier than due, which is harmless.
+// capacity is the maximum number of ids in a Schedule. The wake-up of an
+// evicted id is sent too early, which is harmless.
 const capacity = 20000
 
-// Schedule remembers what was sent. It is in memory only: after a restart
-// everything that waits is sent once more, which receivers tolerate.
+// Schedule records the wake-ups that were sent, in memory only: after a restart
+// all pending wake-ups are sent again, which receivers tolerate.
 type Schedule struct {
 	clock   clock.PassiveClock
 	backoff workqueue.TypedRateLimiter[string]
@@ -35,13 +35,13 @@ func New(c clock.PassiveClock) *Schedule {
 		clock:   c,
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[string](minInterval, maxInterval),
 	}
-	// What leaves the cache must leave the limiter too, or that would grow.
+	// Without this, the limiter would keep evicted ids and grow.
 	s.due = lru.NewWithEvictionFunc(capacity, func(key lru.Key, _ any) { s.backoff.Forget(key.(string)) })
 	return s
 }
 
-// Due says whether the event with this id is to be sent now, and after how
-// long to ask again.
+// Due reports whether the wake-up with this id is to be sent now, and after how
+// long to call Due again.
 func (s *Schedule) Due(id string) (now bool, next time.Duration) {
 	t := s.clock.Now()
 	if at, ok := s.due.Get(id); ok && t.Before(at.(time.Time)) {
@@ -52,7 +52,7 @@ func (s *Schedule) Due(id string) (now bool, next time.Duration) {
 	return true, d
 }
 
-// Done forgets the event: its effect is there.
+// Done removes the id: the effect was observed.
 func (s *Schedule) Done(id string) {
 	s.due.Remove(id)
 	s.backoff.Forget(id)
@@ -66,6 +66,6 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Until returns the wait for a time; one that is over is waited for a moment,
-// because 0 would mean that nothing is waited for.
+// Until returns the wait until a time. It is at least a millisecond, because 0
+// means none.
 func Until(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }

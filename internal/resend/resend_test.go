@@ -8,7 +8,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-func TestAnEventIsSentAgainWithGrowingDistance(t *testing.T) {
+func TestAWakeUpIsRepeatedWithExponentialBackoff(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
 	s := New(c)
 	var got []time.Duration
@@ -18,7 +18,7 @@ func TestAnEventIsSentAgainWithGrowingDistance(t *testing.T) {
 			t.Fatal("not due")
 		}
 		if again, _ := s.Due("a"); again {
-			t.Fatal("due twice at one time")
+			t.Fatal("due twice at the same time")
 		}
 		got = append(got, next)
 		c.SetTime(c.Now().Add(next))
@@ -30,16 +30,16 @@ func TestAnEventIsSentAgainWithGrowingDistance(t *testing.T) {
 	}
 }
 
-func TestAnEventWhoseEffectIsThereStartsAnew(t *testing.T) {
+func TestDoneResetsTheBackoff(t *testing.T) {
 	s := New(testclock.NewFakePassiveClock(time.Unix(0, 0)))
 	s.Due("a")
 	s.Done("a")
 	if now, next := s.Due("a"); !now || next != minInterval {
-		t.Errorf("due %v in %s", now, next)
+		t.Errorf("due %v, next in %s", now, next)
 	}
 }
 
-func TestTheSoonerOfTwoWaitsCounts(t *testing.T) {
+func TestSoonerIsTheShorterWait(t *testing.T) {
 	for _, tc := range []struct{ a, b, want time.Duration }{
 		{0, 0, 0},
 		{0, 2, 2},
@@ -48,11 +48,11 @@ func TestTheSoonerOfTwoWaitsCounts(t *testing.T) {
 		{2, 1, 1},
 	} {
 		if got := Sooner(tc.a, tc.b); got != tc.want {
-			t.Errorf("the sooner of %d and %d is %d", tc.a, tc.b, got)
+			t.Errorf("Sooner(%d, %d) = %d, want %d", tc.a, tc.b, got, tc.want)
 		}
 	}
 	now := time.Unix(10, 0)
 	if got := Until(now.Add(-time.Hour), now); got <= 0 {
-		t.Errorf("a time that is over is waited for for %s", got)
+		t.Errorf("Until a past time = %s, want more than 0", got)
 	}
 }

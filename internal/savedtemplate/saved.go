@@ -1,11 +1,12 @@
-// Package savedtemplate is what Breakwater keeps of a workload's versions that
-// succeeded: their pod templates, a ControllerRevision each.
+// Package savedtemplate saves the pod templates of versions that succeeded,
+// each in a ControllerRevision, for rollbacks.
 //
-// The built-in controllers of StatefulSets and DaemonSets keep ControllerRevisions
-// too. They adopt what their workload's selector matches, and a DaemonSet's
-// controller disowns what it controls and does not match. So ours have labels
-// of their own, and the workload is their owner but not their controller: the
-// garbage collector takes them with it, and nobody counts them.
+// The controllers of StatefulSets and DaemonSets use ControllerRevisions too.
+// They adopt those that the workload's selector matches; the DaemonSet
+// controller also releases those that it controls and does not select. So saved
+// templates have their own label, and the workload is their owner but not their
+// controller: the garbage collector deletes them with it, and other controllers
+// ignore them.
 package savedtemplate
 
 import (
@@ -25,39 +26,39 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// WorkloadUIDLabel marks what is kept; its value is the workload's UID.
+// WorkloadUIDLabel marks a saved template; its value is the workload's UID.
 const WorkloadUIDLabel = "app.ops.cloud.alipay.com/history-of"
 
-// Saved is the template of a version that succeeded.
+// Saved is a saved template.
 type Saved struct {
-	// Name is the ControllerRevision's.
+	// Name is the name of the ControllerRevision.
 	Name string
-	// UID and ResourceVersion are the ControllerRevision's.
+	// UID and ResourceVersion are those of the ControllerRevision.
 	UID             types.UID
 	ResourceVersion string
-	// Release is the version, and the latest attempt at which it succeeded.
+	// Release is the version and the latest attempt that succeeded.
 	Release v1alpha1.Release
-	// Template is the pod template as the API server had it, with fields that
-	// our types do not know.
+	// Template is the pod template of the API server, including fields that
+	// corev1.PodTemplateSpec does not have.
 	Template json.RawMessage
 }
 
-// data is what a ControllerRevision holds: the shape that those of the built-in
-// controllers have.
+// data is the content of a ControllerRevision, in the format of the built-in
+// controllers.
 type data struct {
 	Spec struct {
 		Template json.RawMessage `json:"template"`
 	} `json:"spec"`
 }
 
-// Build returns the ControllerRevision that keeps a template. w must be at the
-// release.
+// Build returns the ControllerRevision of a saved template. The release must be
+// the current release of w.
 func Build(w *workload.Workload, release v1alpha1.Release, template json.RawMessage) (*appsv1.ControllerRevision, error) {
 	var d data
 	d.Spec.Template = template
 	raw, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("keep a pod template: %w", err)
+		return nil, fmt.Errorf("encode saved template: %w", err)
 	}
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
@@ -74,24 +75,24 @@ func Build(w *workload.Workload, release v1alpha1.Release, template json.RawMess
 	}, nil
 }
 
-// Name is the name of the ControllerRevision that keeps a version. The version
-// tells workloads of one name and another kind apart.
+// Name returns the name of the ControllerRevision of a version. Workloads of
+// different kinds have different versions, so their names do not collide.
 func Name(workloadName, version string) string {
 	return v1alpha1.ChangeWorkloadName(workloadName, version)
 }
 
-// Selector selects what is kept of a workload.
+// Selector selects the saved templates of a workload.
 func Selector(uid types.UID) labels.Selector { return labels.SelectorFromSet(labelsOf(uid)) }
 
-// SelectorMatches says whether a workload's own selector would match what is kept of
-// it. Only one of nothing but exclusions can.
+// SelectorMatches reports whether a workload's own selector matches its saved
+// templates. Only a selector that consists of exclusions can.
 func SelectorMatches(selector *metav1.LabelSelector, uid types.UID) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && s.Matches(labels.Set(labelsOf(uid)))
 }
 
-// SuccessPatch returns the merge patch that says that a kept version succeeded once
-// more. It is refused when the object has become another.
+// SuccessPatch returns the merge patch that records another success of a saved
+// version. The API server answers with a conflict if the object has changed.
 func SuccessPatch(k Saved, release v1alpha1.Release) ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"metadata": map[string]any{
@@ -101,7 +102,8 @@ func SuccessPatch(k Saved, release v1alpha1.Release) ([]byte, error) {
 	})
 }
 
-// Read reads a ControllerRevision; false when it keeps no version of the workload.
+// Read reads a ControllerRevision; false if it is no saved template of the
+// workload.
 func Read(r *appsv1.ControllerRevision, uid types.UID) (Saved, bool) {
 	var d data
 	release, known := v1alpha1.ReleaseOf(r.Annotations)
@@ -113,8 +115,7 @@ func Read(r *appsv1.ControllerRevision, uid types.UID) (Saved, bool) {
 	return Saved{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Release: release, Template: d.Spec.Template}, true
 }
 
-// ReadAll reads the ControllerRevisions that keep a version of the workload,
-// the latest first.
+// ReadAll returns the saved templates of the workload, latest attempt first.
 func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Saved {
 	var all []Saved
 	for i := range revisions {
@@ -126,7 +127,7 @@ func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Saved {
 	return all
 }
 
-// PodTemplate is the template as our types know it.
+// PodTemplate decodes the template.
 func (k Saved) PodTemplate() (*corev1.PodTemplateSpec, error) {
 	var t corev1.PodTemplateSpec
 	if err := json.Unmarshal(k.Template, &t); err != nil {

@@ -26,7 +26,7 @@ func build(t *testing.T, version string, attempt int64) appsv1.ControllerRevisio
 	return *r
 }
 
-func TestWhatIsKeptReadsAsItWasWritten(t *testing.T) {
+func TestASavedTemplateIsReadAsItWasWritten(t *testing.T) {
 	r := build(t, "a", 3)
 	k, ok := savedtemplate.Read(&r, "u1")
 	if !ok {
@@ -38,35 +38,35 @@ func TestWhatIsKeptReadsAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKeptOfTheWorkloadIsNotRead(t *testing.T) {
+func TestOtherControllerRevisionsAreNotSavedTemplates(t *testing.T) {
 	for name, change := range map[string]func(*appsv1.ControllerRevision){
-		"of an earlier workload of the name":      func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "u0" },
-		"that somebody labelled":                  func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil },
-		"of the workload's own controller":        func(r *appsv1.ControllerRevision) { r.Labels = nil },
-		"without its release":                     func(r *appsv1.ControllerRevision) { r.Annotations = nil },
-		"without a template":                      func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte(`{"spec":{}}`) },
-		"that is being deleted":                   func(r *appsv1.ControllerRevision) { r.DeletionTimestamp = &metav1.Time{} },
-		"whose data somebody has written as text": func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte(`"text"`) },
+		"of an earlier workload with the same name": func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "u0" },
+		"with the label but without the owner":      func(r *appsv1.ControllerRevision) { r.OwnerReferences = nil },
+		"of the workload's own controller":          func(r *appsv1.ControllerRevision) { r.Labels = nil },
+		"without a release":                         func(r *appsv1.ControllerRevision) { r.Annotations = nil },
+		"without a template":                        func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte(`{"spec":{}}`) },
+		"that is terminating":                       func(r *appsv1.ControllerRevision) { r.DeletionTimestamp = &metav1.Time{} },
+		"with data of another format":               func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte(`"text"`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := build(t, "a", 3)
 			change(&r)
 			if k, ok := savedtemplate.Read(&r, "u1"); ok {
-				t.Errorf("read as %+v", k)
+				t.Errorf("Read = %+v, want false", k)
 			}
 		})
 	}
 }
 
-// The built-in controllers look at ControllerRevisions that match their
-// workload's selector, and at those that they control.
-func TestNoBuiltInControllerCountsWhatIsKept(t *testing.T) {
+// The built-in controllers use ControllerRevisions that match their workload's
+// selector or that they control.
+func TestBuiltInControllersIgnoreSavedTemplates(t *testing.T) {
 	r := build(t, "a", 3)
 	if owner := metav1.GetControllerOf(&r); owner != nil {
-		t.Errorf("it has a controller: %+v", owner)
+		t.Errorf("controller %+v, want none", owner)
 	}
 	if len(r.OwnerReferences) != 1 || r.OwnerReferences[0].UID != "u1" {
-		t.Errorf("the garbage collector would not take it: %+v", r.OwnerReferences)
+		t.Errorf("owners %+v, want the workload, for garbage collection", r.OwnerReferences)
 	}
 	for name, tc := range map[string]struct {
 		selector metav1.LabelSelector
@@ -74,9 +74,9 @@ func TestNoBuiltInControllerCountsWhatIsKept(t *testing.T) {
 	}{
 		"a label":              {metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, false},
 		"our well-known label": {metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.DeploymentNameLabel: "web"}}, false},
-		"one of some values": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		"a set of values": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}}, false},
-		"nothing but an exclusion": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		"only an exclusion": {metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"other"}}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,24 +85,24 @@ func TestNoBuiltInControllerCountsWhatIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := s.Matches(labels.Set(r.Labels)); got != tc.selected {
-				t.Errorf("it matches: %v", got)
+				t.Errorf("Matches = %v, want %v", got, tc.selected)
 			}
 			if got := savedtemplate.SelectorMatches(&tc.selector, "u1"); got != tc.selected {
-				t.Errorf("Selected says %v", got)
+				t.Errorf("SelectorMatches = %v, want %v", got, tc.selected)
 			}
 		})
 	}
 }
 
-func TestTheNewestIsWhereToGoBackTo(t *testing.T) {
+func TestTheTargetIsTheNewestGoodVersion(t *testing.T) {
 	kept := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
 	for name, tc := range map[string]struct {
 		current, bad, want string
 	}{
-		"the latest attempt":                {"d", "", "c"},
-		"but not where the workload is":     {"c", "", "b"},
-		"and not what has failed since":     {"d", "c", "b"},
-		"nothing when nothing good is left": {"a", "any", ""},
+		"the latest attempt":              {"d", "", "c"},
+		"not the current version":         {"c", "", "b"},
+		"not a version that failed since": {"d", "c", "b"},
+		"none if all versions are bad":    {"a", "any", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, ok := savedtemplate.Newest(kept, tc.current, func(v string) bool { return v == tc.bad || tc.bad == "any" })
@@ -112,11 +112,11 @@ func TestTheNewestIsWhereToGoBackTo(t *testing.T) {
 		})
 	}
 	if _, ok := savedtemplate.Find(kept, "d"); ok {
-		t.Error("found what is not kept")
+		t.Error("found a version that is not saved")
 	}
 }
 
-func TestTheOldestAreTooMuch(t *testing.T) {
+func TestTheOldestTemplatesExceedTheLimit(t *testing.T) {
 	kept := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
 	got := savedtemplate.OverLimit(kept, 1)
 	if len(got) != 2 || got[0].Release.Version != "b" || got[1].Release.Version != "a" {

@@ -1,8 +1,7 @@
 package savedtemplate
 
-// Newest returns the newest kept version that a workload can go back to: not
-// the one that it is at, and none that is said to be bad. kept is sorted as by
-// ReadAll.
+// Newest returns the newest saved template that is a target of a rollback: not
+// the current version, and not bad. kept is sorted as by ReadAll.
 func Newest(kept []Saved, current string, bad func(version string) bool) (Saved, bool) {
 	for _, k := range kept {
 		if k.Release.Version != current && !bad(k.Release.Version) {
@@ -12,7 +11,7 @@ func Newest(kept []Saved, current string, bad func(version string) bool) (Saved,
 	return Saved{}, false
 }
 
-// Find returns the kept template of a version.
+// Find returns the saved template of a version.
 func Find(kept []Saved, version string) (Saved, bool) {
 	for _, k := range kept {
 		if k.Release.Version == version {
@@ -22,8 +21,8 @@ func Find(kept []Saved, version string) (Saved, bool) {
 	return Saved{}, false
 }
 
-// OverLimit returns what is kept beyond the limit: the oldest. kept is sorted as
-// by ReadAll.
+// OverLimit returns the oldest saved templates, which exceed the limit. kept is
+// sorted as by ReadAll.
 func OverLimit(kept []Saved, limit int) []Saved {
 	if len(kept) <= limit {
 		return nil

@@ -14,11 +14,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// RevisionAnnotation is where a Deployment's controller numbers ReplicaSets.
+// RevisionAnnotation is the annotation with which the Deployment controller
+// numbers ReplicaSets.
 const RevisionAnnotation = "deployment.kubernetes.io/revision"
 
-// RevisionOf is that of a ReplicaSet among those of its Deployment, the latest has
-// the highest; 0 when it has none yet.
+// RevisionOf returns the revision number of a ReplicaSet; the latest has the
+// highest. It returns 0 if the ReplicaSet has none yet.
 func RevisionOf(set metav1.Object) int64 {
 	n, err := strconv.ParseInt(set.GetAnnotations()[RevisionAnnotation], 10, 64)
 	if err != nil {
@@ -27,21 +28,21 @@ func RevisionOf(set metav1.Object) int64 {
 	return n
 }
 
-// Template is a pod template as the workload's own controller keeps it: in a
-// ReplicaSet or a ControllerRevision.
+// Template is a pod template in a ReplicaSet or ControllerRevision of the
+// workload's controller.
 type Template struct {
-	// Name and UID are those of that object.
+	// Name and UID are those of the ReplicaSet or ControllerRevision.
 	Name string
 	UID  types.UID
-	// RevisionOf orders them: the latest is the highest.
+	// Revision is the revision number; the latest has the highest.
 	Revision int64
-	// Version is that of the template as it is written here.
+	// Version is the version of Raw.
 	Version string
 	Raw     json.RawMessage
 }
 
-// FromReplicaSets reads the templates of a workload's ReplicaSets, each without
-// the label that its controller added.
+// FromReplicaSets returns the templates of a workload's ReplicaSets, without
+// the label that the Deployment controller adds.
 func FromReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Template, error) {
 	var out []Template
 	for i := range sets {
@@ -63,8 +64,8 @@ func FromReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]
 	return out, nil
 }
 
-// FromControllerRevisions reads the templates of a workload's own
-// ControllerRevisions, which hold patches.
+// FromControllerRevisions returns the templates of a workload's own
+// ControllerRevisions, which contain patches.
 func FromControllerRevisions(revisions []appsv1.ControllerRevision, w *workload.Workload) ([]Template, error) {
 	var out []Template
 	for i := range revisions {
@@ -106,7 +107,7 @@ func templateOf(o metav1.Object, number int64, content map[string]any, kind work
 	return Template{Name: o.GetName(), UID: o.GetUID(), Revision: number, Version: version, Raw: raw}, nil
 }
 
-// Latest returns the template of a version, the one with the highest number.
+// Latest returns the template of a version with the highest revision number.
 func Latest(templates []Template, version string) (Template, bool) {
 	var found Template
 	ok := false

@@ -2,7 +2,7 @@ package settings
 
 import "testing"
 
-// 10 % of 5 replicas was a batch of 0 pods in the original.
+// In the AlterShield Operator 10 % of 5 replicas is a batch of 0 pods.
 func TestABatchHasAtLeastOnePod(t *testing.T) {
 	for _, tc := range []struct{ percent, replicas, want int32 }{
 		{10, 5, 1}, {0, 5, 1}, {10, 0, 1}, {10, 19, 1}, {10, 20, 2}, {40, 5, 2}, {100, 7, 7},

@@ -16,13 +16,13 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 		configured map[v1alpha1.ConfigType]string
 		want       want
 	}{
-		"nothing is configured":       {nil, want{pass, pass, pass, pass, pass}},
-		"all stages":                  {map[v1alpha1.ConfigType]string{"no-verdict": "Hold"}, want{hold, hold, hold, hold, hold}},
-		"PRE alone":                   {map[v1alpha1.ConfigType]string{"no-verdict-pre": "Fail"}, want{fail, pass, fail, pass, fail}},
-		"POST alone":                  {map[v1alpha1.ConfigType]string{"no-verdict-post": "Hold"}, want{pass, hold, hold, pass, hold}},
-		"the order alone":             {map[v1alpha1.ConfigType]string{"no-verdict-order": "Hold"}, want{pass, pass, pass, hold, hold}},
-		"a stage may be laxer":        {map[v1alpha1.ConfigType]string{"no-verdict": "Fail", "no-verdict-post": "Pass"}, want{fail, pass, fail, fail, fail}},
-		"a content that is no policy": {map[v1alpha1.ConfigType]string{"no-verdict-pre": "maybe"}, want{pass, pass, pass, pass, pass}},
+		"nothing is configured":      {nil, want{pass, pass, pass, pass, pass}},
+		"all stages":                 {map[v1alpha1.ConfigType]string{"no-verdict": "Hold"}, want{hold, hold, hold, hold, hold}},
+		"only PRE":                   {map[v1alpha1.ConfigType]string{"no-verdict-pre": "Fail"}, want{fail, pass, fail, pass, fail}},
+		"only POST":                  {map[v1alpha1.ConfigType]string{"no-verdict-post": "Hold"}, want{pass, hold, hold, pass, hold}},
+		"only the order":             {map[v1alpha1.ConfigType]string{"no-verdict-order": "Hold"}, want{pass, pass, pass, hold, hold}},
+		"a stage may be less strict": {map[v1alpha1.ConfigType]string{"no-verdict": "Fail", "no-verdict-post": "Pass"}, want{fail, pass, fail, fail, fail}},
+		"invalid content":            {map[v1alpha1.ConfigType]string{"no-verdict-pre": "maybe"}, want{pass, pass, pass, pass, pass}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []*v1alpha1.OpsConfigInfo

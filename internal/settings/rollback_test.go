@@ -26,18 +26,18 @@ func TestSettingsOfRollback(t *testing.T) {
 		"self-healing with its own threshold": {
 			v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigSelfHealing, Enable: true, Content: "30s"},
 			values{SelfHealing: true, HealAfter: 30 * time.Second, HistoryLimit: 10}},
-		"self-healing without a content keeps the default": {
+		"self-healing without content keeps the default": {
 			v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigSelfHealing, Enable: true}, byDefault},
-		"self-healing switched off": {
+		"self-healing disabled": {
 			v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigSelfHealing, Content: "30s"},
 			values{HealAfter: 2 * time.Minute, HistoryLimit: 10}},
-		"automatic rollback switched on": {
+		"automatic rollback enabled": {
 			v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigAutomaticRollback, Enable: true},
 			values{SelfHealing: true, HealAfter: 2 * time.Minute, AutomaticRollback: true, HistoryLimit: 10}},
 		"a shorter history": {
 			v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigHistoryLimit, Enable: true, Content: "3"},
 			values{SelfHealing: true, HealAfter: 2 * time.Minute, HistoryLimit: 3}},
-		"a history whose limit is not enabled": {
+		"a disabled history limit": {
 			v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigHistoryLimit, Content: "3"}, byDefault},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package settings turns OpsConfigInfo objects into the values that every
-// binary works with. From is pure; Store keeps its result current.
+// Package settings computes the settings of all binaries from OpsConfigInfo
+// objects. From is pure; Store keeps its result current.
 package settings
 
 import (
@@ -11,50 +11,55 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Settings are the values in force. docs/configuration.md has the same table.
+// Settings are the effective settings; docs/configuration.md lists them.
 type Settings struct {
-	// Shadow: what would have been refused, held or rolled back is told, and is
-	// not. The switches of what would do so are false then, whatever their
-	// objects say, so that nobody has to ask for both. Default false.
+	// Shadow: denials, holds and rollbacks are reported instead of made.
+	// Blocking, SelfHealing and AutomaticRollback are false then, so that users
+	// of Settings need not check both. Default false.
 	Shadow bool
 	// Blocking: a failed check suspends the workload. Default true.
 	Blocking bool
-	// BatchPercent is the size of a batch in per cent of the replicas; 0 means
-	// that every pod is a batch of its own. Default 0.
+	// BatchPercent is the size of a batch as percentage of the replicas; 0
+	// means one pod per batch. Default 0.
 	BatchPercent int32
-	// NoVerdict is what counts where nobody judged. Default Pass.
+	// NoVerdict is the outcome of an unjudged batch or order. Default Pass.
 	NoVerdict v1alpha1.NoVerdictPolicy
 	// NoVerdictPre, NoVerdictPost and NoVerdictOrder override NoVerdict for the
-	// stages of a batch and for the order as a whole; empty where they do not.
+	// stages of a batch and for the order as a whole. Default empty: no
+	// override.
 	NoVerdictPre, NoVerdictPost, NoVerdictOrder v1alpha1.NoVerdictPolicy
-	// WaitThreshold is how long a batch that is not full is waited for. Default 60s.
+	// WaitThreshold is how long to wait for a batch to become full. Default
+	// 60s.
 	WaitThreshold time.Duration
-	// PreTimeout is how long a PRE verdict is waited for. Default 120s.
+	// PreTimeout is the timeout of a PRE verdict. Default 120s.
 	PreTimeout time.Duration
-	// PostTimeout is how long a POST verdict is waited for. Default 120s.
+	// PostTimeout is the timeout of a POST verdict. Default 120s.
 	PostTimeout time.Duration
-	// OrderTimeout is how long the server is asked to take an order. Default 120s.
+	// OrderTimeout is the timeout until the server accepts an order. Default
+	// 120s.
 	OrderTimeout time.Duration
-	// SelfHealing: a release whose pods do not come up goes back. Default true.
+	// SelfHealing: a release whose pods do not become Ready is rolled back.
+	// Default true.
 	SelfHealing bool
-	// HealAfter is how long its pods may take to come up. Default 2m.
+	// HealAfter is how long its pods may take to become Ready. Default 2m.
 	HealAfter time.Duration
-	// AutomaticRollback: a release that failed its check goes back. Default false.
+	// AutomaticRollback: a release that failed its check is rolled back.
+	// Default false.
 	AutomaticRollback bool
-	// HistoryLimit is how many templates of successful versions are kept of a
-	// workload. Default 10.
+	// HistoryLimit is the maximum number of saved templates per workload.
+	// Default 10.
 	HistoryLimit int
-	// ReleaseCheck is how long the server has to answer about a release before
-	// it is admitted; 0 means that it is not asked. Default 0.
+	// ReleaseCheck is the timeout of the release check; 0 disables it. Default
+	// 0.
 	ReleaseCheck time.Duration
-	// ReleaseCheckNoVerdict says what becomes of a release about which the
-	// server said neither pass nor fail: Pass or Fail. Default Pass.
+	// ReleaseCheckNoVerdict is the outcome of a release check without a
+	// verdict: Pass or Fail. Default Pass.
 	ReleaseCheckNoVerdict v1alpha1.NoVerdictPolicy
 	// Bypass is who may release a repair of a suspended workload. Default Recorded.
 	Bypass v1alpha1.BypassPolicy
 }
 
-// Default returns the values that hold where no OpsConfigInfo says otherwise.
+// Default returns the settings without any OpsConfigInfo.
 func Default() Settings {
 	return Settings{
 		Blocking:      true,
@@ -72,14 +77,14 @@ func Default() Settings {
 	}
 }
 
-// BatchSize returns how many pods make a batch of a workload with that many
-// replicas: at least 1.
+// BatchSize returns the number of pods in a batch of a workload with that many
+// replicas, at least 1.
 func (s Settings) BatchSize(replicas int32) int32 {
 	return max(1, replicas*s.BatchPercent/100)
 }
 
-// BatchNoVerdict is what a batch counts as of which nobody judged these stages:
-// the strictest policy of them. Without a stage it is the strictest of both.
+// BatchNoVerdict returns the outcome of a batch with these stages unjudged: the
+// strictest policy of them, or of both if no stage is given.
 func (s Settings) BatchNoVerdict(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPolicy {
 	if len(stages) == 0 {
 		stages = []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost}
@@ -92,13 +97,14 @@ func (s Settings) BatchNoVerdict(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPol
 	return strictest
 }
 
-// OrderNoVerdict is what a release counts as whose order as a whole nobody judged.
+// OrderNoVerdict returns the outcome of a release whose order as a whole is
+// unjudged.
 func (s Settings) OrderNoVerdict() v1alpha1.NoVerdictPolicy {
 	return cmp.Or(s.NoVerdictOrder, s.NoVerdict)
 }
 
-// ReleaseNoVerdict is what a release counts as whose order the server did not
-// take: neither the order nor any batch of it is judged.
+// ReleaseNoVerdict returns the outcome of a release whose order the server did
+// not accept: neither the order nor any of its batches is judged.
 func (s Settings) ReleaseNoVerdict() v1alpha1.NoVerdictPolicy {
 	return stricter(s.BatchNoVerdict(), s.OrderNoVerdict())
 }
@@ -112,23 +118,23 @@ func stricter(a, b v1alpha1.NoVerdictPolicy) v1alpha1.NoVerdictPolicy {
 	return v1alpha1.NoVerdictPass
 }
 
-// From derives the settings from the objects. Only objects of
-// v1alpha1.SystemNamespace count; of several with one type the oldest does; a
-// content that does not parse (admission refuses it, but an object may be
-// older than the webhook) leaves the default.
+// From computes the settings from the objects; see Effective. Invalid content
+// leaves the default: admission denies it, but an object may be older than the
+// webhook.
 func From(objects []*v1alpha1.OpsConfigInfo) Settings {
 	s := Default()
 	for _, c := range Effective(objects) {
 		apply(&s, c.Spec)
 	}
 	if s.Shadow {
-		// Every switch that refuses, holds or changes a workload is off.
+		// Disable everything that denies, holds or changes a workload.
 		s.Blocking, s.SelfHealing, s.AutomaticRollback = false, false, false
 	}
 	return s
 }
 
-// Effective returns the objects that count, one a type, sorted by type.
+// Effective returns the effective objects, sorted by type: those of
+// v1alpha1.SystemNamespace, and of several with the same type the oldest.
 func Effective(objects []*v1alpha1.OpsConfigInfo) []*v1alpha1.OpsConfigInfo {
 	var in []*v1alpha1.OpsConfigInfo
 	for _, c := range objects {

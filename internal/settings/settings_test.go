@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestShadowStandsAboveEverythingThatRefusesOrHolds(t *testing.T) {
+func TestShadowDisablesDenialsHoldsAndRollbacks(t *testing.T) {
 	object := func(kind v1alpha1.ConfigType, enable bool) *v1alpha1.OpsConfigInfo {
 		return &v1alpha1.OpsConfigInfo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: string(kind)},
@@ -22,10 +22,10 @@ func TestShadowStandsAboveEverythingThatRefusesOrHolds(t *testing.T) {
 		objects []*v1alpha1.OpsConfigInfo
 		want    Settings
 	}{
-		"off by default":      {nil, blocking},
-		"off":                 {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, false)}, blocking},
-		"on":                  {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, true)}, shadow},
-		"on, blocking beside": {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigBlocking, true), object(v1alpha1.ConfigAutomaticRollback, true), object(v1alpha1.ConfigShadow, true)}, shadow},
+		"disabled by default":            {nil, blocking},
+		"disabled":                       {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, false)}, blocking},
+		"enabled":                        {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigShadow, true)}, shadow},
+		"enabled together with blocking": {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigBlocking, true), object(v1alpha1.ConfigAutomaticRollback, true), object(v1alpha1.ConfigShadow, true)}, shadow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, From(tc.objects)); diff != "" {

@@ -10,15 +10,15 @@ import (
 	informer "github.com/breakwater-dev/breakwater/client/informers/externalversions/change/v1alpha1"
 )
 
-// Store holds the settings in force. It follows an informer, so a change is
-// seen as soon as the watch delivers it.
+// Store holds the effective settings. It follows an informer, so a change takes
+// effect as soon as the watch delivers it.
 type Store struct {
 	current atomic.Pointer[Settings]
 }
 
 // NewStore returns a store that follows the informer. It holds the defaults
 // until the informer has synced. changed, which may be nil, is called after
-// each event, also when the values stayed the same.
+// each event, even if no setting differs.
 func NewStore(in informer.OpsConfigInfoInformer, changed func()) (*Store, error) {
 	s := &Store{}
 	d := Default()
@@ -27,7 +27,7 @@ func NewStore(in informer.OpsConfigInfoInformer, changed func()) (*Store, error)
 	load := func() {
 		objects, err := lister.List(labels.Everything())
 		if err != nil {
-			return // a lister over an informer's cache has no error to give
+			return // a lister of an informer's cache returns no error
 		}
 		next := From(objects)
 		s.current.Store(&next)
@@ -46,5 +46,5 @@ func NewStore(in informer.OpsConfigInfoInformer, changed func()) (*Store, error)
 	return s, nil
 }
 
-// Get returns the settings in force.
+// Get returns the effective settings.
 func (s *Store) Get() Settings { return *s.current.Load() }

@@ -25,16 +25,16 @@ func TestAStoreFollowsItsObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !store.Get().Blocking {
-		t.Error("before it has seen an object it does not hold the defaults")
+		t.Error("the initial settings are not the defaults")
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	// The fake client tells nobody of what happens between the list and the watch.
+	// The fake client loses events between the list and the watch.
 	err = wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" }), nil
 	})
 	if err != nil {
-		t.Fatal("the objects are not watched:", err)
+		t.Fatal("wait for the watch:", err)
 	}
 
 	configs := client.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace)
@@ -47,7 +47,7 @@ func TestAStoreFollowsItsObjects(t *testing.T) {
 	}
 	<-changed
 	if store.Get().Blocking {
-		t.Error("a created object does not count")
+		t.Error("a created object is not effective")
 	}
 	c.Spec.Enable = true
 	if _, err := configs.Update(ctx, c, metav1.UpdateOptions{}); err != nil {
@@ -55,7 +55,7 @@ func TestAStoreFollowsItsObjects(t *testing.T) {
 	}
 	<-changed
 	if !store.Get().Blocking {
-		t.Error("a changed object does not count")
+		t.Error("a changed object is not effective")
 	}
 	c.Spec.Enable = false
 	if _, err := configs.Update(ctx, c, metav1.UpdateOptions{}); err != nil {
@@ -67,6 +67,6 @@ func TestAStoreFollowsItsObjects(t *testing.T) {
 	}
 	<-changed
 	if !store.Get().Blocking {
-		t.Error("a deleted object counts")
+		t.Error("a deleted object is effective")
 	}
 }

@@ -1,5 +1,5 @@
-// Package text fits messages of people and servers into fields that have a
-// limit: of the API server's schemas, of events, of the AlterShield protocol.
+// Package text shortens messages of people and servers to the limits of fields:
+// in schemas of the API server, in events and in the AlterShield protocol.
 package text
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Truncate returns s as valid UTF-8 of at most limit bytes, with whole characters:
-// half of one would make the whole object invalid.
+// Truncate returns s as valid UTF-8 of at most limit bytes. It keeps only whole
+// characters, because a part of one would make the object invalid.
 func Truncate(s string, limit int) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	if len(s) <= limit {

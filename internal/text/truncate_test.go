@@ -2,7 +2,7 @@ package text
 
 import "testing"
 
-func TestACutLeavesWholeCharacters(t *testing.T) {
+func TestTruncateKeepsWholeCharacters(t *testing.T) {
 	for _, tc := range []struct {
 		in    string
 		limit int
@@ -20,11 +20,11 @@ func TestACutLeavesWholeCharacters(t *testing.T) {
 		{"发布", 2, ""},
 		{"a😀", 4, "a"},
 		{"a\xffb", 9, "a\uFFFDb"},
-		{"a\xffb", 3, "a"}, // what replaces a broken byte is a character, too
+		{"a\xffb", 3, "a"}, // the replacement of an invalid byte is a whole character too
 		{"a\xe5\x8f", 9, "a\uFFFD"},
 	} {
 		if got := Truncate(tc.in, tc.limit); got != tc.want {
-			t.Errorf("Cut(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
+			t.Errorf("Truncate(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
 		}
 	}
 }

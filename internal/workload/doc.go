@@ -1,8 +1,9 @@
-// Package workload is how Breakwater sees workloads of every kind: what they
-// have in common, and what is special about a kind (where its status counts,
-// how its roll-out is held, where the version of a pod is read).
+// Package workload reads workloads of every kind into one type. A Kind
+// describes the differences: the status fields that count pods, the field that
+// holds a rollout, and the kind of object from which the version of a pod is
+// read.
 //
-// Deployment, StatefulSet and DaemonSet are built in. Any other kind with a pod
-// template that owns its pods, directly or by a ReplicaSet, can be named in the
-// ConfigMap config-workloads.
+// Deployment, StatefulSet and DaemonSet are built in. Other kinds with a pod
+// template that own their pods, directly or through ReplicaSets, can be added
+// in the ConfigMap config-workloads.
 package workload

@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is one kind of workload and what is special about it.
+// Kind describes one kind of workload.
 type Kind struct {
 	schema.GroupVersionKind
 	// Resource is the plural of the kind in paths and RBAC rules, such as deployments.
 	Resource string
-	// Revisions says where the release of a pod is read.
+	// Revisions is the kind of object from which the release of a pod is read.
 	Revisions Revisions
-	// Hold is the field that stops a roll-out.
+	// Hold is the field that stops a rollout.
 	Hold Field
-	// Counts says how the status counts pods.
+	// Counts is the family of status fields that count pods.
 	Counts Counts
 }
 
@@ -32,12 +32,12 @@ const (
 	ControllerRevisions Revisions = "ControllerRevision"
 )
 
-// Field is a field of a workload and the value that holds a roll-out.
+// Field is a field of a workload and the value that holds a rollout.
 type Field struct {
 	// Path are the names of the field, from the top: spec, paused.
 	Path []string
-	// Held is the value that stops the roll-out: a bool, an int64 or a string,
-	// as encoding/json and unstructured objects have them.
+	// Held is the value that stops the rollout: a bool, an int64 or a string,
+	// with the types of encoding/json and unstructured objects.
 	Held any
 }
 
@@ -46,11 +46,11 @@ type Counts string
 
 // The families.
 const (
-	// CountReplicas: spec.replicas is wanted; status.replicas, updatedReplicas
-	// and availableReplicas say what there is.
+	// CountReplicas: spec.replicas is the desired number; status.replicas,
+	// updatedReplicas and availableReplicas are the observed ones.
 	CountReplicas Counts = "Replicas"
-	// CountScheduled: status.desiredNumberScheduled is wanted;
-	// updatedNumberScheduled and numberAvailable say what there is.
+	// CountScheduled: status.desiredNumberScheduled is the desired number;
+	// updatedNumberScheduled and numberAvailable are the observed ones.
 	CountScheduled Counts = "Scheduled"
 )
 
@@ -75,8 +75,9 @@ var (
 		Hold:             Field{Path: []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, Held: maxPartition},
 		Counts:           CountReplicas,
 	}
-	// DaemonSet is held by the strategy OnDelete: the API refuses maxUnavailable 0.
-	// A pod that is deleted meanwhile comes back in the new version.
+	// DaemonSet is held by the strategy OnDelete, because the API rejects
+	// maxUnavailable 0. A pod that is deleted meanwhile is recreated with the
+	// new version.
 	DaemonSet = Kind{
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"},
 		Resource:         "daemonsets",
@@ -89,16 +90,17 @@ var (
 // BuiltIn returns the kinds that need no configuration.
 func BuiltIn() []Kind { return []Kind{Deployment, StatefulSet, DaemonSet} }
 
-// LowerKind is the kind in a sentence: deployment.
+// LowerKind returns the kind in lower case, for messages: deployment.
 func (k Kind) LowerKind() string { return strings.ToLower(k.Kind) }
 
-// GroupVersionResource names the kind in the API.
+// GroupVersionResource returns the resource of the kind in the API.
 func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.Resource)
 }
 
-// Is says whether a reference (apiVersion and kind) is to this kind. The
-// version does not count: an object has one kind in all versions of a group.
+// Is reports whether a reference (apiVersion and kind) is to this kind. The
+// version is ignored, because an object has the same kind in all versions of a
+// group.
 func (k Kind) Is(apiVersion, kind string) bool {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	return err == nil && gv.Group == k.Group && kind == k.Kind

@@ -11,33 +11,34 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ConfigMapName is the ConfigMap that names further kinds of workloads.
+// ConfigMapName is the name of the ConfigMap with more kinds of workloads.
 const ConfigMapName = "config-workloads"
 
-// KindsKey is the key of the list of kinds in it.
+// KindsKey is its key with the list of kinds.
 const KindsKey = "kinds"
 
-// maxKinds bounds the list: each kind costs watches and webhooks.
+// maxKinds is the maximum length of the list, because each kind costs watches
+// and webhooks.
 const maxKinds = 16
 
-// entry is one kind as a person writes it.
+// kindEntry is one entry of the list.
 type kindEntry struct {
 	// APIVersion is group and version, such as apps.kruise.io/v1alpha1.
 	APIVersion string `json:"apiVersion"`
 	// Kind is the kind, such as CloneSet.
 	Kind string `json:"kind"`
-	// Resource is the plural. Default: the kind in lower case and an s.
+	// Resource is the plural. Default: the kind in lower case with an s.
 	Resource string `json:"resource"`
 	// Revisions is ReplicaSet or ControllerRevision.
 	Revisions Revisions `json:"revisions"`
-	// Pause is the path of the bool that stops a roll-out when it is true.
+	// Pause is the path of the bool that stops a rollout if it is true.
 	// Default: spec.paused.
 	Pause string `json:"pause"`
 }
 
-// Kinds returns the kinds that are built in and those of the ConfigMap's data.
-// An error names the entry, the field and the fix; no kind of the ConfigMap
-// counts then.
+// Kinds returns the built-in kinds and those of the ConfigMap's data. An error
+// names the entry, the field and the fix; only the built-in kinds are returned
+// then.
 func Kinds(data map[string]string) ([]Kind, error) {
 	kinds := BuiltIn()
 	var entries []kindEntry
@@ -53,9 +54,9 @@ func Kinds(data map[string]string) ([]Kind, error) {
 		if err != nil {
 			return kinds, fmt.Errorf("%s[%d]%w", KindsKey, i, err)
 		}
-		// Names of webhooks have no capitals.
+		// Names of webhooks are in lower case.
 		if slices.ContainsFunc(more, func(o Kind) bool { return o.Group == k.Group && strings.EqualFold(o.Kind, k.Kind) }) {
-			return kinds, fmt.Errorf("%s[%d].kind: %s of %s is there already: remove the entry", KindsKey, i, k.Kind, k.Group)
+			return kinds, fmt.Errorf("%s[%d].kind: %s of %s exists already: remove the entry", KindsKey, i, k.Kind, k.Group)
 		}
 		more = append(more, k)
 	}
@@ -101,7 +102,8 @@ func (e kindEntry) kind() (Kind, error) {
 		pause = "spec.paused"
 	}
 	path := strings.Split(pause, ".")
-	// The names become part of expressions of webhooks: nothing but a name may.
+	// The path becomes part of webhook expressions, so only plain names are
+	// allowed.
 	if path[0] != "spec" || len(path) < 2 || slices.ContainsFunc(path, notFieldName) {
 		return Kind{}, fmt.Errorf(".pause: %q is not a path below spec: write for example spec.updateStrategy.paused", e.Pause)
 	}

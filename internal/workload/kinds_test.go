@@ -7,7 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-func TestKinds(t *testing.T) {
+func TestKindsOfTheConfigMapAreAdded(t *testing.T) {
 	kinds, err := workload.Kinds(map[string]string{workload.KindsKey: `
 - apiVersion: apps.kruise.io/v1alpha1
   kind: CloneSet
@@ -36,8 +36,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A mistake names the entry and the field, and the kinds that are built in stay.
-func TestKindsRefused(t *testing.T) {
+// The error names the entry and the field, and the built-in kinds are returned.
+func TestAnInvalidListOfKindsIsAnError(t *testing.T) {
 	for _, tc := range []struct{ yaml, field string }{
 		{`- {apiVersion: v1alpha1, kind: CloneSet, revisions: ReplicaSet}`, "kinds[0].apiVersion"},
 		{`- {apiVersion: a.b/v1, kind: "", revisions: ReplicaSet}`, "kinds[0].kind"},

@@ -9,21 +9,21 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Operation is one of a JSON patch (RFC 6902). A patch that begins with tests
-// is refused by the API server when the object has become another meanwhile.
+// Operation is an operation of a JSON patch (RFC 6902). The API server rejects
+// a patch that begins with tests if the object has changed meanwhile.
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// Label is the JSON pointer of a label.
+// Label returns the JSON pointer of a label.
 func Label(key string) string { return Pointer("metadata", "labels", key) }
 
-// Annotation is the JSON pointer of an annotation.
+// Annotation returns the JSON pointer of an annotation.
 func Annotation(key string) string { return Pointer("metadata", "annotations", key) }
 
-// Pointer is the JSON pointer (RFC 6901) of a path.
+// Pointer returns the JSON pointer (RFC 6901) of a path.
 func Pointer(path ...string) string {
 	var b strings.Builder
 	for _, token := range path {
@@ -33,8 +33,8 @@ func Pointer(path ...string) string {
 	return b.String()
 }
 
-// TestsOfRelease are the tests that a workload still is the one that was read, and at
-// the release that was decided on: what begins with them never meets a newer
+// TestsOfRelease returns the tests that the workload and its release are
+// unchanged. A patch that begins with them is never applied to a newer
 // template.
 func TestsOfRelease(uid types.UID, release v1alpha1.Release) []Operation {
 	return []Operation{
@@ -44,8 +44,8 @@ func TestsOfRelease(uid types.UID, release v1alpha1.Release) []Operation {
 	}
 }
 
-// Stop returns the operations that stop the roll-out; none when it is stopped,
-// or when the workload's controller replaces no pod by itself (OnDelete).
+// Stop returns the operations that stop the rollout; none if it is stopped, or
+// if the workload's controller replaces no pods by itself (OnDelete).
 func (w *Workload) Stop() []Operation {
 	if w.Held() || w.OnDelete {
 		return nil
@@ -58,9 +58,9 @@ func (w *Workload) Stop() []Operation {
 	return append(ops, Operation{"add", Pointer(path...), w.Kind.Hold.Held})
 }
 
-// Resume returns the operations that give the field of the hold its former
-// value, nil meaning that it was absent; none when somebody else has let the
-// roll-out go on already, or when it was stopped before the hold.
+// Resume returns the operations that restore the former value of the field of
+// the hold, where nil means absent. It returns none if the rollout was resumed
+// already, or was stopped before the hold.
 func (w *Workload) Resume(former any) []Operation {
 	switch {
 	case !w.Held() || normalizeNumber(former) == w.Kind.Hold.Held:

@@ -6,13 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodReady says whether a pod is Ready.
+// PodReady reports whether a pod is Ready.
 func PodReady(p *corev1.Pod) bool {
 	_, ready := PodReadySince(p)
 	return ready
 }
 
-// PodReadySince returns since when a pod is Ready; false when it is not.
+// PodReadySince returns the time since when a pod is Ready; false if it is not.
 func PodReadySince(p *corev1.Pod) (time.Time, bool) {
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {

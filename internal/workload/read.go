@@ -11,38 +11,38 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Workload is one workload, whatever its kind. It is read from the API's
-// object and never written back: changes are patches.
+// Workload is a workload of any kind. It is read from an object of the API and
+// never written back: changes are patches.
 type Workload struct {
 	Kind Kind
 	metav1.ObjectMeta
-	// Template is the pod template as our types know it.
+	// Template is the decoded pod template.
 	Template corev1.PodTemplateSpec
-	// Replicas is how many pods are wanted.
+	// Replicas is the desired number of pods.
 	Replicas int32
 	// Rolling: the workload's controller replaces pods of an old version by
 	// itself. False for the strategies Recreate and OnDelete.
 	Rolling bool
-	// OnDelete: it replaces a pod only when somebody has deleted it.
+	// OnDelete: it replaces a pod only after the pod was deleted.
 	OnDelete bool
-	// InProgress: pods may still be replaced, or would be if nothing held them.
+	// InProgress: pods are still to be replaced, even if the rollout is held.
 	InProgress bool
-	// Complete: every wanted pod is of the current version and available.
+	// Complete: all desired pods have the current version and are available.
 	Complete bool
-	// HoldValue is the value of the field Kind.Hold; nil when it is absent.
+	// HoldValue is the value of the field Kind.Hold; nil if it is absent.
 	HoldValue any
-	// holdDepth is how many names of the path of Kind.Hold are there.
+	// holdDepth is how many fields of the path of Kind.Hold exist.
 	holdDepth int
 }
 
-// Held says whether the roll-out is held now, by whomever.
+// Held reports whether the rollout is held, by Breakwater or another user.
 func (w *Workload) Held() bool { return w.HoldValue == w.Kind.Hold.Held }
 
-// Stopped says whether the workload's controller replaces no pod now: the
-// roll-out is held, or pods are replaced only when somebody deletes them.
+// Stopped reports whether the workload's controller replaces no pods now: the
+// rollout is held, or the strategy is OnDelete.
 func (w *Workload) Stopped() bool { return w.Held() || w.OnDelete }
 
-// Reference refers to the workload: what a Kubernetes Event is about.
+// Reference returns a reference to the workload, for Kubernetes Events.
 func (w *Workload) Reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: w.Kind.GroupVersion().String(), Kind: w.Kind.Kind, Namespace: w.Namespace, Name: w.Name,
@@ -50,7 +50,7 @@ func (w *Workload) Reference() *corev1.ObjectReference {
 	}
 }
 
-// shape has the fields that kinds of workloads share.
+// object has the fields that kinds of workloads share.
 type object struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -62,13 +62,13 @@ type object struct {
 	Status status `json:"status"`
 }
 
-// strategy has the type where the kind has one: Argo's has none.
+// strategy has a type except in Argo's Rollout.
 type strategy struct {
 	Type string `json:"type"`
 }
 
 type status struct {
-	// ObservedGeneration is a number everywhere but in Argo's Rollout.
+	// ObservedGeneration is a string in Argo's Rollout, else a number.
 	ObservedGeneration     intstr.IntOrString `json:"observedGeneration"`
 	Replicas               int32              `json:"replicas"`
 	UpdatedReplicas        int32              `json:"updatedReplicas"`
@@ -117,7 +117,7 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 	return w, nil
 }
 
-// find returns how many names of a path are there, and the value at its end.
+// find returns how many fields of a path exist, and the value at its end.
 func find(content map[string]any, path []string) (depth int, value any) {
 	for ; depth < len(path); depth++ {
 		at, found, err := unstructured.NestedFieldNoCopy(content, path[:depth+1]...)
@@ -129,7 +129,8 @@ func find(content map[string]any, path []string) (depth int, value any) {
 	return depth, normalizeNumber(value)
 }
 
-// counts are pods: wanted, there at all, of the current version, and available.
+// counts are numbers of pods: desired, existing, of the current version, and
+// available. observed is false until the controller has seen the spec.
 type counts struct {
 	observed                        bool
 	wanted, all, updated, available int32
@@ -151,7 +152,7 @@ func countsOf(kind Kind, s object) counts {
 
 func rolling(s strategy) bool { return s.Type == "" || s.Type == "RollingUpdate" }
 
-// number makes whole numbers of all decoders an int64.
+// normalizeNumber converts the whole numbers of all decoders to int64.
 func normalizeNumber(value any) any {
 	switch n := value.(type) {
 	case float64:

@@ -13,8 +13,9 @@ import (
 // the SHA-256 of its JSON. The API server has set all defaults when admission
 // and reconcilers see a template, so equal intent is equal JSON.
 //
-// For other kinds than Deployment the kind is part of it, so that two workloads
-// of one name and template have versions, and so ChangeWorkloads, of their own.
+// For kinds other than Deployment the kind is part of the hash, so that two
+// workloads with the same name and template have different versions and
+// ChangeWorkloads.
 func Version(kind Kind, template *corev1.PodTemplateSpec) (string, error) {
 	raw, err := json.Marshal(template)
 	if err != nil {

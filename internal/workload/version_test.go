@@ -9,17 +9,17 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-func TestAVersionIsThatOfTheTemplate(t *testing.T) {
+func TestDifferentTemplatesHaveDifferentVersions(t *testing.T) {
 	a, err := workload.Version(workload.Deployment, &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "a"}})
 	if err != nil || len(a) != 32 {
 		t.Errorf("version %q, %v", a, err)
 	}
 	if b, _ := workload.Version(workload.Deployment, &corev1.PodTemplateSpec{}); a == b {
-		t.Error("two templates are one version")
+		t.Error("two templates have the same version")
 	}
 }
 
-func TestIsTemplateVersion(t *testing.T) {
+func TestIsTemplateVersionAcceptsComputedVersionsOnly(t *testing.T) {
 	computed, err := workload.Version(workload.Deployment, &corev1.PodTemplateSpec{})
 	if err != nil {
 		t.Fatal(err)
@@ -28,11 +28,11 @@ func TestIsTemplateVersion(t *testing.T) {
 		version string
 		want    bool
 	}{
-		"what Version returns is one":          {computed, true},
-		"nothing is none":                      {"", false},
-		"another length is none":               {computed[:30], false},
-		"what is not hexadecimal is none":      {"x" + computed[1:], false},
-		"what could lead out of a name is not": {"../" + computed[3:], false},
+		"a result of Version": {computed, true},
+		"empty":               {"", false},
+		"another length":      {computed[:30], false},
+		"not hexadecimal":     {"x" + computed[1:], false},
+		"a relative path":     {"../" + computed[3:], false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

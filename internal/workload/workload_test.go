@@ -10,14 +10,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// clone is a kind that is not built in, held by a field whose parent may be absent.
+// clone is an added kind that is held by a field whose parent may be absent.
 var clone = workload.Kind{
 	GroupVersionKind: workload.Deployment.GroupVersion().WithKind("CloneSet"),
 	Resource:         "clonesets", Counts: workload.CountReplicas, Revisions: workload.ControllerRevisions,
 	Hold: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Held: true},
 }
 
-func TestProgress(t *testing.T) {
+func TestReplicasAndProgressFollowTheStatus(t *testing.T) {
 	for _, tc := range []struct {
 		name                 string
 		kind                 workload.Kind
@@ -25,22 +25,22 @@ func TestProgress(t *testing.T) {
 		replicas             int32
 		inProgress, complete bool
 	}{
-		{"a Deployment at rest", workload.Deployment,
+		{"a complete Deployment", workload.Deployment,
 			`{"metadata":{"generation":2},"spec":{"replicas":3},"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"availableReplicas":3}}`, 3, false, true},
-		{"a Deployment that its controller has not seen", workload.Deployment,
+		{"a Deployment that its controller has not observed", workload.Deployment,
 			`{"metadata":{"generation":3},"spec":{"replicas":3},"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"availableReplicas":3}}`, 3, true, false},
-		{"a Deployment with an old pod too many", workload.Deployment,
+		{"a Deployment with a remaining old pod", workload.Deployment,
 			`{"spec":{"replicas":3},"status":{"replicas":4,"updatedReplicas":3,"availableReplicas":4}}`, 3, true, false},
 		{"a Deployment whose last pod is not available", workload.Deployment,
 			`{"spec":{"replicas":3},"status":{"replicas":3,"updatedReplicas":3,"availableReplicas":2}}`, 3, false, false},
 		{"one replica is the default", workload.Deployment, `{"status":{"replicas":1,"updatedReplicas":1,"availableReplicas":1}}`, 1, false, true},
-		{"a StatefulSet under way", workload.StatefulSet,
+		{"a StatefulSet in progress", workload.StatefulSet,
 			`{"spec":{"replicas":3},"status":{"replicas":3,"updatedReplicas":1,"availableReplicas":3}}`, 3, true, false},
-		{"a DaemonSet at rest", workload.DaemonSet,
+		{"a complete DaemonSet", workload.DaemonSet,
 			`{"status":{"desiredNumberScheduled":2,"currentNumberScheduled":2,"updatedNumberScheduled":2,"numberAvailable":2}}`, 2, false, true},
-		{"a DaemonSet under way", workload.DaemonSet,
+		{"a DaemonSet in progress", workload.DaemonSet,
 			`{"status":{"desiredNumberScheduled":2,"currentNumberScheduled":2,"updatedNumberScheduled":1,"numberAvailable":2}}`, 2, true, false},
-		{"a generation that is a string, as Argo writes it", clone,
+		{"a generation that is a string, as in Argo", clone,
 			`{"metadata":{"generation":2},"spec":{"replicas":1},"status":{"observedGeneration":"2","replicas":1,"updatedReplicas":1,"availableReplicas":1}}`, 1, false, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -52,9 +52,9 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Stopping and resuming gives the object back as it was, but for a parent of
-// the field that had to be made.
-func TestStopAndResume(t *testing.T) {
+// Stopping and resuming restores the object, except for a parent of the field
+// that had to be created.
+func TestResumeUndoesStop(t *testing.T) {
 	for _, tc := range []struct {
 		name                string
 		kind                workload.Kind
@@ -83,7 +83,7 @@ func TestStopAndResume(t *testing.T) {
 	}
 }
 
-func TestVersionsOfKinds(t *testing.T) {
+func TestEqualTemplatesOfKindsHaveDifferentVersions(t *testing.T) {
 	w := read(t, workload.Deployment, `{"spec":{"template":{"metadata":{"labels":{"app":"a"}}}}}`)
 	seen := map[string]string{}
 	for _, k := range workload.BuiltIn() {
@@ -92,7 +92,7 @@ func TestVersionsOfKinds(t *testing.T) {
 			t.Fatalf("version %q: %v", v, err)
 		}
 		if other, ok := seen[v]; ok {
-			t.Errorf("%s and %s share a version", k.Kind, other)
+			t.Errorf("%s and %s have the same version", k.Kind, other)
 		}
 		seen[v] = k.Kind
 	}

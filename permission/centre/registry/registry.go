@@ -59,9 +59,6 @@ type Resource[T object] struct {
 	resource[T]
 }
 
-// Kind returns the kind of the resource.
-func (c Resource[T]) Kind() store.Kind { return c.kind }
-
 // Get reads an object.
 func (c Resource[T]) Get(ctx context.Context, name string) (T, error) {
 	o, err := c.r.Store.View(ctx).Object(c.kind, name)
