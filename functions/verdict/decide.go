@@ -10,76 +10,76 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// Outcome is what is done with a verdict; it serves as a metric label.
+// Outcome is the action for a verdict, and a metric label.
 type Outcome string
 
 // The outcomes.
 const (
-	// Store: the verdict tells more than what is there.
+	// Store: the verdict has a higher rank than the stored one.
 	Store Outcome = "stored"
-	// AskRetrieve: a pass came with no rule. The server calls a check that
-	// timed out or threw back in the same way, so it is asked again.
+	// AskRetrieve: the verdict is a pass without rules. The server sends the same
+	// after a timeout or an error of a check, so retrieve has to confirm it.
 	AskRetrieve Outcome = "ask-retrieve"
-	// Unchanged: what is there says as much or more.
+	// Unchanged: the stored verdict has the same or a higher rank.
 	Unchanged Outcome = "unchanged"
-	// OldNode: the verdict is for a start that was repeated.
+	// OldNode: the verdict is for the node of an earlier start.
 	OldNode Outcome = "old-node"
-	// OtherObject: the ChangePod is a later one of the same name.
+	// OtherObject: the object was replaced by a later one of the same name.
 	OtherObject Outcome = "other-object"
 )
 
-// Input is all that a decision depends on.
+// Input has everything that a decision depends on.
 type Input struct {
-	// Pod is the ChangePod as it is now.
+	// Pod is the current ChangePod.
 	Pod *v1alpha1.ChangePod
-	// Said is the verdict that came.
-	Said events.ChangePodVerdict
-	// Asked says that retrieve was asked about a pass with no rule, Confirmed
-	// that it said pass.
+	// Received is the received verdict.
+	Received events.ChangePodVerdict
+	// Asked means that retrieve was called for a pass without rules, Confirmed
+	// that it returned a pass.
 	Asked, Confirmed bool
-	// Now is the time at which a verdict is stored.
+	// Now is the time of storing the verdict.
 	Now time.Time
 }
 
-// Decision is what has to be done. Verdicts and PodResults are the whole lists
-// as they have to be after Store, and as they are after anything else.
+// Decision is an outcome with the lists to store. For outcomes other than Store the
+// lists are unchanged.
 type Decision struct {
 	Outcome    Outcome
 	Verdicts   []v1alpha1.StageVerdict
 	PodResults []v1alpha1.PodSummary
 }
 
-// Decide says what becomes of a verdict.
+// Decide returns the action for a verdict.
 //
-// Words have ranks (see rank) and a word replaces only a lower one. So the
-// order and the number of deliveries do not matter: a late fail wins over a
-// pass, and nothing but a person wins over a fail.
+// A verdict replaces only one of a lower rank (see rank), so the order and the
+// number of deliveries do not matter: a late fail replaces a pass, and only a person
+// can overrule a fail.
 func Decide(in Input) Decision {
 	status := in.Pod.Status
-	keep := Decision{Verdicts: status.Verdicts, PodResults: status.PodResults}
-	said := in.Said
+	unchanged := Decision{Verdicts: status.Verdicts, PodResults: status.PodResults}
+	received := in.Received
 	switch {
-	case said.UID != in.Pod.UID:
-		keep.Outcome = OtherObject
-		return keep
-	case status.ChangePodID == "" || said.NodeID != status.ChangePodID:
-		keep.Outcome = OldNode
-		return keep
+	case received.UID != in.Pod.UID:
+		unchanged.Outcome = OtherObject
+		return unchanged
+	case status.ChangePodID == "" || received.NodeID != status.ChangePodID:
+		unchanged.Outcome = OldNode
+		return unchanged
 	}
 
-	next, outcome := weigh(status.VerdictOf(said.Stage), v1alpha1.StageVerdict{
-		Stage:    said.Stage,
-		Verdict:  said.Verdict,
-		Unjudged: said.Unjudged,
-		Message:  said.Message,
-		NodeID:   said.NodeID,
+	next, outcome := compare(status.VerdictOf(received.Stage), v1alpha1.StageVerdict{
+		Stage:    received.Stage,
+		Verdict:  received.Verdict,
+		Unjudged: received.Unjudged,
+		Message:  received.Message,
+		NodeID:   received.NodeID,
 		Time:     metav1.NewMicroTime(in.Now),
 	}, in.Asked, in.Confirmed)
 	if outcome == AskRetrieve {
-		keep.Outcome = AskRetrieve
-		return keep
+		unchanged.Outcome = AskRetrieve
+		return unchanged
 	}
-	results, changed := mergeResults(in.Pod, said)
+	results, changed := mergeResults(in.Pod, received)
 	decision := Decision{Outcome: Unchanged, Verdicts: status.Verdicts, PodResults: results}
 	if outcome == Store {
 		decision.Verdicts = withVerdict(status.Verdicts, next)
@@ -91,27 +91,28 @@ func Decide(in Input) Decision {
 	return decision
 }
 
-// weigh says whether a word replaces what is known of its stage, and as what.
-func weigh(old *v1alpha1.StageVerdict, said v1alpha1.StageVerdict, asked, confirmed bool) (v1alpha1.StageVerdict, Outcome) {
-	said.Unjudged = said.Unjudged && v1alpha1.ParseVerdict(said.Verdict) == v1alpha1.OutcomePass
-	if said.Unjudged && !asked && rankOf(old) < rankUnjudged {
-		return said, AskRetrieve
+// compare compares the received verdict of a stage with the stored one. It returns
+// the verdict to store and the outcome.
+func compare(old *v1alpha1.StageVerdict, received v1alpha1.StageVerdict, asked, confirmed bool) (v1alpha1.StageVerdict, Outcome) {
+	received.Unjudged = received.Unjudged && v1alpha1.ParseVerdict(received.Verdict) == v1alpha1.OutcomePass
+	if received.Unjudged && !asked && rankOf(old) < rankUnjudged {
+		return received, AskRetrieve
 	}
-	said.Unjudged = said.Unjudged && !confirmed
-	if rankOf(&said) > rankOf(old) {
-		return said, Store
+	received.Unjudged = received.Unjudged && !confirmed
+	if rankOf(&received) > rankOf(old) {
+		return received, Store
 	}
-	return said, Unchanged
+	return received, Unchanged
 }
 
-// rank orders what is known of a stage.
+// rank is the order of verdicts of a stage.
 type rank int
 
 const (
-	rankNothing rank = iota
-	// rankNone is a word that is no verdict.
-	rankNone
-	// rankUnjudged is a pass that nobody stands behind.
+	rankMissing rank = iota
+	// rankNoVerdict is a value that is neither pass nor fail.
+	rankNoVerdict
+	// rankUnjudged is an unconfirmed pass without rules.
 	rankUnjudged
 	rankPass
 	rankFail
@@ -119,26 +120,26 @@ const (
 
 func rankOf(v *v1alpha1.StageVerdict) rank {
 	if v == nil {
-		return rankNothing
+		return rankMissing
 	}
 	if v.Unjudged {
 		return rankUnjudged
 	}
-	return rankOfWord(v.Verdict)
+	return parseRank(v.Verdict)
 }
 
-func rankOfWord(word string) rank {
-	switch v1alpha1.ParseVerdict(word) {
+func parseRank(verdict string) rank {
+	switch v1alpha1.ParseVerdict(verdict) {
 	case v1alpha1.OutcomeFail:
 		return rankFail
 	case v1alpha1.OutcomePass:
 		return rankPass
 	default:
-		return rankNone
+		return rankNoVerdict
 	}
 }
 
-// withVerdict returns a new list in which the stage's verdict is v.
+// withVerdict returns a copy of the list with verdict v for its stage.
 func withVerdict(verdicts []v1alpha1.StageVerdict, v v1alpha1.StageVerdict) []v1alpha1.StageVerdict {
 	out := slices.DeleteFunc(slices.Clone(verdicts), func(old v1alpha1.StageVerdict) bool { return old.Stage == v.Stage })
 	return append(out, v)

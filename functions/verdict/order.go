@@ -14,27 +14,27 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// OrderInput is all that a decision about a verdict of an order depends on.
+// OrderInput has everything that a decision about a verdict of an order depends on.
 type OrderInput struct {
 	Workload *v1alpha1.ChangeWorkload
-	Said     events.OrderVerdict
+	Received events.OrderVerdict
 	// Asked, Confirmed and Now are as in Input.
 	Asked, Confirmed bool
 	Now              metav1.MicroTime
 }
 
-// DecideOrder says what becomes of a verdict of an order as a whole, and the
-// verdicts as they have to be after that. The rules are those of a batch.
+// DecideOrder returns the action for a verdict of an order, and the verdicts to
+// store. The rules are those for batches.
 func DecideOrder(in OrderInput) (Outcome, []v1alpha1.StageVerdict) {
-	status, said := in.Workload.Status, in.Said
+	status, received := in.Workload.Status, in.Received
 	switch {
-	case said.UID != in.Workload.UID:
+	case received.UID != in.Workload.UID:
 		return OtherObject, status.OrderVerdicts
-	case status.Order.Node() == "" || said.NodeID != status.Order.Node():
+	case status.Order.Node() == "" || received.NodeID != status.Order.Node():
 		return OldNode, status.OrderVerdicts
 	}
-	next, outcome := weigh(status.OrderVerdictOf(said.Stage), v1alpha1.StageVerdict{
-		Stage: said.Stage, Verdict: said.Verdict, Unjudged: said.Unjudged, Message: said.Message, NodeID: said.NodeID, Time: in.Now,
+	next, outcome := compare(status.OrderVerdictOf(received.Stage), v1alpha1.StageVerdict{
+		Stage: received.Stage, Verdict: received.Verdict, Unjudged: received.Unjudged, Message: received.Message, NodeID: received.NodeID, Time: in.Now,
 	}, in.Asked, in.Confirmed)
 	if outcome != Store {
 		return outcome, status.OrderVerdicts
@@ -42,14 +42,13 @@ func DecideOrder(in OrderInput) (Outcome, []v1alpha1.StageVerdict) {
 	return Store, withVerdict(status.OrderVerdicts, next)
 }
 
-// RecordOrder stores what was said of an order as a whole, as Record does for a
-// batch.
-func (r *Recorder) RecordOrder(ctx context.Context, said events.OrderVerdict, server Retriever) error {
-	in := OrderInput{Said: said}
+// RecordOrder stores a verdict of an order, as Record does for a batch.
+func (r *Recorder) RecordOrder(ctx context.Context, received events.OrderVerdict, server Retriever) error {
+	in := OrderInput{Received: received}
 	outcome, err := r.applyOrder(ctx, in)
 	if err == nil && outcome == AskRetrieve {
 		in.Asked, in.Confirmed = true, confirm(ctx, altershield.Retrieve{
-			OrderID: said.BizExecOrderID, NodeID: said.NodeID, Stage: said.Stage,
+			OrderID: received.BizExecOrderID, NodeID: received.NodeID, Stage: received.Stage,
 		}, server)
 		outcome, err = r.applyOrder(ctx, in)
 	}
@@ -59,16 +58,16 @@ func (r *Recorder) RecordOrder(ctx context.Context, said events.OrderVerdict, se
 	if err != nil {
 		return err
 	}
-	r.received.Add(ctx, 1, "ORDER_"+string(said.Stage), string(v1alpha1.ParseVerdict(said.Verdict)), string(outcome))
-	logging.FromContext(ctx).Infow("verdict of an order", "changeworkload", said.Namespace+"/"+said.Name, "node", said.NodeID,
-		"stage", said.Stage, "verdict", said.Verdict, "outcome", outcome)
+	r.received.Add(ctx, 1, "ORDER_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(outcome))
+	logging.FromContext(ctx).Infow("Order verdict decided", "changeworkload", received.Namespace+"/"+received.Name, "node", received.NodeID,
+		"stage", received.Stage, "verdict", received.Verdict, "outcome", outcome)
 	return nil
 }
 
 func (r *Recorder) applyOrder(ctx context.Context, in OrderInput) (Outcome, error) {
 	var outcome Outcome
-	workloads := r.client.AppV1alpha1().ChangeWorkloads(in.Said.Namespace)
-	_, err := functions.PatchStatus(ctx, workloads, in.Said.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
+	workloads := r.client.AppV1alpha1().ChangeWorkloads(in.Received.Namespace)
+	_, err := functions.PatchStatus(ctx, workloads, in.Received.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
 		in.Workload, in.Now = w, metav1.NewMicroTime(r.clock.Now())
 		outcome, w.Status.OrderVerdicts = DecideOrder(in)
 		return nil

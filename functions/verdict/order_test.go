@@ -13,11 +13,11 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 )
 
-func ofOrder(t *testing.T, stage v1alpha1.Stage, word, node string, edit ...func(*events.OrderVerdict)) event.Event {
+func orderVerdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ...func(*events.OrderVerdict)) event.Event {
 	t.Helper()
 	d := events.OrderVerdict{
 		Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, BizExecOrderID: ft.OrderID,
-		NodeID: node, Stage: stage, Verdict: word, Message: "because", Time: metav1.NewMicroTime(ft.Now()),
+		NodeID: node, Stage: stage, Verdict: verdict, Message: "because", Time: metav1.NewMicroTime(ft.Now()),
 	}
 	for _, f := range edit {
 		f(&d)
@@ -29,52 +29,52 @@ func ofOrder(t *testing.T, stage v1alpha1.Stage, word, node string, edit ...func
 	return e
 }
 
-func ofNode(node string) func(*v1alpha1.ChangeWorkload) {
+func withNode(node string) func(*v1alpha1.ChangeWorkload) {
 	return func(w *v1alpha1.ChangeWorkload) { w.Status.Order.NodeID = node }
 }
 
-func TestWhatBecomesOfAVerdictOfAnOrder(t *testing.T) {
+func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 	const post = v1alpha1.StagePost
-	has := func(word string, unjudged bool) []v1alpha1.StageVerdict {
-		return []v1alpha1.StageVerdict{{Stage: post, Verdict: word, Unjudged: unjudged}}
+	stored := func(verdict string, unjudged bool) []v1alpha1.StageVerdict {
+		return []v1alpha1.StageVerdict{{Stage: post, Verdict: verdict, Unjudged: unjudged}}
 	}
 	for name, tc := range map[string]struct {
-		had      []v1alpha1.StageVerdict
-		node     string
-		word     string
-		unjudged bool
-		asked    bool
-		confirm  bool
-		want     verdict.Outcome
-		then     v1alpha1.Outcome // of the stage
+		stored    []v1alpha1.StageVerdict
+		node      string
+		verdict   string
+		unjudged  bool
+		asked     bool
+		confirmed bool
+		want      verdict.Outcome
+		wantStage v1alpha1.Outcome
 	}{
-		"the first word":                      {nil, "o", "pass", false, false, false, verdict.Store, v1alpha1.OutcomePass},
-		"a late fail wins over a pass":        {has("pass", false), "o", "fail", false, false, false, verdict.Store, v1alpha1.OutcomeFail},
-		"nothing wins over a fail":            {has("fail", false), "o", "pass", false, false, false, verdict.Unchanged, v1alpha1.OutcomeFail},
-		"told again":                          {has("pass", false), "o", "pass", false, false, false, verdict.Unchanged, v1alpha1.OutcomePass},
-		"a pass without rules is asked about": {nil, "o", "pass", true, false, false, verdict.AskRetrieve, v1alpha1.OutcomePending},
-		"and confirmed":                       {nil, "o", "pass", true, true, true, verdict.Store, v1alpha1.OutcomePass},
-		"or not":                              {nil, "o", "pass", true, true, false, verdict.Store, v1alpha1.OutcomeNoVerdict},
-		"a late judge":                        {has("pass", true), "o", "pass", false, false, false, verdict.Store, v1alpha1.OutcomePass},
-		"another node":                        {nil, "x", "fail", false, false, false, verdict.OldNode, v1alpha1.OutcomePending},
+		"first":                             {nil, "o", "pass", false, false, false, verdict.Store, v1alpha1.OutcomePass},
+		"fail after a pass":                 {stored("pass", false), "o", "fail", false, false, false, verdict.Store, v1alpha1.OutcomeFail},
+		"pass after a fail":                 {stored("fail", false), "o", "pass", false, false, false, verdict.Unchanged, v1alpha1.OutcomeFail},
+		"duplicate":                         {stored("pass", false), "o", "pass", false, false, false, verdict.Unchanged, v1alpha1.OutcomePass},
+		"pass without rules":                {nil, "o", "pass", true, false, false, verdict.AskRetrieve, v1alpha1.OutcomePending},
+		"pass without rules, confirmed":     {nil, "o", "pass", true, true, true, verdict.Store, v1alpha1.OutcomePass},
+		"pass without rules, not confirmed": {nil, "o", "pass", true, true, false, verdict.Store, v1alpha1.OutcomeNoVerdict},
+		"pass after an unjudged pass":       {stored("pass", true), "o", "pass", false, false, false, verdict.Store, v1alpha1.OutcomePass},
+		"for another node":                  {nil, "x", "fail", false, false, false, verdict.OldNode, v1alpha1.OutcomePending},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := ft.NewRelease(ofNode("o"), func(w *v1alpha1.ChangeWorkload) { w.Status.OrderVerdicts = tc.had })
+			w := ft.NewRelease(withNode("o"), func(w *v1alpha1.ChangeWorkload) { w.Status.OrderVerdicts = tc.stored })
 			outcome, after := verdict.DecideOrder(verdict.OrderInput{
-				Workload: w, Asked: tc.asked, Confirmed: tc.confirm,
-				Said: events.OrderVerdict{UID: "release", NodeID: tc.node, Stage: post, Verdict: tc.word, Unjudged: tc.unjudged},
+				Workload: w, Asked: tc.asked, Confirmed: tc.confirmed,
+				Received: events.OrderVerdict{UID: "release", NodeID: tc.node, Stage: post, Verdict: tc.verdict, Unjudged: tc.unjudged},
 			})
-			if got := v1alpha1.VerdictOf(after, post).Outcome(); outcome != tc.want || got != tc.then {
-				t.Errorf("%s, and the stage is %s; want %s, %s", outcome, got, tc.want, tc.then)
+			if got := v1alpha1.VerdictOf(after, post).Outcome(); outcome != tc.want || got != tc.wantStage {
+				t.Errorf("%s, and the stage is %s; want %s, %s", outcome, got, tc.want, tc.wantStage)
 			}
 		})
 	}
 }
 
 func TestAVerdictOfAnOrderIsStoredOnce(t *testing.T) {
-	c, _, function := newFunction(t, ft.NewRelease(ofNode("o")))
+	c, _, function := newFunction(t, ft.NewRelease(withNode("o")))
 	for range 3 {
-		if err := function(t.Context(), ofOrder(t, v1alpha1.StagePre, "fail", "o")); err != nil {
+		if err := function(t.Context(), orderVerdictOf(t, v1alpha1.StagePre, "fail", "o")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestAVerdictOfAnOrderIsStoredOnce(t *testing.T) {
 	}
 }
 
-func TestAPassOfAnOrderWithoutRulesIsAskedAbout(t *testing.T) {
+func TestAPassOfAnOrderWithoutRulesIsRetrieved(t *testing.T) {
 	c, j, function := newFunction(t, ft.NewRelease())
 	client, _, err := j.Server.Client(t.Context())
 	if err != nil {
@@ -103,11 +103,11 @@ func TestAPassOfAnOrderWithoutRulesIsAskedAbout(t *testing.T) {
 	w := c.ChangeWorkload(ft.Release)
 	w.Status.Order.NodeID = answer.NodeID
 	c.Write(w)
-	bare := func(v *events.OrderVerdict) { v.Unjudged = true }
-	if err := function(t.Context(), ofOrder(t, v1alpha1.StagePre, "pass", answer.NodeID, bare)); err != nil {
+	withoutRules := func(v *events.OrderVerdict) { v.Unjudged = true }
+	if err := function(t.Context(), orderVerdictOf(t, v1alpha1.StagePre, "pass", answer.NodeID, withoutRules)); err != nil {
 		t.Fatal(err)
 	}
 	if v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(v1alpha1.StagePre); v == nil || v.Unjudged {
-		t.Errorf("the judge confirmed it, and the verdict is %+v", v)
+		t.Errorf("confirmed verdict is %+v", v)
 	}
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// Retriever asks the server for a verdict that it has; *altershield.Client is one.
+// Retriever asks the server for a verdict; *altershield.Client implements it.
 type Retriever interface {
 	Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error)
 }
 
 // Recorder writes status.verdicts and status.podResults of ChangePods, and
-// status.orderVerdicts of ChangeWorkloads. It is the one writer of these fields beside people: function submit, which learns
-// a verdict when it asks again after a lost answer, hands it to a Recorder
-// instead of writing it, so that one decision governs every write.
+// status.orderVerdicts of ChangeWorkloads. Apart from people it is the only writer of
+// these fields: function submit, which retrieves verdicts after a lost answer,
+// records them with a Recorder too, so the same rules apply.
 type Recorder struct {
 	client   versioned.Interface
 	clock    clock.PassiveClock
@@ -37,15 +37,15 @@ func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter met
 	return &Recorder{client: client, clock: clock, received: metrics.NewCounter(meter, "breakwater_verdicts_total")}
 }
 
-// Record stores what was said of a ChangePod, if it tells more than what is
-// there. A pass that came with no rule is asked about through server, which
-// may be nil. That the ChangePod is gone is no error.
-func (r *Recorder) Record(ctx context.Context, said events.ChangePodVerdict, server Retriever) error {
-	in := Input{Said: said}
+// Record stores a verdict of a ChangePod, if its rank is higher than that of the
+// stored one. A pass without rules has to be confirmed by server, which may be nil. A
+// deleted ChangePod is no error.
+func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict, server Retriever) error {
+	in := Input{Received: received}
 	decision, err := r.apply(ctx, in)
 	if err == nil && decision.Outcome == AskRetrieve {
 		in.Asked, in.Confirmed = true, confirm(ctx, altershield.Retrieve{
-			OrderID: said.BizExecOrderID, NodeID: said.NodeID, Stage: said.Stage,
+			OrderID: received.BizExecOrderID, NodeID: received.NodeID, Stage: received.Stage,
 		}, server)
 		decision, err = r.apply(ctx, in)
 	}
@@ -55,17 +55,17 @@ func (r *Recorder) Record(ctx context.Context, said events.ChangePodVerdict, ser
 	if err != nil {
 		return err
 	}
-	r.received.Add(ctx, 1, string(said.Stage), string(v1alpha1.ParseVerdict(said.Verdict)), string(decision.Outcome))
-	logging.FromContext(ctx).Infow("verdict", "changepod", said.Namespace+"/"+said.Name, "node", said.NodeID,
-		"stage", said.Stage, "verdict", said.Verdict, "outcome", decision.Outcome)
+	r.received.Add(ctx, 1, string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(decision.Outcome))
+	logging.FromContext(ctx).Infow("Verdict decided", "changepod", received.Namespace+"/"+received.Name, "node", received.NodeID,
+		"stage", received.Stage, "verdict", received.Verdict, "outcome", decision.Outcome)
 	return nil
 }
 
-// apply decides on the ChangePod as it is and writes by compare-and-swap.
+// apply decides on the current ChangePod and writes by compare-and-swap.
 func (r *Recorder) apply(ctx context.Context, in Input) (Decision, error) {
 	var decision Decision
-	pods := r.client.AppV1alpha1().ChangePods(in.Said.Namespace)
-	_, err := functions.PatchStatus(ctx, pods, in.Said.Name, statuspatch.ChangePodVerdict, func(pod *v1alpha1.ChangePod) error {
+	pods := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
+	_, err := functions.PatchStatus(ctx, pods, in.Received.Name, statuspatch.ChangePodVerdict, func(pod *v1alpha1.ChangePod) error {
 		in.Pod, in.Now = pod, r.clock.Now()
 		decision = Decide(in)
 		pod.Status.Verdicts, pod.Status.PodResults = decision.Verdicts, decision.PodResults
@@ -74,16 +74,16 @@ func (r *Recorder) apply(ctx context.Context, in Input) (Decision, error) {
 	return decision, err
 }
 
-// confirm asks whether somebody stands behind a pass that came with no rule.
-// Only a pass is believed. No answer is no verdict either, and it is stored as
-// such at once: waiting for the server would keep the fact from the release.
+// confirm reports whether retrieve confirms a pass without rules. Without an answer
+// the pass is not confirmed and is stored as unjudged at once: waiting for the server
+// would withhold the fact from the release.
 func confirm(ctx context.Context, question altershield.Retrieve, server Retriever) bool {
 	if server == nil {
 		return false
 	}
 	answer, err := server.Retrieve(ctx, question)
 	if err != nil {
-		logging.FromContext(ctx).Warnw("a pass without rules could not be confirmed", "node", question.NodeID, "error", err)
+		logging.FromContext(ctx).Warnw("Retrieve failed; the pass without rules is not confirmed", "node", question.NodeID, "error", err)
 		return false
 	}
 	return answer.Passed()

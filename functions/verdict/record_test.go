@@ -24,11 +24,11 @@ func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Judg
 	return c, j, verdict.New(recorder, j.Server)
 }
 
-func verdictOf(t *testing.T, stage v1alpha1.Stage, word, node string, edit ...func(*events.ChangePodVerdict)) event.Event {
+func verdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ...func(*events.ChangePodVerdict)) event.Event {
 	t.Helper()
 	d := events.ChangePodVerdict{
 		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", ChangeWorkload: ft.Release, Version: ft.Version,
-		BizExecOrderID: ft.OrderID, NodeID: node, Stage: stage, Verdict: word, Message: "because",
+		BizExecOrderID: ft.OrderID, NodeID: node, Stage: stage, Verdict: verdict, Message: "because",
 		Time: metav1.NewMicroTime(ft.Now()),
 	}
 	for _, f := range edit {
@@ -56,7 +56,7 @@ func TestAVerdictIsStoredOnce(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonWritesBetweenReadAndWriteStays(t *testing.T) {
+func TestAConcurrentResultOfAPersonIsKept(t *testing.T) {
 	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	c.BeforeNextPatch(func() {
 		batch := c.ChangePod(ft.BatchName(1))
@@ -72,11 +72,11 @@ func TestWhatAPersonWritesBetweenReadAndWriteStays(t *testing.T) {
 		t.Error(diff)
 	}
 	if v := status.VerdictOf(v1alpha1.StagePost); v == nil || v.Verdict != "fail" {
-		t.Errorf("the server's verdict is %v", v)
+		t.Errorf("verdict of the server is %v", v)
 	}
 }
 
-func TestOfTwoVerdictsAtOnceTheFailStays(t *testing.T) {
+func TestOfTwoConcurrentVerdictsTheFailIsKept(t *testing.T) {
 	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	c.BeforeNextPatch(func() {
 		batch := c.ChangePod(ft.BatchName(1))
@@ -96,10 +96,10 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 		script   double.Script
 		unjudged bool
 	}{
-		"the check was judged a pass": {double.Script{Default: double.Behaviour{NoRules: true}}, false},
-		"the check timed out":         {double.Script{Default: double.Behaviour{Ending: double.TimedOut}}, true},
-		"the check threw":             {double.Script{Default: double.Behaviour{Ending: double.Threw}}, true},
-		"the server does not answer":  {double.Script{Faults: []double.FaultRule{{Action: "retrieveChangeCheck", Fault: double.Fault404}}}, true},
+		"check passed":       {double.Script{Default: double.Behaviour{NoRules: true}}, false},
+		"check timed out":    {double.Script{Default: double.Behaviour{Ending: double.TimedOut}}, true},
+		"check threw":        {double.Script{Default: double.Behaviour{Ending: double.Threw}}, true},
+		"server unreachable": {double.Script{Faults: []double.FaultRule{{Action: "retrieveChangeCheck", Fault: double.Fault404}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, j, function := newFunction(t)
@@ -118,7 +118,7 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 	}
 }
 
-func TestWithoutAServerNobodyConfirmsAPassWithoutRules(t *testing.T) {
+func TestWithoutAServerAPassWithoutRulesIsUnjudged(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	j := ft.NewJudge(t, ft.New(t), "")
 	recorder := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
@@ -131,32 +131,32 @@ func TestWithoutAServerNobodyConfirmsAPassWithoutRules(t *testing.T) {
 	}
 }
 
-func TestAVerdictForWhatIsNotThereChangesNothing(t *testing.T) {
+func TestAnOutdatedVerdictHasNoEffect(t *testing.T) {
 	for name, batch := range map[string]*v1alpha1.ChangePod{
-		"the batch is gone":              ft.NewBatch(2, []string{"a"}, ft.Started("n", 0)),
-		"the batch is a later one":       ft.NewBatch(1, []string{"a"}, ft.Started("n", 0), func(p *v1alpha1.ChangePod) { p.UID = "later" }),
-		"the batch was started again":    ft.NewBatch(1, []string{"a"}, ft.Started("n2", 0)),
-		"the batch has not been started": ft.NewBatch(1, []string{"a"}),
+		"batch deleted":       ft.NewBatch(2, []string{"a"}, ft.Started("n", 0)),
+		"batch replaced":      ft.NewBatch(1, []string{"a"}, ft.Started("n", 0), func(p *v1alpha1.ChangePod) { p.UID = "later" }),
+		"batch started again": ft.NewBatch(1, []string{"a"}, ft.Started("n2", 0)),
+		"batch not started":   ft.NewBatch(1, []string{"a"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, function := newFunction(t, batch)
 			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", "n")); err != nil {
-				t.Errorf("got %v, want nothing: the wake-up is outdated", err)
+				t.Errorf("got %v, want no error", err)
 			}
 			if c.Patches() != 0 {
-				t.Error("something was written")
+				t.Error("the status was written")
 			}
 		})
 	}
 }
 
-func TestAnEventThatSaysNothingIsPermanentlyWrong(t *testing.T) {
+func TestAnInvalidEventIsAPermanentError(t *testing.T) {
 	_, _, function := newFunction(t)
 	e := verdictOf(t, v1alpha1.StagePost, "fail", "n")
 	if err := e.SetData(event.ApplicationJSON, map[string]string{"stage": "LATER"}); err != nil {
 		t.Fatal(err)
 	}
-	if fate := functions.ResultOf(function(t.Context(), e)); fate != functions.ResultPermanent {
-		t.Errorf("fate is %s", fate)
+	if result := functions.ResultOf(function(t.Context(), e)); result != functions.ResultPermanent {
+		t.Errorf("result is %s", result)
 	}
 }

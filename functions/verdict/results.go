@@ -9,75 +9,74 @@ import (
 )
 
 const (
-	// maxDerived is how many pods of a failed batch get a result of their own
-	// where the server named none. The whole object has to fit into 1.5 MiB;
-	// the verdict of the stage means the rest of the batch all the same.
+	// maxDerived is the maximum number of results that are derived from a failed
+	// batch. The object must not exceed 1.5 MiB; the verdict of the stage applies to
+	// the other pods nevertheless.
 	maxDerived = 1000
-	// messageBudget is how many bytes all their messages may have together.
+	// messageBudget is the maximum size of the messages of derived results, in bytes.
 	messageBudget = 128 << 10
 )
 
-// mergeResults returns podResults after what was said, and whether anything is
-// new. Only pods of the batch count. A pod that was not named is meant by the
-// verdict of the stage, which is written down only when that is a fail, so
-// that the failed pods can be named with their reason; a pass or a no-verdict
-// of the stage needs no entry a pod. A fail of the stage that would leave no
-// pod failed fails them all: it must not be talked away by its own details.
+// mergeResults merges a verdict into podResults and reports whether they changed.
+// Only pods of the batch count.
 //
-// Before the change (PRE) no pod can have passed, so only fails are kept.
-func mergeResults(pod *v1alpha1.ChangePod, said events.ChangePodVerdict) ([]v1alpha1.PodSummary, bool) {
+// The verdict of the stage applies to pods without a result of their own. If it is a
+// fail, results are derived for these pods, to show which pods failed and why. A fail
+// of the stage without any failed pod fails all pods, whatever their results are.
+// Before the change (stage PRE) no pod can pass, so only fails are stored.
+func mergeResults(pod *v1alpha1.ChangePod, received events.ChangePodVerdict) ([]v1alpha1.PodSummary, bool) {
 	results := slices.Clone(pod.Status.PodResults)
 	changed := false
 	failed := false
 	for _, info := range pod.Spec.PodInfos {
-		named := namedResult(said, info)
-		if named == nil || (said.Stage == v1alpha1.StagePre && rankOfWord(named.Verdict) != rankFail) {
+		result := resultOf(received, info)
+		if result == nil || (received.Stage == v1alpha1.StagePre && parseRank(result.Verdict) != rankFail) {
 			continue
 		}
-		failed = failed || rankOfWord(named.Verdict) == rankFail
-		changed = put(&results, info, named.Verdict, named.Message) || changed
+		failed = failed || parseRank(result.Verdict) == rankFail
+		changed = setResult(&results, info, result.Verdict, result.Message) || changed
 	}
-	if rankOfWord(said.Verdict) != rankFail {
+	if parseRank(received.Verdict) != rankFail {
 		return results, changed
 	}
-	message := text.Truncate(said.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
+	message := text.Truncate(received.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
 	derived := 0
 	for _, info := range pod.Spec.PodInfos {
 		if derived == maxDerived {
 			break
 		}
-		if failed && namedResult(said, info) != nil {
+		if failed && resultOf(received, info) != nil {
 			continue
 		}
 		derived++
-		changed = put(&results, info, said.Verdict, message) || changed
+		changed = setResult(&results, info, received.Verdict, message) || changed
 	}
 	return results, changed
 }
 
-// namedResult returns what was said of this very pod, or nil.
-func namedResult(said events.ChangePodVerdict, info v1alpha1.PodSummary) *v1alpha1.PodSummary {
-	for i, r := range said.PodResults {
+// resultOf returns the received result of a pod, or nil.
+func resultOf(received events.ChangePodVerdict, info v1alpha1.PodSummary) *v1alpha1.PodSummary {
+	for i, r := range received.PodResults {
 		if r.Pod == info.Pod && (r.UID == "" || r.UID == info.UID) {
-			return &said.PodResults[i]
+			return &received.PodResults[i]
 		}
 	}
 	return nil
 }
 
-// put writes the word for a pod unless a person has spoken (a result without
-// Source) or the server has said as much or more before.
-func put(results *[]v1alpha1.PodSummary, info v1alpha1.PodSummary, word, message string) bool {
-	info.Verdict, info.Message, info.Source = word, message, v1alpha1.SourceServer
-	at := slices.IndexFunc(*results, func(r v1alpha1.PodSummary) bool { return r.Pod == info.Pod })
-	if at < 0 {
+// setResult sets the result of a pod and reports whether it did. It keeps a result of
+// a person (without Source) and a result of the same or a higher rank.
+func setResult(results *[]v1alpha1.PodSummary, info v1alpha1.PodSummary, verdict, message string) bool {
+	info.Verdict, info.Message, info.Source = verdict, message, v1alpha1.SourceServer
+	i := slices.IndexFunc(*results, func(r v1alpha1.PodSummary) bool { return r.Pod == info.Pod })
+	if i < 0 {
 		*results = append(*results, info)
 		return true
 	}
-	old := (*results)[at]
-	if old.Source != v1alpha1.SourceServer || rankOfWord(word) <= rankOfWord(old.Verdict) {
+	old := (*results)[i]
+	if old.Source != v1alpha1.SourceServer || parseRank(verdict) <= parseRank(old.Verdict) {
 		return false
 	}
-	(*results)[at] = info
+	(*results)[i] = info
 	return true
 }

@@ -1,11 +1,11 @@
-// Package verdict is the function that stores what the server said: of a batch
-// (changepod.verdict) in status.verdicts and status.podResults of the ChangePod,
-// of an order as a whole (order.verdict) in status.orderVerdicts of the
-// ChangeWorkload, by compare-and-swap.
+// Package verdict is the function that stores verdicts of the server, by
+// compare-and-swap: of a batch (changepod.verdict) in status.verdicts and
+// status.podResults of the ChangePod, of an order (order.verdict) in
+// status.orderVerdicts of the ChangeWorkload.
 //
-// A word replaces only a lower one (no verdict < pass that nobody stands behind
-// < pass < fail), so doubled, late and reordered deliveries end in the same
-// status. A result that a person wrote is never touched.
+// A verdict replaces only one of a lower rank (no verdict < unjudged pass < pass <
+// fail), so duplicate, late and reordered deliveries lead to the same status. A
+// result that a person wrote is never replaced.
 package verdict
 
 import (
@@ -22,26 +22,26 @@ import (
 func New(recorder *Recorder, server *functions.ClientSource) functions.Function {
 	return func(ctx context.Context, e event.Event) error {
 		if e.Type() == events.TypeOrderVerdict {
-			said, err := events.ParseOrderVerdict(e)
+			received, err := events.ParseOrderVerdict(e)
 			if err != nil {
 				return functions.Permanent(err)
 			}
-			return recorder.RecordOrder(ctx, said, lazy{server})
+			return recorder.RecordOrder(ctx, received, lazyRetriever{server})
 		}
-		said, err := events.ParseChangePodVerdict(e)
+		received, err := events.ParseChangePodVerdict(e)
 		if err != nil {
 			return functions.Permanent(err)
 		}
-		return recorder.Record(ctx, said, lazy{server})
+		return recorder.Record(ctx, received, lazyRetriever{server})
 	}
 }
 
-// lazy reads the server's configuration only when the server has to be asked:
-// most verdicts come with rules.
-type lazy struct{ server *functions.ClientSource }
+// lazyRetriever reads the configuration of the server only if retrieve is needed:
+// most verdicts have rules.
+type lazyRetriever struct{ server *functions.ClientSource }
 
-// Retrieve implements Retriever. Without a server nobody confirms anything.
-func (l lazy) Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error) {
+// Retrieve implements Retriever. Without a server it returns no pass.
+func (l lazyRetriever) Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error) {
 	client, _, err := l.server.Client(ctx)
 	if client == nil || err != nil {
 		return altershield.RetrieveAnswer{}, err

@@ -48,7 +48,7 @@ func (b *batch) hear(ctx context.Context, s *side, stage v1alpha1.Stage) {
 
 // apply asks where nobody stands behind a pass.
 func (b *batch) apply(ctx context.Context, s *side, r callback.Received) {
-	in := verdict.Input{Pod: b.pod, Now: time.Now(), Said: events.ChangePodVerdict{
+	in := verdict.Input{Pod: b.pod, Now: time.Now(), Received: events.ChangePodVerdict{
 		UID: b.pod.UID, NodeID: r.Said.NodeID, Stage: r.Said.Stage, Verdict: r.Said.Verdict, Unjudged: r.Unjudged,
 		Message: r.Said.Message, PodResults: r.Said.PodResults,
 	}}
