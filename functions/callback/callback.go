@@ -1,11 +1,11 @@
-// Package callback receives the server's verdicts from outside the cluster. It
-// authenticates them, finds out which ChangePod or order is meant, and makes the
-// verdict durable before it answers: the Broker has accepted it as
-// changepod.verdict or order.verdict, or it waits in the inbox of its ChangeWorkload. The server sends a verdict
-// once and ignores the answer, so what gets lost here is lost.
+// Package callback receives verdicts of the server from outside the cluster. It
+// authenticates a verdict, finds its ChangePod or order, and makes it durable before
+// it answers: the Broker has accepted it as changepod.verdict or order.verdict, or it
+// is stored in the inbox of its ChangeWorkload. The server sends a verdict only once
+// and ignores the answer, so a verdict that is lost here is lost for good.
 //
 //	POST /openapi/altershield/callback   the server's JSON, or CloudEvents
-//	POST /openapi/altershield/liveTest   "Hello world", as the original has it
+//	POST /openapi/altershield/liveTest   "Hello world", for compatibility
 package callback
 
 import (
@@ -26,29 +26,29 @@ import (
 )
 
 const (
-	// maxBody is how many bytes a callback may have. The server's rules are in
-	// it, with texts of any length.
+	// maxBody is the maximum size of a callback, in bytes. A callback has all rules,
+	// with texts of any length.
 	maxBody = "1M"
-	// deliverTimeout is how long the Broker may take to accept a verdict. The
-	// in-memory one answers after function verdict has, its cold start
-	// included: about a second.
+	// deliverTimeout limits the delivery to the Broker. The in-memory Broker answers
+	// after function verdict did, cold start included: about a second.
 	deliverTimeout = 3 * time.Second
-	// storeTimeout bounds all of it. The server hangs up after 6 s and ignores
-	// the answer, but the verdict is worth trying on.
+	// storeTimeout limits the handling of a request. The server disconnects after
+	// 6 s and ignores the answer, but the attempts continue to save the verdict.
 	storeTimeout = 25 * time.Second
-	// earlyShare is the part of it (2.5 s) that a verdict may wait for its node,
-	// and firstLook when that is looked for again at first.
-	earlyShare = 10
-	firstLook  = 50 * time.Millisecond
+	// nodeTimeoutDivisor divides storeTimeout: an early verdict waits up to 2.5 s for
+	// its node.
+	nodeTimeoutDivisor = 10
+	// firstPollInterval is the first pause between two lookups of the node.
+	firstPollInterval = 50 * time.Millisecond
 )
 
-// Deliverer hands an event to the Broker and returns nil when that has accepted
-// it; *delivery.Sender is one.
+// Deliverer sends an event to the Broker and returns nil if the Broker accepted it;
+// *delivery.Sender implements it.
 type Deliverer interface {
 	Deliver(ctx context.Context, e event.Event) error
 }
 
-// Options are what a Receiver works with.
+// Options has the dependencies of the handler.
 type Options struct {
 	Change versioned.Interface
 	Server *functions.ClientSource
@@ -63,7 +63,7 @@ type Options struct {
 type receiver struct {
 	Options
 	received metrics.Counter
-	// orders are the releases that have them, by order id.
+	// orders caches releases by the id of their order.
 	orders *lru.Cache
 }
 
@@ -76,7 +76,7 @@ func New(o Options) http.Handler {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {
-			_ = c.JSON(statusOf(err), answer{}) // whoever does not read the answer has gone
+			_ = c.JSON(statusOf(err), answer{}) // fails only if the sender has disconnected
 		}
 	}
 	e.Use(middleware.Recover(), middleware.BodyLimit(maxBody))
@@ -85,8 +85,8 @@ func New(o Options) http.Handler {
 	return e
 }
 
-// answer is what the server gets, which ignores it, and a judge that posts
-// CloudEvents, which may read it.
+// answer is the body of a response. The server ignores it; a judge that posts
+// CloudEvents may read it.
 type answer struct {
 	Success bool   `json:"success"`
 	Msg     string `json:"msg,omitempty"`

@@ -29,52 +29,52 @@ import (
 
 const path = "/openapi/altershield/callback"
 
-// house is a callback with what is around it.
-type house struct {
+// fixture is a callback handler with its cluster and its Broker.
+type fixture struct {
 	*ft.Cluster
 	broker  *eventstest.Recorder
 	options callback.Options
 	handler http.Handler
 }
 
-func newHouse(t *testing.T, c *ft.Cluster) *house {
+func newFixture(t *testing.T, c *ft.Cluster) *fixture {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(ft.Now())
-	h := &house{Cluster: c, broker: &eventstest.Recorder{}}
+	h := &fixture{Cluster: c, broker: &eventstest.Recorder{}}
 	h.options = callback.Options{
 		Change: c.Change, Server: ft.NewServer(c, clock), Broker: h.broker, Clock: clock, Meter: noop.Meter{},
 	}
-	h.patience(t, 10*time.Second)
+	h.setStoreTimeout(t, 10*time.Second)
 	return h
 }
 
-// impatient is for what is tried in vain.
-const impatient = 100 * time.Millisecond
+// shortTimeout is a StoreTimeout for tests in which retries do not help.
+const shortTimeout = 100 * time.Millisecond
 
-// patience is how long what cannot be read or stored is tried.
-func (h *house) patience(t *testing.T, d time.Duration) {
+// setStoreTimeout sets how long reads and writes are retried.
+func (h *fixture) setStoreTimeout(t *testing.T, d time.Duration) {
 	t.Helper()
 	h.options.StoreTimeout = d
 	h.handler = callback.New(h.options)
 }
 
-// configured returns a house with a token and a server.
-func configured(t *testing.T, objects ...runtime.Object) *house {
+// newConfiguredFixture returns a fixture with a token and a server.
+func newConfiguredFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	c := ft.New(t, objects...)
 	c.Configure("http://server.example.com", ft.Token)
-	return newHouse(t, c)
+	return newFixture(t, c)
 }
 
-// said is a fail of a node's POST check, as the server writes it.
-func said(node string) string {
+// batchCallback returns a fail of a POST check of a batch, as the server sends it.
+func batchCallback(node string) string {
 	return fmt.Sprintf(`{"callbackRequest":{"bizExecOrderId":%q,"changeSceneKey":"s","defenseStageEnum":"POST","nodeId":%q,`+
 		`"verdict":{"allFinish":true,"checkPass":false,"rules":[{"verdict":"FAIL","name":"error rate","msg":"5xx above 1 %%"}],"verdict":"fail"}},`+
 		`"changeCheckType":"CHANGE_BATCH"}`, ft.OrderID, node)
 }
 
-// post sends a signed body as the server does.
-func (h *house) post(body string, header ...string) *httptest.ResponseRecorder {
+// post sends a signed body.
+func (h *fixture) post(body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json;UTF-8")
 	altershield.SignHeader(r.Header, altershield.DefaultHeaderPrefix, "breakwater", []byte(body), ft.Token, ft.Now())
@@ -86,7 +86,7 @@ func (h *house) post(body string, header ...string) *httptest.ResponseRecorder {
 	return w
 }
 
-func (h *house) delivered(t *testing.T) []events.ChangePodVerdict {
+func (h *fixture) delivered(t *testing.T) []events.ChangePodVerdict {
 	t.Helper()
 	var out []events.ChangePodVerdict
 	for _, e := range h.broker.Delivered() {
@@ -99,10 +99,10 @@ func (h *house) delivered(t *testing.T) []events.ChangePodVerdict {
 	return out
 }
 
-func (h *house) inbox() []v1alpha1.InboxVerdict { return h.ChangeWorkload(ft.Release).Status.Inbox }
+func (h *fixture) inbox() []v1alpha1.InboxVerdict { return h.ChangeWorkload(ft.Release).Status.Inbox }
 
-// untouched reports whatever was sent or written.
-func (h *house) untouched(t *testing.T) {
+// expectNoEffect checks that nothing was sent or written.
+func (h *fixture) expectNoEffect(t *testing.T) {
 	t.Helper()
 	if n := len(h.broker.Delivered()); n != 0 || h.Patches() != 0 {
 		t.Errorf("%d events and %d writes", n, h.Patches())
@@ -124,8 +124,8 @@ func expect(t *testing.T, w *httptest.ResponseRecorder, status int) {
 }
 
 func TestAVerdictForAKnownNodeGoesToTheBroker(t *testing.T) {
-	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)), ft.NewBatch(2, []string{"b"}, ft.Started("m", 0)))
-	expect(t, h.post(said("m")), http.StatusOK)
+	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)), ft.NewBatch(2, []string{"b"}, ft.Started("m", 0)))
+	expect(t, h.post(batchCallback("m")), http.StatusOK)
 	got := h.delivered(t)
 	if len(got) != 1 {
 		t.Fatalf("%d events", len(got))
@@ -143,11 +143,11 @@ func TestAVerdictForAKnownNodeGoesToTheBroker(t *testing.T) {
 	}
 }
 
-func TestAVerdictThatTheBrokerDoesNotAcceptIsInTheInbox(t *testing.T) {
-	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+func TestAVerdictThatTheBrokerDoesNotAcceptIsStoredInTheInbox(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	h.broker.FailDeliveries(errors.New("no broker"))
 	for range 2 {
-		expect(t, h.post(said("n")), http.StatusOK)
+		expect(t, h.post(batchCallback("n")), http.StatusOK)
 	}
 	inbox := h.inbox()
 	if len(inbox) != 1 || inbox[0].NodeID != "n" || inbox[0].Verdict != "fail" || inbox[0].Message == "" {
@@ -155,53 +155,53 @@ func TestAVerdictThatTheBrokerDoesNotAcceptIsInTheInbox(t *testing.T) {
 	}
 }
 
-func TestASlowBrokerDoesNotKeepAVerdictInTheAir(t *testing.T) {
-	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+func TestAVerdictIsStoredInTheInboxIfTheBrokerIsSlow(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	clock := clocktesting.NewFakeClock(ft.Now())
-	var given time.Duration
+	var timeout time.Duration
 	slow := deliverer(func(ctx context.Context) error {
 		deadline, _ := ctx.Deadline()
-		given = time.Until(deadline)
+		timeout = time.Until(deadline)
 		return context.DeadlineExceeded
 	})
 	h.handler = callback.New(callback.Options{
 		Change: h.Change, Server: ft.NewServer(h.Cluster, clock), Broker: slow, Clock: clock, Meter: noop.Meter{},
 	})
-	expect(t, h.post(said("n")), http.StatusOK)
-	if given <= 0 || given > 3*time.Second || len(h.inbox()) != 1 {
-		t.Errorf("the Broker had %s, the inbox has %d", given, len(h.inbox()))
+	expect(t, h.post(batchCallback("n")), http.StatusOK)
+	if timeout <= 0 || timeout > 3*time.Second || len(h.inbox()) != 1 {
+		t.Errorf("timeout of the delivery is %s, the inbox has %d entries", timeout, len(h.inbox()))
 	}
 }
 
-func TestOnlyIfNeitherTakesItAVerdictIsNotAccepted(t *testing.T) {
-	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+func TestAVerdictThatIsNeitherDeliveredNorStoredIsAnswered503(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	h.broker.FailDeliveries(errors.New("no broker"))
 	h.FailPatches(errors.New("no API server"))
-	h.patience(t, impatient)
-	expect(t, h.post(said("n")), http.StatusServiceUnavailable)
+	h.setStoreTimeout(t, shortTimeout)
+	expect(t, h.post(batchCallback("n")), http.StatusServiceUnavailable)
 }
 
-func TestAVerdictOutlivesAnAPIServerThatIsAwayForAMoment(t *testing.T) {
-	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
-	away := true
+func TestReadsOfTheConfigurationAreRetried(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	unreachable := true
 	h.Kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-		was := away
-		away = false
+		was := unreachable
+		unreachable = false
 		return was, nil, errors.New("connection refused")
 	})
-	expect(t, h.post(said("n")), http.StatusOK)
+	expect(t, h.post(batchCallback("n")), http.StatusOK)
 	if n := len(h.delivered(t)); n != 1 {
 		t.Errorf("%d events", n)
 	}
 }
 
-func TestAnEarlyVerdictWaitsForItsNode(t *testing.T) {
-	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
-	h.patience(t, impatient)
+func TestAnEarlyVerdictIsStoredInTheInbox(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
+	h.setStoreTimeout(t, shortTimeout)
 	for range 2 {
-		expect(t, h.post(said("n")), http.StatusOK)
+		expect(t, h.post(batchCallback("n")), http.StatusOK)
 	}
-	expect(t, h.post(said("m")), http.StatusOK)
+	expect(t, h.post(batchCallback("m")), http.StatusOK)
 	var nodes []string
 	for _, v := range h.inbox() {
 		nodes = append(nodes, v.NodeID)
@@ -215,61 +215,61 @@ func TestAnEarlyVerdictWaitsForItsNode(t *testing.T) {
 }
 
 // The answer of the start is written while its verdict waits.
-func TestAnEarlyVerdictGoesToTheBrokerAsSoonAsItsNodeIsKnown(t *testing.T) {
+func TestAnEarlyVerdictIsDeliveredAsSoonAsItsNodeIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
-		said    string
+		body    string
 		release *v1alpha1.ChangeWorkload
-		write   func(h *house)
+		write   func(h *fixture)
 		want    string
 	}{
-		"of a batch": {
-			said("n"), ft.NewRelease(),
-			func(h *house) { h.Write(ft.NewBatch(1, []string{"a"}, ft.Started("n", 0))) },
+		"batch": {
+			batchCallback("n"), ft.NewRelease(),
+			func(h *fixture) { h.Write(ft.NewBatch(1, []string{"a"}, ft.Started("n", 0))) },
 			events.TypeChangePodVerdict,
 		},
-		"of the order": {
-			ofOrder("o"), ft.NewRelease(orderStarting), func(h *house) { h.Write(ft.NewRelease(orderNode("o"))) }, events.TypeOrderVerdict,
+		"order": {
+			orderCallback("o"), ft.NewRelease(orderStarting), func(h *fixture) { h.Write(ft.NewRelease(orderNode("o"))) }, events.TypeOrderVerdict,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := configured(t, tc.release, ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
-			looks := 0
+			h := newConfiguredFixture(t, tc.release, ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second)))
+			reads := 0
 			h.Change.PrependReactor("get", "changeworkloads", func(clienttesting.Action) (bool, runtime.Object, error) {
-				if looks++; looks == 2 {
+				if reads++; reads == 2 {
 					tc.write(h)
 				}
 				return false, nil, nil
 			})
-			h.patience(t, time.Minute)
-			expect(t, h.post(tc.said), http.StatusOK)
+			h.setStoreTimeout(t, time.Minute)
+			expect(t, h.post(tc.body), http.StatusOK)
 			sent := h.broker.Delivered()
 			if len(sent) != 1 || sent[0].Type() != tc.want || len(h.inbox()) != 0 {
-				t.Errorf("after %d looks %v was sent, and the inbox has %v", looks, sent, h.inbox())
+				t.Errorf("sent %v after %d reads, and the inbox has %v", sent, reads, h.inbox())
 			}
 		})
 	}
 }
 
-func TestWhatNobodyKnowsIsAnsweredAlikeAndChangesNothing(t *testing.T) {
-	for name, h := range map[string]*house{
-		"an unknown order": configured(t),
-		"an unknown node":  configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("another", 0))),
-		"a node of another release": configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0),
+func TestVerdictsForUnknownTargetsAreAnswered200AndHaveNoEffect(t *testing.T) {
+	for name, h := range map[string]*fixture{
+		"unknown order": newConfiguredFixture(t),
+		"unknown node":  newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("another", 0))),
+		"node of another release": newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0),
 			func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "another" })),
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect(t, h.post(said("n")), http.StatusOK)
-			h.untouched(t)
+			expect(t, h.post(batchCallback("n")), http.StatusOK)
+			h.expectNoEffect(t)
 		})
 	}
 }
 
-// ofOrder is a fail of the order as a whole, as the server writes it.
-func ofOrder(node string) string {
-	return strings.Replace(said(node), "CHANGE_BATCH", "CHANGE_ORDER", 1)
+// orderCallback returns a fail of a POST check of the order, as the server sends it.
+func orderCallback(node string) string {
+	return strings.Replace(batchCallback(node), "CHANGE_BATCH", "CHANGE_ORDER", 1)
 }
 
-// orderStarting has the start of the order under way.
+// orderStarting adds a start of the order that is in flight.
 func orderStarting(w *v1alpha1.ChangeWorkload) {
 	w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, IntentTime: metav1.NewMicroTime(ft.Now()), Attempts: 1}}
 }
@@ -278,9 +278,9 @@ func orderNode(node string) func(*v1alpha1.ChangeWorkload) {
 	return func(w *v1alpha1.ChangeWorkload) { w.Status.Order.NodeID = node }
 }
 
-func TestAVerdictOfTheOrderAsAWholeGoesToTheBroker(t *testing.T) {
-	h := configured(t, ft.NewRelease(orderNode("o")), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
-	expect(t, h.post(ofOrder("o")), http.StatusOK)
+func TestAVerdictOfTheOrderGoesToTheBroker(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(orderNode("o")), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	expect(t, h.post(orderCallback("o")), http.StatusOK)
 	sent := h.broker.Delivered()
 	if len(sent) != 1 || sent[0].Type() != events.TypeOrderVerdict {
 		t.Fatalf("delivered %v", sent)
@@ -299,88 +299,88 @@ func TestAVerdictOfTheOrderAsAWholeGoesToTheBroker(t *testing.T) {
 	}
 }
 
-func TestAVerdictOfTheOrderThatTheBrokerDoesNotAcceptIsInTheInbox(t *testing.T) {
-	h := configured(t, ft.NewRelease(orderNode("o")))
+func TestAVerdictOfTheOrderThatTheBrokerDoesNotAcceptIsStoredInTheInbox(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(orderNode("o")))
 	h.broker.FailDeliveries(errors.New("no broker"))
 	for range 2 {
-		expect(t, h.post(ofOrder("o")), http.StatusOK)
+		expect(t, h.post(orderCallback("o")), http.StatusOK)
 	}
 	if inbox := h.inbox(); len(inbox) != 1 || inbox[0].NodeID != "o" || inbox[0].Message == "" {
 		t.Errorf("inbox is %+v", inbox)
 	}
 }
 
-func TestAnEarlyVerdictOfTheOrderWaitsForItsNode(t *testing.T) {
-	h := configured(t, ft.NewRelease(orderStarting))
-	expect(t, h.post(ofOrder("o")), http.StatusOK)
+func TestAnEarlyVerdictOfTheOrderIsStoredInTheInbox(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(orderStarting))
+	expect(t, h.post(orderCallback("o")), http.StatusOK)
 	if inbox := h.inbox(); len(inbox) != 1 || inbox[0].NodeID != "o" {
 		t.Errorf("inbox is %+v", inbox)
 	}
 }
 
-func TestAVerdictOfAnOrderThatWasNotStartedChangesNothing(t *testing.T) {
-	h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
-	expect(t, h.post(ofOrder("o")), http.StatusOK)
-	h.untouched(t)
+func TestAVerdictOfAnOrderThatWasNotStartedHasNoEffect(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	expect(t, h.post(orderCallback("o")), http.StatusOK)
+	h.expectNoEffect(t)
 }
 
-func TestWhoCannotSignIsRefusedAndChangesNothing(t *testing.T) {
+func TestUnauthenticatedCallbacksAreRejectedAndHaveNoEffect(t *testing.T) {
 	prefix := altershield.DefaultHeaderPrefix
 	for name, header := range map[string][]string{
-		"no signature":      {prefix + altershield.HeaderSign, ""},
-		"a wrong signature": {prefix + altershield.HeaderSign, "X"},
-		"another platform":  {prefix + altershield.HeaderPlatform, "other"},
-		"an old timestamp":  {prefix + altershield.HeaderTimestamp, fmt.Sprint(ft.Now().Add(-time.Hour).UnixMilli())},
-		"an event with a wrong signature": {prefix + altershield.HeaderSign, "X", "Ce-Specversion", "1.0", "Ce-Id", "1",
+		"no signature":    {prefix + altershield.HeaderSign, ""},
+		"wrong signature": {prefix + altershield.HeaderSign, "X"},
+		"other platform":  {prefix + altershield.HeaderPlatform, "other"},
+		"old timestamp":   {prefix + altershield.HeaderTimestamp, fmt.Sprint(ft.Now().Add(-time.Hour).UnixMilli())},
+		"event with wrong signature": {prefix + altershield.HeaderSign, "X", "Ce-Specversion", "1.0", "Ce-Id", "1",
 			"Ce-Source", "/s", "Ce-Type", events.TypeChangePodVerdict},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
-			expect(t, h.post(said("n"), header...), http.StatusUnauthorized)
-			h.untouched(t)
+			h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			expect(t, h.post(batchCallback("n"), header...), http.StatusUnauthorized)
+			h.expectNoEffect(t)
 		})
 	}
 }
 
-func TestWithoutATokenNobodyCanBeBelieved(t *testing.T) {
+func TestWithoutATokenCallbacksAreRejected(t *testing.T) {
 	for name, configure := range map[string]func(*ft.Cluster){
-		"nothing is configured":       func(*ft.Cluster) {},
-		"the token is empty":          func(c *ft.Cluster) { c.Configure("", "") },
-		"the server has no token":     func(c *ft.Cluster) { c.Configure("http://server.example.com", "") },
-		"the configuration is a mess": func(c *ft.Cluster) { c.Configure("server", ft.Token) },
+		"no configuration":      func(*ft.Cluster) {},
+		"empty token":           func(c *ft.Cluster) { c.Configure("", "") },
+		"server without token":  func(c *ft.Cluster) { c.Configure("http://server.example.com", "") },
+		"invalid configuration": func(c *ft.Cluster) { c.Configure("server", ft.Token) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 			configure(c)
-			h := newHouse(t, c)
-			expect(t, h.post(said("n")), http.StatusServiceUnavailable)
-			h.untouched(t)
+			h := newFixture(t, c)
+			expect(t, h.post(batchCallback("n")), http.StatusServiceUnavailable)
+			h.expectNoEffect(t)
 		})
 	}
 }
 
-func TestWhatCannotBeReadIsRefused(t *testing.T) {
+func TestUnreadableCallbacksAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string
 		header []string
 		want   int
 	}{
-		"no JSON":                  {"hello", nil, http.StatusBadRequest},
-		"no node":                  {`{"callbackRequest":{"bizExecOrderId":"a","defenseStageEnum":"PRE"}}`, nil, http.StatusBadRequest},
-		"an event of another type": {`{}`, []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s", "Ce-Type", "x"}, http.StatusBadRequest},
-		"an event without id":      {`{}`, []string{"Ce-Specversion", "1.0", "Ce-Source", "/s", "Ce-Type", events.TypeChangePodVerdict}, http.StatusBadRequest},
-		"half an event":            {`{"specversion":"1.0"`, []string{"Content-Type", "application/cloudevents+json"}, http.StatusBadRequest},
-		"more than a megabyte":     {strings.Repeat(" ", 1<<20+1), nil, http.StatusRequestEntityTooLarge},
+		"not JSON":              {"hello", nil, http.StatusBadRequest},
+		"no node":               {`{"callbackRequest":{"bizExecOrderId":"a","defenseStageEnum":"PRE"}}`, nil, http.StatusBadRequest},
+		"event of another type": {`{}`, []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s", "Ce-Type", "x"}, http.StatusBadRequest},
+		"event without id":      {`{}`, []string{"Ce-Specversion", "1.0", "Ce-Source", "/s", "Ce-Type", events.TypeChangePodVerdict}, http.StatusBadRequest},
+		"truncated event":       {`{"specversion":"1.0"`, []string{"Content-Type", "application/cloudevents+json"}, http.StatusBadRequest},
+		"more than a megabyte":  {strings.Repeat(" ", 1<<20+1), nil, http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := configured(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 			expect(t, h.post(tc.body, tc.header...), tc.want)
-			h.untouched(t)
+			h.expectNoEffect(t)
 		})
 	}
 }
 
-func TestABatchOfEventsIsAllOrNothing(t *testing.T) {
+func TestABatchOfEventsIsAcceptedAsAWhole(t *testing.T) {
 	one := func(node string) string {
 		return fmt.Sprintf(`{"specversion":"1.0","id":%q,"source":"/s","type":%q,"data":{"bizExecOrderId":%q,"nodeId":%q,"stage":"POST","verdict":"fail"}}`,
 			node, events.TypeChangePodVerdict, ft.OrderID, node)
@@ -388,18 +388,18 @@ func TestABatchOfEventsIsAllOrNothing(t *testing.T) {
 	batches := []runtime.Object{ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)), ft.NewBatch(2, []string{"b"}, ft.Started("m", 0))}
 	header := []string{"Content-Type", "application/cloudevents-batch+json; charset=UTF-8"}
 
-	h := configured(t, batches...)
+	h := newConfiguredFixture(t, batches...)
 	expect(t, h.post("["+one("n")+","+one("m")+"]", header...), http.StatusOK)
 	if n := len(h.delivered(t)); n != 2 {
 		t.Errorf("%d events", n)
 	}
-	h = configured(t, batches...)
+	h = newConfiguredFixture(t, batches...)
 	expect(t, h.post("["+one("n")+","+one("")+"]", header...), http.StatusBadRequest)
-	h.untouched(t)
+	h.expectNoEffect(t)
 }
 
-func TestTheRoutesOfTheOriginalStay(t *testing.T) {
-	h := configured(t)
+func TestTheOriginalRoutesAreServed(t *testing.T) {
+	h := newConfiguredFixture(t)
 	w := httptest.NewRecorder()
 	h.handler.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/openapi/altershield/liveTest", nil))
 	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != `{"code":0,"message":"Hello world"}` {
@@ -410,17 +410,17 @@ func TestTheRoutesOfTheOriginalStay(t *testing.T) {
 	expect(t, w, http.StatusMethodNotAllowed)
 }
 
-// The double posts as the published server does, to the letter.
-func TestTheDoublesVerdictsArriveInEveryForm(t *testing.T) {
+// The fake server sends callbacks exactly as the published server does.
+func TestCallbacksOfTheServerAreAcceptedInEveryForm(t *testing.T) {
 	for _, as := range []string{"json", "binary", "structured", "batched"} {
 		t.Run(as, func(t *testing.T) {
 			c := ft.New(t, ft.NewRelease())
-			var h *house
+			var h *fixture
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }))
 			defer front.Close()
 			j := ft.NewJudge(t, c, front.URL+path)
-			h = newHouse(t, c)
-			h.patience(t, impatient)
+			h = newFixture(t, c)
+			h.setStoreTimeout(t, shortTimeout)
 			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second))); err != nil {
 				t.Fatal(err)
 			}
@@ -431,11 +431,11 @@ func TestTheDoublesVerdictsArriveInEveryForm(t *testing.T) {
 				t.Errorf("inbox is %+v, callbacks are %+v", inbox, j.Log().Callbacks)
 			}
 			if results := inbox[0].PodResults; as != "json" && (len(results) != 1 || results[0].Message != "find error") {
-				t.Errorf("results are %+v", results)
+				t.Errorf("pod results are %+v", results)
 			}
 			for _, sent := range j.Log().Callbacks {
 				if sent.Status != http.StatusOK {
-					t.Errorf("answer to %s is %d", sent.As, sent.Status)
+					t.Errorf("status of callback as %s is %d", sent.As, sent.Status)
 				}
 			}
 		})

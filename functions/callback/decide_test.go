@@ -11,7 +11,7 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
-func TestWhatIsDoneWithAVerdict(t *testing.T) {
+func TestDecide(t *testing.T) {
 	type batches = []*v1alpha1.ChangePod
 	a := []string{"a"}
 	const pre = v1alpha1.StagePre
@@ -29,29 +29,29 @@ func TestWhatIsDoneWithAVerdict(t *testing.T) {
 		check   altershield.CheckType
 		unknown bool // the order
 		batches batches
-		want    outcome
+		want    action
 		order   func(*v1alpha1.Order)
 	}{
-		"its node is known": {altershield.CheckBatch, false, batches{started}, deliver, nil},
-		"its node is known, and others are being started": {altershield.CheckBatch, false, batches{calling(0), started}, deliver, nil},
-		"a type of check that nobody knows":               {"CHANGE_NEXT", false, batches{started}, deliver, nil},
-		"its order is unknown":                            {altershield.CheckBatch, true, nil, drop, nil},
-		"it is about an order that is unknown":            {altershield.CheckOrder, true, nil, drop, nil},
-		"it says order, and its node is a batch's":        {altershield.CheckOrder, false, batches{started}, deliver, nil},
-		"its node is that of the order":                   {altershield.CheckOrder, false, nil, deliverOrder, orderNode("n")},
-		"a CloudEvent, whose node is that of the order":   {"", false, batches{calling(0)}, deliverOrder, orderNode("n")},
-		"the order has another node":                      {altershield.CheckOrder, false, batches{calling(0)}, drop, orderNode("m")},
-		"the order is being started":                      {altershield.CheckOrder, false, nil, keep, orderCalling(time.Second)},
-		"a CloudEvent, and the order is being started":    {"", false, nil, keep, orderCalling(time.Second)},
-		"a batch, and the order is being started":         {altershield.CheckBatch, false, nil, drop, orderCalling(time.Second)},
-		"the start of the order can not be answered":      {altershield.CheckOrder, false, nil, drop, orderCalling(21 * time.Second)},
-		"the order, and a batch is being started":         {altershield.CheckOrder, false, batches{calling(0)}, drop, nil},
-		"it is early": {altershield.CheckBatch, false, batches{calling(time.Second)}, keep, nil},
-		"it is early by almost all that a call can take": {altershield.CheckBatch, false, batches{calling(19 * time.Second)}, keep, nil},
-		"no start can still be answered":                 {altershield.CheckBatch, false, batches{calling(21 * time.Second)}, drop, nil},
-		"a start is answered, with another node":         {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("m", 0))}, drop, nil},
-		"a finish is unanswered, which has no new node":  {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("m", 0), ft.Intent(v1alpha1.StagePost, 0))}, drop, nil},
-		"there is no batch":                              {altershield.CheckBatch, false, nil, drop, nil},
+		"known node":                                   {altershield.CheckBatch, false, batches{started}, deliver, nil},
+		"known node, another start in flight":          {altershield.CheckBatch, false, batches{calling(0), started}, deliver, nil},
+		"unknown type of check":                        {"CHANGE_NEXT", false, batches{started}, deliver, nil},
+		"unknown order, check of batch":                {altershield.CheckBatch, true, nil, drop, nil},
+		"unknown order, check of order":                {altershield.CheckOrder, true, nil, drop, nil},
+		"check of order, node of a batch":              {altershield.CheckOrder, false, batches{started}, deliver, nil},
+		"check of order, node of the order":            {altershield.CheckOrder, false, nil, deliverOrder, orderNode("n")},
+		"CloudEvent, node of the order":                {"", false, batches{calling(0)}, deliverOrder, orderNode("n")},
+		"check of order, order has another node":       {altershield.CheckOrder, false, batches{calling(0)}, drop, orderNode("m")},
+		"check of order, its start in flight":          {altershield.CheckOrder, false, nil, wait, orderCalling(time.Second)},
+		"CloudEvent, start of the order in flight":     {"", false, nil, wait, orderCalling(time.Second)},
+		"check of batch, start of the order in flight": {altershield.CheckBatch, false, nil, drop, orderCalling(time.Second)},
+		"check of order, its start expired":            {altershield.CheckOrder, false, nil, drop, orderCalling(21 * time.Second)},
+		"check of order, start of a batch in flight":   {altershield.CheckOrder, false, batches{calling(0)}, drop, nil},
+		"check of batch, start in flight":              {altershield.CheckBatch, false, batches{calling(time.Second)}, wait, nil},
+		"check of batch, start about to expire":        {altershield.CheckBatch, false, batches{calling(19 * time.Second)}, wait, nil},
+		"check of batch, start expired":                {altershield.CheckBatch, false, batches{calling(21 * time.Second)}, drop, nil},
+		"check of batch, batch has another node":       {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("m", 0))}, drop, nil},
+		"check of batch, finish in flight":             {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("m", 0), ft.Intent(v1alpha1.StagePost, 0))}, drop, nil},
+		"check of batch, no batch":                     {altershield.CheckBatch, false, nil, drop, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input{check: tc.check, node: "n", workload: ft.NewRelease(), now: ft.Now(), callDeadline: 15 * time.Second}

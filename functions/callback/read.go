@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// form is how a verdict is written down.
+// form is the encoding of a callback, and a metric label.
 type form string
 
 // The forms.
@@ -28,9 +28,9 @@ const (
 	formBatch      form = "batch"
 )
 
-// formOf looks at the CloudEvents headers alone. Whatever has none is the
-// server's JSON: the server sends it as `application/json;UTF-8`, which is no
-// media type, so the content type decides nothing else.
+// formOf returns the form, from the CloudEvents headers alone. Requests without them
+// are the server's JSON. Its content type is `application/json;UTF-8`, which is no
+// valid media type, so it is not checked.
 func formOf(header http.Header) form {
 	contentType := strings.ToLower(header.Get(cehttp.ContentType))
 	switch {
@@ -45,40 +45,40 @@ func formOf(header http.Header) form {
 	}
 }
 
-// verdict is what was said, whatever the form.
+// verdict is a verdict of any form.
 type verdict struct {
-	said events.ExternalVerdict
-	// unjudged: a pass that came with no rule.
+	data events.ExternalVerdict
+	// unjudged marks a pass without rules.
 	unjudged bool
-	// check is empty in a CloudEvent.
+	// check is empty for a CloudEvent.
 	check altershield.CheckType
 }
 
-// read returns what the body says. Only the body is signed, so the headers of
-// binary mode are believed in nothing but that the body is an event.
+// read returns the verdicts in the body. Only the body is signed, so the headers of
+// binary mode are used only to recognize an event.
 func read(f form, header http.Header, body []byte) ([]verdict, error) {
 	if f == formJSON {
-		said, err := altershield.ParseCallback(body)
+		c, err := altershield.ParseCallback(body)
 		return []verdict{{
-			said: events.ExternalVerdict{
-				BizExecOrderID: said.BizExecOrderID, NodeID: said.NodeID, Stage: said.Stage,
-				Verdict: said.Verdict, Message: said.Message,
+			data: events.ExternalVerdict{
+				BizExecOrderID: c.BizExecOrderID, NodeID: c.NodeID, Stage: c.Stage,
+				Verdict: c.Verdict, Message: c.Message,
 			},
-			unjudged: said.Unjudged,
-			check:    said.CheckType,
+			unjudged: c.Unjudged,
+			check:    c.CheckType,
 		}}, err
 	}
 	received, err := readEvents(f, header, body)
 	if err != nil {
-		return nil, fmt.Errorf("read the CloudEvent: %w", err)
+		return nil, fmt.Errorf("decode CloudEvent: %w", err)
 	}
 	var out []verdict
 	for _, e := range received {
-		said, err := events.ParseExternalVerdict(e)
+		data, err := events.ParseExternalVerdict(e)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, verdict{said: said}) // the node tells a batch from the order
+		out = append(out, verdict{data: data}) // the node identifies a batch or the order
 	}
 	return out, nil
 }
@@ -108,7 +108,7 @@ func readEvents(f form, header http.Header, body []byte) ([]event.Event, error) 
 	return received, nil
 }
 
-// contentTypeOf mends a content type that no parser takes.
+// contentTypeOf replaces an invalid content type by a valid one.
 func contentTypeOf(f form, header http.Header) string {
 	contentType := header.Get(cehttp.ContentType)
 	switch f {

@@ -7,20 +7,20 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// Received is one verdict as this function reads it from a callback.
+// Received is one verdict of a callback.
 type Received struct {
 	// Form is json, binary, structured or batch.
 	Form string
-	// Said is what the verdict says.
-	Said events.ExternalVerdict
-	// Unjudged says that it is a pass that came with no rule.
+	// Data is the verdict.
+	Data events.ExternalVerdict
+	// Unjudged marks a pass without rules.
 	Unjudged bool
-	// Check is what was checked. A CloudEvent does not say it.
+	// Check is the type of the check; empty for a CloudEvent.
 	Check altershield.CheckType
 }
 
-// Read returns the verdicts of a callback, for those who try a judge. The
-// caller has authenticated it (altershield.Verify) and bounded its body.
+// Read returns the verdicts of a callback, for tests of a judge. The caller
+// authenticates the callback (altershield.Verify) and limits the size of its body.
 func Read(header http.Header, body []byte) ([]Received, error) {
 	f := formOf(header)
 	verdicts, err := read(f, header, body)
@@ -29,7 +29,7 @@ func Read(header http.Header, body []byte) ([]Received, error) {
 	}
 	out := make([]Received, len(verdicts))
 	for i, v := range verdicts {
-		out[i] = Received{Form: string(f), Said: v.said, Unjudged: v.unjudged, Check: v.check}
+		out[i] = Received{Form: string(f), Data: v.data, Unjudged: v.unjudged, Check: v.check}
 	}
 	return out, nil
 }

@@ -15,124 +15,123 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 )
 
-// became is what became of a verdict; it serves as a metric label.
-type became string
+// result is the result of a verdict or of a request, and a metric label.
+type result string
 
-// What a verdict, or a request that brought none, became.
 const (
-	delivered       became = "delivered"       // the Broker has it
-	inInbox         became = "inbox"           // the ChangeWorkload has it
-	early           became = "early"           // the ChangeWorkload has it until its node is known
-	dropped         became = "dropped"         // for an order or node that nobody knows
-	unauthenticated became = "unauthenticated" // nothing was changed
-	unconfigured    became = "unconfigured"    // there is no token to authenticate with
-	malformed       became = "malformed"       // it does not say what it is about
-	lost            became = "lost"            // neither Broker nor inbox took it
+	resultDelivered       result = "delivered"       // accepted by the Broker
+	resultInbox           result = "inbox"           // stored in the inbox
+	resultEarly           result = "early"           // stored in the inbox until its node is known
+	resultDropped         result = "dropped"         // for an unknown order or node
+	resultUnauthenticated result = "unauthenticated" // rejected
+	resultUnconfigured    result = "unconfigured"    // there is no token to authenticate with
+	resultMalformed       result = "malformed"       // not a verdict
+	resultLost            result = "lost"            // neither delivered nor stored
 )
 
-// errMalformed marks what the sender has to mend.
+// errMalformed marks errors that the sender has to correct.
 var errMalformed = errors.New("malformed")
 
-// callback answers one POST, which brings one verdict or a batch of them.
+// callback handles one POST with one or several verdicts.
 func (r *receiver) callback(c echo.Context) error {
-	// A sender that hangs up does not take its verdict back.
+	// A disconnected sender does not cancel its verdict.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), r.StoreTimeout)
 	defer cancel()
 	log := logging.FromContext(ctx)
 	form := formOf(c.Request().Header)
 	body, err := io.ReadAll(c.Request().Body)
 	if err != nil {
-		r.count(ctx, form, malformed)
+		r.count(ctx, form, resultMalformed)
 		return err
 	}
-	config, result, err := r.authenticate(ctx, c.Request().Header, body)
+	config, res, err := r.authenticate(ctx, c.Request().Header, body)
 	if err != nil {
-		r.count(ctx, form, result)
-		log.Errorw("a callback was not believed; nothing was changed", "became", result, "error", err)
-		return respond(c, result, "")
+		r.count(ctx, form, res)
+		log.Errorw("Callback not authenticated", "result", res, "error", err)
+		return respond(c, res, "")
 	}
 	verdicts, err := read(form, c.Request().Header, body)
 	if err != nil {
-		r.count(ctx, form, malformed)
-		log.Errorw("a callback cannot be read", "form", form, "error", err)
-		return respond(c, malformed, err.Error())
+		r.count(ctx, form, resultMalformed)
+		log.Errorw("Callback not readable", "form", form, "error", err)
+		return respond(c, resultMalformed, err.Error())
 	}
-	worst, why := delivered, ""
+	worst, message := resultDelivered, ""
 	for _, v := range verdicts {
-		result, err := r.accept(ctx, v, config)
-		r.count(ctx, form, result)
-		log := log.With("form", form, "order", v.said.BizExecOrderID, "node", v.said.NodeID,
-			"stage", v.said.Stage, "verdict", v.said.Verdict, "became", result)
+		res, err := r.accept(ctx, v, config)
+		r.count(ctx, form, res)
+		log := log.With("form", form, "order", v.data.BizExecOrderID, "node", v.data.NodeID,
+			"stage", v.data.Stage, "verdict", v.data.Verdict, "result", res)
 		if err != nil {
-			log.Errorw("a verdict is not stored", zap.Error(err))
+			log.Errorw("Verdict not stored", zap.Error(err))
 		} else {
-			log.Infow("callback")
+			log.Infow("Verdict received")
 		}
-		if statusFor(result) > statusFor(worst) {
-			worst = result
+		if statusFor(res) > statusFor(worst) {
+			worst = res
 			if errors.Is(err, errMalformed) {
-				why = err.Error()
+				message = err.Error()
 			}
 		}
 	}
-	return respond(c, worst, why)
+	return respond(c, worst, message)
 }
 
-// statusFor is the answer to a result. Verdicts that were dropped are answered
-// as those that were taken: the answer tells nobody which orders exist.
-func statusFor(result became) int {
-	switch result {
-	case unauthenticated:
+// statusFor returns the HTTP status of a result. Dropped and accepted verdicts have
+// the same status, so that a response does not reveal which orders exist.
+func statusFor(res result) int {
+	switch res {
+	case resultUnauthenticated:
 		return http.StatusUnauthorized
-	case malformed:
+	case resultMalformed:
 		return http.StatusBadRequest
-	case lost, unconfigured:
+	case resultLost, resultUnconfigured:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusOK
 	}
 }
 
-func respond(c echo.Context, result became, msg string) error {
-	status := statusFor(result)
+func respond(c echo.Context, res result, msg string) error {
+	status := statusFor(res)
 	return c.JSON(status, answer{Success: status == http.StatusOK, Msg: msg})
 }
 
-// statusOf is the status of echo's own errors: a route that is not there, a
-// body that is too long.
+// statusOf returns the status of errors of echo: an unknown route, a body that is too
+// large.
 func statusOf(err error) int {
-	var known *echo.HTTPError
-	if errors.As(err, &known) {
-		return known.Code
+	var httpErr *echo.HTTPError
+	if errors.As(err, &httpErr) {
+		return httpErr.Code
 	}
 	return http.StatusInternalServerError
 }
 
-// authenticate verifies the signature before anything is read from the body.
-func (r *receiver) authenticate(ctx context.Context, header http.Header, body []byte) (altershield.Config, became, error) {
-	// A verdict will not come again because the API server was away for a second.
-	config, err := persist(ctx, func() (altershield.Config, error) {
+// authenticate verifies the signature before the body is parsed.
+func (r *receiver) authenticate(ctx context.Context, header http.Header, body []byte) (altershield.Config, result, error) {
+	// Retry while the API server is unreachable: the server sends a verdict only once.
+	config, err := retryUntilDone(ctx, func() (altershield.Config, error) {
 		config, err := r.Server.Config(ctx)
-		var mistake *functions.ConfigError
-		if errors.As(err, &mistake) {
+		var configErr *functions.ConfigError
+		if errors.As(err, &configErr) {
 			err = backoff.Permanent(err)
 		}
 		return config, err
 	})
 	if err != nil {
-		return config, unconfigured, err
+		return config, resultUnconfigured, err
 	}
 	err = altershield.Verify(header, config.HeaderPrefix, config.Platform, body, config.Token, r.Clock.Now(), config.MaxSkew)
 	var auth *altershield.AuthError
 	switch {
 	case errors.As(err, &auth) && auth.Reason == altershield.AuthNoToken:
-		return config, unconfigured, err
+		return config, resultUnconfigured, err
 	case err != nil:
-		return config, unauthenticated, err
+		return config, resultUnauthenticated, err
 	}
 	return config, "", nil
 }
 
-func (r *receiver) count(ctx context.Context, f form, result became) {
-	r.received.Add(ctx, 1, string(f), string(result))
+func (r *receiver) count(ctx context.Context, f form, res result) {
+	r.received.Add(ctx, 1, string(f), string(res))
 }

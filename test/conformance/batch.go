@@ -42,19 +42,19 @@ func (b *batch) hear(ctx context.Context, s *side, stage v1alpha1.Stage) {
 	}
 	b.heard[stage] = len(said)
 	if len(said) == 0 && s.passed(ctx, b.node, stage) {
-		b.apply(ctx, s, callback.Received{Said: events.ExternalVerdict{NodeID: b.node, Stage: stage, Verdict: "pass"}})
+		b.apply(ctx, s, callback.Received{Data: events.ExternalVerdict{NodeID: b.node, Stage: stage, Verdict: "pass"}})
 	}
 }
 
 // apply asks where nobody stands behind a pass.
 func (b *batch) apply(ctx context.Context, s *side, r callback.Received) {
 	in := verdict.Input{Pod: b.pod, Now: time.Now(), Received: events.ChangePodVerdict{
-		UID: b.pod.UID, NodeID: r.Said.NodeID, Stage: r.Said.Stage, Verdict: r.Said.Verdict, Unjudged: r.Unjudged,
-		Message: r.Said.Message, PodResults: r.Said.PodResults,
+		UID: b.pod.UID, NodeID: r.Data.NodeID, Stage: r.Data.Stage, Verdict: r.Data.Verdict, Unjudged: r.Unjudged,
+		Message: r.Data.Message, PodResults: r.Data.PodResults,
 	}}
 	d := verdict.Decide(in)
 	if d.Outcome == verdict.AskRetrieve {
-		in.Asked, in.Confirmed = true, s.passed(ctx, b.node, r.Said.Stage)
+		in.Asked, in.Confirmed = true, s.passed(ctx, b.node, r.Data.Stage)
 		d = verdict.Decide(in)
 	}
 	b.pod.Status.Verdicts, b.pod.Status.PodResults = d.Verdicts, d.PodResults

@@ -50,7 +50,7 @@ func eachVerdict(look func(*side, time.Time, callback.Received) error) func(cont
 		found := false
 		for _, a := range s.came.arrivals() {
 			for _, r := range a.said {
-				if !strings.HasPrefix(r.Said.BizExecOrderID, s.order) && s.askedFor(r.Said.NodeID) == nil {
+				if !strings.HasPrefix(r.Data.BizExecOrderID, s.order) && s.askedFor(r.Data.NodeID) == nil {
 					continue
 				}
 				found = true
@@ -105,22 +105,22 @@ func (s *side) askedFor(node string) []*asked {
 }
 
 func namesWhatWasAsked(s *side, at time.Time, r callback.Received) error {
-	nodes := s.askedFor(r.Said.NodeID)
-	if r.Said.BizExecOrderID != s.order {
-		return fmt.Errorf("node %s was called back for order %s, not %s", r.Said.NodeID, r.Said.BizExecOrderID, s.order)
+	nodes := s.askedFor(r.Data.NodeID)
+	if r.Data.BizExecOrderID != s.order {
+		return fmt.Errorf("node %s was called back for order %s, not %s", r.Data.NodeID, r.Data.BizExecOrderID, s.order)
 	}
 	if len(nodes) == 0 {
 		if s.lostStart() {
 			return nil // of the node that the lost answer named
 		}
-		return fmt.Errorf("node %s of order %s was called back, but no start was answered with it", r.Said.NodeID, r.Said.BizExecOrderID)
+		return fmt.Errorf("node %s of order %s was called back, but no start was answered with it", r.Data.NodeID, r.Data.BizExecOrderID)
 	}
 	for _, a := range nodes {
-		if a.stage == r.Said.Stage && !at.Before(a.since) {
+		if a.stage == r.Data.Stage && !at.Before(a.since) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s was called back for %s, which nobody had asked for", r.Said.NodeID, r.Said.Stage)
+	return fmt.Errorf("%s was called back for %s, which nobody had asked for", r.Data.NodeID, r.Data.Stage)
 }
 
 // lostStart says whether a start got no usable answer.
@@ -137,7 +137,7 @@ func namesWhatWasChecked(s *side, _ time.Time, r callback.Received) error {
 	if r.Form != "json" {
 		return nil
 	}
-	for _, a := range s.askedFor(r.Said.NodeID) {
+	for _, a := range s.askedFor(r.Data.NodeID) {
 		if (a.kind == altershield.CheckOrder) != (r.Check == altershield.CheckOrder) {
 			return fmt.Errorf("%s was called back with changeCheckType %q", a.what, r.Check)
 		}
@@ -162,10 +162,10 @@ func agreesWithItself(a arrival) error {
 
 func namesPodsOfTheBatch(s *side, _ time.Time, r callback.Received) error {
 	for _, b := range s.batches {
-		if b.node != r.Said.NodeID {
+		if b.node != r.Data.NodeID {
 			continue
 		}
-		for _, p := range r.Said.PodResults {
+		for _, p := range r.Data.PodResults {
 			if !b.has(p.Pod) {
 				return fmt.Errorf("%s was called back with pod %q, which is not one of %v", b.name, p.Pod, b.pods)
 			}

@@ -76,7 +76,7 @@ func (e *endpoint) believed(node string, stage v1alpha1.Stage) []callback.Receiv
 			continue
 		}
 		for _, r := range a.said {
-			if r.Said.NodeID == node && r.Said.Stage == stage {
+			if r.Data.NodeID == node && r.Data.Stage == stage {
 				out = append(out, r)
 			}
 		}

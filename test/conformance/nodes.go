@@ -67,7 +67,7 @@ func refusesAnEarlyFinish(ctx context.Context, s *side) error {
 	if s.passed(ctx, node, v1alpha1.StagePre) || !s.came.await(ctx, node, v1alpha1.StagePre, s.wait) {
 		return faster
 	}
-	if said := s.came.believed(node, v1alpha1.StagePre)[0]; said.Unjudged || counts(said.Said.Verdict) != v1alpha1.OutcomePass {
+	if said := s.came.believed(node, v1alpha1.StagePre)[0]; said.Unjudged || counts(said.Data.Verdict) != v1alpha1.OutcomePass {
 		return faster
 	}
 	return errors.New("it was taken while the check was running")

@@ -27,7 +27,7 @@ func (s *side) conclude(ctx context.Context, results []result) report {
 	for _, a := range s.asked {
 		var words []string
 		for _, r := range s.came.believed(a.node, a.stage) {
-			word := fmt.Sprintf("%q as %s", r.Said.Verdict, r.Form)
+			word := fmt.Sprintf("%q as %s", r.Data.Verdict, r.Form)
 			if r.Unjudged {
 				word += " with no rule"
 			}
@@ -54,7 +54,7 @@ func (s *side) conclude(ctx context.Context, results []result) report {
 	}
 	for _, a := range s.came.arrivals() {
 		for _, r := range a.said {
-			if !strings.HasPrefix(r.Said.BizExecOrderID, s.order) {
+			if !strings.HasPrefix(r.Data.BizExecOrderID, s.order) {
 				out.other++
 			}
 		}

@@ -25,17 +25,17 @@ func counts(word string) v1alpha1.Outcome { return v1alpha1.ParseVerdict(word) }
 
 // saysAKnownWord: every other word counts as no verdict, too.
 func saysAKnownWord(_ *side, _ time.Time, r callback.Received) error {
-	if slices.Contains([]string{"none", "inconc"}, r.Said.Verdict) || counts(r.Said.Verdict) != v1alpha1.OutcomeNoVerdict {
+	if slices.Contains([]string{"none", "inconc"}, r.Data.Verdict) || counts(r.Data.Verdict) != v1alpha1.OutcomeNoVerdict {
 		return nil
 	}
-	return fmt.Errorf("the verdict %q counts as no verdict", r.Said.Verdict)
+	return fmt.Errorf("the verdict %q counts as no verdict", r.Data.Verdict)
 }
 
 func sayOneThing(_ context.Context, s *side) error {
 	return s.eachStage(func(a *asked, said []callback.Received) error {
 		for _, r := range said {
-			if counts(r.Said.Verdict) != counts(said[0].Said.Verdict) {
-				return fmt.Errorf("%s was called back as %q and as %q", a.what, said[0].Said.Verdict, r.Said.Verdict)
+			if counts(r.Data.Verdict) != counts(said[0].Data.Verdict) {
+				return fmt.Errorf("%s was called back as %q and as %q", a.what, said[0].Data.Verdict, r.Data.Verdict)
 			}
 		}
 		return nil
@@ -48,11 +48,11 @@ func retrievesTheSame(ctx context.Context, s *side) error {
 	return s.eachStage(func(a *asked, said []callback.Received) error {
 		passed := s.passed(ctx, a.node, a.stage)
 		for _, r := range said {
-			switch o := counts(r.Said.Verdict); {
+			switch o := counts(r.Data.Verdict); {
 			case o == v1alpha1.OutcomePass && !passed && !r.Unjudged:
-				return fmt.Errorf("%s was called back as %q, and retrieve does not say pass", a.what, r.Said.Verdict)
+				return fmt.Errorf("%s was called back as %q, and retrieve does not say pass", a.what, r.Data.Verdict)
 			case o != v1alpha1.OutcomePass && passed:
-				return fmt.Errorf("%s was called back as %q, and retrieve says pass", a.what, r.Said.Verdict)
+				return fmt.Errorf("%s was called back as %q, and retrieve says pass", a.what, r.Data.Verdict)
 			}
 		}
 		return nil

@@ -227,7 +227,7 @@ func (w *world) recordPromise(p callbackRequest, known map[string]bool) {
 		return
 	}
 	for _, r := range said {
-		w.promises = append(w.promises, promise{r, known[r.Said.NodeID]})
+		w.promises = append(w.promises, promise{r, known[r.Data.NodeID]})
 	}
 }
 

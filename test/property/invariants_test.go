@@ -70,24 +70,24 @@ func (w *world) judged(node string, stage v1alpha1.Stage) bool {
 // checkPromise: a fail whose callback was answered with 200 is recorded, if its
 // batch or order exists.
 func (w *world) checkPromise(p promise) {
-	if v1alpha1.ParseVerdict(p.Said.Verdict) != v1alpha1.OutcomeFail {
+	if v1alpha1.ParseVerdict(p.Data.Verdict) != v1alpha1.OutcomeFail {
 		return
 	}
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
-		if c.Status.Order.Node() != p.Said.NodeID {
+		if c.Status.Order.Node() != p.Data.NodeID {
 			continue
 		}
-		if v := c.Status.OrderVerdictOf(p.Said.Stage); v == nil || v1alpha1.ParseVerdict(v.Verdict) != v1alpha1.OutcomeFail {
-			w.violated("the fail of the order of %s %s was answered with 200 (node known then: %t) and is lost: %+v", c.Name, p.Said.Stage, p.known, v)
+		if v := c.Status.OrderVerdictOf(p.Data.Stage); v == nil || v1alpha1.ParseVerdict(v.Verdict) != v1alpha1.OutcomeFail {
+			w.violated("the fail of the order of %s %s was answered with 200 (node known then: %t) and is lost: %+v", c.Name, p.Data.Stage, p.known, v)
 		}
 	}
 	for _, batch := range all[*v1alpha1.ChangePod](w.api, "changepods") {
-		if batch.Status.ChangePodID != p.Said.NodeID {
+		if batch.Status.ChangePodID != p.Data.NodeID {
 			continue
 		}
-		v := batch.Status.VerdictOf(p.Said.Stage)
+		v := batch.Status.VerdictOf(p.Data.Stage)
 		if v == nil || v1alpha1.ParseVerdict(v.Verdict) != v1alpha1.OutcomeFail {
-			w.violated("the fail of %s %s was answered with 200 (node known then: %t) and is lost: %+v", batch.Name, p.Said.Stage, p.known, v)
+			w.violated("the fail of %s %s was answered with 200 (node known then: %t) and is lost: %+v", batch.Name, p.Data.Stage, p.known, v)
 		}
 	}
 }

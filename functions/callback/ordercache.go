@@ -1,0 +1,40 @@
+package callback
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// maxOrders is the size of the LRU cache of releases.
+const maxOrders = 1000
+
+// release has the immutable fields of a ChangeWorkload that a verdict needs.
+type release struct {
+	namespace, name string
+	uid             types.UID
+	version         string
+}
+
+func releaseOf(w *v1alpha1.ChangeWorkload) release {
+	return release{namespace: w.Namespace, name: w.Name, uid: w.UID, version: w.Spec.Reversion}
+}
+
+// findCached finds the batch with the node in the cached release of the order, without
+// reading the ChangeWorkload. A replaced release has another UID, and a deleted one
+// has no batches. If it finds or reads no batch, find is needed.
+func (r *receiver) findCached(ctx context.Context, v verdict) (release, *v1alpha1.ChangePod) {
+	entry, ok := r.orders.Get(v.data.BizExecOrderID)
+	if !ok || v.check == altershield.CheckOrder {
+		return release{}, nil
+	}
+	cached := entry.(release)
+	batches, err := r.listBatches(ctx, cached, byNode(v.data.NodeID))
+	if err != nil || len(batches) == 0 {
+		return release{}, nil
+	}
+	return cached, &batches[0]
+}

@@ -1,0 +1,115 @@
+package callback_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+)
+
+// newCachedFixture returns a fixture that has delivered a verdict for node n of the
+// release, and so has cached its order. Batch 2 has node m, the order has node o.
+func newCachedFixture(t *testing.T) *fixture {
+	t.Helper()
+	h := newConfiguredFixture(t, ft.NewRelease(orderNode("o")),
+		ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)), ft.NewBatch(2, []string{"b"}, ft.Started("m", 0)))
+	expect(t, h.post(batchCallback("n")), http.StatusOK)
+	if len(h.broker.Delivered()) != 1 {
+		t.Fatal("the first verdict was not delivered")
+	}
+	h.Change.ClearActions()
+	return h
+}
+
+// reads returns the number of reads of releases and of batches.
+func (h *fixture) reads() (releases, batches int) {
+	return h.Gets("changeworkloads") + h.Lists("changeworkloads"), h.Gets("changepods") + h.Lists("changepods")
+}
+
+func TestAVerdictForACachedOrderNeedsOneListOfBatches(t *testing.T) {
+	h := newCachedFixture(t)
+	expect(t, h.post(batchCallback("m")), http.StatusOK)
+	if releases, batches := h.reads(); releases != 0 || batches != 1 {
+		t.Errorf("%d reads of releases and %d of batches", releases, batches)
+	}
+	got := h.delivered(t)
+	if len(got) != 2 {
+		t.Fatalf("%d events", len(got))
+	}
+	want := events.ChangePodVerdict{
+		Namespace: ft.Namespace, Name: ft.BatchName(2), UID: "batch-2", ChangeWorkload: ft.Release, Version: ft.Version,
+		BizExecOrderID: ft.OrderID, NodeID: "m", Stage: v1alpha1.StagePost, Verdict: "fail", Message: "error rate: 5xx above 1 %",
+	}
+	got[1].Time.Time = time.Time{}
+	if diff := cmp.Diff(want, got[1]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAVerdictForACachedOrderIsStoredInTheInboxWithoutABroker(t *testing.T) {
+	h := newCachedFixture(t)
+	h.broker.FailDeliveries(errors.New("no broker"))
+	expect(t, h.post(batchCallback("m")), http.StatusOK)
+	if inbox := h.inbox(); len(inbox) != 1 || inbox[0].NodeID != "m" {
+		t.Errorf("inbox is %+v", inbox)
+	}
+}
+
+func TestAVerdictThatTheCacheCannotResolveIsLookedUp(t *testing.T) {
+	owner := func(uid types.UID) func(*v1alpha1.ChangePod) {
+		return func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = uid }
+	}
+	replace := func(h *fixture) {
+		h.Write(ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }))
+	}
+	for name, tc := range map[string]struct {
+		meanwhile func(h *fixture)
+		body      string
+		// sent is the type of the event, or empty; early means that the verdict is
+		// stored in the inbox.
+		sent  string
+		early bool
+	}{
+		"verdict of the order":              {func(*fixture) {}, orderCallback("o"), events.TypeOrderVerdict, false},
+		"verdict without the type of check": {func(*fixture) {}, strings.Replace(batchCallback("o"), "CHANGE_BATCH", "", 1), events.TypeOrderVerdict, false},
+		"unknown node":                      {func(*fixture) {}, batchCallback("x"), "", false},
+		"node of another release":           {func(h *fixture) { h.Write(ft.NewBatch(2, []string{"b"}, ft.Started("m", 0), owner("another"))) }, batchCallback("m"), "", false},
+		"start in flight":                   {func(h *fixture) { h.Write(ft.NewBatch(2, []string{"b"}, ft.Intent(v1alpha1.StagePre, time.Second))) }, batchCallback("m"), "", true},
+		"release replaced": {func(h *fixture) {
+			replace(h)
+			h.Write(ft.NewBatch(2, []string{"b"}, ft.Started("m", 0), owner("later")))
+		}, batchCallback("m"), events.TypeChangePodVerdict, false},
+		"release replaced, batch not yet": {replace, batchCallback("m"), events.TypeChangePodVerdict, false}, // function verdict drops it as outdated
+		"API server unreachable once": {func(h *fixture) {
+			unreachable := true
+			h.Change.PrependReactor("list", "changepods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				was := unreachable
+				unreachable = false
+				return was, nil, errors.New("connection refused")
+			})
+		}, batchCallback("m"), events.TypeChangePodVerdict, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newCachedFixture(t)
+			tc.meanwhile(h)
+			expect(t, h.post(tc.body), http.StatusOK)
+			sent := h.broker.Delivered()[1:]
+			if (tc.sent == "") != (len(sent) == 0) || len(sent) > 1 || len(sent) == 1 && sent[0].Type() != tc.sent {
+				t.Errorf("sent %v", sent)
+			}
+			if got := len(h.inbox()) == 1; got != tc.early {
+				t.Errorf("inbox is %+v", h.inbox())
+			}
+		})
+	}
+}
