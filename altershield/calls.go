@@ -6,47 +6,46 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// What callers say and hear. The identity (platform, tenant, scene, creator,
-// phase, ...) is not here: Client adds it from Config. A time that is zero is
-// sent as now.
+// The arguments and answers of calls. Client adds the identity (platform, tenant,
+// scene, creator, phase, ...) from Config. A zero time is sent as now.
 
-// OpenOrder opens the change order of a release. OrderID is unique at the
-// server by platform; see v1alpha1.OrderID.
+// OpenOrder has the arguments of Client.OpenOrder.
 type OpenOrder struct {
-	// OrderID is our id of the order (bizExecOrderId); at most 128 bytes.
+	// OrderID is the client's id of the order (bizExecOrderId), at most 128 bytes.
+	// It is unique per platform; see v1alpha1.OrderID.
 	OrderID string
-	// Title is for people; cut to 256 bytes. Default the OrderID.
+	// Title is for people; it is truncated to 256 bytes. Default: the OrderID.
 	Title string
-	// URL shows the release to people; left out when longer than 512 bytes.
+	// URL links to the release; it is omitted if longer than 512 bytes.
 	URL string
-	// Apps are the applications that the change influences.
+	// Apps are the affected applications.
 	Apps []string
-	// Contents are what changes; the server wants at least one.
+	// Contents are the changed objects. The server requires at least one.
 	Contents []Content
 	// Params is sent as a JSON string; nil is {}.
 	Params any
-	// Emergency sends scenario 01 instead of the configured one.
+	// Emergency sends scenario code 01 instead of the configured one.
 	Emergency bool
 }
 
-// Content is one thing that changes, such as {Deployment, default/sleep}.
+// Content is a changed object, such as {Deployment, default/sleep}.
 type Content struct {
 	Type string
 	Name string
 }
 
-// OrderAnswer is the server's order.
+// OrderAnswer is the answer to OpenOrder.
 type OrderAnswer struct {
-	// OrderID is the server's id; empty when Existed.
+	// OrderID is the server's id of the order; empty if Existed.
 	OrderID string
-	// URL shows the order to people; empty when Existed.
+	// URL is the order's page at the server; empty if Existed.
 	URL string
-	// Existed says that the server answered 106: an earlier call, whose answer
+	// Existed means that the server answered 106: an earlier call, whose answer
 	// was lost, had opened the order.
 	Existed bool
 }
 
-// StartOrder asks for the PRE check of a whole order.
+// StartOrder has the arguments of Client.StartOrder.
 type StartOrder struct {
 	OrderID   string
 	StartTime time.Time
@@ -55,26 +54,26 @@ type StartOrder struct {
 	ExtensionInfo map[string][]string
 }
 
-// StartBatch asks for the PRE check of a batch.
+// StartBatch has the arguments of Client.StartBatch.
 type StartBatch struct {
 	OrderID string
-	// BatchNo counts from 0.
+	// BatchNo is the number of the batch, from 0.
 	BatchNo int32
-	// TotalBatches is how many batches the release has, as far as is known;
-	// sent as at least BatchNo+1.
+	// TotalBatches is the known number of batches of the release. It is sent as
+	// BatchNo+1 if it is smaller.
 	TotalBatches int32
 	// Last marks the last batch.
 	Last      bool
 	StartTime time.Time
 	Emergency bool
-	// Info is what the server's rules see of the batch; its pods are also sent
-	// as effectiveTargetLocations, which the rules do not see.
+	// Info is passed to the server's rules. Its pods are also sent as
+	// effectiveTargetLocations, which the rules do not receive.
 	Info BatchInfo
 	// ExtensionInfo is for the server's change analysis.
 	ExtensionInfo map[string][]string
 }
 
-// BatchInfo is extInfo of a batch.
+// BatchInfo is the extInfo of a batch.
 type BatchInfo struct {
 	Namespace    string   `json:"namespace"`
 	WorkloadType string   `json:"workloadType"`
@@ -83,23 +82,24 @@ type BatchInfo struct {
 	Revision     string   `json:"revision"`
 }
 
-// StartAnswer is the node that a start made. The verdict is called back.
+// StartAnswer has the node that a start created. The verdict follows in a
+// callback.
 type StartAnswer struct {
-	// NodeID is the server's id of the node: a callback names it.
+	// NodeID is the server's id of the node; callbacks contain it.
 	NodeID string
-	// SkipCheck says that the server will not check and not call back.
+	// SkipCheck means that there will be no check and no callback.
 	SkipCheck bool
-	// URL shows the node to people.
+	// URL is the node's page at the server.
 	URL string
 }
 
-// Finish says that the change of a node is done and asks for its POST check.
+// Finish has the arguments of Client.Finish.
 type Finish struct {
 	OrderID string
 	NodeID  string
-	// Failed says that the change itself failed. The zero value is success.
+	// Failed means that the change itself failed.
 	Failed bool
-	// Message is for people; cut to 16384 bytes.
+	// Message is for people; it is truncated to 16384 bytes.
 	Message string
 	// Result is sent as a JSON string, unless nil.
 	Result     any
@@ -108,60 +108,62 @@ type Finish struct {
 	Pods []string
 }
 
-// FinishAnswer is the answer to a finish. The verdict is called back. The
-// server's skipCheck is true on every finish and means nothing here.
+// FinishAnswer is the answer to a finish. The verdict follows in a callback. The
+// server's skipCheck is true for every finish and is therefore ignored.
 type FinishAnswer struct {
 	NodeID string
 	URL    string
 }
 
-// Retrieve asks for the verdict of a node's stage.
+// Retrieve has the arguments of Client.Retrieve.
 type Retrieve struct {
 	OrderID string
 	NodeID  string
 	Stage   v1alpha1.Stage
 }
 
-// RetrieveAnswer is what the server knows of a stage.
+// RetrieveAnswer is the state of a stage at the server.
 type RetrieveAnswer struct {
+	// Finished means that the check is complete.
 	Finished bool
-	// Verdict is the server's word. The server says fail also while a check is
-	// running and after one timed out: see Passed.
+	// Verdict is the server's value. It is fail also while a check runs and after
+	// a timeout: see Passed.
 	Verdict string
 	URL     string
 }
 
-// Passed is the one thing of a retrieve that can be believed: a check that ran
-// to its end and passed. Everything else is no verdict.
+// Passed reports whether the check is complete and passed. Every other answer
+// is no verdict.
 func (a RetrieveAnswer) Passed() bool {
 	return a.Finished && v1alpha1.ParseVerdict(a.Verdict) == v1alpha1.OutcomePass
 }
 
-// FinishState is how an order ended.
+// FinishState is the final state of an order.
 type FinishState string
 
-// The states.
+// The final states.
 const (
 	FinishSuccess  FinishState = "SUCCESS"
 	FinishRollback FinishState = "ROLLBACK"
 	FinishCancel   FinishState = "CANCEL"
 )
 
-// FinishOrder closes an order; best effort, nothing depends on it.
+// FinishOrder has the arguments of Client.FinishOrder. No verdict depends on the
+// call.
 type FinishOrder struct {
 	OrderID string
 	State   FinishState
-	// Message is for people; cut to 16384 bytes.
+	// Message is for people; it is truncated to 16384 bytes.
 	Message    string
 	FinishTime time.Time
 }
 
-// SubmitEvent records something at the server, which checks nothing and calls
-// nothing back.
+// SubmitEvent has the arguments of Client.SubmitEvent. The server records the
+// event without a check or a callback.
 type SubmitEvent struct {
-	// OrderID is the id of the record; see EventOrderID. The server opens a
-	// finished order under it, and does nothing when one exists: the id of a
-	// release's own order would record nothing.
+	// OrderID is the id of the record; see EventOrderID. The server creates a
+	// finished order with this id, unless one exists. Therefore the id must not
+	// be that of the release's order.
 	OrderID string
 	// Title, URL, Apps, Contents, Params and Emergency are as in OpenOrder.
 	Title     string
@@ -170,14 +172,14 @@ type SubmitEvent struct {
 	Contents  []Content
 	Params    any
 	Emergency bool
-	// StartTime and FinishTime are when it began and ended.
+	// StartTime and FinishTime are the start and the end of the event.
 	StartTime  time.Time
 	FinishTime time.Time
 	// ExtensionInfo is for the server's change analysis.
 	ExtensionInfo map[string][]string
 }
 
-// EventAnswer is the record at the server; empty when it existed.
+// EventAnswer is the record at the server; empty if it existed.
 type EventAnswer struct {
 	OrderID string
 	URL     string

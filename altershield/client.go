@@ -8,53 +8,53 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// maxNodeID bounds the server's id of a node, in bytes. The events about a node have
-// the same limit.
+// maxNodeID is the maximum length of the server's id of a node, in bytes. Events
+// about a node have the same limit.
 const maxNodeID = 128
 
-var errNoNode = errors.New("the answer names no node")
+var errNoNode = errors.New("answer has no node")
 
-// checkNode returns an error if an answer names no usable node. The node exists, but no
-// callback can be matched with it.
+// checkNode returns an error if an answer has no usable node. The server has a node,
+// but no callback can be matched with it.
 func checkNode(action, id string) error {
 	err := errNoNode
 	if len(id) > maxNodeID {
-		err = fmt.Errorf("the id of the node has %d bytes, more than %d", len(id), maxNodeID)
+		err = fmt.Errorf("id of the node has %d bytes, more than %d", len(id), maxNodeID)
 	} else if id != "" {
 		return nil
 	}
 	return &TransportError{Action: action, Kind: KindMalformed, Sent: true, Err: err}
 }
 
-// Client calls the server. It is safe for concurrent use, holds connections
-// and a token bucket, and should live as long as its Config: see Clients.
+// Client calls the server. It is safe for concurrent use. It has connections and
+// a token bucket, so use one Client as long as its Config is unchanged: see
+// Clients.
 //
-// Every method ends within Config.TotalDeadline and returns a *ResultError, a
-// *TransportError or an error that says that the request could not be built.
-// OpenOrder, Retrieve, FinishOrder and SubmitEvent are tried again, with
-// jittered exponential backoff and a fresh body and signature each time.
-// StartOrder, StartBatch and Finish are tried again only when the request was
-// certainly not written: there is no second chance for a start or a finish
-// whose answer was lost, and only the caller knows what to do then.
+// Every method returns within Config.TotalDeadline. Its error is a *ResultError,
+// a *TransportError, or an error of building the request. OpenOrder, Retrieve,
+// FinishOrder, SubmitEvent and CheckRelease are retried with jittered
+// exponential backoff and a new signature. StartOrder, StartBatch and Finish are
+// retried only if the request was certainly not sent. After a lost answer only
+// the caller can decide what to do.
 type Client struct {
 	config Config // without the token
 	caller *caller
 }
 
-// New returns a client. What config leaves at zero gets its default.
+// New returns a client. Zero fields of config have their defaults.
 func New(config Config, options ...Option) *Client {
 	config = config.withDefaults()
 	c := &Client{caller: newCaller(config, options)}
-	config.Token = "" // the caller's closure has it: a printed Client must not
+	config.Token = "" // only the closure in caller has it, so a printed Client does not show it
 	c.config = config
 	return c
 }
 
-// Close gives idle connections back. Calls under way end normally, and later
-// ones still work.
+// Close closes idle connections. Calls in flight complete, and later calls still
+// work.
 func (c *Client) Close() { c.caller.closeIdle() }
 
-// OpenOrder opens the order of a release. An order that exists is a success.
+// OpenOrder opens the order of a release. It succeeds if the order exists.
 func (c *Client) OpenOrder(ctx context.Context, in OpenOrder) (OrderAnswer, error) {
 	body, err := c.order(in)
 	if err != nil {
@@ -68,16 +68,16 @@ func (c *Client) OpenOrder(ctx context.Context, in OpenOrder) (OrderAnswer, erro
 	return OrderAnswer{OrderID: domain.OrderID, URL: domain.URL}, err
 }
 
-// StartOrder asks for the PRE check of the whole order. Not idempotent: each
-// call makes a node.
+// StartOrder requests the PRE check of the order as a whole. It is not
+// idempotent: each call creates a node.
 func (c *Client) StartOrder(ctx context.Context, in StartOrder) (StartAnswer, error) {
 	return c.start(ctx, actionStartOrder, c.startOf(in.OrderID, in.StartTime, in.Emergency, in.ExtensionInfo))
 }
 
-// StartBatch asks for the PRE check of a batch. Not idempotent: each call makes
-// a node. The server answers 101 when the order is not open.
+// StartBatch requests the PRE check of a batch. It is not idempotent: each call
+// creates a node. The server answers 101 if the order is not open.
 func (c *Client) StartBatch(ctx context.Context, in StartBatch) (StartAnswer, error) {
-	// The server wants both totals, and has no word for not known yet.
+	// The server requires both totals and has no value for an unknown total.
 	total := max(in.TotalBatches, in.BatchNo+1)
 	last := lastTag(in.Last)
 	info := in.Info
@@ -98,8 +98,9 @@ func (c *Client) StartBatch(ctx context.Context, in StartBatch) (StartAnswer, er
 	})
 }
 
-// Finish says that the change of a node is done and asks for its POST check.
-// Never send it twice for a node: the second is accepted and never judged.
+// Finish reports that the change of a node is complete and requests its POST
+// check. Never send it twice for a node: the server accepts a second finish and
+// never judges it.
 func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 	result, err := jsonString(in.Result)
 	if err != nil {
@@ -119,7 +120,7 @@ func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 	return FinishAnswer{NodeID: domain.NodeID, URL: domain.URL}, err
 }
 
-// Retrieve asks for a verdict. Believe only RetrieveAnswer.Passed.
+// Retrieve reads a verdict. Rely only on RetrieveAnswer.Passed.
 func (c *Client) Retrieve(ctx context.Context, in Retrieve) (RetrieveAnswer, error) {
 	var domain progressDomain
 	err := c.caller.call(ctx, actionRetrieve, harmless, retrieve{
@@ -138,7 +139,7 @@ func (c *Client) FinishOrder(ctx context.Context, in FinishOrder) error {
 	}, nil)
 }
 
-// SubmitEvent records an event. Sent twice, it is recorded once.
+// SubmitEvent records an event. An event that is sent twice is recorded once.
 func (c *Client) SubmitEvent(ctx context.Context, in SubmitEvent) (EventAnswer, error) {
 	body, err := c.order(OpenOrder{
 		OrderID: in.OrderID, Title: in.Title, URL: in.URL, Apps: in.Apps,

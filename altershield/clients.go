@@ -6,31 +6,31 @@ import (
 	"sync"
 )
 
-// Clients keeps the client of the current Config, so that a process that reads
-// its configuration for each event still has one token bucket and warm
-// connections. The zero value is ready; it is safe for concurrent use.
+// Clients caches the client of the current Config. A process that reads its
+// configuration for each event then has one token bucket and reuses connections.
+// The zero value is ready to use. It is safe for concurrent use.
 type Clients struct {
-	// Options are given to every New. Set before the first For.
+	// Options are passed to New. Set them before the first call of For.
 	Options []Option
 
 	mu sync.Mutex
-	// made is the fingerprint of the config that current was made from: the
-	// config itself would let a printed Clients show the token.
-	made    [sha256.Size]byte
-	current *Client
+	// fingerprint is the hash of the config of current. A printed Clients would
+	// show the token of the config itself.
+	fingerprint [sha256.Size]byte
+	current     *Client
 }
 
-// For returns the client of a config: the same one while the config is equal.
-// A client whose config is gone still ends its calls.
+// For returns the client for config, and the same one as long as config is
+// equal. A replaced client completes its calls.
 func (c *Clients) For(config Config) *Client {
 	fingerprint := sha256.Sum256(fmt.Appendf(nil, "%#v", plain(config)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current == nil || c.made != fingerprint {
+	if c.current == nil || c.fingerprint != fingerprint {
 		if c.current != nil {
 			c.current.Close()
 		}
-		c.made, c.current = fingerprint, New(config, c.Options...)
+		c.fingerprint, c.current = fingerprint, New(config, c.Options...)
 	}
 	return c.current
 }

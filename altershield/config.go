@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Where the configuration stands, in v1alpha1.SystemNamespace.
+// Names of the configuration's objects in v1alpha1.SystemNamespace.
 const (
-	// ConfigMapName is the ConfigMap with everything but the token.
+	// ConfigMapName is the ConfigMap with all settings except the token.
 	ConfigMapName = "config-altershield"
 	// SecretName is the Secret with the token.
 	SecretName = "altershield-token"
@@ -18,8 +18,8 @@ const (
 
 // Defaults of Config.
 const (
-	// DefaultHeaderPrefix is the published server's; closed installations use
-	// X-OpsCloud-.
+	// DefaultHeaderPrefix is the prefix of the published server. Closed-source
+	// servers use X-OpsCloud-.
 	DefaultHeaderPrefix        = "X-AlterShield-"
 	DefaultChangePhase         = "prod_phase"
 	DefaultChangeScenarioCode  = "00"
@@ -28,81 +28,83 @@ const (
 	DefaultConnectTimeout      = 2 * time.Second
 	DefaultHeaderTimeout       = 5 * time.Second
 	DefaultAttemptTimeout      = 6 * time.Second
-	// DefaultTotalDeadline is also how old an unanswered intent must be before
-	// somebody else may call.
+	// DefaultTotalDeadline is also the age at which an unanswered intent expires,
+	// so that another process may call.
 	DefaultTotalDeadline = 15 * time.Second
 	DefaultQPS           = 20
 	DefaultBurst         = 40
-	// DefaultBreakerFailures is one call with all its attempts.
+	// DefaultBreakerFailures equals the attempts of one call.
 	DefaultBreakerFailures = 5
 	DefaultBreakerPause    = 10 * time.Second
 )
 
-// Config is how Breakwater reaches the server and what it is called there. It
-// is comparable: two equal values need one client only.
+// Config has the address of the server, the identity of Breakwater there, and
+// the limits of calls. It is comparable; equal values can share a client.
 type Config struct {
-	// BaseURL is the server, http or https, without /openapi. Empty means that
-	// no server is configured.
+	// BaseURL is the http or https URL of the server, without /openapi. Empty
+	// means that no server is configured.
 	BaseURL string
-	// HeaderPrefix begins the three signature headers. Default X-AlterShield-.
+	// HeaderPrefix is the prefix of the three signature headers. Default
+	// X-AlterShield-.
 	HeaderPrefix string
-	// Platform is our name at the server; at most 32 bytes.
+	// Platform is the name of this client at the server; at most 32 bytes.
 	Platform string
-	// Token is the secret that signs, in both directions. It is never printed.
+	// Token is the secret for signatures of both sides. It is never printed.
 	Token string
-	// TenantCode is our tenant at the server.
+	// TenantCode is the tenant at the server.
 	TenantCode string
-	// ChangeSceneKey is the change scene; at most 256 bytes. The scene decides
+	// ChangeSceneKey is the change scene; at most 256 bytes. The scene determines
 	// the server's rules, check timeouts and callback URL.
 	ChangeSceneKey string
 	// ReleaseCheckSceneKey is the change scene of release checks; at most 256
-	// bytes. It must be one of generation 1, which the server answers at once.
-	// Empty: releases cannot be checked.
+	// bytes. The scene must be of generation 1, whose checks the server answers
+	// synchronously. Empty disables release checks.
 	ReleaseCheckSceneKey string
 	// ChangePhase is one of dev_phase, sim_phase, pre_phase, gray_phase,
 	// prod_beta_phase, prod_phase. Default prod_phase.
 	ChangePhase string
 	// ChangeScenarioCode is one of XX, 00, 01, 10, 12, 13, 30. Default 00.
 	ChangeScenarioCode string
-	// EffectiveTargetType says what effectiveTargetLocations name. Default pod.
+	// EffectiveTargetType is the type of effectiveTargetLocations. Default pod.
 	EffectiveTargetType string
-	// Creator is who opens orders and executes them; at most 56 bytes: the
-	// server admits 128 and then answers 901, its column being shorter.
-	// Default breakwater.
+	// Creator is the creator and executor of orders; at most 56 bytes. The server
+	// accepts 128, but answers 901 above 56 because its database column is
+	// shorter. Default breakwater.
 	Creator string
-	// ClusterName tells this cluster's orders from those of other clusters of
-	// the platform.
+	// ClusterName is part of the order ids. It must differ between clusters of
+	// one platform.
 	ClusterName string
 
-	// ConnectTimeout bounds dialing and, again, the TLS handshake. Default 2s.
+	// ConnectTimeout limits dialing, and also the TLS handshake. Default 2s.
 	ConnectTimeout time.Duration
-	// HeaderTimeout bounds the wait for the answer's header. Default 5s.
+	// HeaderTimeout limits the wait for the header of an answer. Default 5s.
 	HeaderTimeout time.Duration
-	// AttemptTimeout bounds one attempt, the answer's body included. Default 6s.
+	// AttemptTimeout limits one attempt, including the body of the answer.
+	// Default 6s.
 	AttemptTimeout time.Duration
-	// TotalDeadline bounds a call: the wait for the token bucket, all attempts
+	// TotalDeadline limits a call: the wait for the token bucket, all attempts
 	// and the pauses between them. Default 15s.
 	TotalDeadline time.Duration
-	// QPS is how many attempts a second this process makes. Default 20.
+	// QPS is the rate limit of this process, in attempts per second. Default 20.
 	QPS float32
-	// Burst is how many of them may come at once. Default 40.
+	// Burst is the size of the token bucket, in attempts. Default 40.
 	Burst int
 
-	// BreakerFailures is after how many attempts in a row without a usable
-	// answer the server is not called for a while. Default 5.
+	// BreakerFailures is the number of consecutive attempts without a usable
+	// answer that opens the circuit breaker. Default 5.
 	BreakerFailures int
-	// BreakerPause is for how long. Default 10s.
+	// BreakerPause is how long the circuit breaker stays open. Default 10s.
 	BreakerPause time.Duration
 
-	// MaxSkew is how far the timestamp of a callback may be from our clock,
-	// either way. Default 5m.
+	// MaxSkew is the maximum difference between the timestamp of a callback and
+	// the local clock. Default 5m.
 	MaxSkew time.Duration
 }
 
-// Configured says whether there is a server at all.
+// Configured reports whether a server is configured.
 func (c Config) Configured() bool { return c.BaseURL != "" }
 
-// withDefaults fills in what is not set.
+// withDefaults sets zero fields to their defaults.
 func (c Config) withDefaults() Config {
 	setDefault(&c.HeaderPrefix, DefaultHeaderPrefix)
 	setDefault(&c.ChangePhase, DefaultChangePhase)
@@ -128,7 +130,7 @@ func setDefault[T comparable](to *T, value T) {
 	}
 }
 
-// redacted stands where the token was.
+// redacted replaces the token.
 const redacted = "[redacted]"
 
 // plain has the fields of Config and none of its methods.
@@ -141,16 +143,16 @@ func (c Config) redact() plain {
 	return plain(c)
 }
 
-// String leaves the token out.
+// String redacts the token.
 func (c Config) String() string { return fmt.Sprintf("%+v", c.redact()) }
 
-// GoString leaves the token out.
+// GoString redacts the token.
 func (c Config) GoString() string { return fmt.Sprintf("%#v", c.redact()) }
 
-// Format leaves the token out, whatever the verb.
+// Format redacts the token for every verb.
 func (c Config) Format(s fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), c.redact())
 }
 
-// MarshalJSON leaves the token out.
+// MarshalJSON redacts the token.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.redact()) }

@@ -1,13 +1,13 @@
 // Package altershield is the client of the AlterShield server: configuration,
-// signing, the calls, and the parsing of what the server calls back.
+// signatures, calls, and the parsing of callbacks.
 //
-// Every fact about the protocol was read in the published server (Java,
-// 2023-12 and 2024-01), not observed on a running one: where a real server
-// disagrees, the real server is right.
+// The protocol was read from the source of the published server (Java, 2023-12
+// and 2024-01), not observed on a running one. Where a running server differs,
+// this package is wrong.
 //
-// A call ends in one of three ways: an answer, a *ResultError (the server
-// answered and said no) or a *TransportError (no usable answer). A lost answer
-// is the dangerous one: starts make a new node each time, and a second finish
-// is never judged. Client therefore never sends these twice on its own, and
-// MayHaveReached tells the caller whether the server can have seen a call.
+// A call returns an answer, a *ResultError (the server rejected the call) or a
+// *TransportError (no usable answer). After a lost answer a retry can do harm:
+// each start creates a new node, and a second finish is never judged. Client
+// therefore does not retry these, and MayHaveReached reports whether the server
+// may have received a call.
 package altershield

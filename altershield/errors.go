@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Result codes of the server. Some successes carry none.
+// Result codes of the server. Some successes have none.
 const (
 	CodeOK        = "000"
 	CodeArgument  = "101"
@@ -16,13 +16,13 @@ const (
 	CodeInternal  = "901"
 )
 
-// ResultError is the server's no, sent with HTTP 200.
+// ResultError is a rejection by the server, sent with HTTP status 200.
 type ResultError struct {
-	// Action is the call that was refused.
+	// Action is the rejected call.
 	Action string
-	// Code is the result code, cut to 63 bytes; empty when the server gave none.
+	// Code is the result code, truncated to 63 bytes; may be empty.
 	Code string
-	// Msg is the server's word, cut to 1024 bytes.
+	// Msg is the server's message, truncated to 1024 bytes.
 	Msg string
 }
 
@@ -36,60 +36,61 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &result) && result.Code == code
 }
 
-// IsArgument says that the server refused an argument (101); also how it
-// answers a start of an order that it does not know.
+// IsArgument reports whether the server rejected an argument (101). It also
+// answers 101 to a start of an unknown order.
 func IsArgument(err error) bool { return hasCode(err, CodeArgument) }
 
-// IsSignature says that the server did not believe us (102): platform, token
-// or header prefix is wrong.
+// IsSignature reports whether the server rejected the signature (102): platform,
+// token or header prefix is wrong.
 func IsSignature(err error) bool { return hasCode(err, CodeSignature) }
 
-// IsState says that the node is in a state that does not allow the call, or
-// that the server does not know the node (103).
+// IsState reports whether the node is unknown or its state does not allow the
+// call (103).
 func IsState(err error) bool { return hasCode(err, CodeState) }
 
-// IsNotFound says that the server lacks what was asked for (105).
+// IsNotFound reports whether the requested object does not exist (105).
 func IsNotFound(err error) bool { return hasCode(err, CodeNotFound) }
 
-// IsExists says that the order exists (106). OpenOrder never returns it.
+// IsExists reports whether the order exists already (106). OpenOrder never
+// returns this error.
 func IsExists(err error) bool { return hasCode(err, CodeExists) }
 
-// IsInternal says that the server failed (901).
+// IsInternal reports whether the server had an internal error (901).
 func IsInternal(err error) bool { return hasCode(err, CodeInternal) }
 
-// TransportKind is why there was no usable answer; it serves as a metric label.
+// TransportKind is the cause of a TransportError, and a metric label.
 type TransportKind string
 
 // The kinds.
 const (
-	// KindThrottled: the deadline passed in our own token bucket.
+	// KindThrottled: the deadline expired in the client's token bucket.
 	KindThrottled TransportKind = "throttled"
-	// KindDial: no connection.
+	// KindDial: the connection could not be established.
 	KindDial TransportKind = "dial"
-	// KindTimeout: an answer did not come in time, or came too slowly.
+	// KindTimeout: the answer was not complete in time.
 	KindTimeout TransportKind = "timeout"
 	// KindIO: the connection broke.
 	KindIO TransportKind = "io"
-	// KindStatus: an HTTP status other than 200, which the server never sends.
+	// KindStatus: the HTTP status is not 200. The server itself sends only 200.
 	KindStatus TransportKind = "status"
-	// KindMalformed: 200 with something that is not the server's envelope, or
-	// with more than 1 MiB.
+	// KindMalformed: status 200, but the body is no envelope of the server or
+	// exceeds 1 MiB.
 	KindMalformed TransportKind = "malformed"
-	// KindBreaker: the server was away a moment ago, so it was not called.
+	// KindBreaker: the circuit breaker is open; the call was not made.
 	KindBreaker TransportKind = "breaker"
-	// KindCanceled: the caller gave up.
+	// KindCanceled: the caller's context was canceled.
 	KindCanceled TransportKind = "canceled"
 )
 
 // TransportError is a call without a usable answer.
 type TransportError struct {
-	// Action is the call.
+	// Action is the failed call.
 	Action string
 	Kind   TransportKind
-	// Status is the HTTP status where Kind is KindStatus.
+	// Status is the HTTP status if Kind is KindStatus.
 	Status int
-	// Sent says that the server may have seen the request: a connection was
-	// there and bytes may have been written.
+	// Sent means that the server may have received the request: a connection
+	// existed and bytes may have been written.
 	Sent bool
 	Err  error
 }
@@ -105,11 +106,10 @@ func (e *TransportError) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// MayHaveReached says that the server may have acted on the call although it
-// ended in this error. It is the question to ask after a start (start again,
-// and drop callbacks of the node that may have been made) or a finish (ask
-// retrieve; a second finish is never judged). A refusal did not act, except
-// 901, which may come after the server has stored its part.
+// MayHaveReached reports whether the server may have processed the call despite
+// the error. If so, repeat a start and drop callbacks of the earlier node; after
+// a finish, call Retrieve, because a second finish is never judged. A rejected
+// call had no effect, except with 901, which may follow a partial write.
 func MayHaveReached(err error) bool {
 	var result *ResultError
 	if errors.As(err, &result) {
