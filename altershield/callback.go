@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// maxMessage bounds Callback.Message, in bytes.
+	// maxMessage is the maximum length of Callback.Message, in bytes.
 	maxMessage = 1024
-	// maxWord bounds Callback.Verdict, in bytes, as the object's field is.
+	// maxWord is the maximum length of Callback.Verdict, in bytes, as of the field
+	// of the ChangePod.
 	maxWord = 63
 )
 
-// CheckType says what was checked.
+// CheckType is the type of a check.
 type CheckType string
 
 // The check types of the server.
@@ -27,32 +28,31 @@ const (
 	CheckAction CheckType = "CHANGE_ACTION"
 )
 
-// Callback is a verdict as the server calls it back.
+// Callback is a verdict that the server sends.
 type Callback struct {
 	BizExecOrderID string
 	NodeID         string
 	Stage          v1alpha1.Stage
-	// CheckType is as it came; a later server may have more.
+	// CheckType is the server's value; later servers may have further types.
 	CheckType CheckType
-	// Verdict is the word as it came, cut to 63 bytes; empty when there was
-	// none. v1alpha1.ParseVerdict says what it counts as.
+	// Verdict is the server's value, truncated to 63 bytes. Without a value it is
+	// pass or fail as CheckPass, or empty. Interpret it with v1alpha1.ParseVerdict.
 	Verdict string
-	// CheckPass is the server's flag. It decides only where there is no word:
-	// then Verdict is pass or fail after it.
+	// CheckPass is the server's flag; it counts only without a value of Verdict.
 	CheckPass bool
-	// Emergency says that the server let it pass because it is an emergency.
+	// Emergency means that the check passed because of an emergency.
 	Emergency bool
-	// Rules are what was checked.
+	// Rules are the results of the checked rules.
 	Rules []Rule
-	// Message tells a person which rules failed; at most 1024 bytes.
+	// Message lists the failed rules for people; at most 1024 bytes.
 	Message string
-	// Unjudged says that the verdict is a pass without any rule. The server
-	// says this of a check that timed out or threw, too: ask Retrieve, and
-	// believe only its pass.
+	// Unjudged means that the verdict is a pass without rules. The server also
+	// sends it after a timeout or an exception of a check: call Retrieve, and rely
+	// only on RetrieveAnswer.Passed.
 	Unjudged bool
 }
 
-// Rule is one rule's result.
+// Rule is the result of a rule.
 type Rule struct {
 	ExternalRuleID string
 	ControlKey     string
@@ -69,7 +69,7 @@ type Rule struct {
 	Ignored     bool
 }
 
-// The body. Every field may be missing or null.
+// callbackBody is the body of a callback. Every field may be missing or null.
 type callbackBody struct {
 	CallbackRequest *struct {
 		BizExecOrderID *string          `json:"bizExecOrderId"`
@@ -102,9 +102,9 @@ type callbackRule struct {
 	Ignored        loose `json:"ignored"`
 }
 
-// loose is a value that is only shown to people: a string as it is, null and
-// structures as nothing, anything else as it is written. A rule that a later
-// server describes otherwise must not cost us the verdict.
+// loose is a value for people: a string, the text of another scalar, or empty for
+// null, objects and arrays. A verdict must not be lost because a later server
+// changes the type of a rule's field.
 type loose string
 
 func (l *loose) UnmarshalJSON(raw []byte) error {
@@ -120,10 +120,10 @@ func (l *loose) UnmarshalJSON(raw []byte) error {
 	}
 }
 
-// ParseCallback reads the body of a callback. Unknown fields, nulls and a
-// missing verdict are tolerated; what is an error is a body that is not JSON,
-// or that does not say which stage of which node of which order it is about.
-// The caller has verified the signature and bounded the body.
+// ParseCallback parses the body of a callback. It accepts unknown fields, nulls
+// and a missing verdict. It returns an error if the body is not JSON or lacks the
+// order, the node or the stage. The caller verifies the signature (see Verify)
+// and limits the size of the body.
 func ParseCallback(body []byte) (Callback, error) {
 	var in callbackBody
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -148,12 +148,13 @@ func ParseCallback(body []byte) (Callback, error) {
 		return Callback{}, fmt.Errorf("parse callback: defenseStageEnum is %q, not PRE or POST", text.Truncate(string(out.Stage), maxWord))
 	}
 	if request.Verdict != nil {
-		out.judge(request.Verdict)
+		out.setVerdict(request.Verdict)
 	}
 	return out, nil
 }
 
-func (c *Callback) judge(in *callbackVerdict) {
+// setVerdict sets the fields of the verdict.
+func (c *Callback) setVerdict(in *callbackVerdict) {
 	c.Verdict = text.Truncate(trimmed(in.Verdict), maxWord)
 	c.CheckPass = in.CheckPass != nil && *in.CheckPass
 	c.Emergency = in.Emergency != nil && *in.Emergency

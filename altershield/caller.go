@@ -21,23 +21,25 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer's body, in bytes.
+	// maxAnswer is the maximum size of an answer, in bytes.
 	maxAnswer = 1 << 20
-	// maxResultMsg bounds what is kept of the server's msg, in bytes.
+	// maxResultMsg is the maximum length of ResultError.Msg, in bytes.
 	maxResultMsg = 1024
-	// The pauses between attempts: jittered, doubling.
-	firstPause  = 200 * time.Millisecond
-	longestWait = 3 * time.Second
+	// Pauses between attempts double from firstPause to longestPause, with jitter.
+	firstPause   = 200 * time.Millisecond
+	longestPause = 3 * time.Second
 )
 
-// caller makes one call: token bucket, breaker, attempts, pauses, deadline, metrics.
+// caller makes a call with rate limit, circuit breaker, retries, deadline and
+// metrics.
 type caller struct {
 	url      string
 	attempt  time.Duration
 	deadline time.Duration
 	sign     func(header http.Header, body []byte)
 	http     *http.Client
-	// closeIdle is the transport's own: otelhttp's does not pass it on.
+	// closeIdle closes idle connections; otelhttp's transport does not forward the
+	// call.
 	closeIdle func()
 	limiter   *rate.Limiter
 	clock     clock.PassiveClock
@@ -47,14 +49,14 @@ type caller struct {
 }
 
 func newCaller(config Config, options []Option) *caller {
-	o := settle(config, options)
+	o := newOptions(config, options)
 	c := &caller{
 		url:      strings.TrimRight(config.BaseURL, "/") + actionPath,
 		attempt:  config.AttemptTimeout,
 		deadline: config.TotalDeadline,
 		http: &http.Client{
 			Transport: o.transport,
-			// Following a redirect would turn the POST into a GET.
+			// A followed redirect would turn the POST into a GET.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		closeIdle: o.closeIdle,
@@ -70,9 +72,9 @@ func newCaller(config Config, options []Option) *caller {
 	return c
 }
 
-// call sends the request until it is answered, or trying again makes no sense
-// or does harm, or the deadline passes. The domain of a success is decoded
-// into domain, unless that is nil.
+// call sends the request until it is answered, a retry is useless or harmful, or
+// the deadline passes. It decodes the domain of a success into domain, unless
+// that is nil.
 func (c *caller) call(ctx context.Context, action string, r repeat, request, domain any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -84,7 +86,7 @@ func (c *caller) call(ctx context.Context, action string, r repeat, request, dom
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
 		err := c.once(ctx, action, body, domain)
 		if IsBreakerOpen(err) && last != nil {
-			return struct{}{}, backoff.Permanent(err) // what opened it is worth more
+			return struct{}{}, backoff.Permanent(err) // call returns last, which is more specific
 		}
 		last = err
 		if last != nil && !retryable(last, r) {
@@ -93,8 +95,7 @@ func (c *caller) call(ctx context.Context, action string, r repeat, request, dom
 		return struct{}{}, last
 	}, backoff.WithBackOff(c.backOff()), backoff.WithMaxElapsedTime(c.deadline))
 	if err != nil {
-		// What the server or the network said is worth more than the deadline
-		// that ended the pause after it.
+		// The last error of an attempt is more specific than the deadline.
 		return last
 	}
 	return nil
@@ -105,11 +106,11 @@ func (c *caller) backOff() backoff.BackOff {
 	b.InitialInterval = c.pause
 	b.RandomizationFactor = 0.5
 	b.Multiplier = 2
-	b.MaxInterval = longestWait
+	b.MaxInterval = longestPause
 	return b
 }
 
-// once is one attempt, measured.
+// once makes one attempt and records its metrics.
 func (c *caller) once(ctx context.Context, action string, body []byte, domain any) error {
 	if err := c.limiter.Wait(ctx); err != nil {
 		kind := KindThrottled
@@ -131,16 +132,16 @@ func (c *caller) once(ctx context.Context, action string, body []byte, domain an
 func (c *caller) send(parent context.Context, action string, body []byte, domain any) error {
 	ctx, cancel := context.WithTimeout(parent, c.attempt)
 	defer cancel()
-	// As long as the transport still looks for a connection nothing can have
-	// been written. Before and after, or with a transport that does not tell,
-	// the server may have seen the request.
-	var looking, got atomic.Bool
+	// Between GetConn and GotConn nothing can have been written. In every other
+	// case, or with a transport without these hooks, the server may have received
+	// the request.
+	var dialing, connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { looking.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { got.Store(true) },
+		GetConn: func(string) { dialing.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	fail := func(err error) error {
-		sent := got.Load() || !looking.Load()
+		sent := connected.Load() || !dialing.Load()
 		return &TransportError{Action: action, Kind: kindOf(parent, err, sent), Sent: sent, Err: err}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+action, bytes.NewReader(body))
@@ -154,7 +155,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	if err != nil {
 		return fail(err)
 	}
-	defer func() { _ = response.Body.Close() }() // read to its end below, or not worth reading
+	defer func() { _ = response.Body.Close() }() // nothing depends on the error
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if response.StatusCode != http.StatusOK {
 		return &TransportError{
@@ -168,20 +169,20 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	return decode(action, answer, domain)
 }
 
-// decode reads the envelope.
+// decode parses the envelope of an answer.
 func decode(action string, answer []byte, domain any) error {
 	malformed := func(err error) error {
 		return &TransportError{Action: action, Kind: KindMalformed, Status: http.StatusOK, Sent: true, Err: err}
 	}
 	if len(answer) > maxAnswer {
-		return malformed(fmt.Errorf("answer of more than %d bytes", maxAnswer))
+		return malformed(fmt.Errorf("answer exceeds %d bytes", maxAnswer))
 	}
 	var e envelope
 	if err := json.Unmarshal(answer, &e); err != nil {
-		return malformed(fmt.Errorf("answer %q: %w", text.Truncate(string(answer), 128), err))
+		return malformed(fmt.Errorf("parse answer %q: %w", text.Truncate(string(answer), 128), err))
 	}
 	if e.Success == nil {
-		return malformed(fmt.Errorf("answer %q has no success", text.Truncate(string(answer), 128)))
+		return malformed(fmt.Errorf("answer %q has no field success", text.Truncate(string(answer), 128)))
 	}
 	code, msg := "", ""
 	if e.ResultCode != nil {
@@ -197,7 +198,7 @@ func decode(action string, answer []byte, domain any) error {
 		return nil
 	}
 	if err := json.Unmarshal(e.Domain, domain); err != nil {
-		return malformed(fmt.Errorf("domain %q: %w", text.Truncate(string(e.Domain), 128), err))
+		return malformed(fmt.Errorf("parse domain %q: %w", text.Truncate(string(e.Domain), 128), err))
 	}
 	return nil
 }

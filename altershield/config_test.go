@@ -89,12 +89,12 @@ func TestConfigErrorsNameTheKeyAndTheFix(t *testing.T) {
 	}{
 		"a mistyped key":                 {"base_url", "http://x", "base_url: is not a known key: correct or remove it"},
 		"not a URL":                      {keyBaseURL, "altershield:8080", "base-url: is not an http or https URL"},
-		"a password in the URL":          {keyBaseURL, "http://u:p@x", "base-url: holds a user name"},
-		"a query in the URL":             {keyBaseURL, "http://x?y=1", "base-url: holds a query or fragment"},
-		"a header that is none":          {keyHeaderPrefix, "X Alter", "header-prefix: is not the beginning of a header name"},
-		"a platform over 32 bytes":       {keyPlatform, strings.Repeat("变", 11), "platform: has 33 bytes, the server takes at most 32"},
+		"a password in the URL":          {keyBaseURL, "http://u:p@x", "base-url: contains a user name"},
+		"a query in the URL":             {keyBaseURL, "http://x?y=1", "base-url: contains a query or fragment"},
+		"a header that is none":          {keyHeaderPrefix, "X Alter", "header-prefix: is not a valid prefix of a header name"},
+		"a platform over 32 bytes":       {keyPlatform, strings.Repeat("变", 11), "platform: has 33 bytes, the server accepts at most 32"},
 		"a scene over 256 bytes":         {keyChangeSceneKey, strings.Repeat("s", 257), "change-scene-key: has 257 bytes"},
-		"a creator over 56 bytes":        {keyCreator, strings.Repeat("c", 57), "creator: has 57 bytes, the server takes at most 56"},
+		"a creator over 56 bytes":        {keyCreator, strings.Repeat("c", 57), "creator: has 57 bytes, the server accepts at most 56"},
 		"an unknown phase":               {keyChangePhase, "prod", "change-phase: is \"prod\": use one of dev_phase"},
 		"an unknown scenario":            {keyChangeScenarioCode, "99", "change-scenario-code: is \"99\": use one of XX"},
 		"a duration without a unit":      {keyTotalDeadline, "15", "total-deadline: is \"15\": use a duration above zero"},
@@ -154,6 +154,6 @@ func TestTheTokenIsNeverPrinted(t *testing.T) {
 		t.Errorf("the token is in %s", printed)
 	}
 	if !strings.Contains(printed, redacted) {
-		t.Error("a token that is set is not told from one that is not")
+		t.Error("printed configs do not show that a token is set")
 	}
 }

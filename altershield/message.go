@@ -8,9 +8,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// compose tells a person why: the failing rules that nobody ignored, in the
-// server's order, each as `name: msg (url)`. The whole has at most 1024 bytes
-// and valid UTF-8; when not all rules fit, it says how many are left out.
+// compose returns the failed rules that are not ignored, in the server's order,
+// each as `name: msg (url)`. The message has at most 1024 bytes of valid UTF-8
+// and ends with the number of omitted rules, if any.
 func compose(outcome v1alpha1.Outcome, rules []Rule) string {
 	if outcome == v1alpha1.OutcomePass {
 		return ""
@@ -33,7 +33,8 @@ func describe(r Rule) string {
 	return strings.ToValidUTF8(out, "\uFFFD")
 }
 
-// join puts as many parts as fit into limit bytes; the first is cut if need be.
+// join joins as many parts as fit into limit bytes; it truncates the first if
+// necessary.
 func join(parts []string, limit int) string {
 	out := ""
 	for i, part := range parts {
@@ -49,7 +50,7 @@ func join(parts []string, limit int) string {
 			next = text.Truncate(next, limit-len(rest))
 		}
 		if len(next)+len(rest) > limit {
-			// Room for this suffix was kept when the part before was taken.
+			// The previous part was added with space for this suffix.
 			return out + fmt.Sprintf("; and %d more", len(parts)-i)
 		}
 		out = next

@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
-// instruments are those of a client. Their label result is a result code of the
-// server (000 also for a success without one, other for an unknown code) or a
+// instruments are the metrics of a client. Label result is a result code of the
+// server (000 also for a success without a code, other for an unknown code) or a
 // TransportKind.
 type instruments struct {
 	attempts    metrics.Counter
@@ -40,17 +40,18 @@ func (m *instruments) time(ctx context.Context, action string, err error, took t
 	m.duration.Record(ctx, took.Seconds(), action, resultOf(err))
 }
 
-// breaker records a transition of the breaker.
-func (m *instruments) breaker(ctx context.Context, to gobreaker.State) {
-	m.breakerIs(ctx, to)
+// recordTransition records a transition of the breaker.
+func (m *instruments) recordTransition(ctx context.Context, to gobreaker.State) {
+	m.recordState(ctx, to)
 	m.transitions.Add(ctx, 1, to.String())
 }
 
-func (m *instruments) breakerIs(ctx context.Context, state gobreaker.State) {
+func (m *instruments) recordState(ctx context.Context, state gobreaker.State) {
 	m.state.Record(ctx, int64(state))
 }
 
-// resultOf bounds the label: what a server answers must not make new series.
+// resultOf returns the label result. Unknown codes share one value, so that a
+// server cannot create new time series.
 func resultOf(err error) string {
 	var result *ResultError
 	var transport *TransportError

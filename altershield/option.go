@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Option changes what New makes.
+// Option configures a Client.
 type Option func(*options)
 
 type options struct {
@@ -24,23 +24,23 @@ type options struct {
 	closeIdle func()
 }
 
-// WithClock gives the time of timestamps; default the machine's.
+// WithClock sets the clock of timestamps. Default: the system clock.
 func WithClock(c clock.PassiveClock) Option { return func(o *options) { o.clock = c } }
 
-// WithMeterProvider gives where metrics go; default the process's provider.
+// WithMeterProvider sets the provider of metrics. Default: the global one.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meter = p } }
 
-// WithTransport gives the transport; default one made from Config's timeouts,
-// which sends traceparent.
+// WithTransport sets the transport. The default one has the timeouts of Config
+// and sends traceparent.
 func WithTransport(t http.RoundTripper) Option { return func(o *options) { o.transport = t } }
 
-// WithPause gives the first pause between attempts; default 200ms, doubling to
-// 3s, jittered by half.
+// WithPause sets the first pause between attempts. Default: 200ms. Pauses double
+// up to 3s, with a jitter of 50 %.
 func WithPause(d time.Duration) Option { return func(o *options) { o.pause = d } }
 
-func settle(config Config, given []Option) options {
+func newOptions(config Config, set []Option) options {
 	o := options{clock: clock.RealClock{}, meter: otel.GetMeterProvider(), pause: firstPause, closeIdle: func() {}}
-	for _, option := range given {
+	for _, option := range set {
 		option(&o)
 	}
 	if o.transport == nil {
@@ -50,8 +50,8 @@ func settle(config Config, given []Option) options {
 	return o
 }
 
-// newTransport speaks HTTP/1.1 only: over it, a POST that may have been written
-// is never sent again behind our back.
+// newTransport returns a transport for HTTP/1.1 only: it never retries a POST
+// that may have been written.
 func newTransport(config Config) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -64,8 +64,9 @@ func newTransport(config Config) *http.Transport {
 	}
 }
 
-// kindOf names what broke an exchange. parent is the caller's context: its own
-// timeout is the attempt's and means that the server was slow.
+// kindOf returns the cause of a failed exchange. parent is the context of the
+// call, not of the attempt: the timeout of an attempt means that the server was
+// slow.
 func kindOf(parent context.Context, err error, sent bool) TransportKind {
 	var netErr net.Error
 	switch {

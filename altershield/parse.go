@@ -37,14 +37,13 @@ const (
 	keyMaxSkew             = "max-skew"
 )
 
-// ParseConfig reads the configuration. Either object may be nil: without a
-// base-url there is no server, and the result holds defaults only.
+// ParseConfig parses the configuration. Either object may be nil: without a
+// base-url no server is configured, and the result has defaults only.
 //
-// With a base-url, what the server demands is checked here, so that a mistake
-// is one error with the key and the fix instead of a refused call an hour
-// later. All mistakes are reported together. An unknown key is a mistake: a
-// mistyped base-url would otherwise mean that nothing is ever judged. Keys
-// that begin with an underscore (_example) are for people.
+// With a base-url, it validates the server's requirements. A mistake is reported
+// with its key and the fix, instead of as a rejected call later. The error has
+// all mistakes. An unknown key is a mistake, because after a mistyped base-url
+// nothing would be judged. Keys with a leading underscore (_example) are ignored.
 func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
 	c, errs := parseConfigMap(cm)
 	if secret != nil {
@@ -60,7 +59,8 @@ func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
 	return c, nil
 }
 
-// parseConfigMap reads everything but the token: not every process may see it.
+// parseConfigMap parses everything except the token, which not every process may
+// read.
 func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {
 	p := parser{data: map[string]string{}, unread: map[string]bool{}}
 	if cm != nil {
@@ -95,7 +95,7 @@ func parseConfigMap(cm *corev1.ConfigMap) (Config, []error) {
 	return c, p.errs
 }
 
-// parser collects mistakes instead of stopping at the first.
+// parser parses values and collects all mistakes.
 type parser struct {
 	data   map[string]string
 	unread map[string]bool
@@ -111,11 +111,11 @@ func (p *parser) read(key string) string {
 	return p.data[key]
 }
 
-// text reads a value of at most limit bytes; 0 is no limit.
+// text returns a value of at most limit bytes; 0 means no limit.
 func (p *parser) text(key string, limit int) string {
 	value := p.read(key)
 	if limit > 0 && len(value) > limit {
-		p.fail(key, "has %d bytes, the server takes at most %d: shorten it", len(value), limit)
+		p.fail(key, "has %d bytes, the server accepts at most %d: shorten it", len(value), limit)
 	}
 	return value
 }
@@ -125,15 +125,15 @@ func (p *parser) baseURL() string {
 	if value == "" {
 		return ""
 	}
-	// The value is not repeated in the error: it may hold a password.
+	// The errors omit the value, which may contain a password.
 	u, err := url.Parse(value)
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		p.fail(keyBaseURL, "is not an http or https URL: write, for instance, http://altershield.example.com:8080")
+		p.fail(keyBaseURL, "is not an http or https URL: set, for example, http://altershield.example.com:8080")
 	case u.User != nil:
-		p.fail(keyBaseURL, "holds a user name: the server knows us by platform and token, remove it")
+		p.fail(keyBaseURL, "contains a user name: remove it, the server authenticates by platform and token")
 	case u.RawQuery != "" || u.Fragment != "":
-		p.fail(keyBaseURL, "holds a query or fragment: remove it")
+		p.fail(keyBaseURL, "contains a query or fragment: remove it")
 	}
 	return value
 }
@@ -142,7 +142,7 @@ func (p *parser) headerPrefix() string {
 	value := p.read(keyHeaderPrefix)
 	for _, r := range value {
 		if r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
-			p.fail(keyHeaderPrefix, "is not the beginning of a header name: use letters, digits and dashes, as in X-AlterShield-")
+			p.fail(keyHeaderPrefix, "is not a valid prefix of a header name: use letters, digits and dashes, as in X-AlterShield-")
 			break
 		}
 	}
@@ -169,7 +169,8 @@ func (p *parser) duration(key string) time.Duration {
 	return d
 }
 
-// number reads a whole number: less than one call a second is no useful rate.
+// number returns an integer from 1 to 10000. Rates below one call per second are
+// not useful.
 func (p *parser) number(key string) int {
 	value := p.read(key)
 	if value == "" {
@@ -182,7 +183,7 @@ func (p *parser) number(key string) int {
 	return n
 }
 
-// check looks for what is missing or does not fit together.
+// check reports unknown keys, missing keys and inconsistent values.
 func (p *parser) check(c Config) {
 	for _, key := range slices.Sorted(maps.Keys(p.unread)) {
 		if p.unread[key] {
@@ -196,7 +197,7 @@ func (p *parser) check(c Config) {
 		{keyPlatform, c.Platform, "set the platform's name at the server"},
 		{keyTenantCode, c.TenantCode, "set the tenant's code at the server"},
 		{keyChangeSceneKey, c.ChangeSceneKey, "set the key of the change scene at the server"},
-		{keyClusterName, c.ClusterName, "set a name that no other cluster of this platform has, or their releases share one order"},
+		{keyClusterName, c.ClusterName, "set a name that is unique within the platform, because clusters with the same name share orders"},
 	} {
 		if required.value == "" {
 			p.fail(required.key, "is missing: %s", required.fix)

@@ -12,22 +12,22 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// ReadConfig reads what ParseConfig parses, as it is now. An object that is
-// not there is nil: no server or no token is configured.
+// ReadConfig reads the current arguments of ParseConfig from the API server. A
+// missing object is nil: no server or no token is configured.
 func ReadConfig(ctx context.Context, core typedcorev1.CoreV1Interface) (*corev1.ConfigMap, *corev1.Secret, error) {
-	config, err := present(core.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{}))
+	config, err := ignoreNotFound(core.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", ConfigMapName, err)
 	}
-	secret, err := present(core.Secrets(v1alpha1.SystemNamespace).Get(ctx, SecretName, metav1.GetOptions{}))
+	secret, err := ignoreNotFound(core.Secrets(v1alpha1.SystemNamespace).Get(ctx, SecretName, metav1.GetOptions{}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", SecretName, err)
 	}
 	return config, secret, nil
 }
 
-// present turns an object that is not there into nil.
-func present[T *corev1.ConfigMap | *corev1.Secret](object T, err error) (T, error) {
+// ignoreNotFound returns nil for a missing object.
+func ignoreNotFound[T *corev1.ConfigMap | *corev1.Secret](object T, err error) (T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

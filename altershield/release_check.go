@@ -8,25 +8,24 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// ForReleaseCheck returns the Config with which a release is checked before it
-// is admitted: that of the scene of release checks.
+// ForReleaseCheck returns the Config for release checks: with their scene.
 func (c Config) ForReleaseCheck() Config {
 	c.ChangeSceneKey = c.ReleaseCheckSceneKey
 	return c
 }
 
-// ReleaseOrderID is the id of the order under which a release is asked about.
-// It must not be that of the release's own order, which is of another scene.
-// The same question has the same id, whoever asks it and however often: there
-// is no UID in it, because a creation that is tried again has another.
+// ReleaseOrderID returns the id of the order for a release check. It differs from
+// the id of the release's order, which has another scene. Repeated checks of a
+// release have the same id. It therefore has no UID: a retried creation has
+// another one.
 func ReleaseOrderID(cluster, namespace, kind, name, version string, attempt int64) string {
 	ref := v1alpha1.WorkloadRef{Kind: kind, Name: name}
 	return EventOrderID(v1alpha1.OrderID(cluster, namespace, ref, version, attempt), "release")
 }
 
-// CheckRelease asks about a release before it begins.
+// CheckRelease has the arguments of Client.CheckRelease.
 type CheckRelease struct {
-	// OrderID is the id of the question; see ReleaseOrderID.
+	// OrderID is the id of the check; see ReleaseOrderID.
 	OrderID string
 	// Title, URL, Apps, Contents, Params and Emergency are as in OpenOrder.
 	Title     string
@@ -35,7 +34,7 @@ type CheckRelease struct {
 	Contents  []Content
 	Params    any
 	Emergency bool
-	// Timeout is how long the server may check; it rounds to milliseconds.
+	// Timeout limits the check at the server; it is truncated to milliseconds.
 	Timeout   time.Duration
 	StartTime time.Time
 }
@@ -45,32 +44,31 @@ type ReleaseAnswer struct {
 	// OrderID and NodeID are the server's ids.
 	OrderID string
 	NodeID  string
-	// URL shows the check to people.
+	// URL is the check's page at the server.
 	URL string
-	// Verdict is the server's word, cut to 63 bytes. v1alpha1.ParseVerdict says
-	// what it counts as.
+	// Verdict is the server's value, truncated to 63 bytes. Interpret it with
+	// v1alpha1.ParseVerdict.
 	Verdict string
-	// Rules are what was checked.
+	// Rules are the results of the checked rules.
 	Rules []Rule
-	// Message tells a person which rules failed, or what the server said
-	// instead; at most 1024 bytes.
+	// Message lists the failed rules for people, or is the server's message; at
+	// most 1024 bytes.
 	Message string
-	// Unjudged says that the verdict is a pass without any rule, or of a check
-	// that is not at its end. The server says this of a check that timed out or
-	// threw, too: ask Retrieve, and believe only its pass.
+	// Unjudged means that the verdict is a pass without rules, or of a check that
+	// is not complete. The server also sends it after a timeout or an exception of
+	// a check: call Retrieve, and rely only on RetrieveAnswer.Passed.
 	Unjudged bool
 }
 
-// CheckRelease opens an order, has the server check it and returns the verdict,
-// in one call. The scene must be of generation 1; the server answers 103 in
-// others.
+// CheckRelease opens an order, starts its check and returns the verdict, in one
+// call. The scene must be of generation 1; otherwise the server answers 103.
 //
-// Asked again with the same id, the published server checks the same node of
-// the same order again; so the call is tried again like one that does no harm.
-// The context bounds all of it: make it longer than Timeout, or the server's
-// own time-out is never heard of.
+// A repeated call with the same id checks the same node of the same order again,
+// so the call is retried. Use a context with a longer timeout than
+// CheckRelease.Timeout; otherwise the server's answer to a timeout arrives too
+// late.
 //
-// The order stays open. To finish it would start a POST check of its node.
+// The order stays open, because finishing it would start a POST check.
 func (c *Client) CheckRelease(ctx context.Context, in CheckRelease) (ReleaseAnswer, error) {
 	body, err := c.order(OpenOrder{
 		OrderID: in.OrderID, Title: in.Title, URL: in.URL, Apps: in.Apps,
@@ -102,7 +100,8 @@ type releaseDomain struct {
 	Verdict *releaseVerdict `json:"verdict"`
 }
 
-// releaseVerdict is the verdict of a callback, and what only an answer has.
+// releaseVerdict is the verdict of a callback with the further fields of an
+// answer.
 type releaseVerdict struct {
 	callbackVerdict
 	AllFinish *bool `json:"allFinish"`
@@ -114,12 +113,12 @@ func (d releaseDomain) answer() ReleaseAnswer {
 	if d.Verdict == nil {
 		return a
 	}
-	var said Callback
-	said.judge(&d.Verdict.callbackVerdict)
+	var c Callback
+	c.setVerdict(&d.Verdict.callbackVerdict)
 	unfinished := d.Verdict.AllFinish != nil && !*d.Verdict.AllFinish
-	passed := v1alpha1.ParseVerdict(said.Verdict) == v1alpha1.OutcomePass
-	a.Verdict, a.Rules, a.Message = said.Verdict, said.Rules, said.Message
-	a.Unjudged = said.Unjudged || passed && unfinished
+	passed := v1alpha1.ParseVerdict(c.Verdict) == v1alpha1.OutcomePass
+	a.Verdict, a.Rules, a.Message = c.Verdict, c.Rules, c.Message
+	a.Unjudged = c.Unjudged || passed && unfinished
 	if a.Message == "" && (!passed || a.Unjudged) {
 		a.Message = text.Truncate(string(d.Verdict.Msg), maxMessage)
 	}

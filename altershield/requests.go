@@ -13,9 +13,9 @@ import (
 // emergencyScenario is the changeScenarioCode of an emergency.
 const emergencyScenario = "01"
 
-// EventOrderID returns the id of a record about a release: it must not be the
-// id of the release's own order. event tells one record from another. At most
-// 128 bytes; a longer one is shortened with a hash.
+// EventOrderID returns the id of the record of an event about a release. It
+// differs from the id of the release's order and between events. It has at most
+// 128 bytes; a longer id is shortened with a hash.
 func EventOrderID(orderID, event string) string {
 	id := orderID + "#" + event
 	if len(id) <= maxOrderID {
@@ -50,15 +50,15 @@ func (c *Client) order(in OpenOrder) (order, error) {
 		ChangeApps:         in.Apps,
 	}
 	setDefault(&out.ChangeTitle, text.Truncate(in.OrderID, maxTitle))
-	setDefault(&out.ChangeParamJSON, "{}") // the server refuses a blank one
+	setDefault(&out.ChangeParamJSON, "{}") // the server rejects an empty string
 	if len(in.URL) > maxURL {
-		out.ChangeURL = "" // half a link leads nowhere
+		out.ChangeURL = "" // a truncated link would be broken
 	}
 	if in.Emergency {
 		out.ChangeScenarioCode = emergencyScenario
 	}
 	contents := in.Contents
-	if len(contents) == 0 { // the server refuses none
+	if len(contents) == 0 { // the server rejects an empty list
 		contents = []Content{{Type: c.config.EffectiveTargetType, Name: out.ChangeTitle}}
 	}
 	for _, content := range contents {
@@ -90,8 +90,8 @@ func lastTag(last bool) string {
 	return "not_last"
 }
 
-// jsonString returns a value for a field that holds JSON as a string; nil is
-// the empty string.
+// jsonString returns a value for a field with JSON in a string; nil becomes the
+// empty string.
 func jsonString(v any) (string, error) {
 	if v == nil {
 		return "", nil

@@ -5,23 +5,23 @@ import (
 	"net/http"
 )
 
-// repeat says what becomes of a call that the server gets twice.
+// repeat is the effect of a call that the server receives twice.
 type repeat int
 
 const (
-	// harmless: the second does nothing, or the same again.
+	// harmless: the second call has no further effect.
 	harmless repeat = iota
-	// harmful: a second start makes a second node, and a second finish is
-	// accepted and then never called back.
+	// harmful: a second start creates a second node, and a second finish is
+	// accepted and never judged.
 	harmful
 )
 
-// retryable says whether another attempt is worth it. A call whose repetition
-// is harmful is tried again only when the request was certainly not written.
+// retryable reports whether to make another attempt. A call that is harmful to
+// repeat is retried only if the request was certainly not sent.
 func retryable(err error, r repeat) bool {
 	var result *ResultError
 	if errors.As(err, &result) {
-		// The same words get the same refusal, except when the server failed.
+		// The server rejects the same request again, except after an internal error.
 		return r == harmless && result.Code == CodeInternal
 	}
 	var transport *TransportError
@@ -36,13 +36,13 @@ func retryable(err error, r repeat) bool {
 		return true
 	case KindStatus:
 		return retryableStatus(transport.Status)
-	default: // throttled, canceled: the time is up; breaker: the server has its pause
+	default: // throttled, canceled: no time is left; breaker: the pause is not over
 		return false
 	}
 }
 
-// retryableStatus: a proxy says these of a server that is away or busy. 404
-// and its likes are a wrong base-url, which waiting does not cure.
+// retryableStatus reports whether a proxy sends the status for an unreachable or
+// overloaded server. Other statuses, such as 404, mean a wrong base-url.
 func retryableStatus(status int) bool {
 	return status >= http.StatusInternalServerError ||
 		status == http.StatusTooManyRequests ||

@@ -11,31 +11,32 @@ import (
 	"time"
 )
 
-// Ends of the three signature headers; Config.HeaderPrefix is their beginning.
+// Suffixes of the three signature headers; Config.HeaderPrefix is their prefix.
 const (
 	HeaderPlatform  = "Platform"
 	HeaderTimestamp = "Timestamp"
 	HeaderSign      = "Sign"
 )
 
-// DefaultMaxSkew is how far a timestamp may be from our clock.
+// DefaultMaxSkew is the default maximum difference between a timestamp and the
+// local clock.
 const DefaultMaxSkew = 5 * time.Minute
 
-// Sign returns the signature of a body, in the server's own way: a plain
-// SHA-256 (not an HMAC) over timestamp, body without CR and LF, and token, as
-// padded base64url, in upper case. The timestamp is decimal milliseconds, as
-// it stands in the header.
+// Sign returns the signature of a body as the server computes it: a plain SHA-256
+// (not an HMAC) of timestamp, body without CR and LF, and token, as padded
+// base64url in upper case. The timestamp is in milliseconds, as in the header.
 func Sign(timestamp string, body []byte, token string) string {
 	h := sha256.New()
 	h.Write([]byte(timestamp))
-	h.Write(withoutLineEnds(body))
+	h.Write(withoutLineBreaks(body))
 	h.Write([]byte("&token="))
 	h.Write([]byte(token))
 	return strings.ToUpper(base64.URLEncoding.EncodeToString(h.Sum(nil)))
 }
 
-// withoutLineEnds: the server reads a body line by line and joins the lines.
-func withoutLineEnds(body []byte) []byte {
+// withoutLineBreaks removes CR and LF, because the server joins the lines of a
+// body.
+func withoutLineBreaks(body []byte) []byte {
 	out := make([]byte, 0, len(body))
 	for _, b := range body {
 		if b != '\r' && b != '\n' {
@@ -45,7 +46,7 @@ func withoutLineEnds(body []byte) []byte {
 	return out
 }
 
-// AuthReason is why a request was not believed; it serves as a metric label.
+// AuthReason is the cause of an AuthError, and a metric label.
 type AuthReason string
 
 // The reasons.
@@ -58,21 +59,21 @@ const (
 	AuthBadSignature AuthReason = "BadSignature"
 )
 
-// AuthError is a request that is not believed. Its text holds no secret and
-// nothing of the body.
+// AuthError reports a request that is not authenticated. Its text has no secrets
+// and nothing of the body.
 type AuthError struct {
 	Reason AuthReason
-	// Detail helps the operator of the server, not an attacker.
+	// Detail is for the operator of the server and is of no use to an attacker.
 	Detail string
 }
 
 // Error implements error.
 func (e *AuthError) Error() string { return fmt.Sprintf("authenticate: %s: %s", e.Reason, e.Detail) }
 
-// Verify says whether the headers sign the body: platform, a timestamp within
-// maxSkew of now (either way; 0 is DefaultMaxSkew), and a signature that is
-// compared in constant time. The error is an *AuthError. An empty token
-// verifies nothing.
+// Verify verifies the signature headers of a body: the platform, a timestamp
+// within maxSkew before or after now (0 means DefaultMaxSkew), and the signature,
+// which it compares in constant time. The error is an *AuthError. Without a token
+// every request is rejected.
 func Verify(header http.Header, prefix, platform string, body []byte, token string, now time.Time, maxSkew time.Duration) error {
 	if token == "" {
 		return &AuthError{AuthNoToken, "no token is configured"}
@@ -89,7 +90,7 @@ func Verify(header http.Header, prefix, platform string, body []byte, token stri
 		}
 	}
 	if header.Get(prefix+HeaderPlatform) != platform {
-		return &AuthError{AuthPlatform, "header " + prefix + HeaderPlatform + " names another platform"}
+		return &AuthError{AuthPlatform, "header " + prefix + HeaderPlatform + " has another platform"}
 	}
 	timestamp := header.Get(prefix + HeaderTimestamp)
 	ms, err := strconv.ParseInt(timestamp, 10, 64)
@@ -97,15 +98,15 @@ func Verify(header http.Header, prefix, platform string, body []byte, token stri
 		return &AuthError{AuthTimestamp, "header " + prefix + HeaderTimestamp + " is not a number of milliseconds"}
 	}
 	if skew := now.Sub(time.UnixMilli(ms)).Abs(); skew > maxSkew {
-		return &AuthError{AuthSkew, fmt.Sprintf("the timestamp is %s from our clock, more than %s: compare the clocks", skew.Round(time.Second), maxSkew)}
+		return &AuthError{AuthSkew, fmt.Sprintf("timestamp differs from the local clock by %s, more than %s: synchronize the clocks", skew.Round(time.Second), maxSkew)}
 	}
 	if subtle.ConstantTimeCompare([]byte(header.Get(prefix+HeaderSign)), []byte(Sign(timestamp, body, token))) != 1 {
-		return &AuthError{AuthBadSignature, "the signature does not fit body and token"}
+		return &AuthError{AuthBadSignature, "signature does not match body and token"}
 	}
 	return nil
 }
 
-// SignHeader sets the three headers on a request's header.
+// SignHeader sets the three signature headers of a request.
 func SignHeader(header http.Header, prefix, platform string, body []byte, token string, now time.Time) {
 	timestamp := strconv.FormatInt(now.UnixMilli(), 10)
 	header.Set(prefix+HeaderPlatform, platform)

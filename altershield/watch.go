@@ -13,16 +13,15 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
-// WatchConfigured returns a function that says whether a server is configured
-// now, and calls changed when that turns. A ConfigMap with mistakes counts as
-// configured: somebody wants a judge, so the release waits for the mistake to
-// be mended, as it waits for a server that is down, and does not pass as if
-// nobody had ever wanted one.
+// WatchConfigured returns a function that reports whether a server is configured,
+// and calls changed whenever that changes. An invalid ConfigMap counts as
+// configured: a release then waits until it is corrected, as for an unreachable
+// server, and does not pass unjudged.
 func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func()) func() bool {
 	var configured atomic.Bool
 	observe := func(cm *corev1.ConfigMap) {
 		if _, errs := parseConfigMap(cm); len(errs) > 0 {
-			logging.FromContext(ctx).Errorw("the server cannot be reached", "configmap", ConfigMapName, "error", errors.Join(errs...))
+			logging.FromContext(ctx).Errorw("Invalid configuration of the server", "configmap", ConfigMapName, "error", errors.Join(errs...))
 		}
 		now := strings.TrimSpace(cm.Data[keyBaseURL]) != ""
 		if configured.Swap(now) != now {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// The actions, the last part of the path.
+// The actions, which are the last part of the path.
 const (
 	actionOpenOrder    = "submitChangeExecOrder"
 	actionStartOrder   = "submitChangeExecOrderStartNotify"
@@ -35,7 +35,7 @@ type identity struct {
 	Platform       string `json:"platform"`
 }
 
-// order is what opening an order and recording an event have in common.
+// order has the common fields of opening an order and recording an event.
 type order struct {
 	identity
 	ChangeTitle        string          `json:"changeTitle"`
@@ -73,9 +73,9 @@ type releaseCheck struct {
 	CheckTimeout int64 `json:"checkTimeout"`
 }
 
-// start leaves out emergency when it is false, so that the order's scenario
-// decides, and always the optional trace: the server makes one with the order and
-// builds node ids from it, which a trace id of another form would break.
+// start omits emergency if it is false, so that the scenario of the order
+// applies. It always omits the optional trace: the server creates one with the
+// order and builds node ids from it, and another format would break them.
 type start struct {
 	identity
 	Executor      string              `json:"executor"`
@@ -121,8 +121,8 @@ type finishOrder struct {
 	FinishTime  int64  `json:"finishTime"`
 }
 
-// envelope is every answer. Success is a pointer: JSON of something else than
-// the server (a proxy's error) has none.
+// envelope is the format of every answer. Success is a pointer because JSON of
+// another sender, such as an error of a proxy, does not have it.
 type envelope struct {
 	Success    *bool           `json:"success"`
 	ResultCode *string         `json:"resultCode"`
@@ -147,8 +147,8 @@ type progressDomain struct {
 	URL      string `json:"url"`
 }
 
-// word is a verdict: the word itself, or an object that has it as verdict, as
-// in the callback.
+// word is a verdict: a string, or an object with the string in field verdict, as
+// in a callback.
 type word string
 
 func (w *word) UnmarshalJSON(raw []byte) error {
