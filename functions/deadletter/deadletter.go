@@ -1,7 +1,7 @@
-// Package deadletter is the function that gets what could not be delivered. A
-// verdict, which will not come again, goes to the inbox of its ChangeWorkload;
-// everything else is a wake-up, which its reconciler sends again, and becomes a
-// Kubernetes Event on the object that was not woken.
+// Package deadletter is the function that receives undelivered events. It stores
+// a verdict in the inbox of its ChangeWorkload, because the server does not
+// repeat it. All other events are wake-ups, which their reconciler repeats; for
+// these it creates a Kubernetes Event on the object.
 package deadletter
 
 import (
@@ -34,76 +34,77 @@ type function struct {
 	letters metrics.Counter
 }
 
-// New returns the function. dynamic reads the objects that events are about.
+// New returns the function. dynamic reads the objects of events.
 func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, clock clock.PassiveClock, meter metric.Meter) functions.Function {
 	f := &function{change: change, kube: kube, dynamic: dynamic, clock: clock, letters: metrics.NewCounter(meter, "breakwater_dead_letters_total")}
 	return f.handle
 }
 
 func (f *function) handle(ctx context.Context, e event.Event) error {
-	became, err := f.take(ctx, e)
+	result, err := f.store(ctx, e)
 	if err != nil {
-		became = "not-stored"
+		result = "not-stored"
 	}
 	eventType := e.Type()
 	if !slices.Contains(events.Types(), eventType) {
 		eventType = "other"
 	}
-	f.letters.Add(ctx, 1, eventType, became)
+	f.letters.Add(ctx, 1, eventType, result)
 	return err
 }
 
-// take returns what became of the event. Only a verdict that could not be
-// stored is an error: it is worth every repetition, a wake-up is not.
-func (f *function) take(ctx context.Context, e event.Event) (string, error) {
-	if l, isVerdict, err := read(e); isVerdict && err == nil {
-		return f.keep(ctx, l)
+// store stores the event and returns the result for the metric. Only a verdict
+// that could not be stored is an error and is retried; a wake-up is not.
+func (f *function) store(ctx context.Context, e event.Event) (string, error) {
+	if v, isVerdict, err := read(e); isVerdict && err == nil {
+		return f.storeVerdict(ctx, v)
 	} else if isVerdict {
-		// Nobody can read it, here or anywhere.
-		logging.FromContext(ctx).Errorw("a verdict that cannot be read is lost", "error", err)
+		// A retry would fail, too.
+		logging.FromContext(ctx).Errorw("Dropped a malformed verdict", "error", err)
 	}
-	if err := f.tell(ctx, e); err != nil {
-		logging.FromContext(ctx).Warnw("a dead letter could not be shown on its object", "error", err)
+	if err := f.createEvent(ctx, e); err != nil {
+		logging.FromContext(ctx).Warnw("Could not create a Kubernetes Event for an undelivered event", "error", err)
 		return "counted", nil
 	}
 	return "shown", nil
 }
 
-// letter is a verdict and the release whose inbox it goes to.
-type letter struct {
+// undeliveredVerdict is a verdict and the release with its inbox.
+type undeliveredVerdict struct {
 	namespace, release, orderID string
 	entry                       v1alpha1.InboxVerdict
 }
 
-// read returns the verdict that an event brings, if it is one.
-func read(e event.Event) (l letter, isVerdict bool, err error) {
+// read returns the verdict of an event, if it has one.
+func read(e event.Event) (v undeliveredVerdict, isVerdict bool, err error) {
 	switch e.Type() {
 	case events.TypeChangePodVerdict:
-		said, err := events.ParseChangePodVerdict(e)
-		return letter{said.Namespace, said.ChangeWorkload, said.BizExecOrderID, said.Inbox()}, true, err
+		d, err := events.ParseChangePodVerdict(e)
+		return undeliveredVerdict{d.Namespace, d.ChangeWorkload, d.BizExecOrderID, d.Inbox()}, true, err
 	case events.TypeOrderVerdict:
-		said, err := events.ParseOrderVerdict(e)
-		return letter{said.Namespace, said.Name, said.BizExecOrderID, said.Inbox()}, true, err
+		d, err := events.ParseOrderVerdict(e)
+		return undeliveredVerdict{d.Namespace, d.Name, d.BizExecOrderID, d.Inbox()}, true, err
 	default:
-		return letter{}, false, nil
+		return undeliveredVerdict{}, false, nil
 	}
 }
 
-// keep puts a verdict into the inbox of its release, if that is still there.
-func (f *function) keep(ctx context.Context, l letter) (string, error) {
-	release, err := f.change.AppV1alpha1().ChangeWorkloads(l.namespace).Get(ctx, l.release, metav1.GetOptions{})
-	if err == nil && release.Spec.OrderID != l.orderID {
+// storeVerdict stores a verdict in the inbox of its release, if the release
+// exists.
+func (f *function) storeVerdict(ctx context.Context, v undeliveredVerdict) (string, error) {
+	release, err := f.change.AppV1alpha1().ChangeWorkloads(v.namespace).Get(ctx, v.release, metav1.GetOptions{})
+	if err == nil && release.Spec.OrderID != v.orderID {
 		return "outdated", nil
 	}
 	if err == nil {
-		err = functions.AddToInbox(ctx, f.change, release.Namespace, release.Name, release.UID, l.entry)
+		err = functions.AddToInbox(ctx, f.change, release.Namespace, release.Name, release.UID, v.entry)
 	}
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, functions.ErrReleaseReplaced):
 		return "outdated", nil
 	case err != nil:
-		logging.FromContext(ctx).Errorw("a verdict is not stored yet", "node", l.entry.NodeID, "stage", l.entry.Stage, "error", err)
-		return "", fmt.Errorf("keep the verdict of node %s: %w", l.entry.NodeID, err)
+		logging.FromContext(ctx).Errorw("Could not store a verdict; the Broker retries", "node", v.entry.NodeID, "stage", v.entry.Stage, "error", err)
+		return "", fmt.Errorf("store verdict of node %s: %w", v.entry.NodeID, err)
 	default:
 		return "inbox", nil
 	}

@@ -32,8 +32,8 @@ func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
 	return deadletter.New(c.Change, c.Kube, objects, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
-// dead is an event as a Broker hands it to a dead-letter sink.
-func dead(t *testing.T, d events.Data) event.Event {
+// undelivered returns an event as a Broker sends it to a dead-letter sink.
+func undelivered(t *testing.T, d events.Data) event.Event {
 	t.Helper()
 	e, err := events.New(d)
 	if err != nil {
@@ -59,11 +59,11 @@ func wakeUp() events.ChangePodReady {
 	}
 }
 
-func TestAVerdictGoesToTheInboxOnce(t *testing.T) {
+func TestAVerdictIsStoredInTheInboxOnce(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	f := newFunction(t, c)
 	for range 2 {
-		if err := f(t.Context(), dead(t, fail())); err != nil {
+		if err := f(t.Context(), undelivered(t, fail())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,91 +73,91 @@ func TestAVerdictGoesToTheInboxOnce(t *testing.T) {
 	}
 }
 
-func TestAVerdictOfAnOrderGoesToTheInboxToo(t *testing.T) {
+func TestAVerdictOfAnOrderIsStoredInTheInbox(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	said := events.OrderVerdict{
+	verdict := events.OrderVerdict{
 		Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, BizExecOrderID: ft.OrderID,
 		NodeID: "o", Stage: v1alpha1.StagePost, Verdict: "fail", Message: "because", Time: metav1.NewMicroTime(ft.Now()),
 	}
-	if err := newFunction(t, c)(t.Context(), dead(t, said)); err != nil {
+	if err := newFunction(t, c)(t.Context(), undelivered(t, verdict)); err != nil {
 		t.Fatal(err)
 	}
-	if inbox := c.ChangeWorkload(ft.Release).Status.Inbox; len(inbox) != 1 || inbox[0].ID != said.ID() || inbox[0].NodeID != "o" {
+	if inbox := c.ChangeWorkload(ft.Release).Status.Inbox; len(inbox) != 1 || inbox[0].ID != verdict.ID() || inbox[0].NodeID != "o" {
 		t.Errorf("inbox is %+v", inbox)
 	}
 }
 
-func TestAVerdictThatCannotBeStoredComesAgain(t *testing.T) {
-	t.Run("the inbox is full", func(t *testing.T) {
+func TestAVerdictThatCannotBeStoredIsRetried(t *testing.T) {
+	t.Run("inbox is full", func(t *testing.T) {
 		c := ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
 			for i := range functions.MaxInbox {
 				w.Status.Inbox = append(w.Status.Inbox, v1alpha1.InboxVerdict{ID: fmt.Sprint(i)})
 			}
 		}))
-		if fate := functions.ResultOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.ResultRetry {
-			t.Errorf("fate is %s", fate)
+		if result := functions.ResultOf(newFunction(t, c)(t.Context(), undelivered(t, fail()))); result != functions.ResultRetry {
+			t.Errorf("result is %s", result)
 		}
 	})
-	t.Run("the API server is away", func(t *testing.T) {
+	t.Run("API server is unreachable", func(t *testing.T) {
 		c := ft.New(t, ft.NewRelease())
-		c.FailPatches(errors.New("away"))
-		if fate := functions.ResultOf(newFunction(t, c)(t.Context(), dead(t, fail()))); fate != functions.ResultRetry {
-			t.Errorf("fate is %s", fate)
+		c.FailPatches(errors.New("connection refused"))
+		if result := functions.ResultOf(newFunction(t, c)(t.Context(), undelivered(t, fail()))); result != functions.ResultRetry {
+			t.Errorf("result is %s", result)
 		}
 	})
 }
 
-func TestAVerdictForAReleaseThatIsGoneNeedsNobody(t *testing.T) {
+func TestAVerdictForADeletedOrReplacedReleaseIsDropped(t *testing.T) {
 	for name, c := range map[string]*ft.Cluster{
-		"gone":        ft.New(t),
-		"a later one": ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Spec.OrderID = "another" })),
+		"deleted":  ft.New(t),
+		"replaced": ft.New(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Spec.OrderID = "another" })),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := newFunction(t, c)(t.Context(), dead(t, fail())); err != nil {
+			if err := newFunction(t, c)(t.Context(), undelivered(t, fail())); err != nil {
 				t.Error(err)
 			}
 			if c.Patches() != 0 {
-				t.Error("something was written")
+				t.Error("the status was written")
 			}
 		})
 	}
 }
 
-func TestAWakeUpIsShownOnceOnItsObject(t *testing.T) {
+func TestAWakeUpCreatesOneKubernetesEventOnItsObject(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	f := newFunction(t, c)
 	for range 3 {
-		if err := f(t.Context(), dead(t, wakeUp())); err != nil {
+		if err := f(t.Context(), undelivered(t, wakeUp())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	shown := shownIn(t, c)
-	if len(shown) != 1 {
-		t.Fatalf("%d Kubernetes Events", len(shown))
+	created := kubernetesEvents(t, c)
+	if len(created) != 1 {
+		t.Fatalf("%d Kubernetes Events", len(created))
 	}
-	got := shown[0]
+	got := created[0]
 	if got.InvolvedObject.Kind != "ChangePod" || got.InvolvedObject.UID != "batch-1" || got.Count != 1 ||
 		got.Reason != v1alpha1.ReasonEventUndelivered || !strings.Contains(got.Message, "submit") || !strings.Contains(got.Message, "503") {
 		t.Errorf("got %+v", got)
 	}
 	if len(c.ChangeWorkload(ft.Release).Status.Inbox) != 0 {
-		t.Error("a wake-up took a verdict's place in the inbox")
+		t.Error("the wake-up is in the inbox")
 	}
 }
 
-func TestAWakeUpThatCannotBeShownIsDone(t *testing.T) {
-	gone := wakeUp()
-	gone.Name = "gone"
-	odd := dead(t, wakeUp())
-	odd.SetSource("/somewhere/else")
-	unreadable := dead(t, fail())
+func TestAnEventThatCannotBeReportedIsNotRetried(t *testing.T) {
+	deleted := wakeUp()
+	deleted.Name = "deleted"
+	otherSource := undelivered(t, wakeUp())
+	otherSource.SetSource("/somewhere/else")
+	unreadable := undelivered(t, fail())
 	if err := unreadable.SetData(event.ApplicationJSON, "no"); err != nil {
 		t.Fatal(err)
 	}
 	for name, e := range map[string]event.Event{
-		"its object is gone":        dead(t, gone),
-		"its source is no object":   odd,
-		"a verdict nobody can read": unreadable,
+		"object deleted":        undelivered(t, deleted),
+		"source without object": otherSource,
+		"malformed verdict":     unreadable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, ft.NewRelease())
@@ -165,13 +165,13 @@ func TestAWakeUpThatCannotBeShownIsDone(t *testing.T) {
 				t.Error(err)
 			}
 			if c.Patches() != 0 {
-				t.Error("something was written")
+				t.Error("the status was written")
 			}
 		})
 	}
 }
 
-func shownIn(t *testing.T, c *ft.Cluster) []corev1.Event {
+func kubernetesEvents(t *testing.T, c *ft.Cluster) []corev1.Event {
 	t.Helper()
 	list, err := c.Kube.CoreV1().Events(ft.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {

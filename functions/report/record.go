@@ -11,52 +11,53 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// about is what an event says, as far as a record needs it.
-type about struct {
+// report has the fields of an event that a record needs.
+type report struct {
 	namespace, changeWorkload string
-	// ofPod says that the event is about a pod of the release.
+	// ofPod means that the event is about a pod of the release.
 	ofPod bool
-	// uid is empty where the event does not know it; then attempt tells the
-	// release from another one of the same name.
+	// uid is empty if the event does not have it. The attempt then identifies the
+	// release among those of the same name.
 	uid     types.UID
 	attempt int64
-	// what completes a title that begins with the workload.
-	what string
-	// id is the event's: the same fact is recorded once.
+	// summary is the end of the title, after the workload.
+	summary string
+	// id is the id of the event, so that a fact is recorded once.
 	id   string
 	data any
 }
 
-func parse(e event.Event) (about, error) {
+func parse(e event.Event) (report, error) {
 	if e.Type() == events.TypePodFinished {
 		d, err := events.ParsePodFinished(e)
-		return about{
+		return report{
 			namespace: d.Namespace, changeWorkload: v1alpha1.ChangeWorkloadName(d.Workload.Name, d.Version),
-			ofPod: true, attempt: d.Attempt, what: "pod " + d.Pod + " is ready", id: e.ID(), data: d,
+			ofPod: true, attempt: d.Attempt, summary: "pod " + d.Pod + " is ready", id: e.ID(), data: d,
 		}, err
 	}
 	d, err := events.ParseChangeWorkload(e)
-	what := string(d.Verb)
+	summary := string(d.Verb)
 	if d.Message != "" {
-		what += ": " + d.Message
+		summary += ": " + d.Message
 	}
-	return about{
+	return report{
 		namespace: d.Namespace, changeWorkload: d.Name, uid: d.UID, attempt: d.Attempt,
-		what: what, id: e.ID(), data: d,
+		summary: summary, id: e.ID(), data: d,
 	}, err
 }
 
-func (a about) isAbout(w *v1alpha1.ChangeWorkload) bool {
-	return a.attempt == w.Spec.Attempt && (a.uid == "" || a.uid == w.UID)
+// matches reports whether the event is about the release.
+func (r report) matches(w *v1alpha1.ChangeWorkload) bool {
+	return r.attempt == w.Spec.Attempt && (r.uid == "" || r.uid == w.UID)
 }
 
-func (a about) record(w *v1alpha1.ChangeWorkload) altershield.SubmitEvent {
+func (r report) record(w *v1alpha1.ChangeWorkload) altershield.SubmitEvent {
 	name := w.Namespace + "/" + w.Spec.WorkloadRef.Name
 	return altershield.SubmitEvent{
-		OrderID:  altershield.EventOrderID(w.Spec.OrderID, a.id),
-		Title:    fmt.Sprintf("%s %s: %s", w.Spec.WorkloadRef.Kind, name, a.what),
+		OrderID:  altershield.EventOrderID(w.Spec.OrderID, r.id),
+		Title:    fmt.Sprintf("%s %s: %s", w.Spec.WorkloadRef.Kind, name, r.summary),
 		Apps:     []string{w.Spec.AppName},
 		Contents: []altershield.Content{{Type: w.Spec.WorkloadRef.Kind, Name: name}},
-		Params:   a.data,
+		Params:   r.data,
 	}
 }

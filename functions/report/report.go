@@ -1,7 +1,7 @@
-// Package report is the function that keeps the server informed of releases:
-// each pod that is finished and each change of a ChangeWorkload's state becomes
-// a record there. The server checks nothing and calls nothing back for them,
-// and nothing in the cluster depends on them.
+// Package report is the function that reports releases to the server: it submits
+// a record for each finished pod and for each change of a ChangeWorkload's state.
+// The server neither checks the records nor sends callbacks for them, and nothing
+// in the cluster depends on them.
 package report
 
 import (
@@ -35,12 +35,11 @@ func New(client versioned.Interface, server *functions.ClientSource, clock clock
 	}).handle
 }
 
-// handle sends one record. A call that fails is counted and the event is
-// answered as done: the client has tried for its whole deadline, records have
-// no order that a gap would break, and a Broker that repeats them would only
-// hold up the events behind.
+// handle submits one record. A failed call is only counted and logged: the client
+// has retried until its deadline, records do not depend on each other, and
+// retries of the Broker would delay other events.
 func (f *function) handle(ctx context.Context, e event.Event) error {
-	about, err := parse(e)
+	r, err := parse(e)
 	if err != nil {
 		return functions.Permanent(err)
 	}
@@ -48,34 +47,34 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if err != nil || server == nil {
 		return err
 	}
-	workload, err := f.release(ctx, about)
+	workload, err := f.release(ctx, r)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !about.isAbout(workload) || workload.Spec.Attempt == 0 {
+	if !r.matches(workload) || workload.Spec.Attempt == 0 {
 		return nil
 	}
-	_, err = server.SubmitEvent(ctx, about.record(workload))
+	_, err = server.SubmitEvent(ctx, r.record(workload))
 	if err != nil {
-		logging.FromContext(ctx).Warnw("a record did not reach the server", "error", err)
+		logging.FromContext(ctx).Warnw("Could not submit a record to the server", "error", err)
 	}
 	f.reported.Add(ctx, 1, result(err))
 	return nil
 }
 
-// release reads what the event is about. Of a pod one needs to know no more than
-// which release it is; a release's own event tells of a change of its state.
-func (f *function) release(ctx context.Context, a about) (*v1alpha1.ChangeWorkload, error) {
-	if a.ofPod {
-		workload, recent, err := f.releases.Cached(ctx, a.namespace, a.changeWorkload)
-		if err != nil || !recent || a.isAbout(workload) {
+// release reads the release of an event. For an event about a pod the cached
+// release suffices; an event about the release reports a change of its state.
+func (f *function) release(ctx context.Context, r report) (*v1alpha1.ChangeWorkload, error) {
+	if r.ofPod {
+		workload, cached, err := f.releases.Cached(ctx, r.namespace, r.changeWorkload)
+		if err != nil || !cached || r.matches(workload) {
 			return workload, err
 		}
 	}
-	return f.releases.Live(ctx, a.namespace, a.changeWorkload)
+	return f.releases.Live(ctx, r.namespace, r.changeWorkload)
 }
 
 func result(err error) string {

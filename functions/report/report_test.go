@@ -48,7 +48,7 @@ func newFunction(t *testing.T, c *ft.Cluster, server *functions.ClientSource) fu
 	return report.New(c.Change, server, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
-func TestEachFactIsRecordedOnceAndBesideTheOrder(t *testing.T) {
+func TestEachFactIsRecordedOnceUnderItsOwnID(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	j := ft.NewJudge(t, c, "")
 	f := newFunction(t, c, j.Server)
@@ -63,7 +63,7 @@ func TestEachFactIsRecordedOnceAndBesideTheOrder(t *testing.T) {
 	for _, o := range j.Orders() {
 		records = append(records, o.State)
 		if o.Order == ft.OrderID {
-			t.Error("a record took the id of the release's order")
+			t.Error("a record has the id of the release's order")
 		}
 	}
 	if diff := cmp.Diff([]string{"SUCCESS", "SUCCESS"}, records); diff != "" {
@@ -71,15 +71,15 @@ func TestEachFactIsRecordedOnceAndBesideTheOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotARunningReleaseIsNotReported(t *testing.T) {
+func TestEventsOfOtherReleasesAndBaselinesAreNotReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		release *v1alpha1.ChangeWorkload
 		data    events.Data
 	}{
-		"the release is gone":        {nil, finished(1)},
-		"the pod is of an old one":   {ft.NewRelease(), finished(2)},
-		"the event is of an old one": {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }), suspended()},
-		"it is a baseline":           {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 0 }), finished(0)},
+		"release deleted":             {nil, finished(1)},
+		"pod of another attempt":      {ft.NewRelease(), finished(2)},
+		"event of an earlier release": {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }), suspended()},
+		"baseline":                    {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 0 }), finished(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t)
@@ -97,7 +97,7 @@ func TestWhatIsNotARunningReleaseIsNotReported(t *testing.T) {
 	}
 }
 
-func TestPodsOfAReleaseShareAReadAndItsStatesDoNot(t *testing.T) {
+func TestPodEventsUseTheCachedReleaseAndStateChangesReadIt(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	j := ft.NewJudge(t, c, "")
 	f := newFunction(t, c, j.Server)
@@ -116,7 +116,7 @@ func TestPodsOfAReleaseShareAReadAndItsStatesDoNot(t *testing.T) {
 	}
 }
 
-func TestAPodOfALaterAttemptIsReportedForThat(t *testing.T) {
+func TestAPodOfALaterAttemptIsReportedForThatAttempt(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	j := ft.NewJudge(t, c, "")
 	f := newFunction(t, c, j.Server)
@@ -137,7 +137,7 @@ func TestAPodOfALaterAttemptIsReportedForThat(t *testing.T) {
 	}
 }
 
-func TestARecordThatDoesNotArriveHoldsNothingUp(t *testing.T) {
+func TestAFailedRecordIsNotRetriedByTheBroker(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	j := ft.NewJudge(t, c, "")
 	j.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.Fault404}}})
@@ -153,11 +153,11 @@ func TestWithoutAServerNothingIsReported(t *testing.T) {
 	}
 }
 
-func TestAnEventThatSaysNothingIsPermanentlyWrong(t *testing.T) {
+func TestAnEventOfAnotherTypeIsAPermanentError(t *testing.T) {
 	c := ft.New(t)
 	e := eventOf(t, finished(1))
 	e.SetType(events.TypeChangePodReady)
-	if fate := functions.ResultOf(newFunction(t, c, functions.NewClientSource(c.Kube))(t.Context(), e)); fate != functions.ResultPermanent {
-		t.Errorf("fate is %s", fate)
+	if result := functions.ResultOf(newFunction(t, c, functions.NewClientSource(c.Kube))(t.Context(), e)); result != functions.ResultPermanent {
+		t.Errorf("result is %s", result)
 	}
 }

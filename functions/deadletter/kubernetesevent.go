@@ -23,14 +23,13 @@ const (
 	extensionCode        = "knativeerrorcode"
 )
 
-// maxMessage is how many bytes the message of a Kubernetes Event may have.
+// maxMessage is the maximum length of a Kubernetes Event's message, in bytes.
 const maxMessage = 1024
 
-// tell writes a Kubernetes Event on the object that the event's source names:
-// one an object and type, however many follow. When events cannot be delivered
-// there are hundreds at once, and a write for each would be one more load on
-// what is overloaded already.
-func (f *function) tell(ctx context.Context, e event.Event) error {
+// createEvent creates a Kubernetes Event on the object in the event's source, at
+// most one per object and event type. An outage produces hundreds of undelivered
+// events, and a write for each would add load to an overloaded API server.
+func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {
 		return err
@@ -40,7 +39,7 @@ func (f *function) tell(ctx context.Context, e event.Event) error {
 		return fmt.Errorf("read %s %s/%s: %w", resource.Resource, namespace, name, err)
 	}
 	now := metav1.NewTime(f.clock.Now())
-	told := &corev1.Event{
+	created := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LabelValue(name) + "." + hash(e.Source(), e.Type())},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
@@ -53,14 +52,14 @@ func (f *function) tell(ctx context.Context, e event.Event) error {
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		ReportingController: v1alpha1.GroupName + "/deadletter",
 	}
-	_, err = f.kube.CoreV1().Events(namespace).Create(ctx, told, metav1.CreateOptions{})
+	_, err = f.kube.CoreV1().Events(namespace).Create(ctx, created, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // said already; the metric counts the rest
+		return nil // the metric counts the others
 	}
 	return err
 }
 
-// message says what did not arrive where, and why.
+// message returns the event's type, id, destination and status.
 func message(e event.Event) string {
 	extensions := e.Extensions()
 	text := fmt.Sprintf("event %s (id %s) could not be delivered", e.Type(), e.ID())
@@ -78,7 +77,7 @@ func message(e event.Event) string {
 	return text
 }
 
-// parseSource reads the path of a namespaced object:
+// parseSource parses the path of a namespaced object:
 // /apis/<group>/<version>/namespaces/<namespace>/<plural>/<name>, or
 // /api/<version>/... for the core group.
 func parseSource(source string) (resource schema.GroupVersionResource, namespace, name string, err error) {
