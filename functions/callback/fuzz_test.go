@@ -51,12 +51,12 @@ func FuzzRead(f *testing.F) {
 		r := &receiver{Options: Options{Clock: clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))}}
 		of := release{namespace: "ns", name: "release", uid: "uid", version: "0123456789"}
 		for _, v := range got {
-			if v.said.BizExecOrderID == "" || v.said.NodeID == "" || (v.said.Stage != v1alpha1.StagePre && v.said.Stage != v1alpha1.StagePost) {
+			if v.data.BizExecOrderID == "" || v.data.NodeID == "" || (v.data.Stage != v1alpha1.StagePre && v.data.Stage != v1alpha1.StagePost) {
 				t.Errorf("about nothing: %+v", v)
 			}
-			data := r.data(v, of)
+			data := r.batchVerdict(v, of)
 			data.Name, data.UID = "batch", "uid"
-			for _, data := range []letter{data, r.orderData(v, of)} {
+			for _, data := range []verdictData{data, r.orderVerdict(v, of)} {
 				checkLetter(t, data)
 			}
 		}
@@ -64,7 +64,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // checkLetter checks that a verdict is bounded as an event and as an entry of an inbox.
-func checkLetter(t *testing.T, data letter) {
+func checkLetter(t *testing.T, data verdictData) {
 	t.Helper()
 	e, err := events.New(data)
 	var tooLarge *events.TooLargeError
@@ -77,7 +77,7 @@ func checkLetter(t *testing.T, data letter) {
 	if len(e.Data()) > events.MaxData {
 		t.Errorf("an event of %d bytes", len(e.Data()))
 	}
-	entry, err := entryOf(data)
+	entry, err := inboxEntry(data)
 	if err != nil || entry.ID != data.ID() || len(entry.Message) > events.MaxText {
 		t.Errorf("entry %+v of %s: %v", entry, data.ID(), err)
 	}
