@@ -15,11 +15,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// verbRollback is our verb on changeworkloads: it allows to go back, and nothing
-// else, to whom may not update the workload.
+// verbRollback is a custom verb on changeworkloads. It allows rollbacks to users
+// who may not update the workload.
 const verbRollback = "rollback"
 
-// authenticate returns whom the API server knows by the request's bearer token.
+// authenticate returns the user of the request's bearer token.
 func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error) {
 	var nobody authenticationv1.UserInfo
 	token := auth.BearerToken(c.Request())
@@ -29,12 +29,12 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 	}
 	user, err := s.tokens.User(c.Request().Context(), token)
 	if errors.Is(err, auth.ErrTokenRejected) {
-		return nobody, problemf(http.StatusUnauthorized, "the token is not known to this cluster, or it has expired")
+		return nobody, problemf(http.StatusUnauthorized, "the token is unknown to this cluster or has expired")
 	}
 	return user, err
 }
 
-// may asks the API server whether the user may do it.
+// may reports whether the API server authorizes the user.
 func (s *service) may(ctx context.Context, user authenticationv1.UserInfo, do authorizationv1.ResourceAttributes) (bool, error) {
 	review, err := auth.ReviewAccess(ctx, s.Kube.AuthorizationV1(), user, do)
 	if err != nil {
@@ -53,13 +53,13 @@ func (s *service) mayList(ctx context.Context, user authenticationv1.UserInfo, k
 	}
 	where := "in namespace " + namespace
 	if namespace == "" {
-		where = "in all namespaces (name one: ?namespace=)"
+		where = "in all namespaces (select one: ?namespace=)"
 	}
 	return problemf(http.StatusForbidden, "%s may not list %s.%s %s", user.Username, kind.Resource, kind.Group, where)
 }
 
-// mayRollBack returns a problem unless the user may update the workload, or
-// has our own verb.
+// mayRollBack returns a problem unless the user may update the workload or has
+// verbRollback.
 func (s *service) mayRollBack(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, namespace, name string) error {
 	for _, do := range []authorizationv1.ResourceAttributes{
 		{Verb: "update", Group: kind.Group, Version: kind.Version, Resource: kind.Resource, Namespace: namespace, Name: name},

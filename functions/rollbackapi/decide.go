@@ -10,55 +10,56 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Input is everything that the answer to a wish follows from.
+// Input has everything that a decision depends on.
 type Input struct {
 	Kind workload.Kind
 	Name string
-	// OptedIn: the namespace is guarded. Known: the workload carries its release.
+	// OptedIn means that the namespace is opted in, Known that the workload has the
+	// annotations of its release.
 	OptedIn, Known bool
 	Release        v1alpha1.Release
-	// Deleting: the workload is being deleted.
+	// Deleting means that the workload is terminating.
 	Deleting bool
-	// Paused: a Deployment's roll-out was stopped, and not by us.
+	// Paused means that a Deployment is paused, and not by Breakwater.
 	Paused bool
-	// Kept are the versions that succeeded, the latest first; Failed those that
-	// did not pass their check the last time.
+	// Kept are the versions that succeeded, newest first. Failed are the versions
+	// whose last check failed.
 	Kept   []savedtemplate.Saved
 	Failed map[string]bool
-	// Version is where to go back to; empty leaves it to us.
+	// Version is the requested version; empty selects the newest good one.
 	Version string
-	// Attempt is the one that the sender has seen; 0 when it does not say.
+	// Attempt is the attempt that the user expects, or 0.
 	Attempt int64
-	// Pending is a wish that is not carried out yet, or nil.
+	// Pending is a recorded request that is not executed yet, or nil.
 	Pending *v1alpha1.RollbackRequest
 }
 
-// Decision is what becomes of a wish.
+// Decision is the decision about a rollback request.
 type Decision struct {
-	// To is the version to go back to.
+	// To is the version to roll back to.
 	To string
-	// Recorded: the same was asked for already.
+	// Recorded means that the same request is recorded already.
 	Recorded bool
-	// Problem is what stands in the way, or nil.
+	// Problem is the reason for a rejection, or nil.
 	Problem *problem
 }
 
-// Decide says what becomes of a wish to go back.
+// Decide decides about a rollback request.
 func Decide(in Input) Decision {
 	word := in.Kind.LowerKind() + " " + in.Name
 	switch {
 	case in.Deleting:
-		return conflict("%s is being deleted", word)
+		return conflict("%s is terminating", word)
 	case !in.OptedIn:
-		return conflict("the namespace of %s is not guarded, so nothing is known of its versions: kubectl label namespace <namespace> %s=%s",
+		return conflict("the namespace of %s is not opted in, so no versions are saved: kubectl label namespace <namespace> %s=%s",
 			word, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
 	case !in.Known:
 		return conflict("%s has no version yet: try again in some seconds", word)
 	case in.Attempt != 0 && in.Attempt != in.Release.Attempt:
-		return conflict("%s is at attempt %d (version %s), and the request is about attempt %d: look at it again, and send attempt %d or none",
+		return conflict("%s is at attempt %d (version %s), but the request is for attempt %d: check the workload, and send attempt %d or none",
 			word, in.Release.Attempt, in.Release.Version, in.Attempt, in.Release.Attempt)
 	case in.Paused:
-		return conflict("%s is paused by hand, so nothing would roll: kubectl rollout resume %s/%s", word, in.Kind.LowerKind(), in.Name)
+		return conflict("%s is paused, so it would not roll back: kubectl rollout resume %s/%s", word, in.Kind.LowerKind(), in.Name)
 	}
 	to, problem := in.target(word)
 	if problem != nil {
@@ -68,18 +69,18 @@ func Decide(in Input) Decision {
 		if p.Version == to {
 			return Decision{To: to, Recorded: true}
 		}
-		return conflict("%s asked at %s to roll %s back to version %s: wait until that is done, and ask about attempt %d",
+		return conflict("%s requested at %s to roll %s back to version %s: wait until this is complete, and send attempt %d",
 			p.User, p.Time.UTC().Format(time.RFC3339), word, p.Version, p.Attempt+1)
 	}
 	return Decision{To: to}
 }
 
-// target is where to go back to.
+// target returns the version to roll back to.
 func (in Input) target(word string) (string, *problem) {
 	if in.Version == "" {
 		k, ok := savedtemplate.Newest(in.Kept, in.Release.Version, func(v string) bool { return in.Failed[v] })
 		if !ok {
-			return "", conflict("none of the %d versions that are kept of %s is another than the current one and good: release a repair, with label %s: \"true\" where it is suspended",
+			return "", conflict("none of the %d saved versions of %s is good and differs from the current one: release a repair, with label %s: \"true\" if it is suspended",
 				len(in.Kept), word, v1alpha1.IgnoredSuspendLabel).Problem
 		}
 		return k.Release.Version, nil
@@ -87,7 +88,7 @@ func (in Input) target(word string) (string, *problem) {
 	_, kept := savedtemplate.Find(in.Kept, in.Version)
 	switch {
 	case in.Version == in.Release.Version:
-		return "", conflict("%s is at version %s already, attempt %d", word, in.Version, in.Release.Attempt).Problem
+		return "", conflict("%s already has version %s, attempt %d", word, in.Version, in.Release.Attempt).Problem
 	case !kept, in.Failed[in.Version]:
 		var known []string
 		for _, k := range in.Kept {
@@ -95,7 +96,7 @@ func (in Input) target(word string) (string, *problem) {
 				known = append(known, v)
 			}
 		}
-		return "", conflict("version %s of %s is not known to be good; %d are: %s: name one of them, or none for the newest",
+		return "", conflict("version %s of %s is not known to be good; %d versions are: %s: send one of them, or none for the newest",
 			in.Version, word, len(known), strings.Join(known, ", ")).Problem
 	}
 	return in.Version, nil

@@ -25,35 +25,35 @@ func TestDecide(t *testing.T) {
 		in       Input
 		to       string
 		recorded bool
-		// says are words of the problem.
+		// says are parts of the problem's message.
 		says []string
 	}{
-		"the newest success by default":  {in: well, to: "b"},
-		"the version that is asked for":  {in: but(func(in *Input) { in.Version = "a" }), to: "a"},
-		"with the attempt that was seen": {in: but(func(in *Input) { in.Attempt = 7 }), to: "b"},
-		"not what failed since":          {in: but(func(in *Input) { in.Failed = map[string]bool{"b": true} }), to: "a"},
-		"the same again is no conflict": {
+		"default is the newest success": {in: well, to: "b"},
+		"requested version":             {in: but(func(in *Input) { in.Version = "a" }), to: "a"},
+		"expected attempt":              {in: but(func(in *Input) { in.Attempt = 7 }), to: "b"},
+		"newest success failed since":   {in: but(func(in *Input) { in.Failed = map[string]bool{"b": true} }), to: "a"},
+		"same request is recorded": {
 			in: but(func(in *Input) { in.Pending = &v1alpha1.RollbackRequest{User: "ann", Attempt: 7, Version: "b"} }), to: "b", recorded: true},
-		"a wish about an attempt before does not stand in the way": {
+		"request for an earlier attempt is recorded": {
 			in: but(func(in *Input) { in.Pending = &v1alpha1.RollbackRequest{User: "ann", Attempt: 6, Version: "a"} }), to: "b"},
 
 		"another attempt": {in: but(func(in *Input) { in.Attempt = 6 }),
-			says: []string{"at attempt 7 (version bad)", "about attempt 6", "send attempt 7 or none"}},
-		"somebody else's wish": {in: but(func(in *Input) { in.Pending = &v1alpha1.RollbackRequest{User: "ann", Attempt: 7, Version: "a"} }),
-			says: []string{"ann asked at", "to version a", "ask about attempt 8"}},
-		"the version it is at": {in: but(func(in *Input) { in.Version = "bad" }), says: []string{"is at version bad already, attempt 7"}},
-		"a version that is not known": {in: but(func(in *Input) { in.Version = "c" }),
-			says: []string{"version c of deployment web is not known to be good", "2 are: b, a"}},
-		"a version that failed": {in: but(func(in *Input) { in.Version, in.Failed = "b", map[string]bool{"b": true} }),
-			says: []string{"not known to be good", "1 are: a"}},
-		"nothing to go back to": {in: but(func(in *Input) { in.Kept = kept("bad") }),
-			says: []string{"none of the 1 versions", "release a repair", v1alpha1.IgnoredSuspendLabel}},
-		"a namespace that is not guarded": {in: but(func(in *Input) { in.OptedIn = false }),
-			says: []string{"not guarded", "kubectl label namespace"}},
-		"a workload that is not stamped yet": {in: but(func(in *Input) { in.Known = false }), says: []string{"no version yet"}},
-		"a workload that goes":               {in: but(func(in *Input) { in.Deleting = true }), says: []string{"being deleted"}},
-		"a workload that a person paused": {in: but(func(in *Input) { in.Paused = true }),
-			says: []string{"paused by hand", "kubectl rollout resume deployment/web"}},
+			says: []string{"at attempt 7 (version bad)", "for attempt 6", "send attempt 7 or none"}},
+		"other request is recorded": {in: but(func(in *Input) { in.Pending = &v1alpha1.RollbackRequest{User: "ann", Attempt: 7, Version: "a"} }),
+			says: []string{"ann requested at", "to version a", "send attempt 8"}},
+		"current version": {in: but(func(in *Input) { in.Version = "bad" }), says: []string{"already has version bad, attempt 7"}},
+		"unknown version": {in: but(func(in *Input) { in.Version = "c" }),
+			says: []string{"version c of deployment web is not known to be good", "2 versions are: b, a"}},
+		"failed version": {in: but(func(in *Input) { in.Version, in.Failed = "b", map[string]bool{"b": true} }),
+			says: []string{"not known to be good", "1 versions are: a"}},
+		"no good version": {in: but(func(in *Input) { in.Kept = kept("bad") }),
+			says: []string{"none of the 1 saved versions", "release a repair", v1alpha1.IgnoredSuspendLabel}},
+		"namespace not opted in": {in: but(func(in *Input) { in.OptedIn = false }),
+			says: []string{"not opted in", "kubectl label namespace"}},
+		"workload without a version": {in: but(func(in *Input) { in.Known = false }), says: []string{"no version yet"}},
+		"workload terminating":       {in: but(func(in *Input) { in.Deleting = true }), says: []string{"is terminating"}},
+		"workload paused by a person": {in: but(func(in *Input) { in.Paused = true }),
+			says: []string{"is paused", "kubectl rollout resume deployment/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)

@@ -1,13 +1,13 @@
-// Package rollbackapi serves the routes that people and their tools ask: which
-// workloads are suspended, and the wish to roll one back. It changes nothing
-// but one annotation, which records the wish and who has it; the Rollback
-// reconciler carries it out.
+// Package rollbackapi serves an HTTP API for operators and their tools: it lists
+// suspended workloads and records requests to roll one back. It writes one
+// annotation only, with the request and its user; the Rollback reconciler executes
+// the request.
 //
 //	GET /openapi/altershield/suspend/deployment?namespace=
 //	PUT /openapi/altershield/deployment/rollback
 //
-// Who asks is known by a Kubernetes bearer token (TokenReview) and may do what
-// the cluster's roles say (SubjectAccessReview).
+// Users authenticate with a Kubernetes bearer token (TokenReview) and are
+// authorized by the roles of the cluster (SubjectAccessReview).
 package rollbackapi
 
 import (
@@ -32,18 +32,18 @@ import (
 )
 
 const (
-	// maxBody is how many bytes a request may have: a few names.
+	// maxBody is the maximum size of a request, which has a few names only.
 	maxBody = "16K"
-	// timeout bounds one request.
+	// timeout limits one request.
 	timeout = 20 * time.Second
 	// rejectedTokenTTL is how long rejected tokens are cached. Accepted tokens are
 	// not cached, because their ServiceAccount may be deleted.
 	rejectedTokenTTL = 5 * time.Second
-	// pageSize is how many objects are asked for at a time.
+	// pageSize is the number of objects per list call.
 	pageSize = 500
 )
 
-// Options are what the handler works with.
+// Options has the dependencies of the handler.
 type Options struct {
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
@@ -71,7 +71,7 @@ func New(o Options) http.Handler {
 	return e
 }
 
-// count is the outermost, so that it sees what was answered.
+// count is the outermost middleware, so that it counts the final status.
 func (s *service) count(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {
@@ -86,15 +86,16 @@ func (s *service) count(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answer is what every answer begins with. Code is 0, or the status of an error.
+// answer has the common fields of all answers. Code is 0, or the HTTP status of
+// an error.
 type answer struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
-	// Field is the one to mend, where one is.
+	// Field is the invalid field, if any.
 	Field string `json:"field,omitempty"`
 }
 
-// problem is an error that the sender is told.
+// problem is an error that is returned to the user.
 type problem struct {
 	status  int
 	field   string
@@ -107,17 +108,17 @@ func problemf(status int, format string, args ...any) *problem {
 	return &problem{status: status, message: fmt.Sprintf(format, args...)}
 }
 
-// invalid is a field that cannot be understood; fix says what to write.
+// invalid returns the problem of an invalid field; fix is a valid value.
 func invalid(field, value, fix string) *problem {
 	return &problem{status: http.StatusUnprocessableEntity, field: field, message: fmt.Sprintf("%s: %q: %s", field, value, fix)}
 }
 
-// answerError answers an error. What went wrong inside is logged and not told.
+// answerError answers an error. Internal errors are logged and not returned.
 func answerError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	a := answer{Code: http.StatusInternalServerError, Message: "this went wrong inside: see the log of the service openapi"}
+	a := answer{Code: http.StatusInternalServerError, Message: "internal error: see the log of service openapi"}
 	var known *problem
 	var echoed *echo.HTTPError
 	switch {
@@ -130,10 +131,10 @@ func answerError(err error, c echo.Context) {
 		a = answer{Code: http.StatusServiceUnavailable, Message: "the API server did not answer in time: try again"}
 	}
 	if a.Code >= http.StatusInternalServerError {
-		logging.FromContext(c.Request().Context()).Errorw("openapi", "path", c.Path(), "status", a.Code, "error", err)
+		logging.FromContext(c.Request().Context()).Errorw("Request failed", "path", c.Path(), "status", a.Code, "error", err)
 	}
 	if a.Code == http.StatusUnauthorized {
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
-	_ = c.JSON(a.Code, a) // whoever does not read the answer has gone
+	_ = c.JSON(a.Code, a) // fails only if the client has disconnected
 }

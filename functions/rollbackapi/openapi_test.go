@@ -128,8 +128,8 @@ func (c *cluster) ask(t *testing.T, method, path, token, body string) (int, map[
 	return w.Code, out
 }
 
-// wish returns what stands on the Deployment.
-func (c *cluster) wish(t *testing.T) *v1alpha1.RollbackRequest {
+// request returns the request recorded on the Deployment.
+func (c *cluster) request(t *testing.T) *v1alpha1.RollbackRequest {
 	t.Helper()
 	u, err := c.Resource(workload.Deployment.GroupVersionResource()).Namespace("default").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *cluster) wish(t *testing.T) *v1alpha1.RollbackRequest {
 	return v1alpha1.RollbackRequestOf(u.GetAnnotations())
 }
 
-func TestWhatIsSuspended(t *testing.T) {
+func TestSuspendedWorkloadsAreListed(t *testing.T) {
 	c := newCluster(t, "list deployments.apps default")
 	status, got := c.ask(t, "GET", list+"?namespace=default", "good", "")
 	want := map[string]any{"code": 0.0, "message": "1 suspended", "deployments": []any{map[string]any{
@@ -158,7 +158,7 @@ func TestNothingSuspendedIsAnEmptyListAndNotNull(t *testing.T) {
 	}
 }
 
-func TestAWishIsRecordedWithWhoHasIt(t *testing.T) {
+func TestARollbackRequestIsRecordedWithItsUser(t *testing.T) {
 	for name, may := range map[string]string{
 		"by whom may update the workload": "update deployments.apps default web",
 		"by whom may only roll back":      "rollback changeworkloads.app.ops.cloud.alipay.com default",
@@ -170,12 +170,12 @@ func TestAWishIsRecordedWithWhoHasIt(t *testing.T) {
 				t.Errorf("%d %v", status, got)
 			}
 			want := &v1alpha1.RollbackRequest{User: "ann", Attempt: 2, Version: c.good}
-			wish := c.wish(t)
-			if wish == nil || wish.Time.Unix() != 1_700_000_100 {
-				t.Fatalf("got %+v", wish)
+			request := c.request(t)
+			if request == nil || request.Time.Unix() != 1_700_000_100 {
+				t.Fatalf("got %+v", request)
 			}
-			wish.Time = metav1.Time{}
-			if diff := cmp.Diff(want, wish); diff != "" {
+			request.Time = metav1.Time{}
+			if diff := cmp.Diff(want, request); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -198,7 +198,7 @@ func TestADryRunRecordsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidAndUnauthorizedRequestsAreRejected(t *testing.T) {
 	const web = `{"namespace":"default","deploymentName":"web"}`
 	update := []string{"update deployments.apps default web", "update deployments.apps default gone"}
 	for name, tc := range map[string]struct {
@@ -209,26 +209,26 @@ func TestWhatIsRefused(t *testing.T) {
 		field, says         string
 	}{
 		"a list without a token":                        {nil, "GET", list + "?namespace=default", "", "", 401, "", "send a Kubernetes token"},
-		"a list with a token that is none":              {nil, "GET", list + "?namespace=default", "bad", "", 401, "", "not known to this cluster"},
+		"a list with a token that is none":              {nil, "GET", list + "?namespace=default", "bad", "", 401, "", "unknown to this cluster"},
 		"a list of whom may not list":                   {update, "GET", list + "?namespace=default", "good", "", 403, "", "ann may not list deployments.apps in namespace default"},
 		"a list of all namespaces by whom may list one": {[]string{"list deployments.apps default"}, "GET", list, "good", "", 403, "", "?namespace="},
 		"a list of a kind that is not known":            {update, "GET", list + "?kind=CloneSet", "good", "", 422, "kind", "write Deployment, StatefulSet, DaemonSet"},
 		"a list of what is no namespace":                {update, "GET", list + "?namespace=..", "good", "", 422, "namespace", "write the name of a namespace"},
 
-		"a wish without a token":     {update, "PUT", back, "", web, 401, "", "send a Kubernetes token"},
-		"a wish of whom may not":     {[]string{"list deployments.apps default"}, "PUT", back, "good", web, 403, "", "bind ClusterRole breakwater-rollback"},
-		"a wish about another name":  {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"idle"}`, 403, "", "ann may neither"},
-		"a wish about what is gone":  {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"gone"}`, 404, "", "no deployment gone in namespace default"},
-		"a wish that does not read":  {update, "PUT", back, "good", `{`, 400, "", "does not read"},
-		"a wish without a name":      {update, "PUT", back, "good", `{"namespace":"default"}`, 422, "deploymentName", "write the name"},
-		"a wish without a namespace": {update, "PUT", back, "good", `{"deploymentName":"web"}`, 422, "namespace", "write the name"},
-		"a wish for what is no version": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","version":"v1"}`,
+		"a request without a token":       {update, "PUT", back, "", web, 401, "", "send a Kubernetes token"},
+		"a request of whom may not":       {[]string{"list deployments.apps default"}, "PUT", back, "good", web, 403, "", "bind ClusterRole breakwater-rollback"},
+		"a request about another name":    {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"idle"}`, 403, "", "ann may neither"},
+		"a request about what is deleted": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"gone"}`, 404, "", "no deployment gone in namespace default"},
+		"a request that is malformed":     {update, "PUT", back, "good", `{`, 400, "", "is malformed"},
+		"a request without a name":        {update, "PUT", back, "good", `{"namespace":"default"}`, 422, "deploymentName", "write the name"},
+		"a request without a namespace":   {update, "PUT", back, "good", `{"deploymentName":"web"}`, 422, "namespace", "write the name"},
+		"a request for what is no version": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","version":"v1"}`,
 			422, "version", "32 hexadecimal digits"},
-		"a wish about an attempt before": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attempt":1}`,
+		"a request about an attempt before": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attempt":1}`,
 			409, "", "is at attempt 2"},
-		"a wish that is too long":   {update, "PUT", back, "good", `{"namespace":"` + strings.Repeat("a", 17<<10) + `"}`, 413, "", ""},
-		"a route that is not there": {update, "GET", "/", "good", "", 404, "", ""},
-		"another method":            {update, "POST", back, "good", web, 405, "", ""},
+		"a request that is too long": {update, "PUT", back, "good", `{"namespace":"` + strings.Repeat("a", 17<<10) + `"}`, 413, "", ""},
+		"a route that is not there":  {update, "GET", "/", "good", "", 404, "", ""},
+		"another method":             {update, "POST", back, "good", web, 405, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, tc.allowed...)
@@ -238,14 +238,14 @@ func TestWhatIsRefused(t *testing.T) {
 			if status != tc.status || got["code"] != float64(tc.status) || field != tc.field || !strings.Contains(message, tc.says) {
 				t.Errorf("%d %v", status, got)
 			}
-			if wish := c.wish(t); wish != nil {
-				t.Errorf("recorded %+v", wish)
+			if request := c.request(t); request != nil {
+				t.Errorf("recorded %+v", request)
 			}
 		})
 	}
 }
 
-func TestAWorkloadThatMovedOnIsAConflict(t *testing.T) {
+func TestAWorkloadThatChangedConcurrentlyIsAConflict(t *testing.T) {
 	c := newCluster(t, "update deployments.apps default web")
 	c.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrs.NewGenericServerResponse(422, "patch", appsv1.Resource("deployments"), "web", "test failed", 0, true)
@@ -256,7 +256,7 @@ func TestAWorkloadThatMovedOnIsAConflict(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatDoesNotAnswerIsNotARefusal(t *testing.T) {
+func TestAnUnreachableAPIServerIsAnswered503(t *testing.T) {
 	c := newCluster(t)
 	c.kube.PrependReactor("create", "tokenreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrs.NewServiceUnavailable("etcd")

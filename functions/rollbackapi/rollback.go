@@ -24,22 +24,22 @@ import (
 // fieldManager owns the annotation.
 const fieldManager = "breakwater-openapi"
 
-// wish is the body of PUT /openapi/altershield/deployment/rollback.
-type wish struct {
+// rollbackBody is the body of PUT /openapi/altershield/deployment/rollback.
+type rollbackBody struct {
 	Namespace      string `json:"namespace"`
 	DeploymentName string `json:"deploymentName"`
-	// Version is where to go back to; empty is the newest that succeeded.
+	// Version is the version to roll back to; empty selects the newest good one.
 	Version string `json:"version"`
 	// Kind is Deployment, StatefulSet or DaemonSet; empty is Deployment.
 	Kind string `json:"kind"`
-	// Attempt is the one that is to be left; 0 is the current one.
+	// Attempt is the attempt to roll back; 0 is the current one.
 	Attempt int64 `json:"attempt"`
 }
 
-// rollbackAnswer says what was recorded.
+// rollbackAnswer is the recorded request.
 type rollbackAnswer struct {
 	answer
-	// FromVersion and Attempt are what will be left, ToVersion where to.
+	// FromVersion and Attempt are the current ones, ToVersion is the target.
 	FromVersion string `json:"fromVersion"`
 	Attempt     int64  `json:"attempt"`
 	ToVersion   string `json:"toVersion"`
@@ -53,7 +53,7 @@ func (s *service) rollback(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, kind, err := readWish(c)
+	asked, kind, err := readBody(c)
 	if err != nil {
 		return err
 	}
@@ -75,22 +75,22 @@ func (s *service) rollback(c echo.Context) error {
 		return d.Problem
 	}
 	out := rollbackAnswer{FromVersion: in.Release.Version, Attempt: in.Release.Attempt, ToVersion: d.To, DryRun: dryRun(c)}
-	out.Message = fmt.Sprintf("recorded: %s %s goes back to version %s", kind.LowerKind(), asked.DeploymentName, d.To)
+	out.Message = fmt.Sprintf("recorded: %s %s will be rolled back to version %s", kind.LowerKind(), asked.DeploymentName, d.To)
 	if d.Recorded {
-		out.Message = fmt.Sprintf("%s asked for the same already; %s", in.Pending.User, out.Message)
+		out.Message = fmt.Sprintf("%s already requested the same; %s", in.Pending.User, out.Message)
 		return c.JSON(http.StatusOK, out)
 	}
 	if err := s.record(ctx, user, kind, u, in, d.To, out.DryRun); err != nil {
 		return err
 	}
-	logging.FromContext(ctx).Infow("rollback asked for", "user", user.Username, "namespace", asked.Namespace, "kind", kind.Kind,
+	logging.FromContext(ctx).Infow("Rollback requested", "user", user.Username, "namespace", asked.Namespace, "kind", kind.Kind,
 		"workload", asked.DeploymentName, "from", in.Release.Version, "attempt", in.Release.Attempt, "to", d.To, "dryRun", out.DryRun)
 	return c.JSON(http.StatusOK, out)
 }
 
-// readWish reads and checks the body.
-func readWish(c echo.Context) (wish, workload.Kind, error) {
-	var asked wish
+// readBody parses and validates the body.
+func readBody(c echo.Context) (rollbackBody, workload.Kind, error) {
+	var asked rollbackBody
 	if err := json.NewDecoder(c.Request().Body).Decode(&asked); err != nil {
 		return asked, workload.Kind{}, badBody(err)
 	}
@@ -108,18 +108,18 @@ func readWish(c echo.Context) (wish, workload.Kind, error) {
 		return asked, kind, invalid("version", asked.Version, "write the 32 hexadecimal digits of a version, or leave it out")
 	}
 	if asked.Attempt < 0 {
-		return asked, kind, invalid("attempt", strconv.FormatInt(asked.Attempt, 10), "write the attempt that is to be left, or leave it out")
+		return asked, kind, invalid("attempt", strconv.FormatInt(asked.Attempt, 10), "write the attempt to roll back, or leave it out")
 	}
 	return asked, kind, nil
 }
 
-// gather reads what Decide wants.
-func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured, asked wish) (Input, error) {
+// gather reads the input of Decide.
+func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured, asked rollbackBody) (Input, error) {
 	ns, err := s.Kube.CoreV1().Namespaces().Get(ctx, asked.Namespace, metav1.GetOptions{})
 	if err != nil {
 		return Input{}, fmt.Errorf("get namespace %s: %w", asked.Namespace, err)
 	}
-	g, err := s.guarded(ctx, kind, u)
+	g, err := s.readVersions(ctx, kind, u)
 	if err != nil {
 		return Input{}, err
 	}
@@ -135,8 +135,8 @@ func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructure
 	}, nil
 }
 
-// record writes the wish on the workload, on condition that it still is at the
-// release that was decided on.
+// record writes the request on the workload, unless its release has changed since
+// the decision.
 func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, kind workload.Kind, u *unstructured.Unstructured, in Input, to string, dryRun bool) error {
 	request, err := json.Marshal(v1alpha1.RollbackRequest{
 		User: user.Username, Time: metav1.NewTime(s.Clock.Now()), Attempt: in.Release.Attempt, Version: to,
@@ -156,17 +156,17 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	_, err = s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.JSONPatchType, body, options)
 	switch {
 	case apierrs.IsInvalid(err), apierrs.IsConflict(err), apierrs.IsNotFound(err):
-		return problemf(http.StatusConflict, "%s %s has changed since it was looked at (attempt %d then): look at it again and repeat the request",
+		return problemf(http.StatusConflict, "%s %s has changed since attempt %d was read: check the workload and repeat the request",
 			kind.LowerKind(), u.GetName(), in.Release.Attempt)
 	case apierrs.IsForbidden(err):
-		return problemf(http.StatusConflict, "the cluster refuses the record on %s %s: %s", kind.LowerKind(), u.GetName(), err)
+		return problemf(http.StatusConflict, "the cluster denies the annotation on %s %s: %s", kind.LowerKind(), u.GetName(), err)
 	case err != nil:
-		return fmt.Errorf("record a rollback of %s %s/%s: %w", kind.Kind, u.GetNamespace(), u.GetName(), err)
+		return fmt.Errorf("record rollback of %s %s/%s: %w", kind.Kind, u.GetNamespace(), u.GetName(), err)
 	}
 	return nil
 }
 
-// dryRun says whether nothing is to be stored.
+// dryRun reports whether the request is a dry run.
 func dryRun(c echo.Context) bool {
 	switch c.QueryParam("dryRun") {
 	case "", "false", "0":
@@ -176,11 +176,11 @@ func dryRun(c echo.Context) bool {
 	}
 }
 
-// badBody tells a body that is too long from one that does not read.
+// badBody returns the error of a body that is too long or malformed.
 func badBody(err error) error {
 	var limit *echo.HTTPError
 	if errors.As(err, &limit) {
 		return limit
 	}
-	return problemf(http.StatusBadRequest, `the body does not read (%s): send {"namespace":"...","deploymentName":"..."}`, err)
+	return problemf(http.StatusBadRequest, `the body is malformed (%s): send {"namespace":"...","deploymentName":"..."}`, err)
 }

@@ -14,30 +14,30 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// suspendedAnswer lists what is suspended.
+// suspendedAnswer lists the suspended workloads.
 type suspendedAnswer struct {
 	answer
 	Deployments []suspendedWorkload `json:"deployments"`
 }
 
-// suspendedWorkload is one of them. Of a StatefulSet or DaemonSet the names are
-// those of ControllerRevisions.
+// suspendedWorkload is a suspended workload. For a StatefulSet or DaemonSet the
+// ReplicaSet fields have names of ControllerRevisions.
 type suspendedWorkload struct {
 	DeploymentName string `json:"deploymentName"`
 	Namespace      string `json:"namespace"`
-	// NowReplicaSet is the ReplicaSet of the template that it is at; empty
-	// while its controller has made none.
+	// NowReplicaSet is the ReplicaSet of the current template; empty until the
+	// controller creates it.
 	NowReplicaSet string `json:"nowReplicaSet"`
-	// HasSuccessVersion: there is a version to go back to.
+	// HasSuccessVersion means that a rollback is possible.
 	HasSuccessVersion bool `json:"hasSuccessVersion"`
-	// SuccessReplicaSet is the ReplicaSet of that version; empty when its
-	// controller has it no more. The version can be gone back to all the same.
+	// SuccessReplicaSet is the ReplicaSet of that version; empty if the controller
+	// deleted it. A rollback is possible nevertheless.
 	SuccessReplicaSet string `json:"successReplicaSet"`
 	SuccessVersion    string `json:"successVersion"`
 }
 
 // suspended answers GET /openapi/altershield/suspend/deployment. Without a
-// namespace it is about all of them, for those who may list all.
+// namespace it lists all namespaces, if the user may.
 func (s *service) suspended(c echo.Context) error {
 	ctx := c.Request().Context()
 	user, err := s.authenticate(c)
@@ -80,7 +80,7 @@ func (s *service) suspended(c echo.Context) error {
 }
 
 func (s *service) describe(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (suspendedWorkload, error) {
-	g, err := s.guarded(ctx, kind, u)
+	g, err := s.readVersions(ctx, kind, u)
 	if err != nil {
 		return suspendedWorkload{}, err
 	}

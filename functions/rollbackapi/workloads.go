@@ -31,7 +31,7 @@ func kindOf(name string) (workload.Kind, error) {
 	return workload.Kind{}, invalid("kind", name, "write "+strings.Join(known, ", ")+", or leave it out")
 }
 
-// checkNamespace returns a problem unless it can be the name of a namespace.
+// checkNamespace returns a problem if the name is no valid name of a namespace.
 func checkNamespace(name string) error {
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
 		return invalid("namespace", name, "write the name of a namespace: "+msgs[0])
@@ -39,33 +39,33 @@ func checkNamespace(name string) error {
 	return nil
 }
 
-// guarded is a workload and what it can go back to.
-type guarded struct {
+// history is a workload with its versions.
+type history struct {
 	*workload.Workload
 	release v1alpha1.Release
 	known   bool
-	// kept are the versions that succeeded, the latest first; failed those
-	// that did not pass their check the last time.
+	// kept are the versions that succeeded, newest first; failed are the versions
+	// whose last check failed.
 	kept   []savedtemplate.Saved
 	failed map[string]bool
 }
 
-// newest returns where to go back to, if anywhere.
-func (g *guarded) newest() (savedtemplate.Saved, bool) {
+// newest returns the newest good version, if any.
+func (g *history) newest() (savedtemplate.Saved, bool) {
 	return savedtemplate.Newest(g.kept, g.release.Version, func(v string) bool { return g.failed[v] })
 }
 
-func (s *service) guarded(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (*guarded, error) {
+func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (*history, error) {
 	w, err := workload.FromUnstructured(kind, u)
 	if err != nil {
 		return nil, err
 	}
-	g := &guarded{Workload: w, failed: map[string]bool{}}
+	g := &history{Workload: w, failed: map[string]bool{}}
 	g.release, g.known = v1alpha1.ReleaseOf(w.Annotations)
 	kept, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
-		return nil, fmt.Errorf("list what is kept of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
+		return nil, fmt.Errorf("list saved templates of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
 	}
 	g.kept = savedtemplate.ReadAll(kept.Items, w.UID)
 	releases, err := s.Change.AppV1alpha1().ChangeWorkloads(w.Namespace).List(ctx, metav1.ListOptions{
@@ -82,7 +82,7 @@ func (s *service) guarded(ctx context.Context, kind workload.Kind, u *unstructur
 	return g, nil
 }
 
-// templates returns what the workload's controller has made of its templates.
+// templates returns the templates that the workload's controller has stored.
 func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstructured.Unstructured) ([]savedtemplate.Template, error) {
 	labels, _, err := unstructured.NestedMap(u.Object, "spec", "selector")
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *service) templates(ctx context.Context, w *workload.Workload, u *unstru
 	return savedtemplate.FromControllerRevisions(revisions.Items, w)
 }
 
-// selectorOf turns a selector as it stands in an object into list options.
+// selectorOf converts the selector of an object into list options.
 func selectorOf(content map[string]any) (metav1.ListOptions, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
