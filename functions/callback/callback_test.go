@@ -75,9 +75,14 @@ func batchCallback(node string) string {
 
 // post sends a signed body.
 func (h *fixture) post(body string, header ...string) *httptest.ResponseRecorder {
+	return h.postSignedAt(ft.Now(), body, header...)
+}
+
+// postSignedAt sends a body that was signed at a time.
+func (h *fixture) postSignedAt(at time.Time, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json;UTF-8")
-	altershield.SignHeader(r.Header, altershield.DefaultHeaderPrefix, "breakwater", []byte(body), ft.Token, ft.Now())
+	altershield.SignHeader(r.Header, altershield.DefaultHeaderPrefix, "breakwater", []byte(body), ft.Token, at)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -330,7 +335,7 @@ func TestUnauthenticatedCallbacksAreRejectedAndHaveNoEffect(t *testing.T) {
 		"no signature":    {prefix + altershield.HeaderSign, ""},
 		"wrong signature": {prefix + altershield.HeaderSign, "X"},
 		"other platform":  {prefix + altershield.HeaderPlatform, "other"},
-		"old timestamp":   {prefix + altershield.HeaderTimestamp, fmt.Sprint(ft.Now().Add(-time.Hour).UnixMilli())},
+		"other timestamp": {prefix + altershield.HeaderTimestamp, fmt.Sprint(ft.Now().Add(-time.Second).UnixMilli())},
 		"event with wrong signature": {prefix + altershield.HeaderSign, "X", "Ce-Specversion", "1.0", "Ce-Id", "1",
 			"Ce-Source", "/s", "Ce-Type", events.TypeChangePodVerdict},
 	} {
@@ -338,6 +343,28 @@ func TestUnauthenticatedCallbacksAreRejectedAndHaveNoEffect(t *testing.T) {
 			h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 			expect(t, h.post(batchCallback("n"), header...), http.StatusUnauthorized)
 			h.expectNoEffect(t)
+		})
+	}
+}
+
+// The signature is valid: the timestamp alone decides.
+func TestACallbackWithATimestampBeyondMaxSkewIsRejected(t *testing.T) {
+	for name, tc := range map[string]struct {
+		skew time.Duration
+		want int
+	}{
+		"an hour old":             {-time.Hour, http.StatusUnauthorized},
+		"older than max-skew":     {-altershield.DefaultMaxSkew - time.Second, http.StatusUnauthorized},
+		"as old as max-skew":      {-altershield.DefaultMaxSkew, http.StatusOK},
+		"ahead by max-skew":       {altershield.DefaultMaxSkew, http.StatusOK},
+		"ahead by more than that": {altershield.DefaultMaxSkew + time.Second, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			expect(t, h.postSignedAt(ft.Now().Add(tc.skew), batchCallback("n")), tc.want)
+			if tc.want != http.StatusOK {
+				h.expectNoEffect(t)
+			}
 		})
 	}
 }
