@@ -20,6 +20,10 @@ import (
 // status.
 const factWrites = 100
 
+// minDerivedWrites is the number of writes of the reconciler in between. Fewer
+// prove little about a race.
+const minDerivedWrites = 10
+
 // concurrentFact is written between a read and a write of the reconciler, and
 // is kept. Each patch also changes a derived field, so that the reconciler
 // writes each time. The watch shows each state: no write may restore an older
@@ -66,6 +70,9 @@ func concurrentFact(t *testing.T, e *environment) {
 		seen = fact
 		if seen == factWrites-1 && now.Status.Message == string(v1alpha1.PodPostFinish) {
 			t.Logf("the reconciler wrote %d times between %d facts", derived, factWrites)
+			if derived < minDerivedWrites {
+				t.Errorf("the reconciler wrote %d times, want at least %d: the writes hardly overlapped", derived, minDerivedWrites)
+			}
 			return
 		}
 	}

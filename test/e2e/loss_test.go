@@ -80,23 +80,30 @@ func (n *namespace) awaitFailedBatch(t *testing.T, within time.Duration, index i
 	})
 }
 
-// killedPart: killing a part during a release only delays its end. The double
-// sends the fail several times. The real server sends it once, and it is lost
-// while callback is down.
+// killedPart: killing a part during a release only delays its end. Like the real
+// server, the double sends the fail once. A part that carries verdicts is killed
+// when the double has the answer to its callback: the verdict must be safe then.
+// The other parts are killed while the batch is submitted.
 func killedPart(p part) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
-		said := failed()
-		said.Copies, said.CopyEvery.Duration = 4, 10*time.Second
 		n.setChecks(t,
-			double.CheckRule{Match: batch(4, double.Post), Then: delayed(4*time.Second, said)},
+			double.CheckRule{Match: batch(4, double.Post), Then: delayed(4*time.Second, failed())},
 			double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 		)
 		n.create(t, gen.Deployment("web", 6, gen.Simulated))
 		n.awaitBatch(t, rolloutTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
+		if p == function("callback") || p == function("verdict") {
+			if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusOK {
+				t.Errorf("the callback was answered %d, want 200", sent.Status)
+			}
+		}
 		e.kill(t, p)
 		n.awaitFailedBatch(t, recoveryTimeout, 4)
 		n.setChecks(t)
+		// A callback that meets a killed function is lost, and its verdict is
+		// retrieved two minutes later.
+		e.awaitFunctions(t)
 		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the killed part may be the webhook
 			return n.patch(ctx, "web", repairOf("v2"))
 		})

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
 // sink receives events of one type from a Trigger of the Broker.
@@ -144,6 +146,19 @@ func TestDenialsDoNotNeedABroker(t *testing.T) {
 	if err := broker(t.Context(), "nowhere"); err != nil {
 		t.Fatal(err)
 	}
+	c := connect(t)
+	n.await(t, "no replica of the webhook knows a Broker", func() error {
+		replicas, err := disruption.Component("protection-webhook").Pods(t.Context(), c.kube)
+		if err != nil || len(replicas) == 0 {
+			return fmt.Errorf("%d replicas: %w", len(replicas), err)
+		}
+		for _, p := range replicas {
+			if got, err := metric(t.Context(), c.kube, p.Name, "breakwater_event_broker_resolved", ""); err != nil || got != "0" {
+				return fmt.Errorf("replica %s: %q %w", p.Name, got, err)
+			}
+		}
+		return nil
+	})
 	for _, name := range n.podNames(t) {
 		n.checkDenied(t, "is denied by PodUnavailableBudget web", "delete", "pod", name)
 	}

@@ -25,17 +25,25 @@ func guardMetric(ctx context.Context, kube kubernetes.Interface, reason string) 
 		return "", err
 	}
 	for _, p := range pods.Items {
-		raw, err := kube.CoreV1().Pods(systemNamespace).ProxyGet("http", p.Name, "9090", "metrics", nil).DoRaw(ctx)
-		if err != nil {
-			continue // the replica may be terminating
-		}
-		for line := range strings.Lines(string(raw)) {
-			if strings.HasPrefix(line, "breakwater_guard_unenforced{") && strings.Contains(line, `reason="`+reason+`"`) {
-				return line[strings.LastIndex(line, " ")+1 : len(line)-1], nil
-			}
-		}
+		if value, err := metric(ctx, kube, p.Name, "breakwater_guard_unenforced{", `reason="`+reason+`"`); err == nil {
+			return value, nil
+		} // the replica may be terminating
 	}
 	return "", fmt.Errorf("no controller exports the metric for %s", reason)
+}
+
+// metric returns the value of a pod's first metric with the prefix and the label.
+func metric(ctx context.Context, kube kubernetes.Interface, pod, prefix, label string) (string, error) {
+	raw, err := kube.CoreV1().Pods(systemNamespace).ProxyGet("http", pod, "9090", "metrics", nil).DoRaw(ctx)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, prefix) && strings.Contains(line, label) {
+			return line[strings.LastIndex(line, " ")+1 : len(line)-1], nil
+		}
+	}
+	return "", fmt.Errorf("pod %s has no metric %s with %s", pod, prefix, label)
 }
 
 func (n *namespace) awaitGuardMetric(t *testing.T, c clients, reason, want string) {
