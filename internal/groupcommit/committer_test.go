@@ -323,9 +323,9 @@ func TestNoCommitBeginsWithoutEnoughTime(t *testing.T) {
 		if _, err := c.Do(within(t, 499*time.Millisecond), key, "a"); !errors.Is(err, ErrDeadline) {
 			t.Errorf("got %v", err)
 		}
-		gone, cancel := context.WithCancel(t.Context())
+		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := c.Do(gone, key, "b"); !errors.Is(err, ErrDeadline) {
+		if _, err := c.Do(canceled, key, "b"); !errors.Is(err, ErrDeadline) {
 			t.Errorf("got %v", err)
 		}
 		if w.swaps != 0 || len(w.admitted()) != 0 {

@@ -33,10 +33,10 @@ import (
 )
 
 var (
-	rs         = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "web-1", UID: "uid-rs"}
-	deployment = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d"}
-	gone       = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", Deleted: true}
-	living     = chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web": {deployment}}}
+	rs           = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "web-1", UID: "uid-rs"}
+	deployment   = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d"}
+	deletedOwner = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", Deleted: true}
+	living       = chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web": {deployment}}}
 )
 
 func TestWhatARequestCosts(t *testing.T) {
@@ -148,7 +148,7 @@ func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
 }
 
 func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
-	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, gone}, "web": {gone}}}
+	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, deletedOwner}, "web": {deletedOwner}}}
 	learned := chains{remembered: living.remembered, live: ending.remembered}
 	for name, above := range map[string]chains{"known": ending, "read before the denial": learned} {
 		t.Run(name, func(t *testing.T) {
@@ -310,8 +310,8 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 			w.guard.Recorder = w.events
 			// The client disconnects between the commit and the answer.
 			ask := evaluation{Guard: w.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
-			if refusal := ask.evaluate(ctx, newBudget("web", 1, nil)); refusal != nil {
-				t.Fatal(refusal.Response.Result.Message)
+			if denial := ask.evaluate(ctx, newBudget("web", 1, nil)); denial != nil {
+				t.Fatal(denial.Response.Result.Message)
 			}
 			cancel()
 			if a := ask.evaluateAll(ctx, nil); a.Response.Allowed == tc.refuses {

@@ -83,8 +83,8 @@ func (w *world) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	ask := evaluation{Guard: w.guard, action: &Action{Operation: op, Pods: []*corev1.Pod{newPod(nil)}}, admissionID: w.guard.References.nextID(), decision: DecisionFree}
-	if refusal := ask.evaluate(ctx, w.budget(t, "web")); refusal != nil {
-		t.Fatal(refusal.Response.Result.Message)
+	if denial := ask.evaluate(ctx, w.budget(t, "web")); denial != nil {
+		t.Fatal(denial.Response.Result.Message)
 	}
 	return func() {
 		cancel()

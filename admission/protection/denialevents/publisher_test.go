@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events/eventstest"
 )
 
-func refusal(uid types.UID, pod string) events.DeletionDenied {
+func denial(uid types.UID, pod string) events.DeletionDenied {
 	return events.DeletionDenied{
 		Guard:     events.Guard{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "shop", Name: "web", UID: uid},
 		Operation: "DELETE", Namespace: "shop", Object: pod, User: "jane", Reason: "DisruptionDenied",
@@ -23,12 +23,12 @@ func TestOneCloudEventPerGuardAndSlot(t *testing.T) {
 	var sent eventstest.Recorder
 	one, two := New(&sent, clock), New(&sent, clock)
 	for range 100 {
-		one.Publish(t.Context(), refusal("a", "web-1"))
-		one.Publish(t.Context(), refusal("b", "web-2"))
+		one.Publish(t.Context(), denial("a", "web-1"))
+		one.Publish(t.Context(), denial("b", "web-2"))
 	}
-	two.Publish(t.Context(), refusal("a", "web-3"))
+	two.Publish(t.Context(), denial("a", "web-3"))
 	clock.SetTime(clock.Now().Add(events.DenialSlot))
-	one.Publish(t.Context(), refusal("a", "web-4"))
+	one.Publish(t.Context(), denial("a", "web-4"))
 
 	var ids []string
 	for _, e := range sent.Sent() {
@@ -47,5 +47,5 @@ func TestOneCloudEventPerGuardAndSlot(t *testing.T) {
 
 func TestANilPublisherDoesNothing(t *testing.T) {
 	var none *Publisher
-	none.Publish(t.Context(), refusal("a", "web-1")) // does not panic
+	none.Publish(t.Context(), denial("a", "web-1")) // does not panic
 }

@@ -51,7 +51,7 @@ func reconcileOnce(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.
 	return reconcileAndSend(t, f, after, conflict, &eventstest.Recorder{})
 }
 
-// reconcileAndSend is look with a sender of CloudEvents.
+// reconcileAndSend is reconcileOnce with a sender of CloudEvents.
 func reconcileAndSend(t *testing.T, f *v1alpha1.PodDeletionFlowControl, after time.Duration, conflict bool, sent *eventstest.Recorder) (v1alpha1.PodDeletionFlowControlStatus, []string, time.Duration) {
 	t.Helper()
 	client, recorded := fake.NewSimpleClientset(f), record.NewFakeRecorder(10)

@@ -41,7 +41,7 @@ func newCRDs(t *testing.T, objects ...runtime.Object) *crds {
 		changed: func(key types.NamespacedName) { c.told <- key },
 		served: func(gvr schema.GroupVersionResource) (bool, error) {
 			if c.fails.Load() {
-				return false, errors.New("away")
+				return false, errors.New("unreachable")
 			}
 			return (*c.has.Load())[gvr.Resource+"/"+gvr.Version], nil
 		},
