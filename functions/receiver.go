@@ -20,6 +20,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
 // maxBody is the maximum size of a request, in bytes. The data has at most
@@ -28,8 +29,9 @@ import (
 const maxBody = 64 << 10
 
 // eventTimeout limits the handling of one event: two calls to the server, at their
-// default deadline of 15 s each, with the reads and writes around them.
-const eventTimeout = 40 * time.Second
+// default deadline of 15 s each, with the reads and writes around them. A process
+// that ends waits longer.
+const eventTimeout = process.DrainTimeout - 5*time.Second
 
 // Receiver is the HTTP handler of one function. Its responses have no body, because
 // the Broker would accept a body as a reply event.

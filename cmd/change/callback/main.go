@@ -12,24 +12,25 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/callback"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
 const name = "callback"
 
 func main() {
-	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+	if err := process.Run(signals.NewContext(), name, build); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func build(ctx context.Context, clients functions.Clients) (functions.Parts, error) {
+func build(ctx context.Context, clients process.Clients) (process.Parts, error) {
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
-		return functions.Parts{}, err
+		return process.Parts{}, err
 	}
 	handler := callback.New(callback.Options{
 		Change: clients.Change, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
 		Clock: clock.RealClock{}, Meter: metrics.Meter(),
 	})
-	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, nil
+	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, nil
 }

@@ -14,22 +14,23 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
 const name = "deadletter"
 
 func main() {
-	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+	if err := process.Run(signals.NewContext(), name, build); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
+func build(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	objects, err := dynamic.NewForConfig(clients.Config)
 	if err != nil {
-		return functions.Parts{}, fmt.Errorf("create client: %w", err)
+		return process.Parts{}, fmt.Errorf("create client: %w", err)
 	}
 	function := deadletter.New(clients.Change, clients.Kube, objects, clock.RealClock{}, meter)
-	return functions.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
+	return process.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/report"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
 const name = "report"
 
 func main() {
-	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+	if err := process.Run(signals.NewContext(), name, build); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
+func build(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	function := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
-	return functions.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
+	return process.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

@@ -10,27 +10,27 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/signals"
 
-	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/rollbackapi"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
 const name = "openapi"
 
 func main() {
-	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+	if err := process.Run(signals.NewContext(), name, build); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func build(_ context.Context, clients functions.Clients) (functions.Parts, error) {
+func build(_ context.Context, clients process.Clients) (process.Parts, error) {
 	objects, err := dynamic.NewForConfig(clients.Config)
 	if err != nil {
-		return functions.Parts{}, fmt.Errorf("create client: %w", err)
+		return process.Parts{}, fmt.Errorf("create client: %w", err)
 	}
 	handler := rollbackapi.New(rollbackapi.Options{
 		Kube: clients.Kube, Dynamic: objects, Change: clients.Change,
 		Clock: clock.RealClock{}, Meter: metrics.Meter(),
 	})
-	return functions.Parts{Handler: handler}, nil
+	return process.Parts{Handler: handler}, nil
 }

@@ -18,10 +18,10 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
-	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/server"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
@@ -39,28 +39,28 @@ const (
 )
 
 func main() {
-	if err := functions.Run(signals.NewContext(), name, build); err != nil {
+	if err := process.Run(signals.NewContext(), name, build); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func build(ctx context.Context, clients functions.Clients) (functions.Parts, error) {
+func build(ctx context.Context, clients process.Clients) (process.Parts, error) {
 	kube, err := client(clients.Config)
 	if err != nil {
-		return functions.Parts{}, err
+		return process.Parts{}, err
 	}
 	var share *server.CentreLimiter
 	watch, err := server.NewWatch(ctx, kube, v1alpha1.SystemNamespace, func(n int) { share.SetReplicas(n) })
 	if err != nil {
-		return functions.Parts{}, err
+		return process.Parts{}, err
 	}
 	share = server.NewCentreLimiter(watch.Settings.Get)
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
-		return functions.Parts{}, err
+		return process.Parts{}, err
 	}
 	if err := watch.Start(ctx); err != nil {
-		return functions.Parts{}, err
+		return process.Parts{}, err
 	}
 	handler := server.New(server.Options{
 		Kube: kube, Pods: watch.Pods, Notifier: watch.Notifier, Settings: watch.Settings.Get,
@@ -86,7 +86,7 @@ func build(ctx context.Context, clients functions.Clients) (functions.Parts, err
 			}
 		}
 	}
-	return functions.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
+	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
 // client is one whose watches last, and that waits for no limit of its own.

@@ -1,4 +1,4 @@
-package functions
+package process
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 	observabilityPath = "/etc/config-observability"
 )
 
-// NewLogger returns the logger of a function. ConfigMap config-logging has its level.
+// NewLogger returns the logger of a process. ConfigMap config-logging has its level.
 func NewLogger(name string) (*zap.SugaredLogger, error) {
 	data, err := load(loggingPath)
 	if err != nil {

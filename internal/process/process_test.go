@@ -1,4 +1,4 @@
-package functions_test
+package process_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
 // runOutsideCluster sets the environment of a process outside a cluster, on any port.
@@ -28,12 +28,12 @@ func runOutsideCluster(t *testing.T) {
 func TestAProcessServesWithoutTheAPIServer(t *testing.T) {
 	runOutsideCluster(t) // with an unreachable API server
 	ctx, stop := context.WithCancel(t.Context())
-	err := functions.Run(ctx, "test", func(_ context.Context, c functions.Clients) (functions.Parts, error) {
+	err := process.Run(ctx, "test", func(_ context.Context, c process.Clients) (process.Parts, error) {
 		if c.Kube == nil || c.Change == nil || c.Config.UserAgent != "test" {
 			t.Errorf("clients are %+v", c)
 		}
 		serving := func(context.Context) error { stop(); return nil }
-		return functions.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{serving}}, nil
+		return process.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{serving}}, nil
 	})
 	if err != nil {
 		t.Error(err)
@@ -43,8 +43,8 @@ func TestAProcessServesWithoutTheAPIServer(t *testing.T) {
 func TestAnErrorOfBuildEndsTheProcess(t *testing.T) {
 	runOutsideCluster(t)
 	broken := errors.New("broken")
-	err := functions.Run(t.Context(), "test", func(context.Context, functions.Clients) (functions.Parts, error) {
-		return functions.Parts{}, broken
+	err := process.Run(t.Context(), "test", func(context.Context, process.Clients) (process.Parts, error) {
+		return process.Parts{}, broken
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)

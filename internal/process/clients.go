@@ -1,4 +1,4 @@
-package functions
+package process
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 const (
 	// clientQPS and clientBurst replace the client's default rate limit of 5
 	// requests a second, which would delay a burst of verdicts. The priority level
-	// of the functions limits them at the API server.
+	// of the process limits them at the API server.
 	clientQPS   = 100
 	clientBurst = 200
 	// clientTimeout limits one request to the API server, so that an event is
@@ -22,7 +22,7 @@ const (
 	clientTimeout = 5 * time.Second
 )
 
-// Clients are the Kubernetes clients of a function.
+// Clients are the Kubernetes clients of a process.
 type Clients struct {
 	Kube   kubernetes.Interface
 	Change versioned.Interface
@@ -31,7 +31,7 @@ type Clients struct {
 }
 
 // NewClients returns clients for the cluster of the process or of the kubeconfig.
-// The user agent identifies the function in the API server's audit log and as field
+// The user agent identifies the process in the API server's audit log and as field
 // manager.
 func NewClients(kubeconfig, userAgent string) (Clients, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

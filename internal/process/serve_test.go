@@ -1,4 +1,4 @@
-package functions_test
+package process_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
 func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
@@ -18,7 +18,7 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 	url := "http://" + listener.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
 	begun, backgroundEnded := make(chan struct{}), make(chan struct{})
-	parts := functions.Parts{
+	parts := process.Parts{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			close(begun)
 			<-ctx.Done() // stop is called during the request
@@ -34,10 +34,10 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 		}},
 	}
 	ended, answered := make(chan error), make(chan string)
-	go func() { ended <- functions.Serve(ctx, listener, "test", parts) }()
+	go func() { ended <- process.Serve(ctx, listener, "test", parts) }()
 	go func() { answered <- get(t, url+"/") }()
 	<-begun
-	if got := get(t, url+functions.HealthPath); got != "" {
+	if got := get(t, url+process.HealthPath); got != "" {
 		t.Errorf("health is %q", got)
 	}
 	stop()
@@ -56,8 +56,8 @@ func TestAFailingBackgroundFunctionEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails := func(context.Context) error { return io.ErrUnexpectedEOF }
-	parts := functions.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{fails}}
-	if err := functions.Serve(t.Context(), listener, "test", parts); err != io.ErrUnexpectedEOF { //nolint:errorlint // must not be wrapped
+	parts := process.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{fails}}
+	if err := process.Serve(t.Context(), listener, "test", parts); err != io.ErrUnexpectedEOF { //nolint:errorlint // must not be wrapped
 		t.Errorf("got %v", err)
 	}
 }

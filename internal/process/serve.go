@@ -1,4 +1,4 @@
-package functions
+package process
 
 import (
 	"context"
@@ -19,8 +19,9 @@ const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// drainTimeout limits how long a terminating process completes its requests.
-	drainTimeout = eventTimeout + 5*time.Second
+	// DrainTimeout limits how long a terminating process completes its requests. It
+	// exceeds the time that a function may work on an event.
+	DrainTimeout = 45 * time.Second
 	// flushTimeout limits the export of the last metrics and spans.
 	flushTimeout = 5 * time.Second
 )
@@ -67,13 +68,13 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 	}
 	group.Go(func() error {
 		<-gctx.Done()
-		drain, cancel := context.WithTimeout(base, drainTimeout)
+		drain, cancel := context.WithTimeout(base, DrainTimeout)
 		defer cancel()
 		if err := server.Shutdown(drain); err != nil {
 			return fmt.Errorf("drain requests: %w", err)
 		}
 		return nil
 	})
-	logging.FromContext(ctx).Infow("Serving", "function", name, "address", listener.Addr().String())
+	logging.FromContext(ctx).Infow("Serving", "process", name, "address", listener.Addr().String())
 	return group.Wait()
 }

@@ -1,4 +1,7 @@
-package functions
+// Package process runs a process that serves HTTP: a function on Knative Serving or
+// the init-action-server. It sets up logging, telemetry and clients, and drains
+// requests when the process ends.
+package process
 
 import (
 	"context"
@@ -10,7 +13,7 @@ import (
 	"knative.dev/pkg/logging"
 )
 
-// Run runs the process of a function: it sets up logging, telemetry and clients,
+// Run runs a process: it sets up logging, telemetry and clients,
 // calls build, and serves its parts until ctx ends. Environment variable PORT is the
 // port to serve on (set by Knative Serving; default 8080), and KUBECONFIG names the
 // cluster for a process outside of it.
