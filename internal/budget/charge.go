@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -17,6 +18,9 @@ type Pod struct {
 	Generation int64
 	// Available says whether the request makes an available pod unavailable.
 	Available bool
+	// Token identifies the charge of a deletion; see DeletedEntry. In Verdict.Renewed,
+	// Before identifies the charge that it replaces.
+	Token, Before string
 }
 
 // Charge is the request to charge a budget for pods, or to refund them.
@@ -44,6 +48,9 @@ type Verdict struct {
 	// Charged are the pods that this Charge charged, without those that were
 	// charged before.
 	Charged []Pod
+	// Renewed are the pods that were charged for a deletion before. Their charges are
+	// renewed: they do not expire, and are not refunded, because of the earlier request.
+	Renewed []Pod
 	// Needed is how many available pods the request would make unavailable.
 	Needed int32
 	// Numbers are the numbers that the decision was based on.
@@ -74,12 +81,14 @@ type ledger struct {
 	unavailable map[string]string
 	allowed     int32
 	changed     bool
+	// fresh are the pods whose charge for a deletion is new or renewed.
+	fresh sets.Set[types.UID]
 }
 
 func newLedger(b *v1alpha1.PodUnavailableBudget) *ledger {
 	l := &ledger{
 		budget: b, allowed: b.Status.UnavailableAllowed,
-		deleted: maps.Clone(b.Status.DeletedPods), unavailable: maps.Clone(b.Status.UnavailablePods),
+		deleted: maps.Clone(b.Status.DeletedPods), unavailable: maps.Clone(b.Status.UnavailablePods), fresh: sets.New[types.UID](),
 	}
 	if l.deleted == nil {
 		l.deleted = map[types.UID]string{}
@@ -124,10 +133,14 @@ func (l *ledger) decide(c Charge) Verdict {
 	}
 	for _, p := range charged {
 		l.extendResize(c.Operation, p)
+		if deletesPod(c.Operation) && !l.fresh.Has(p.UID) {
+			v.Renewed = append(v.Renewed, l.renew(p))
+		}
 	}
 	for _, p := range uncharged {
 		if p.Available {
 			l.charge(c.Operation, p)
+			p.Token = l.budget.ResourceVersion
 			v.Charged = append(v.Charged, p)
 		}
 	}
@@ -144,7 +157,17 @@ func (l *ledger) areCharged(pods []Pod) bool {
 	return true
 }
 
-// refund removes charges. It leaves UnavailableAllowed to the controller, which may
+// renew renews the charge of a deletion, and returns the pod with its tokens.
+func (l *ledger) renew(p Pod) Pod {
+	e := ParseDeletedEntry(l.deleted[p.UID])
+	p.Before, p.Token = e.Token, l.budget.ResourceVersion
+	e.Token = p.Token
+	l.deleted[p.UID], l.changed = e.String(), true
+	l.fresh.Insert(p.UID)
+	return p
+}
+
+// refund removes charges, except those that were renewed since. It leaves UnavailableAllowed to the controller, which may
 // have computed less than 0, stored as 0, or may have seen that the pod is unavailable.
 func (l *ledger) refund(c Charge) {
 	for _, p := range c.Pods {
@@ -152,7 +175,11 @@ func (l *ledger) refund(c Charge) {
 			continue
 		}
 		if deletesPod(c.Operation) {
+			if ParseDeletedEntry(l.deleted[p.UID]).Token != p.Token {
+				continue // another request uses it, or has charged the pod again
+			}
 			delete(l.deleted, p.UID)
+			l.fresh.Delete(p.UID)
 		} else {
 			delete(l.unavailable, p.Name)
 		}
@@ -163,7 +190,8 @@ func (l *ledger) refund(c Charge) {
 func (l *ledger) charge(op v1alpha1.PodOperation, p Pod) {
 	l.changed = true
 	if deletesPod(op) {
-		l.deleted[p.UID] = p.ResourceVersion
+		l.deleted[p.UID] = DeletedEntry{p.ResourceVersion, l.budget.ResourceVersion}.String()
+		l.fresh.Insert(p.UID)
 		return
 	}
 	l.unavailable[p.Name] = entryOf(op, p).String()

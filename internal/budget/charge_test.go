@@ -230,3 +230,30 @@ func TestARefundDoesNotAllowMore(t *testing.T) {
 		t.Errorf("%+v, %+v", verdicts[1], next.Status)
 	}
 }
+
+// The earlier request may end without an effect: its charge expires, or its replica
+// refunds it.
+func TestARequestThatUsesAChargeRenewsIt(t *testing.T) {
+	b := budgetWith(1)
+	b.ResourceVersion = "100"
+	charged, first := Decide(b, []Charge{charge(del, "a"), charge(evict, "a")})
+	if got := charged.Status.DeletedPods["uid-a"]; got != "5/100" || len(first[1].Renewed) > 0 {
+		t.Fatalf("%s, %+v", got, first)
+	}
+	charged.ResourceVersion = "101"
+	renewed, second := Decide(charged, []Charge{charge(del, "a"), charge(del, "a")})
+	if renewed == nil || renewed.Status.DeletedPods["uid-a"] != "5/101" || len(second[0].Renewed) != 1 || len(second[1].Renewed) != 0 {
+		t.Fatalf("%+v, %+v", renewed, second)
+	}
+	for by, kept := range map[string]Verdict{"the first request": first[0], "the second request": second[0]} {
+		back := refund(charge(del, "a"))
+		back.Pods = append(kept.Charged, kept.Renewed...)
+		next, _ := Decide(renewed, []Charge{back})
+		if refunded := next != nil; refunded != (by == "the second request") {
+			t.Errorf("refunded for %s: %v", by, refunded)
+		}
+	}
+	if next, _ := Decide(charged, []Charge{try(charge(del, "a"))}); next != nil {
+		t.Error("a dry run renewed a charge")
+	}
+}

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -105,7 +106,7 @@ func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Obse
 	switch {
 	case p == nil && observed.Exists(uid):
 		return outcomeSettled // not covered anymore
-	case p == nil && (NotOlder(observed.ResourceVersion, charged) || observed.Expired(DeletedKey(uid, charged))):
+	case p == nil && (NotOlder(observed.ResourceVersion, ParseDeletedEntry(charged).ResourceVersion) || observed.Expired(DeletedKey(uid, charged))):
 		return outcomeSettled
 	case p == nil:
 		return outcomePending
@@ -152,8 +153,13 @@ func resizeDone(p *corev1.Pod, e Entry) bool {
 	return true
 }
 
-// DeletedKey identifies the charge of a deletion.
-func DeletedKey(uid types.UID, rv string) string { return string(uid) + "@" + rv }
+// DeletedKey identifies the charge of a deletion by its entry. A renewed charge has
+// another key, so that its time begins again.
+func DeletedKey(uid types.UID, entry string) string { return string(uid) + "@" + entry }
+
+// RepeatedTTL is how long a deletion that was allowed may be repeated without renewing
+// its charge. A charge has to be kept for so much longer.
+const RepeatedTTL = 2 * time.Second
 
 // ChangedKey identifies the charge of an in-place change.
 func ChangedKey(name string, e Entry) string { return name + "/" + e.String() }

@@ -36,3 +36,25 @@ func ParseEntry(s string) Entry {
 	}
 	return Entry{rv, types.UID(uid), resizes}
 }
+
+// DeletedEntry is a value of status.deletedPods, written `<resourceVersion>/<token>`.
+type DeletedEntry struct {
+	// ResourceVersion is that of the pod.
+	ResourceVersion string
+	// Token is the resourceVersion of the budget before the charge was written, or
+	// renewed because another request uses it. So no two charges have the same.
+	Token string
+}
+
+func (e DeletedEntry) String() string {
+	if e.Token == "" {
+		return e.ResourceVersion
+	}
+	return e.ResourceVersion + "/" + e.Token
+}
+
+// ParseDeletedEntry parses an entry. A bare resourceVersion has no token.
+func ParseDeletedEntry(s string) DeletedEntry {
+	rv, token, _ := strings.Cut(s, "/")
+	return DeletedEntry{rv, token}
+}

@@ -175,7 +175,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			return nil
 		case err != nil:
 			if errors.Is(err, groupcommit.ErrDeadline) {
-				e.addCharge(key, *charge) // the write may have succeeded
+				e.addCharge(key, *charge) // the controller refunds it if the write has succeeded
 			}
 			return ptr.To(undecided(b, err))
 		}
@@ -194,6 +194,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 		case verdict.Passes:
 			e.addCharge(key, *charge)
 			if !e.dryRun {
+				e.References.confirm(key, *charge, verdict)
 				e.Recent.add(b, *charge)
 			}
 			if e.decision == DecisionFree {

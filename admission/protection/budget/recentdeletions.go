@@ -16,7 +16,7 @@ import (
 
 // admittedTTL is how long an allowed deletion is remembered. It is much shorter than
 // the life of a charge, so that the charge still exists or has taken effect.
-const admittedTTL = 2 * time.Second
+const admittedTTL = budget.RepeatedTTL
 
 // chargedTTL is how long a charge is remembered.
 const chargedTTL = 10 * time.Second

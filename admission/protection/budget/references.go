@@ -21,8 +21,8 @@ const referenceTTL = 2 * time.Minute
 // ChargeReferences counts which admission requests of this replica share a charge.
 // Two requests to delete one pod share one charge. If the answer to one of them is
 // lost, the other still deletes the pod, so the charge has to stay. The last request
-// that releases it refunds it, but only if this replica wrote the charge: requests of
-// another replica may use a charge written there.
+// that releases it refunds it, but only if this replica wrote the charge and no
+// request of another replica has renewed it since.
 type ChargeReferences struct {
 	lastID atomic.Uint64
 
@@ -42,11 +42,14 @@ type chargeKey struct {
 	deletes bool
 }
 
-// references are the requests that use a charge, and the one that wrote it; 0 for
-// another replica.
+// references are the requests that use a charge.
 type references struct {
-	charger    uint64
 	admissions sets.Set[uint64]
+	// owned says that this replica wrote the charge. It is false after a write with an
+	// unknown outcome: another replica may have written it.
+	owned bool
+	// token identifies the charge as this replica wrote it last.
+	token string
 }
 
 // nextID returns the ID of an admission request.
@@ -60,15 +63,29 @@ func (r *ChargeReferences) add(key types.NamespacedName, c budget.Charge, charge
 		k := keyOf(key, c, p)
 		chargedNow := slices.ContainsFunc(charged, func(t budget.Pod) bool { return t.UID == p.UID })
 		now := r.get(k)
-		switch {
-		case chargedNow: // the references to an earlier charge are obsolete
-			now = references{c.AdmissionID, sets.New(c.AdmissionID)}
-		case now.charger == c.AdmissionID: // another replica wrote it first
-			now.charger = 0
-			fallthrough
-		default:
-			now.admissions.Insert(c.AdmissionID)
+		if chargedNow { // the references to an earlier charge are obsolete
+			now = references{admissions: sets.New[uint64]()}
 		}
+		now.admissions.Insert(c.AdmissionID)
+		r.byCharge.Set(k, now, referenceTTL)
+	}
+}
+
+// confirm records the charges that the request has written.
+func (r *ChargeReferences) confirm(key types.NamespacedName, c budget.Charge, v budget.Verdict) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range v.Charged {
+		k := keyOf(key, c, p)
+		now := r.get(k)
+		now.owned, now.token = true, p.Token
+		r.byCharge.Set(k, now, referenceTTL)
+	}
+	for _, p := range v.Renewed {
+		k := keyOf(key, c, p)
+		now := r.get(k)
+		now.owned = now.owned && now.token == p.Before
+		now.token = p.Token
 		r.byCharge.Set(k, now, referenceTTL)
 	}
 }
@@ -82,7 +99,8 @@ func (r *ChargeReferences) release(key types.NamespacedName, c budget.Charge) (f
 		k := keyOf(key, c, p)
 		now := r.get(k)
 		now.admissions.Delete(c.AdmissionID)
-		if now.admissions.Len() == 0 && now.charger != 0 {
+		if now.admissions.Len() == 0 && now.owned {
+			p.Token = now.token
 			free = append(free, p)
 		}
 	}

@@ -25,6 +25,7 @@ func TestTheLastRequestRefundsACharge(t *testing.T) {
 	takes := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) {
 		c := charge(asker, op)
 		r.add(key, c, c.Pods)
+		r.confirm(key, c, budget.Verdict{Charged: c.Pods})
 	}
 	shares := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) { r.add(key, charge(asker, op), nil) }
 	leaves := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) bool {
@@ -54,10 +55,17 @@ func TestTheLastRequestRefundsACharge(t *testing.T) {
 			return leaves(r, 2, del), true
 		},
 		"another replica wrote it": func(r *ChargeReferences) (bool, bool) { shares(r, 1, del); return leaves(r, 1, del), false },
-		"another replica wrote it first": func(r *ChargeReferences) (bool, bool) {
-			takes(r, 1, del)
-			shares(r, 1, del)
+		"the outcome of the write is unknown": func(r *ChargeReferences) (bool, bool) {
+			c := charge(1, del)
+			r.add(key, c, c.Pods)
 			return leaves(r, 1, del), false
+		},
+		"another replica renewed it before": func(r *ChargeReferences) (bool, bool) {
+			takes(r, 1, del)
+			shares(r, 2, del)
+			r.confirm(key, charge(2, del), budget.Verdict{Renewed: []budget.Pod{{UID: "uid-a", Before: "7", Token: "8"}}})
+			leaves(r, 1, del)
+			return leaves(r, 2, del), false
 		},
 		"an in-place change has its own charge": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
@@ -150,25 +158,27 @@ func TestTheChargeOfATerminatingPodIsNotRefunded(t *testing.T) {
 func TestAReferencedChargeIsNotRefunded(t *testing.T) {
 	pods := []budget.Pod{{Name: "a", UID: "uid-a", ResourceVersion: "5", Available: true}}
 	first := budget.Charge{Operation: v1alpha1.OperationDelete, Pods: pods, Generation: 1, AdmissionID: 1}
-	second, back := first, first
-	second.AdmissionID, back.Refund = 2, true
+	second := first
+	second.AdmissionID = 2
 	for name, tc := range map[string]struct {
-		group []budget.Charge
+		group func(back budget.Charge) []budget.Charge
 		kept  int
 	}{
-		"no other request":       {[]budget.Charge{back}, 0},
-		"another request before": {[]budget.Charge{second, back}, 1},
-		"another request after":  {[]budget.Charge{back, second}, 0},
+		"no other request":       {func(back budget.Charge) []budget.Charge { return []budget.Charge{back} }, 0},
+		"another request before": {func(back budget.Charge) []budget.Charge { return []budget.Charge{second, back} }, 1},
+		"another request after":  {func(back budget.Charge) []budget.Charge { return []budget.Charge{back, second} }, 0},
 	} {
 		r := NewChargeReferences()
 		d := r.decide(newBudget("web", 1, nil), []budget.Charge{first})
-		r.release(types.NamespacedName{Namespace: "ns", Name: "web"}, first)
-		after := r.decide(d.Next, tc.group)
+		key, back := types.NamespacedName{Namespace: "ns", Name: "web"}, first
+		r.confirm(key, first, d.Answers[0])
+		back.Pods, back.Refund = r.release(key, first), true
+		after := r.decide(d.Next, tc.group(back))
 		b := d.Next
 		if after.Changed {
 			b = after.Next
 		}
-		if got := len(b.Status.DeletedPods); got != tc.kept || after.Answers[len(tc.group)-1].Passes != (name != "another request after") {
+		if got := len(b.Status.DeletedPods); got != tc.kept || after.Answers[len(after.Answers)-1].Passes != (name != "another request after") {
 			t.Errorf("%s: %+v", name, b.Status)
 		}
 	}

@@ -144,7 +144,8 @@ type PodUnavailableBudgetStatus struct {
 	duckv1.Status `json:",inline"`
 
 	// DeletedPods are charges of allowed deletions and evictions whose pods are not
-	// seen to terminate yet: UID to resourceVersion.
+	// seen to terminate yet: UID to `<resourceVersion>/<token>`. The token changes
+	// when another request uses the charge.
 	// +optional
 	// +mapType=atomic
 	DeletedPods map[types.UID]string `json:"deletedPods,omitempty"`

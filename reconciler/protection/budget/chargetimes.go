@@ -17,7 +17,7 @@ import (
 type chargeTimes struct {
 	clock clock.PassiveClock
 	// timeout is how long a charge without an effect is kept. It is at least the
-	// request timeout of the API server.
+	// request timeout of the API server and budget.RepeatedTTL.
 	timeout time.Duration
 
 	mu    sync.Mutex
@@ -30,7 +30,7 @@ type chargeTimes struct {
 const settledRetention = 500 * time.Millisecond
 
 func newChargeTimes(c clock.PassiveClock, kept time.Duration) *chargeTimes {
-	return &chargeTimes{clock: c, timeout: kept,
+	return &chargeTimes{clock: c, timeout: kept + budget.RepeatedTTL,
 		since: map[types.NamespacedName]map[string]time.Time{}, settled: map[types.NamespacedName]map[string]time.Time{}}
 }
 

@@ -53,7 +53,7 @@ func TestTheConditionGuarding(t *testing.T) {
 
 func TestAChargeExpiresAfterItsTimeout(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
-	known := newChargeTimes(c, time.Minute)
+	known := newChargeTimes(c, time.Minute-budget.RepeatedTTL)
 	b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
 	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
 	key := budget.DeletedKey("a", "5")
