@@ -42,9 +42,13 @@ func (t *txn) revokeGrants() error {
 			continue
 		}
 		before := g
-		p, err := t.provider(g.Provider)
-		if err != nil {
-			return err
+		var p api.Provider
+		if g.MaybeGranted {
+			// Otherwise the provider may be deleted.
+			var err error
+			if p, err = t.provider(g.Provider); err != nil {
+				return err
+			}
 		}
 		d := Decide(Input{State: g.State, RevokeRequested: true, MaybeGranted: g.MaybeGranted, CanRevoke: p.CanRevoke, NodeScoped: p.NodeScoped})
 		g.Calls, g.Failures, g.Pending, g.Due, g.NextTry, g.Began = 0, 0, false, time.Time{}, time.Time{}, t.now

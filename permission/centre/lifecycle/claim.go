@@ -79,7 +79,7 @@ func (e *Engine) claim(ctx context.Context, job queue.Job, p api.Provider) (clai
 
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
-		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherHolds: o.Held}
+		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherHolds: o.Held, OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod}
 }
 
 // current returns the grant of a job if the job is for its current step.

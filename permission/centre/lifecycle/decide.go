@@ -14,6 +14,7 @@ const (
 	ReasonProviderCannotRevoke       = "ProviderCannotRevoke"
 	ReasonHeldByAnotherPod           = "HeldByAnotherPod"
 	ReasonHeldByAnotherPodOnNode     = "HeldByAnotherPodOnNode"
+	ReasonHeldByAnotherSet           = "HeldByAnotherSet"
 	ReasonRevocationDeadlineExceeded = "RevocationDeadlineExceeded"
 	ReasonWaitingForRevocation       = "WaitingForRevocation"
 	ReasonDecisionTimeout            = "DecisionTimeout"
@@ -30,9 +31,12 @@ type Input struct {
 	Pending bool
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
-	// OtherRevoking: the grant of another pod to the same address and subject is
-	// being revoked. OtherHolds: another pod may use such a grant.
+	// OtherRevoking: another grant to the same address and subject is being
+	// revoked. OtherHolds: another pod may use such a grant.
 	OtherRevoking, OtherHolds bool
+	// OtherSetHolds: the same pod has such a grant by another set. OtherSetCalls:
+	// the provider is being called for it.
+	OtherSetHolds, OtherSetCalls bool
 }
 
 // Decision is the next step: a call, a wait or a new state.
@@ -58,7 +62,7 @@ func Decide(in Input) Decision {
 		return Decision{Call: provider.Poll, State: api.Applying}
 	case in.OtherRevoking && !in.NodeScoped:
 		// The other revocation would remove the new grant.
-		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address"}
+		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address, or for another set"}
 	case in.State == api.Requested:
 		return Decision{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider, Message: "the provider is being called"}
 	default:
@@ -73,6 +77,11 @@ func decideRevoke(in Input) Decision {
 		return Decision{}
 	case !in.MaybeGranted:
 		return Decision{State: api.Revoked, Reason: ReasonNeverGranted, Message: "nothing was granted"}
+	case in.OtherSetHolds:
+		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "the pod needs it for another permission set; it is revoked with the last set"}
+	case in.OtherSetCalls:
+		// Its result decides whether this grant must be revoked.
+		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of the pod"}
 	case in.OtherHolds && in.NodeScoped:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
 	case !in.CanRevoke:

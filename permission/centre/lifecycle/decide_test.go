@@ -42,6 +42,8 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		"a node-scoped grant is revoked with the last pod":     {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 		"a revoked grant needs no step":                        {Input{State: api.Revoked, RevokeRequested: true, CanRevoke: true}, want{}},
 		"another revocation does not delay a revocation":       {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherRevoking: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a grant stays while another set of the pod has it":    {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherSet}},
+		"a revocation waits for a call for another set":        {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetCalls: true}, want{Wait: true, Reason: ReasonHeldByAnotherSet}},
 		"a pending grant is revoked by a call":                 {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {

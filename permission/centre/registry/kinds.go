@@ -9,9 +9,6 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// heldStates are the states of grants that keep their provider from being deleted.
-var heldStates = []api.State{api.Requested, api.Applying, api.Granted, api.Failed, api.Revoking, api.Leaked}
-
 // Providers returns the operations on providers.
 func (r *Registry) Providers() Resource[api.Provider] {
 	return Resource[api.Provider]{r, resource[api.Provider]{
@@ -23,7 +20,7 @@ func (r *Registry) Providers() Resource[api.Provider] {
 		},
 		references: func(api.Provider) (store.Kind, []string) { return "", nil },
 		inUse: func(v store.View, name string) (string, error) {
-			n, err := v.CountGrants(name, "", heldStates...)
+			n, err := v.CountUnrevoked(name)
 			if n == 0 || err != nil {
 				return "", err
 			}

@@ -69,15 +69,10 @@ func (v View) UnscheduledLeaks(provider string, limit int) ([]Grant, error) {
 	return v.grants("SELECT "+grantColumns+" FROM grants WHERE provider = ? AND state = ? AND due = 0 LIMIT ?", provider, api.Leaked, limit)
 }
 
-// CountGrants counts the grants of a provider in the given states, or those of
-// a permission if permission is not empty.
-func (v View) CountGrants(provider, permission string, states ...api.State) (int, error) {
-	column, value := "provider", provider
-	if permission != "" {
-		column, value = "permission", permission
-	}
-	in, args := inList(states)
-	return v.count("SELECT COUNT(*) FROM grants WHERE "+column+" = ? AND state IN "+in, append([]any{value}, args...)...)
+// CountUnrevoked counts the grants that the provider may have granted, or may still
+// be called for.
+func (v View) CountUnrevoked(provider string) (int, error) {
+	return v.count("SELECT COUNT(*) FROM grants WHERE provider = ? AND state <> ? AND (state <> ? OR touched = 1)", provider, api.Revoked, api.Denied)
 }
 
 // LeakedAt lists the leaked grants of other pods at an address.
@@ -109,15 +104,18 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 	return counts, err
 }
 
-// Overlap says whether other pods have grants of the same subject at the same
-// addresses.
+// Overlap says whether other applications have grants of the same subject at the
+// same addresses.
 type Overlap struct {
 	// Revoking: another grant is being revoked. Held: another pod may use it.
 	Revoking, Held bool
+	// HeldByPod: another application of the same pod has it granted. CalledByPod:
+	// a call for another application of the same pod is in progress.
+	HeldByPod, CalledByPod bool
 }
 
 // Overlap finds grants of the same subject at the same addresses for other
-// pods. It locks the subject until the transaction ends.
+// applications. It locks the subject until the transaction ends.
 func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
 	var o Overlap
 	in, args := inList(ips)
@@ -129,15 +127,18 @@ func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
 	err := t.each(func(rows *sql.Rows) error {
 		var state api.State
 		var going, touched, leased int
-		err := rows.Scan(&state, &going, &touched, &leased)
+		var uid string
+		err := rows.Scan(&state, &going, &touched, &leased, &uid)
 		o.Revoking = o.Revoking || state == api.Revoking || leased == 1 && going == 1
-		o.Held = o.Held || going == 0 && touched == 1
+		o.Held = o.Held || going == 0 && touched == 1 && uid != podUID
+		o.HeldByPod = o.HeldByPod || going == 0 && state == api.Granted && uid == podUID
+		o.CalledByPod = o.CalledByPod || going == 0 && leased == 1 && uid == podUID
 		return err
-	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END
+	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
 		WHERE i.ip IN `+in+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
-		AND g.subject = ? AND g.provider = ? AND a.pod_uid <> ?`, // CROSS JOIN keeps the order: SQLite would begin with all grants of the provider.
-		append(args, g.Subject, g.Provider, podUID)...)
+		AND g.subject = ? AND g.provider = ? AND a.id <> ?`, // CROSS JOIN keeps the order: SQLite would begin with all grants of the provider.
+		append(args, g.Subject, g.Provider, g.Application)...)
 	return o, err
 }
 
