@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Simulated nodes beside the real one.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-e2e test-chaos chaos fuzz bench generate verify lint cluster modules
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-e2e test-chaos chaos fuzz soak bench generate verify lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ chaos: up ## The same with 50 releases of 20 pods; about a quarter of an hour.
 
 fuzz: ## Run each fuzz target for FUZZTIME (30s); stops at the first finding.
 	@hack/fuzz.sh
+
+soak: ## Run the model of a grant for a million random steps; about half an hour.
+	@go test -count 1 -timeout 3h -v -run TestNoGrantOutlivesItsPod ./permission/centre/lifecycle -rapid.checks 20000 -rapid.steps 50
 
 # The binary is run without `go test` around it, so that an interrupt reaches it
 # and it tidies up; the simulated nodes go back to what they were.

@@ -1,0 +1,489 @@
+package lifecycle_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	clocktest "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/queue"
+	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
+	"github.com/breakwater-dev/breakwater/permission/centre/registry"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+// TestNoGrantOutlivesItsPod runs pods, two engines, a provider that answers anything, and
+// processes that die at any call, in random order. More steps:
+//
+//	go test -run TestNoGrantOutlivesItsPod -rapid.checks 20000 -rapid.steps 50 ./permission/centre/lifecycle
+func TestNoGrantOutlivesItsPod(t *testing.T) {
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "centre.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	// The model does not test power failures.
+	if _, err := s.Writer().Exec("PRAGMA synchronous = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, s)
+		actions := map[string]func(*rapid.T){"": func(t *rapid.T) { m.check(t) }}
+		for name, action := range map[string]struct {
+			weight int
+			do     func()
+		}{
+			"pod starts": {4, m.startPod}, "permission is requested": {3, m.request}, "job runs": {8, m.runJob},
+			"pod ends": {1, m.endPod}, "pod is revoked": {1, m.revokePod}, "pod ends and is revoked": {3, m.endAndRevokePod},
+			"application is revoked": {1, m.revokeApplication}, "application is reset": {1, m.reset}, "pods are reported": {1, m.report},
+			"time passes": {3, m.advance}, "grants are recovered": {1, m.recover}, "dead jobs are rescued": {1, m.rescue},
+			"provider decides": {1, m.decide}, "provider deregisters": {1, m.deregister}, "provider registers": {1, m.register},
+		} {
+			for i := range action.weight {
+				actions[fmt.Sprintf("%s (%d)", name, i)] = m.step(action.do)
+			}
+		}
+		rt.Repeat(actions)
+		m.quiesce()
+		steps += m.steps
+	})
+	t.Logf("%d steps", steps)
+}
+
+// sets are the permission sets and the provider of each permission.
+var (
+	sets        = map[string][]string{"web": {"db", "cache"}, "jobs": {"db"}}
+	providersOf = map[string]string{"db": "p1", "cache": "p2"}
+)
+
+const (
+	modelPods, modelIPs = 8, 2
+	// recoverAfter is RecoverAfter of the engines.
+	recoverAfter = time.Minute
+	callTimeout  = 10 * time.Second
+)
+
+// sorted returns the keys of a map in the same order in each run, as rapid needs.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// pod is a pod of the cluster.
+type pod struct {
+	uid, ip string
+	exists  bool
+}
+
+// crashed is the panic of a process that dies.
+type crashed struct{}
+
+type model struct {
+	t        *rapid.T
+	store    *store.Store
+	clock    *clocktest.FakeClock
+	engines  []*lifecycle.Engine
+	registry *registry.Registry
+	pods     []*pod
+	// revoked are the applications whose revocation the centre has accepted.
+	revoked  map[string]bool
+	provider *modelProvider
+	// depth is the number of calls in progress; quiet is true when nothing fails.
+	depth int
+	quiet bool
+	steps int
+}
+
+func newModel(t *rapid.T, s *store.Store) *model {
+	m := &model{t: t, store: s, clock: clocktest.NewFakeClock(time.Unix(1_700_000_000, 0)), revoked: map[string]bool{}}
+	m.provider = &modelProvider{model: m, held: map[holding]string{}, pending: map[holding]string{}}
+	for _, table := range []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace", "river_job"} {
+		m.must(s.Writer().Exec("DELETE FROM " + table))
+	}
+	for range 2 {
+		m.engines = append(m.engines, &lifecycle.Engine{Store: s, Queue: modelQueue{}, Limiter: m, Breaker: m, Clients: m.provider, Clock: m.clock,
+			Random: func() float64 { return 0.5 }, Notifier: m, Metrics: m, Log: slog.New(slog.DiscardHandler), RecoverAfter: recoverAfter})
+	}
+	m.registry = &registry.Registry{Store: s, Clock: m.clock}
+	m.register()
+	return m
+}
+
+func (m *model) must(_ any, err error) {
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *model) step(f func()) func(*rapid.T) {
+	return func(t *rapid.T) {
+		m.t = t
+		m.steps++
+		f()
+	}
+}
+
+func (m *model) index(n int, label string) int { return rapid.IntRange(0, n-1).Draw(m.t, label) }
+
+// chance is true once in n times, and never when the model is quiet.
+func (m *model) chance(n int, label string) bool { return !m.quiet && m.index(n, label) == n-1 }
+
+func (m *model) ctx() context.Context { return context.Background() }
+
+// register registers what is not registered.
+func (m *model) register() {
+	put := func(kind store.Kind, meta api.Meta, o any, to store.Kind, references ...string) {
+		body, err := json.Marshal(o)
+		m.must(nil, err)
+		err = m.store.Write(m.ctx(), func(tx store.Tx) error {
+			if err := tx.Create(store.Object{Kind: kind, Name: meta.Name, Owner: meta.Owner, Body: body, Version: 1}); err != nil {
+				return err
+			}
+			return tx.SetReferences(kind, meta.Name, to, references)
+		})
+		if !errors.Is(err, store.ErrConflict) {
+			m.must(nil, err)
+		}
+	}
+	for _, name := range []string{"p1", "p2"} {
+		p := api.Provider{Meta: api.Meta{Name: name, Owner: "platform"}, CanRevoke: true, TimeoutSeconds: int(callTimeout / time.Second),
+			Retry: api.Retry{MaxCalls: 2, BackoffSeconds: 2, PollSeconds: 2, PollTimeoutSeconds: 60}}
+		put(store.KindProvider, p.Meta, p, "")
+	}
+	for _, name := range sorted(providersOf) {
+		of := providersOf[name]
+		p := api.Permission{Meta: api.Meta{Name: name, Owner: "team-a"}, Provider: of}
+		put(store.KindPermission, p.Meta, p, store.KindProvider, of)
+	}
+	for _, name := range sorted(sets) {
+		permissions := sets[name]
+		p := api.PermissionSet{Meta: api.Meta{Name: name, Owner: "team-a"}, Permissions: permissions}
+		put(store.KindSet, p.Meta, p, store.KindPermission, permissions...)
+	}
+}
+
+// deregister deletes all that the registry lets go. No grant of a deleted provider is
+// left at the provider.
+func (m *model) deregister() {
+	if !m.chance(4, "deregister") {
+		return
+	}
+	name := []string{"p1", "p2"}[m.index(2, "provider")]
+	for _, set := range sorted(sets) {
+		m.allowInUse(m.registry.Sets().Delete(m.ctx(), set, 1, "admin", func(context.Context, api.PermissionSet) error { return nil }))
+	}
+	for _, permission := range sorted(providersOf) {
+		if providersOf[permission] == name {
+			m.allowInUse(m.registry.Permissions().Delete(m.ctx(), permission, 1, "admin", func(context.Context, api.Permission) error { return nil }))
+		}
+	}
+	if m.allowInUse(m.registry.Providers().Delete(m.ctx(), name, 1, "admin", func(context.Context, api.Provider) error { return nil })) {
+		for h := range m.provider.held {
+			if h.provider == name {
+				m.t.Fatalf("provider %s is deleted, but has granted %+v", name, h)
+			}
+		}
+	}
+}
+
+func (m *model) allowInUse(err error) (deleted bool) {
+	var inUse registry.InUse
+	if !errors.As(err, &inUse) && !errors.Is(err, store.ErrNotFound) {
+		m.must(nil, err)
+	}
+	return err == nil
+}
+
+// startPod starts a pod with a free address; most pods request permissions at once.
+func (m *model) startPod() {
+	ip := fmt.Sprintf("10.0.0.%d", m.index(modelIPs, "ip"))
+	if len(m.pods) == modelPods || slices.ContainsFunc(m.pods, func(p *pod) bool { return p.exists && p.ip == ip }) {
+		return
+	}
+	p := &pod{uid: fmt.Sprintf("uid-%d", len(m.pods)), ip: ip, exists: true}
+	m.pods = append(m.pods, p)
+	if !m.chance(4, "later") {
+		m.requestFor(p)
+	}
+}
+
+// somePod returns a pod for which the condition holds; nil if there is none.
+func (m *model) somePod(condition func(*pod) bool) *pod {
+	var all []*pod
+	for _, p := range m.pods {
+		if condition(p) {
+			all = append(all, p)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[m.index(len(all), "pod")]
+}
+
+func requestOf(p *pod, set string) api.ApplicationRequest {
+	return api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: p.uid, PodUID: p.uid, PodIPs: []string{p.ip}, Set: set}
+}
+
+// request is the call of the init-action-server for a pod that exists.
+func (m *model) request() {
+	p := m.somePod(func(p *pod) bool { return p.exists })
+	if p != nil {
+		m.requestFor(p)
+	}
+}
+
+func (m *model) requestFor(p *pod) {
+	r := requestOf(p, []string{"web", "jobs"}[m.index(2, "set")])
+	_, _, outcome, err := m.engine().Request(m.ctx(), r, "server")
+	var notRegistered lifecycle.NotRegistered
+	switch {
+	case errors.As(err, &notRegistered), errors.Is(err, lifecycle.ErrRevokeRequested):
+	case err != nil:
+		m.t.Fatal(err)
+	case outcome != lifecycle.RequestUnchanged:
+		delete(m.revoked, lifecycle.ID(r))
+	}
+}
+
+func (m *model) engine() *lifecycle.Engine { return m.engines[m.index(len(m.engines), "engine")] }
+
+func (m *model) endPod() {
+	if p := m.somePod(func(p *pod) bool { return p.exists }); p != nil {
+		p.exists = false
+	}
+}
+
+func (m *model) endAndRevokePod() {
+	if p := m.somePod(func(p *pod) bool { return p.exists }); p != nil {
+		p.exists = false
+		m.revoke(p)
+	}
+}
+
+// revokePod is the call of the permission controller for a pod that has ended.
+func (m *model) revokePod() {
+	if p := m.somePod(func(p *pod) bool { return !p.exists }); p != nil {
+		m.revoke(p)
+	}
+}
+
+func (m *model) revoke(p *pod) {
+	r := api.RevokeRequest{Cluster: "c1", PodUID: p.uid, LetGo: m.chance(3, "let go")}
+	_, err := m.engine().RevokePod(m.ctx(), r, "controller")
+	m.must(nil, err)
+	for _, set := range sorted(sets) {
+		m.revoked[lifecycle.ID(requestOf(p, set))] = true
+	}
+}
+
+func (m *model) applications() []store.Application {
+	apps, err := m.store.View(m.ctx()).Applications(store.Filter{}, store.Page{Limit: 1000})
+	m.must(nil, err)
+	return apps
+}
+
+func (m *model) someApplication() (store.Application, bool) {
+	apps := m.applications()
+	if len(apps) == 0 {
+		return store.Application{}, false
+	}
+	return apps[m.index(len(apps), "application")], true
+}
+
+func (m *model) revokeApplication() {
+	if app, ok := m.someApplication(); ok && m.chance(3, "revoke") {
+		_, _, _, err := m.engine().Revoke(m.ctx(), app.ID, "owner")
+		m.must(nil, err)
+		m.revoked[app.ID] = true
+	}
+}
+
+func (m *model) reset() {
+	app, ok := m.someApplication()
+	if !ok {
+		return
+	}
+	_, _, _, err := m.engine().Reset(m.ctx(), app.ID, "owner")
+	var notRegistered lifecycle.NotRegistered
+	if !errors.As(err, &notRegistered) && !errors.Is(err, lifecycle.ErrRevokeRequested) {
+		m.must(nil, err)
+	}
+}
+
+// report reports the pods that exist. Those that the controller never saw end are revoked.
+func (m *model) report() {
+	r := api.PodReport{Observed: m.clock.Now()}
+	for _, p := range m.pods {
+		if p.exists {
+			r.Pods = append(r.Pods, api.LivePod{UID: p.uid, IPs: []string{p.ip}})
+		}
+	}
+	r.Empty = len(r.Pods) == 0
+	result, err := m.engine().Report(m.ctx(), "c1", r, "controller")
+	m.must(nil, err)
+	for _, id := range result.Applications {
+		m.revoked[id] = true
+	}
+}
+
+func (m *model) advance() {
+	m.clock.Step([]time.Duration{100 * time.Millisecond, 2 * time.Second, 5 * time.Second, 16 * time.Second, 61 * time.Second, 10 * time.Minute}[m.index(6, "time")])
+}
+
+func (m *model) recover() {
+	_, err := m.engine().Recover(m.ctx(), recoverAfter)
+	m.must(nil, err)
+}
+
+// takeOver lets another process take over what it can, before or after the lease of a
+// call has expired.
+func (m *model) takeOver() {
+	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "lease")])
+	e := m.engine()
+	m.must(e.Recover(m.ctx(), recoverAfter))
+	for _, j := range m.jobs() {
+		m.run(j, e)
+	}
+}
+
+// modelQueue inserts jobs as River does; the model runs them.
+type modelQueue struct{}
+
+func (modelQueue) Enqueue(ctx context.Context, tx *sql.Tx, _ string, job queue.Job, _ time.Time) (int64, error) {
+	args, err := json.Marshal(job)
+	if err != nil {
+		return 0, err
+	}
+	r, err := tx.ExecContext(ctx, "INSERT INTO river_job (kind, args, max_attempts) VALUES ('grant', ?, 25)", string(args))
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
+type job struct {
+	queue.Job
+	id int64
+}
+
+func (m *model) jobs() (all []job) {
+	rows, err := m.store.Writer().Query("SELECT id, CAST(args AS TEXT) FROM river_job WHERE state = 'available' ORDER BY id")
+	m.must(nil, err)
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var j job
+		var args string
+		m.must(nil, rows.Scan(&j.id, &args))
+		m.must(nil, json.Unmarshal([]byte(args), &j.Job))
+		all = append(all, j)
+	}
+	m.must(nil, rows.Err())
+	return all
+}
+
+func (m *model) runJob() {
+	if all := m.jobs(); len(all) > 0 {
+		m.run(all[m.index(len(all), "job")], m.engine())
+	}
+}
+
+// run runs a job as River does. The job of a process that dies stays running.
+func (m *model) run(j job, e *lifecycle.Engine) {
+	m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'running' WHERE id = ?", j.id))
+	depth := m.depth
+	defer func() {
+		if p := recover(); p != nil && p != (crashed{}) {
+			panic(p)
+		}
+		m.depth = depth
+	}()
+	err := e.Handle(m.ctx(), j.Job)
+	var notDue queue.NotDue
+	if err != nil && !errors.As(err, &notDue) {
+		m.t.Fatal(err)
+	}
+	if err != nil {
+		m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'available' WHERE id = ?", j.id))
+		return
+	}
+	m.must(m.store.Writer().Exec("DELETE FROM river_job WHERE id = ?", j.id))
+}
+
+// rescue makes River run again what a dead process ran. Jobs in progress run twice.
+func (m *model) rescue() {
+	m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'available' WHERE state = 'running'"))
+}
+
+// Reserve implements lifecycle.RateLimiter.
+func (m *model) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
+	if m.chance(12, "rate limit") {
+		return time.Time{}, ratelimit.NoSlot{Until: m.clock.Now().Add(50 * time.Second)}
+	}
+	return m.clock.Now(), nil
+}
+
+// Expired implements lifecycle.RateLimiter.
+func (m *model) Expired(at time.Time) bool { return m.clock.Since(at) > time.Second }
+
+// OpenFor implements lifecycle.Breaker.
+func (m *model) OpenFor(string) time.Duration {
+	if m.chance(12, "open") {
+		return 15 * time.Second
+	}
+	return 0
+}
+
+// Do implements lifecycle.Breaker.
+func (m *model) Do(_ string, call func() bool) bool {
+	if m.chance(16, "half-open") {
+		return false
+	}
+	call()
+	return true
+}
+
+// Notify implements lifecycle.Notifier.
+func (*model) Notify(string) {}
+
+// GrantState implements lifecycle.Metrics.
+func (*model) GrantState(string, string, api.State) {}
+
+// AddressReused implements lifecycle.Metrics.
+func (*model) AddressReused(string) {}
+
+// Call implements lifecycle.Metrics. It is the time between a call and its result.
+func (m *model) Call(string, provider.Op, provider.Result, time.Duration) {
+	m.meanwhile(true)
+	if m.chance(12, "die before the result is stored") {
+		panic(crashed{})
+	}
+}
+
+// meanwhile lets other processes act. Before a call they revoke nothing: a revocation
+// between the stored intent and the call is revoked afterwards.
+func (m *model) meanwhile(afterCall bool) {
+	if m.depth > 2 || !m.chance(3, "meanwhile") {
+		return
+	}
+	m.depth++
+	defer func() { m.depth-- }()
+	actions := []func(){m.advance, m.recover, m.runJob, m.rescue, m.startPod, m.endPod, m.takeOver, m.takeOver}
+	if afterCall {
+		actions = append(actions, m.revokePod, m.revokePod, m.request, m.decide, m.report)
+	}
+	for range m.index(3, "actions") + 1 {
+		actions[m.index(len(actions), "action")]()
+	}
+}

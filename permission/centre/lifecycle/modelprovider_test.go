@@ -1,0 +1,243 @@
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+// holding is what a provider can tell apart: a permission at an address.
+type holding struct{ provider, permission, ip string }
+
+// modelProvider grants and revokes, and answers anything.
+type modelProvider struct {
+	*model
+	// held and pending are the holdings that exist or are to be decided, by application.
+	held, pending map[holding]string
+	calls         []*modelCall
+}
+
+// modelCall is a call in progress.
+type modelCall struct {
+	op          provider.Op
+	of          holding
+	application string
+	until       time.Time
+}
+
+// New implements lifecycle.ClientFactory. It is also the time between the stored intent
+// and the call.
+func (c *modelProvider) New(p api.Provider) (provider.Client, error) {
+	c.meanwhile(false)
+	if c.chance(25, "die before the call") {
+		panic(crashed{})
+	}
+	return modelClient{c, p.Name}, nil
+}
+
+type modelClient struct {
+	*modelProvider
+	name string
+}
+
+// Call implements provider.Client.
+func (c modelClient) Call(_ context.Context, call provider.Call) provider.Result {
+	g := c.grantOf(c.name, call)
+	began := &modelCall{call.Op, holding{c.name, g.Permission, call.IPs[0]}, call.Application, c.clock.Now().Add(callTimeout)}
+	c.checkCall(began)
+	c.checkOrder(g, call)
+	c.calls = append(c.calls, began)
+	r := c.answer(began)
+	if c.chance(12, "die in the call") {
+		c.end(began)
+		panic(crashed{})
+	}
+	c.meanwhile(true)
+	if c.clock.Now().After(began.until) {
+		r = provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderTimeout, Sent: true}
+	}
+	c.end(began)
+	return r
+}
+
+func (c *modelProvider) end(call *modelCall) {
+	c.calls = slices.DeleteFunc(c.calls, func(o *modelCall) bool { return o == call })
+}
+
+// grantOf returns the grant that a call is for: a set has one of each provider.
+func (m *model) grantOf(name string, call provider.Call) store.Grant {
+	grants, err := m.store.View(m.ctx()).Grants(call.Application)
+	m.must(nil, err)
+	i := slices.IndexFunc(grants, func(g store.Grant) bool { return g.Provider == name })
+	if i < 0 {
+		m.t.Fatalf("call %+v has no grant", call)
+	}
+	return grants[i]
+}
+
+// answer decides what the provider does, and does it.
+func (c *modelProvider) answer(call *modelCall) provider.Result {
+	done := provider.Result{Outcome: provider.Done, Reason: provider.ReasonGranted, Sent: true}
+	failed := provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderError, Sent: true}
+	choice := 0
+	if !c.quiet {
+		choice = c.index(9, "answer")
+	}
+	_, held := c.held[call.of]
+	switch {
+	case choice == 0 || choice == 1: // done
+		c.apply(call)
+		return done
+	case choice == 2: // done, but the answer is lost
+		c.apply(call)
+		return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderTimeout, Sent: true}
+	case choice == 3 && call.op != provider.Revoke: // decided later
+		if !held {
+			c.pending[call.of] = call.application
+		}
+		return provider.Result{Outcome: provider.Pending, Reason: provider.ReasonPending, Sent: true}
+	case choice == 3: // revoked later
+		return provider.Result{Outcome: provider.Pending, Reason: provider.ReasonPending, Sent: true}
+	case choice == 4 && !(call.op == provider.Poll && held): // rejected, perhaps after a lost answer
+		if call.op == provider.Poll {
+			delete(c.pending, call.of)
+		}
+		return provider.Result{Outcome: provider.Denied, Reason: provider.ReasonDenied, Sent: true}
+	case choice == 5: // no connection
+		return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderUnreachable}
+	case choice == 6:
+		return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderThrottled, RetryAfter: 30 * time.Second, Sent: true}
+	default:
+		return failed
+	}
+}
+
+func (c *modelProvider) apply(call *modelCall) {
+	delete(c.pending, call.of)
+	if call.op == provider.Revoke {
+		delete(c.held, call.of)
+		return
+	}
+	c.held[call.of] = call.application
+}
+
+// decide lets the provider decide a pending request.
+func (m *model) decide() {
+	c := m.provider
+	if len(c.pending) == 0 {
+		return
+	}
+	h := slices.SortedFunc(maps.Keys(c.pending), func(a, b holding) int {
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})[m.index(len(c.pending), "pending")]
+	if m.chance(2, "granted") {
+		c.held[h] = c.pending[h]
+	}
+	delete(c.pending, h)
+}
+
+// checkCall checks that no call begins that must not.
+func (c *modelProvider) checkCall(call *modelCall) {
+	app, err := c.store.View(c.ctx()).Application(call.application)
+	c.must(nil, err)
+	if call.op != provider.Revoke && c.revoked[call.application] {
+		c.t.Fatalf("%s begins for pod %s, whose revocation was requested", call.op, app.Request.PodUID)
+	}
+	for _, o := range c.calls {
+		// A revocation may overlap a grant that is revoked afterwards.
+		opposite := o.op == provider.Revoke && call.op != provider.Revoke || o.op != provider.Revoke && call.op == provider.Revoke && !c.revoked[o.application]
+		if o.of == call.of && (opposite || o.application == call.application) && !c.clock.Now().After(o.until) {
+			c.t.Fatalf("%s for application %s begins during %s of %+v for application %s", call.op, call.application, o.op, o.of, o.application)
+		}
+	}
+	if call.op != provider.Revoke {
+		return
+	}
+	for _, other := range c.applications() {
+		if other.ID == call.application || c.revoked[other.ID] || !slices.Contains(other.Request.PodIPs, call.of.ip) {
+			continue
+		}
+		grants, err := c.store.View(c.ctx()).Grants(other.ID)
+		c.must(nil, err)
+		for _, g := range grants {
+			if g.State == api.Granted && g.Provider == call.of.provider && g.Permission == call.of.permission {
+				c.t.Fatalf("revoking %+v of pod %s removes the grant of pod %s", call.of, app.Request.PodUID, other.Request.PodUID)
+			}
+		}
+	}
+}
+
+// checkOrder checks that permissions are granted in the order of the set.
+func (m *model) checkOrder(g store.Grant, call provider.Call) {
+	grants, err := m.store.View(m.ctx()).Grants(call.Application)
+	m.must(nil, err)
+	for _, before := range grants[:g.Ordinal] {
+		if call.Op != provider.Revoke && before.State != api.Granted {
+			m.t.Fatalf("%s of %s begins, but %s is %s", call.Op, g.Permission, before.Permission, before.State)
+		}
+	}
+}
+
+// check checks that what the centre says is so, and that nothing at the provider is lost.
+func (m *model) check(t interface{ Fatalf(string, ...any) }) {
+	known := map[holding]bool{}
+	for _, app := range m.applications() {
+		grants, err := m.store.View(m.ctx()).Grants(app.ID)
+		m.must(nil, err)
+		for _, g := range grants {
+			h := holding{g.Provider, g.Permission, app.Request.PodIPs[0]}
+			known[h] = known[h] || g.MaybeGranted
+			if _, held := m.provider.held[h]; g.State == api.Granted && !held {
+				t.Fatalf("pod %s is Granted %+v, but the provider has it not", app.Request.PodUID, h)
+			}
+		}
+		if m.revoked[app.ID] != app.RevokeRequested {
+			t.Fatalf("application of pod %s: revocation requested %t, want %t", app.Request.PodUID, app.RevokeRequested, m.revoked[app.ID])
+		}
+	}
+	for h := range maps.Keys(m.provider.held) {
+		if !known[h] {
+			t.Fatalf("the provider has granted %+v, and the centre does not know it", h)
+		}
+	}
+}
+
+// quiesce ends all pods and lets everything succeed: nothing is left at the provider, and
+// each application is Revoked.
+func (m *model) quiesce() {
+	if m.chance(3, "jobs are lost") { // as after an import
+		m.must(m.store.Writer().Exec("DELETE FROM river_job"))
+	}
+	m.quiet = true
+	for _, p := range m.pods {
+		p.exists = false
+	}
+	m.rescue()
+	m.clock.Step(10 * time.Minute)
+	e := m.engines[0]
+	if _, err := e.Report(m.ctx(), "c1", api.PodReport{Observed: m.clock.Now(), Empty: true}, "controller"); err != nil {
+		m.t.Fatalf("report: %v", err)
+	}
+	for range 20 {
+		m.must(e.Recover(m.ctx(), recoverAfter))
+		for _, j := range m.jobs() {
+			m.run(j, e)
+		}
+		m.clock.Step(time.Hour)
+	}
+	for _, app := range m.applications() {
+		if app.State != api.Revoked {
+			m.t.Fatalf("the application of pod %s is %s: %s", app.Request.PodUID, app.State, app.Message)
+		}
+	}
+	if len(m.provider.held)+len(m.provider.pending)+len(m.jobs()) > 0 {
+		m.t.Fatalf("left at the provider: %v, pending %v; jobs %v", m.provider.held, m.provider.pending, m.jobs())
+	}
+}
