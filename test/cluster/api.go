@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// direct never asks a proxy: the addresses exist on this machine only.
+// direct never uses a proxy: the addresses exist only on this machine.
 var direct = &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
 
 var errNotFound = errors.New("not found")
 
-// get reads one path of the API as admin. The tool needs a few reads and kubectl does the
-// rest; a client library would triple the time that "go run" takes the first time.
+// get reads one path of the API as admin. The tool needs few reads and leaves
+// the rest to kubectl: a client library would triple the first build time.
 func (c *cluster) get(ctx context.Context, path string, into any) error {
 	return c.call(ctx, http.MethodGet, path, nil, into)
 }
@@ -66,7 +66,7 @@ func (c *cluster) call(ctx context.Context, method, path string, body, into any)
 	return json.Unmarshal(data, into)
 }
 
-// apiClient reads the certificates at first use: they are made during "up".
+// apiClient reads the certificates at first use, because "up" creates them.
 func (c *cluster) apiClient() (*http.Client, error) {
 	c.clientMu.Lock()
 	defer c.clientMu.Unlock()
@@ -94,8 +94,8 @@ func (c *cluster) kubectl(ctx context.Context, stdin []byte, args ...string) (st
 	return runWith(ctx, env, bytes.NewReader(stdin), c.binary(kubernetes, "kubectl"), args...)
 }
 
-// apply is server-side: keys of a ConfigMap that it does not name stay as they are, if
-// another manager set them.
+// apply uses server-side apply, which keeps the ConfigMap keys of other field
+// managers.
 func (c *cluster) apply(ctx context.Context, manager string, manifest []byte) error {
 	_, err := c.kubectl(ctx, manifest, "apply", "--server-side", "--force-conflicts", "--field-manager="+manager, "-f", "-")
 	return err

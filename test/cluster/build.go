@@ -15,11 +15,12 @@ import (
 	"strings"
 )
 
-// family is a set of binaries built from one of the modules below modules/. Each has its
-// own go.mod: their dependencies contradict each other and stay out of the product's.
+// family is a set of binaries built from one of the modules below modules/.
+// Each has its own go.mod, because their dependencies conflict with each other
+// and with the product's.
 type family struct {
 	name     string
-	module   string            // the required module whose version names the build
+	module   string            // the required module that gives the build its version
 	binaries map[string]string // file name to package
 }
 
@@ -49,7 +50,7 @@ func (c *cluster) moduleDir(f family) string { return filepath.Join(c.source, "m
 func (c *cluster) version(f family) (string, error) {
 	data, err := os.ReadFile(filepath.Join(c.moduleDir(f), "go.mod"))
 	if err != nil {
-		return "", fmt.Errorf("run this from the repository, so that the pinned versions are found: %w", err)
+		return "", fmt.Errorf("find pinned versions (run this in the repository): %w", err)
 	}
 	return requiredVersion(string(data), f.module)
 }
@@ -62,7 +63,7 @@ func requiredVersion(gomod, module string) (string, error) {
 	return m[1], nil
 }
 
-// key names a build by version and by everything else that is pinned with it.
+// key is the cache key of a build: its version and a hash of go.mod and go.sum.
 func (c *cluster) key(f family) (string, error) {
 	version, err := c.version(f)
 	if err != nil {
@@ -79,7 +80,8 @@ func (c *cluster) key(f family) (string, error) {
 	return fmt.Sprintf("%s-%s-%x", f.name, version, sum.Sum(nil)[:4]), nil
 }
 
-// build compiles the family unless the cache has it. The folder appears only when complete.
+// build compiles the family unless it is cached. It renames the folder into
+// place only when all binaries are complete.
 func (c *cluster) build(ctx context.Context, f family) error {
 	key, err := c.key(f)
 	if err != nil {
@@ -98,11 +100,11 @@ func (c *cluster) build(ctx context.Context, f family) error {
 	if err := os.MkdirAll(temporary, 0o755); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(temporary) }() // when the rename did not take it
+	defer func() { _ = os.RemoveAll(temporary) }() // no effect after the rename
 	args := []string{"build", "-trimpath", "-ldflags", flags, "-o", temporary + "/"}
 	for name, pkg := range f.binaries {
 		if len(f.binaries) == 1 {
-			args[len(args)-1] = filepath.Join(temporary, name) // else a file is named as its package
+			args[len(args)-1] = filepath.Join(temporary, name) // by default the file has the name of its package
 		}
 		args = append(args, pkg)
 	}
@@ -110,16 +112,16 @@ func (c *cluster) build(ctx context.Context, f family) error {
 		return err
 	}
 	if err := os.Rename(temporary, final); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err // it exists when another instance has built the same meanwhile
+		return err // another instance may have built the same key meanwhile
 	}
 	return nil
 }
 
-// partSuffix marks what is not complete; the number of the process follows.
+// partSuffix marks an incomplete file or folder; the pid of its writer follows.
 const partSuffix = ".part-"
 
-// ldflags gives Kubernetes the version that its own build scripts would: without one it
-// reports v0.0.0 and Knative refuses it.
+// ldflags sets the version of Kubernetes as its own build scripts do. Without
+// it Kubernetes reports v0.0.0, which Knative rejects.
 func (c *cluster) ldflags(f family) (string, error) {
 	flags := "-s -w"
 	if f.name != kubernetes.name {
@@ -141,13 +143,15 @@ func (c *cluster) ldflags(f family) (string, error) {
 	return flags, nil
 }
 
-// goCommand runs go in the family's module, politely: others may use the machine.
+// goCommand runs go in the family's module with low priority, because the
+// machine may be shared.
 func (c *cluster) goCommand(ctx context.Context, f family, args ...string) (string, error) {
 	env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 	return runWith(ctx, env, nil, "nice", append([]string{"go", "-C", c.moduleDir(f)}, args...)...)
 }
 
-// binary is the path of a built file; it exists once the family's build task is done.
+// binary is the path of a built file. The file exists after the family's build
+// task.
 func (c *cluster) binary(f family, name string) string {
 	key, err := c.key(f)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestEveryFamilyHasAPinnedVersion(t *testing.T) {
 	}
 }
 
-func TestABuildIsNamedByAllThatIsPinned(t *testing.T) {
+func TestTheBuildKeyCoversAllPinnedFiles(t *testing.T) {
 	c := testCluster(t)
 	key := func(gomod, gosum string) string {
 		put(t, filepath.Join(c.moduleDir(etcd), "go.mod"), gomod)
@@ -49,7 +49,7 @@ func TestABuildIsNamedByAllThatIsPinned(t *testing.T) {
 		t.Errorf("no name and version in %s", one)
 	}
 	if one != key("require "+etcd.module+" v3.6.1\n", "a") {
-		t.Error("the same gives another key")
+		t.Error("unchanged files give another key")
 	}
 	for _, other := range []string{key("require "+etcd.module+" v3.6.2\n", "a"), key("require "+etcd.module+" v3.6.1\n", "b")} {
 		if other == one {
@@ -58,7 +58,7 @@ func TestABuildIsNamedByAllThatIsPinned(t *testing.T) {
 	}
 }
 
-func TestABuildAppearsWhenItIsComplete(t *testing.T) {
+func TestOnlyACompleteBuildIsCached(t *testing.T) {
 	c := testCluster(t)
 	put(t, filepath.Join(c.moduleDir(etcd), "go.mod"), "require "+etcd.module+" v3.6.1\n")
 	put(t, filepath.Join(c.moduleDir(etcd), "go.sum"), "")
@@ -67,7 +67,7 @@ func TestABuildAppearsWhenItIsComplete(t *testing.T) {
 	fakeCommand(t, "go", output+"echo no space left >&2; exit 1")
 	err := c.build(context.Background(), etcd)
 	if err == nil || !strings.Contains(err.Error(), "no space left") {
-		t.Errorf("the compiler's words are not in %v", err)
+		t.Errorf("the compiler's output is not in %v", err)
 	}
 	if entries, _ := filepath.Glob(c.cached("bin", "*")); len(entries) > 0 {
 		t.Errorf("a broken build left %v", entries)
@@ -83,11 +83,11 @@ func TestABuildAppearsWhenItIsComplete(t *testing.T) {
 
 	fakeCommand(t, "go", "exit 1")
 	if err := c.build(context.Background(), etcd); err != nil {
-		t.Errorf("what the cache has was built again: %v", err)
+		t.Errorf("a cached build was built again: %v", err)
 	}
 }
 
-func TestKubernetesKnowsItsVersion(t *testing.T) {
+func TestKubernetesIsBuiltWithItsVersion(t *testing.T) {
 	c := testCluster(t)
 	put(t, filepath.Join(c.moduleDir(kubernetes), "go.mod"), "require k8s.io/kubernetes v1.35.4\n")
 	flags, err := c.ldflags(kubernetes)

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Everything that the cluster starts lives below one cgroup: its own processes in
-// breakwater/system, pods in breakwater/kubepods. "Which processes are ours" is answered
-// by the kernel, also when every pid file is lost.
+// All processes of the cluster are in one cgroup: its own in breakwater/system,
+// pods in breakwater/kubepods. So the kernel lists them even if every pid file
+// is lost.
 
 // cgroupMounts returns the folders that hold a hierarchy: one for cgroup v2, one per
 // controller for v1.
@@ -38,7 +38,7 @@ func cgroupMounts() []string {
 	return mounts
 }
 
-// trackingMount is the hierarchy in which our processes are counted.
+// trackingMount is the hierarchy from which our processes are listed.
 func trackingMount() string {
 	for _, m := range cgroupMounts() {
 		if filepath.Base(m) == "pids" {
@@ -53,14 +53,16 @@ func trackingMount() string {
 
 func (c *cluster) systemCgroup() string { return filepath.Join(trackingMount(), c.name, "system") }
 
-// makeCgroups makes breakwater in every hierarchy, because kubelet wants its root in all.
+// makeCgroups creates the breakwater cgroup in every hierarchy, because kubelet
+// needs its root in all of them.
 func (c *cluster) makeCgroups() error {
 	for _, m := range cgroupMounts() {
 		dir := filepath.Join(m, c.name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		// A v1 cpuset takes no process before it has its CPUs and memory nodes.
+		// A v1 cpuset accepts no process until its CPUs and memory nodes are
+		// set.
 		for _, f := range []string{"cpuset.cpus", "cpuset.mems"} {
 			if v, err := os.ReadFile(filepath.Join(m, f)); err == nil && len(bytes.TrimSpace(v)) > 0 {
 				_ = os.WriteFile(filepath.Join(dir, f), v, 0o644)
@@ -74,8 +76,8 @@ func (c *cluster) makeCgroups() error {
 	return os.MkdirAll(c.systemCgroup(), 0o755)
 }
 
-// delegate hands the v2 controllers to the children. Some may be refused, for example in
-// a container; kubelet says so itself when it misses one.
+// delegate enables the v2 controllers for the children. It ignores errors,
+// which are normal in a container; kubelet reports a missing controller itself.
 func delegate(dir string) {
 	names, _ := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	for _, n := range strings.Fields(string(names)) {
@@ -88,7 +90,7 @@ func (c *cluster) cgroupProcesses() []int {
 	var pids []int
 	_ = filepath.WalkDir(filepath.Join(trackingMount(), c.name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "cgroup.procs" {
-			return nil //nolint:nilerr // it went meanwhile, and its processes with it
+			return nil //nolint:nilerr // the cgroup was removed meanwhile
 		}
 		data, _ := os.ReadFile(path)
 		for _, f := range strings.Fields(string(data)) {
@@ -117,7 +119,7 @@ func (c *cluster) ourCgroups() []string {
 	for _, m := range cgroupMounts() {
 		_ = filepath.WalkDir(filepath.Join(m, c.name), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
-				dirs = append([]string{path}, dirs...) // a parent is walked before its children
+				dirs = append([]string{path}, dirs...) // WalkDir visits a parent before its children
 			}
 			return nil
 		})

@@ -23,12 +23,12 @@ import (
 	"time"
 )
 
-// The whole tool, on an instance of its own beside whatever runs on the machine:
+// These tests run the whole tool on a separate instance:
 //
 //	go test -tags cluster -timeout 1h .
 //
-// as root; "go test -c" and "nice" when the machine is shared. It takes one and a half to
-// four minutes when the cache is warm, and half an hour more when it is cold.
+// as root; on a shared machine use "go test -c" and "nice". They take 1.5 to 4
+// minutes with a warm cache, and half an hour more with a cold one.
 const (
 	testName = "bwtest"
 	longest  = 50 * time.Minute
@@ -51,7 +51,7 @@ func TestCluster(t *testing.T) {
 		defer cancel()
 		ctx = limited
 	}
-	tool.must(ctx, t, time.Minute, "down") // what an interrupted test left
+	tool.must(ctx, t, time.Minute, "down") // remove the cluster of an interrupted test
 	before := hostState(t)
 	t.Cleanup(func() { // also after a failure
 		tool.must(context.Background(), t, time.Minute, "down", "--cache")
@@ -64,7 +64,7 @@ func TestCluster(t *testing.T) {
 		return
 	}
 	t.Run("status is healthy", func(t *testing.T) { tool.healthy(ctx, t) })
-	t.Run("exec runs in the caller's folder and gives its exit code", func(t *testing.T) {
+	t.Run("exec runs in the caller's folder and returns the exit code", func(t *testing.T) {
 		out := tool.must(ctx, t, time.Minute, "exec", "--", "sh", "-c", "pwd; echo $GOPROXY; kubectl get nodes -o name")
 		wd, _ := os.Getwd()
 		if want := wd + "\noff\nnode/bwtest-node\n"; !strings.HasPrefix(out, want) {
@@ -82,14 +82,14 @@ func TestCluster(t *testing.T) {
 			t.Errorf("processes %v became %v:\n%s", pids, tool.pids(), out)
 		}
 	})
-	t.Run("up starts a process that has ended again, and only that one", func(t *testing.T) {
+	t.Run("up restarts only the process that has ended", func(t *testing.T) {
 		pids := tool.pids()
 		kill(t, pids["kwok"])
-		tool.eventually(ctx, t, "end of kwok", func() error { return tool.check("kwok")() }, false)
+		tool.eventually(ctx, t, "kwok to end", func() error { return tool.check("kwok")() }, false)
 		tool.must(ctx, t, 2*time.Minute, "up", "--nodes", "2")
 		now := tool.pids()
 		if now["kwok"] == pids["kwok"] {
-			t.Error("kwok is the same")
+			t.Error("kwok was not restarted")
 		}
 		delete(pids, "kwok")
 		delete(now, "kwok")
@@ -100,7 +100,7 @@ func TestCluster(t *testing.T) {
 	t.Run("up works after all processes were killed", func(t *testing.T) {
 		tool.killEverything(ctx, t)
 		if len(tool.ourMounts()) == 0 || !tool.namespaceFileExists() || !linkExists(tool.hostLink) {
-			t.Error("mounts, namespace or link went with the processes: this proves nothing")
+			t.Error("mounts, namespace or link were removed with the processes: the test proves nothing")
 		}
 		tool.must(ctx, t, 4*time.Minute, "up", "--nodes", "2")
 		tool.healthy(ctx, t)
@@ -108,7 +108,7 @@ func TestCluster(t *testing.T) {
 	t.Run("down leaves nothing", func(t *testing.T) {
 		sockets := tool.shimSockets()
 		if len(sockets) == 0 {
-			t.Error("no shim has a socket: this proves nothing")
+			t.Error("no shim has a socket: the test proves nothing")
 		}
 		tool.must(ctx, t, time.Minute, "down")
 		tool.nothingLeft(t, before, sockets)
@@ -117,9 +117,9 @@ func TestCluster(t *testing.T) {
 		tool.must(ctx, t, time.Minute, "down")
 		tool.nothingLeft(t, before, nil)
 	})
-	for _, moment := range []string{"etcd", "kubelet", "traefik"} {
-		t.Run("down leaves nothing after up was killed at "+moment, func(t *testing.T) {
-			tool.killUpAt(ctx, t, moment)
+	for _, name := range []string{"etcd", "kubelet", "traefik"} {
+		t.Run("down leaves nothing after up was killed at "+name, func(t *testing.T) {
+			tool.killUpAt(ctx, t, name)
 			sockets := tool.shimSockets()
 			tool.must(ctx, t, time.Minute, "down")
 			tool.nothingLeft(t, before, sockets)
@@ -190,32 +190,33 @@ func (c tool) pids() map[string]int {
 	return pids
 }
 
-// killUpAt kills "up", and nothing that it started, when the named process appears.
-func (c tool) killUpAt(ctx context.Context, t *testing.T, moment string) {
+// killUpAt kills "up", but no process that it started, when the named process
+// starts.
+func (c tool) killUpAt(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, c.binary, "up", "--nodes", "2")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = time.Second // what it started may have its output
+	cmd.WaitDelay = time.Second // started processes may hold its output open
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	started := waiting{what: "start of " + moment, deadline: longest, every: 10 * time.Millisecond}.until(ctx, func(context.Context) error {
-		_, err := os.Stat(c.pidFile(moment))
+	started := waiting{what: name + " to start", deadline: longest, every: 10 * time.Millisecond}.until(ctx, func(context.Context) error {
+		_, err := os.Stat(c.pidFile(name))
 		select {
 		case end := <-ended:
 			ended <- end
-			return nil // whether it is there is asked below
+			return nil // the file is checked below
 		default:
 			return err
 		}
 	})
 	_ = cmd.Process.Kill()
 	end := <-ended
-	if _, err := os.Stat(c.pidFile(moment)); started != nil || err != nil {
-		t.Fatalf("no start of %s: %v, %v\n%s", moment, started, end, out.String())
+	if _, err := os.Stat(c.pidFile(name)); started != nil || err != nil {
+		t.Fatalf("%s did not start: %v, %v\n%s", name, started, end, out.String())
 	}
 }
 
@@ -225,7 +226,7 @@ func (c tool) killEverything(ctx context.Context, t *testing.T) {
 	if len(c.cgroupProcesses()) < 20 {
 		t.Errorf("only %d processes before", len(c.cgroupProcesses()))
 	}
-	c.eventually(ctx, t, "end of all processes", func() error {
+	c.eventually(ctx, t, "all processes to end", func() error {
 		left := c.cgroupProcesses()
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -263,7 +264,7 @@ func (c tool) shimSockets() []string {
 	return sockets
 }
 
-// nothingLeft looks with its own eyes, and not with those of "down".
+// nothingLeft checks independently of the code of "down".
 func (c tool) nothingLeft(t *testing.T, before map[string][]string, sockets []string) {
 	t.Helper()
 	for what, found := range traces(t, c.cluster) {
@@ -284,20 +285,21 @@ func (c tool) nothingLeft(t *testing.T, before map[string][]string, sockets []st
 	}
 }
 
-// traces are what bears the name of the instance or the path of its state.
+// traces lists host resources with the name of the instance or the path of its
+// state.
 func traces(t *testing.T, c *cluster) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range files {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
-		if pid == os.Getpid() || startTime(pid) == "" { // a zombie has ended; to reap it is pid 1's business
+		if pid == os.Getpid() || startTime(pid) == "" { // a zombie has ended; pid 1 reaps it
 			continue
 		}
 		for _, f := range []string{"cmdline", "environ", "cgroup"} {
 			data, _ := os.ReadFile(filepath.Join(dir, f))
 			text := string(data)
-			if f == "environ" { // a process that we did not start may have our variable
+			if f == "environ" { // an unrelated process may have our variable
 				text = strings.ReplaceAll(text, "BREAKWATER_NAME="+c.name, "")
 			}
 			if strings.Contains(text, c.state) || strings.Contains(text, ":/"+c.name+"/") {
@@ -328,7 +330,7 @@ func traces(t *testing.T, c *cluster) map[string][]string {
 	return found
 }
 
-// hostState is what the machine has that no name tells whose it is.
+// hostState lists host resources that have no instance name.
 func hostState(t *testing.T) map[string][]string {
 	t.Helper()
 	state := map[string][]string{}

@@ -13,17 +13,19 @@ import (
 	"time"
 )
 
-// run runs a short command and returns its output; an error carries the last of stderr.
+// run runs a short command and returns its output; an error includes the last
+// lines of stderr.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	return runWith(ctx, nil, nil, name, args...)
 }
 
-// runWith interrupts the command when the context ends, or this process: a compiler removes
-// its temporary files then. Who does not listen is killed.
+// runWith interrupts the command when the context or this process ends, so that
+// a compiler removes its temporary files. A command that ignores the interrupt
+// is killed.
 func runWith(ctx context.Context, env []string, stdin io.Reader, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Stdin = env, stdin
-	cmd.SysProcAttr = interruptedWithUs()
+	cmd.SysProcAttr = interruptedWithParent()
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	var out, errs bytes.Buffer

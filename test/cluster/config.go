@@ -11,7 +11,7 @@ import (
 	"regexp"
 )
 
-// Addresses inside the network namespace; each instance has them for itself.
+// Addresses inside the network namespace; each instance has its own namespace.
 const (
 	linkBits = "/30"
 
@@ -24,25 +24,27 @@ const (
 	registryInside = "localhost:" + registryPort
 )
 
-// instance is what tells clusters on one machine apart. Its name is that of the network
-// namespace, of the cgroup, of the CNI network and, with a suffix, of the rest.
+// instance identifies one of several clusters on a machine. The network
+// namespace, the cgroup and the CNI network have its name; other resources add
+// a suffix to it.
 type instance struct {
 	name                       string
 	hostLink, clusterLink      string // the two ends of the link, on the host and inside
 	hostAddress                string // of hostLink
 	nodeAddress                string // of clusterLink: node, API server, registry, DNS and ingress
-	containerdDir, manifestDir string // below the cache, not shared: see layout
+	containerdDir, manifestDir string // below the cache, not shared with other instances
 }
 
 const defaultName = "breakwater"
 
-// validName keeps names apart from what others call theirs, because "down" kills whatever
-// is in the cgroup of the name; links have room for 15 characters, two digits apart.
+// validName requires a prefix, because "down" kills all processes in the cgroup
+// of that name. A link name has at most 15 characters, including the suffix 0
+// or 1.
 var validName = regexp.MustCompile(`^(breakwater|bw[a-z0-9-]{1,12})$`)
 
 func newInstance(name string) (instance, error) {
 	if !validName.MatchString(name) || name == "bwcluster" {
-		return instance{}, fmt.Errorf("BREAKWATER_NAME must match %s and not be bwcluster, it is %q", validName, name)
+		return instance{}, fmt.Errorf("invalid BREAKWATER_NAME %q: must match %s and not be bwcluster", name, validName)
 	}
 	i := instance{name: name, hostLink: name + "0", clusterLink: name + "1",
 		containerdDir: "containerd-" + name, manifestDir: "manifests-" + name}
@@ -59,8 +61,8 @@ func newInstance(name string) (instance, error) {
 	return i, nil
 }
 
-// subnetAddress counts /30 networks in 198.18.0.0/15, which is reserved for benchmarks
-// (RFC 2544), so it does not meet an address that a host uses.
+// subnetAddress returns an address of a /30 network in 198.18.0.0/15. That
+// range is reserved for benchmarks (RFC 2544), so hosts do not use it.
 func subnetAddress(subnet, host uint32) string {
 	n := uint32(198<<24|18<<16) + subnet*4 + host
 	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}).String()
@@ -70,15 +72,17 @@ func (i instance) nodeName() string  { return i.name + "-node" }
 func (i instance) apiServer() string { return "https://" + i.nodeAddress + ":6443" }
 func (i instance) netnsPath() string { return "/run/netns/" + i.name }
 
-// registryHost is the registry seen from the host: the one that is registryInside.
+// registryHost is the address of the registry from the host; pods use
+// registryInside.
 func (i instance) registryHost() string { return i.nodeAddress + ":" + registryPort }
 
-// layout says where everything is. The state goes with the cluster; the cache outlives it
-// and is shared by all instances, but for containerd's root, which one containerd locks,
-// and the manifests of the registry, because tags mean different images.
+// layout has the paths of the cluster. "down" deletes the state and keeps the
+// cache, which all instances share. Two cache folders are per instance:
+// containerd's root, which containerd locks, and the registry's manifests,
+// whose tags differ.
 type layout struct {
 	instance
-	source string // folder of this module, for modules/ and its pinned versions
+	source string // folder of this module, which contains modules/
 	cache  string
 	state  string
 }
@@ -114,8 +118,8 @@ func fromEnv(name, fallback string) string {
 	return fallback
 }
 
-// findSource walks up from the working folder: "go run" starts in test/cluster, a built
-// binary may start in the repository or anywhere below it.
+// findSource searches upwards from the working folder: "go run" starts in
+// test/cluster, a built binary anywhere in the repository.
 func findSource() string {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -43,15 +43,15 @@ func TestInstancesShareNoNameAndNoAddress(t *testing.T) {
 	}
 }
 
-func TestNamesThatOthersUseAreRefused(t *testing.T) {
+func TestReservedNamesAreRejected(t *testing.T) {
 	for _, name := range []string{"", "docker", "kubepods", "bw", "bw/..", "bwcluster", "BWX", "bw-0123456789012", "breakwater2"} {
 		if _, err := newInstance(name); err == nil {
-			t.Errorf("%q was taken", name)
+			t.Errorf("%q was accepted", name)
 		}
 	}
 }
 
-func TestTheEnvironmentMovesStateAndCache(t *testing.T) {
+func TestEnvironmentVariablesSetStateAndCache(t *testing.T) {
 	t.Setenv("BREAKWATER_NAME", "bwx")
 	t.Setenv("BREAKWATER_CACHE", "/c")
 	t.Setenv("BREAKWATER_STATE", "")

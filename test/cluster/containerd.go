@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// containerd has its own root, state and socket: a containerd of the machine is untouched.
-// Its root is in the cache, so images stay unpacked between clusters.
+// containerd has its own root, state and socket, separate from a containerd of
+// the machine. Its root is in the cache, so unpacked images survive "down".
 
 func (c *cluster) startContainerd(ctx context.Context) error {
 	if err := c.writeContainerdFiles(); err != nil {
@@ -38,8 +38,8 @@ func (c *cluster) awaitContainerd(ctx context.Context) error {
 		until(ctx, func(ctx context.Context) error { _, err := c.ctr(ctx, "version"); return err })
 }
 
-// forgetContainers removes what the previous cluster's containers left in the kept root:
-// with the CRI plugin off, or it would try to recover them first.
+// forgetContainers removes the containers of the previous cluster from the kept
+// root. It disables the CRI plugin, which would try to recover them.
 func (c *cluster) forgetContainers(ctx context.Context) error {
 	for _, kind := range []string{"sandboxes", "containers"} {
 		if err := os.RemoveAll(filepath.Join(c.containerdRoot(), "io.containerd.grpc.v1.cri", kind)); err != nil {
@@ -89,7 +89,7 @@ func (c *cluster) writeContainerdFiles() error {
 		"containerd.toml":         config(""),
 		"containerd-bare.toml":    config(`, "io.containerd.grpc.v1.cri"`),
 		"cni/10-cluster.conflist": fmt.Appendf(nil, cniConfig, c.name, podCIDR, c.in("ipam")),
-		// The samples name images without a registry, "busybox" for one.
+		// The samples use images without a registry, for example "busybox".
 		"registries/docker.io/hosts.toml":                fmt.Appendf(nil, mirror, registryInside, registryInside),
 		"registries/" + registryInside + "/hosts.toml":   fmt.Appendf(nil, mirror, registryInside, registryInside),
 		"registries/" + c.registryHost() + "/hosts.toml": fmt.Appendf(nil, mirror, registryInside, registryInside),
@@ -128,8 +128,9 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
       Root = "%[2]s-runc"
 `
 
-// ptp and not bridge: every packet is routed, so a Service's address is translated back
-// also between two pods of the node, without the br_netfilter module.
+// The ptp plugin routes every packet, so a Service address is translated back
+// between two pods of the node. The bridge plugin would need the br_netfilter
+// module.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "%s",

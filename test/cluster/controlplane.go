@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// startEtcd keeps its data for the life of the cluster only, so it may skip fsync.
+// startEtcd disables fsync, because the data is deleted with the cluster.
 func (c *cluster) startEtcd(ctx context.Context) error {
 	err := c.start(ctx, process{Name: "etcd", Command: []string{c.binary(etcd, "etcd"),
 		"--data-dir=" + c.in("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
-		"--listen-metrics-urls=http://" + c.nodeAddress + ":2381", // health for the host; data is for the API server alone
+		"--listen-metrics-urls=http://" + c.nodeAddress + ":2381", // the host reads health here; only the API server reaches the data
 		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=default=http://127.0.0.1:2380",
 		"--log-level=warn", "--quota-backend-bytes=4294967296",
@@ -52,11 +52,11 @@ func (c *cluster) startAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return waiting{what: "API server", log: c.log("kube-apiserver"), deadline: 2 * time.Minute, alive: c.check("kube-apiserver")}.
+	return waiting{what: "the API server", log: c.log("kube-apiserver"), deadline: 2 * time.Minute, alive: c.check("kube-apiserver")}.
 		until(ctx, func(ctx context.Context) error { return c.get(ctx, "/readyz", nil) })
 }
 
-// auditPolicy counts writes: who (user, user agent) did what, without the objects.
+// auditPolicy logs writes with their user and user agent, without the objects.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -67,8 +67,9 @@ rules:
 - level: None
 `
 
-// startControllers starts what follows the API server. use-service-account-credentials
-// gives each built-in controller its own identity, as clusters in the world have it.
+// startControllers starts the controller manager, scheduler and kube-proxy.
+// use-service-account-credentials gives each built-in controller its own
+// identity, as in production clusters.
 func (c *cluster) startControllers(ctx context.Context) error {
 	auth := func(user string) []string {
 		k := c.kubeconfig(user)
@@ -90,13 +91,14 @@ func (c *cluster) startControllers(ctx context.Context) error {
 	if err := c.startProxy(ctx); err != nil {
 		return err
 	}
-	return waiting{what: "default service account", log: c.log("kube-controller-manager"), deadline: time.Minute, alive: c.check("kube-controller-manager")}.
+	return waiting{what: "the default service account", log: c.log("kube-controller-manager"), deadline: time.Minute, alive: c.check("kube-controller-manager")}.
 		until(ctx, func(ctx context.Context) error {
 			return c.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
 		})
 }
 
-// startProxy leaves conntrack's limits alone: they belong to the whole machine.
+// startProxy does not change conntrack's limits, which apply to the whole
+// machine.
 func (c *cluster) startProxy(ctx context.Context) error {
 	config := fmt.Sprintf(proxyConfig, c.kubeconfig("proxy"), podCIDR, c.nodeName())
 	if err := writeFile(c.in("kube-proxy.yaml"), []byte(config), 0o644); err != nil {
@@ -115,7 +117,7 @@ nftables: {minSyncPeriod: 100ms}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `
 
-// awaitHTTP waits until a part answers 200 at an address that the host reaches.
+// awaitHTTP waits until a process answers 200 at the URL.
 func (c *cluster) awaitHTTP(ctx context.Context, name, url string, deadline time.Duration) error {
 	w := waiting{what: name + " at " + url, log: c.log(name), deadline: deadline, alive: c.check(name)}
 	return w.until(ctx, func(ctx context.Context) error {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// startDNS runs CoreDNS as a process at the node's address: one image and one Pod less to
-// wait for, and it answers the host too.
+// startDNS runs CoreDNS as a process at the node's address. That saves an image
+// and a Pod, and the host can query it too.
 func (c *cluster) startDNS(ctx context.Context) error {
 	config := fmt.Sprintf(corefile, c.nodeAddress, domain, c.kubeconfig("dns"))
 	if err := writeFile(c.in("Corefile"), []byte(config), 0o644); err != nil {
@@ -22,7 +22,7 @@ func (c *cluster) startDNS(ctx context.Context) error {
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, c.nodeAddress+":53")
 	}}
-	return waiting{what: "answer from DNS", log: c.log("coredns"), deadline: 30 * time.Second, alive: c.check("coredns")}.
+	return waiting{what: "DNS to answer", log: c.log("coredns"), deadline: 30 * time.Second, alive: c.check("coredns")}.
 		until(ctx, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
@@ -31,9 +31,9 @@ func (c *cluster) startDNS(ctx context.Context) error {
 		})
 }
 
-// Names outside the cluster do not exist: there is no way to what they would name. Two
-// blocks, because the template plugin answers before the kubernetes plugin is asked.
-// Answers live for a second, because tests delete Services and make them again.
+// Names outside the cluster do not resolve, because the namespace has no route
+// to them. There are two blocks, because the template plugin answers before the
+// kubernetes plugin. The TTL is one second, because tests recreate Services.
 const corefile = `%[2]s:53 in-addr.arpa:53 ip6.arpa:53 {
     bind %[1]s
     errors

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// down ends and removes whatever is left of a cluster, complete or not. It asks the
-// kernel what there is and not the state, which a killed "up" may not have written.
+// down removes a cluster, complete or not. It finds processes and mounts
+// through the kernel, because a killed "up" may not have written its state.
 func (c *cluster) down(ctx context.Context) error {
 	steps := []struct {
 		name string
@@ -24,8 +24,8 @@ func (c *cluster) down(ctx context.Context) error {
 		{"end processes", c.killAll},
 		{"unmount", c.unmountAll},
 		{"remove network namespace", c.removeNamespace},
-		{"remove cgroups", c.awaitCgroupsGone},
-		{"restore the host", func(context.Context) error { return c.restoreHost() }},
+		{"remove cgroups", c.awaitCgroupsRemoved},
+		{"restore host settings", func(context.Context) error { return c.restoreHost() }},
 		{"remove state", func(context.Context) error { return c.removeState() }},
 	}
 	for _, s := range steps {
@@ -36,19 +36,20 @@ func (c *cluster) down(ctx context.Context) error {
 	return nil
 }
 
-// removeCache removes what only this instance keeps there. The default instance also
-// removes what all share, builds and images, unless another one runs from it.
+// removeCache removes this instance's folders from the cache. The default
+// instance also removes the shared builds and images, unless another instance
+// uses them.
 func (c *cluster) removeCache() error {
 	if c.name != defaultName {
 		return errors.Join(os.RemoveAll(c.containerdRoot()), os.RemoveAll(filepath.Join(c.registryData(), c.manifestDir)))
 	}
 	if users := processesNaming(c.cache + "/"); len(users) > 0 {
-		return fmt.Errorf("processes %v run from %s: end the cluster that they belong to first", users, c.cache)
+		return fmt.Errorf("processes %v use the cache %s: remove their cluster first", users, c.cache)
 	}
 	return os.RemoveAll(c.cache)
 }
 
-// processesNaming lists processes that have the text in their command line.
+// processesNaming lists processes whose command line contains the text.
 func processesNaming(text string) []int {
 	var pids []int
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -62,8 +63,8 @@ func processesNaming(text string) []int {
 	return pids
 }
 
-// anythingLeft lists what exists of a cluster; empty after "down".
-func (c *cluster) anythingLeft() []string {
+// leftovers lists what exists of a cluster; empty after "down".
+func (c *cluster) leftovers() []string {
 	var left []string
 	for _, pid := range c.cgroupProcesses() {
 		left = append(left, fmt.Sprintf("process %d", pid))
@@ -119,7 +120,7 @@ func mountsBelow(mountinfo string, folders ...string) []string {
 }
 
 func (c *cluster) unmountAll(ctx context.Context) error {
-	return waiting{what: "end of all mounts", deadline: 20 * time.Second}.until(ctx, func(context.Context) error {
+	return waiting{what: "all mounts to be removed", deadline: 20 * time.Second}.until(ctx, func(context.Context) error {
 		var errs []error
 		for _, m := range c.ourMounts() {
 			if err := unmount(m); err != nil {
@@ -127,23 +128,23 @@ func (c *cluster) unmountAll(ctx context.Context) error {
 			}
 		}
 		if left := c.ourMounts(); len(left) > 0 {
-			errs = append(errs, fmt.Errorf("mounted: %s", strings.Join(firstArgs(left), ", ")))
+			errs = append(errs, fmt.Errorf("still mounted: %s", strings.Join(firstArgs(left), ", ")))
 		}
 		return errors.Join(errs...)
 	})
 }
 
-// awaitCgroupsGone retries: the kernel frees a cgroup shortly after its last process.
-func (c *cluster) awaitCgroupsGone(ctx context.Context) error {
-	return waiting{what: "end of all cgroups", deadline: 10 * time.Second}.until(ctx, func(context.Context) error {
+// awaitCgroupsRemoved retries: the kernel frees a cgroup shortly after its last process.
+func (c *cluster) awaitCgroupsRemoved(ctx context.Context) error {
+	return waiting{what: "all cgroups to be removed", deadline: 10 * time.Second}.until(ctx, func(context.Context) error {
 		return c.removeCgroups()
 	})
 }
 
-// removeState leaves the lock, which this very process holds.
+// removeState keeps the lock file, which this process holds.
 func (c *cluster) removeState() error {
 	if left := c.ourMounts(); len(left) > 0 {
-		return fmt.Errorf("refusing to delete below a mount: %v", left)
+		return fmt.Errorf("remove state: still mounted: %v", left)
 	}
 	return os.RemoveAll(c.state)
 }
@@ -157,9 +158,9 @@ func (c *cluster) stop(ctx context.Context, name string) error {
 		if err := signalTo(p.PID, syscall.SIGTERM); err != nil {
 			return err
 		}
-		err := waiting{what: "end of " + name, log: c.log(name), deadline: 20 * time.Second, every: 20 * time.Millisecond}.until(ctx, func(context.Context) error {
+		err := waiting{what: name + " to end", log: c.log(name), deadline: 20 * time.Second, every: 20 * time.Millisecond}.until(ctx, func(context.Context) error {
 			if p.running() {
-				return fmt.Errorf("process %d runs", p.PID)
+				return fmt.Errorf("process %d is running", p.PID)
 			}
 			return nil
 		})

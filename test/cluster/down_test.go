@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestOnlyMountsBelowOursAreFoundTheLatestFirst(t *testing.T) {
+func TestMountsOfTheClusterAreListedLatestFirst(t *testing.T) {
 	const info = `22 1 254:0 / / rw - ext4 /dev/vda rw
 30 22 0:40 / /var/lib/bwx-cluster/kubelet rw - ext4 /dev/vda rw
 31 30 0:41 / /var/lib/bwx-cluster/kubelet/a\040b rw - tmpfs tmpfs rw
@@ -42,16 +42,16 @@ func TestANamedInstanceRemovesOnlyItsOwnPartOfTheCache(t *testing.T) {
 	}
 	for _, f := range shared {
 		if !exists(f) {
-			t.Errorf("%s is gone", f)
+			t.Errorf("%s was removed", f)
 		}
 	}
 }
 
-func TestOneRunAtATimeAndNoLockIsLeft(t *testing.T) {
+func TestOnlyOneCommandRunsAtATimeAndItsLockIsRemoved(t *testing.T) {
 	c := testCluster(t)
 	err := c.locked(func() error {
-		second := c.locked(func() error { t.Error("a second run came in"); return nil })
-		if second == nil || !strings.Contains(second.Error(), "another run") {
+		second := c.locked(func() error { t.Error("a second command ran"); return nil })
+		if second == nil || !strings.Contains(second.Error(), "another command") {
 			t.Errorf("got %v", second)
 		}
 		return nil
@@ -62,15 +62,15 @@ func TestOneRunAtATimeAndNoLockIsLeft(t *testing.T) {
 	if exists(c.state + ".lock") {
 		t.Error("the lock is left")
 	}
-	if err := os.WriteFile(c.state+".lock", []byte("4711"), 0o644); err != nil { // as a killed run leaves it
+	if err := os.WriteFile(c.state+".lock", []byte("4711"), 0o644); err != nil { // as after a killed command
 		t.Fatal(err)
 	}
 	if err := c.locked(func() error { return nil }); err != nil {
-		t.Errorf("the lock of a dead run holds: %v", err)
+		t.Errorf("the lock of a dead process holds: %v", err)
 	}
 }
 
-func TestTheLastInstanceRestoresWhatTheFirstOneFound(t *testing.T) {
+func TestTheLastInstanceRestoresTheOriginalSettings(t *testing.T) {
 	first := hostMarks{Boot: bootID(), Sysctls: map[string]string{"kernel/panic": "0"}, Absent: []string{"/b", "/a"}, Unmounted: true}
 	second := hostMarks{Boot: bootID(), Sysctls: map[string]string{"kernel/panic": "10", "vm/x": "1"}, Absent: []string{"/a", "/c"}}
 	got := second.inherit(first)
@@ -82,13 +82,13 @@ func TestTheLastInstanceRestoresWhatTheFirstOneFound(t *testing.T) {
 	}
 }
 
-func TestMarksOfAnEarlierBootAreHistory(t *testing.T) {
+func TestMarksOfAnEarlierBootAreIgnored(t *testing.T) {
 	if (hostMarks{Boot: "earlier"}).current() || !(hostMarks{Boot: bootID()}).current() {
-		t.Error("the boot does not count")
+		t.Error("marks of an earlier boot are current")
 	}
 }
 
-func TestFoldersOfOthersStay(t *testing.T) {
+func TestOnlyEmptyFoldersAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a", "theirs"), "")
 	if err := os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o755); err != nil {
@@ -96,6 +96,6 @@ func TestFoldersOfOthersStay(t *testing.T) {
 	}
 	removeEmptyFolders(filepath.Join(dir, "a"))
 	if !exists(filepath.Join(dir, "a", "theirs")) || exists(filepath.Join(dir, "a", "b")) {
-		t.Error("it took a file, or left an empty folder")
+		t.Error("a file was removed, or an empty folder is left")
 	}
 }

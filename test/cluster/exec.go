@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// koEnv is what ko needs to build on our base image and push to our registry. Its cache
-// holds one binary per import path, so each working tree has its own.
+// koEnv is the environment with which ko builds on our base image and pushes to
+// our registry. ko caches one binary per import path, so each working tree has
+// its own cache.
 func (c *cluster) koEnv() []string {
 	return append(cleanEnv(os.Environ()),
 		"KO_DOCKER_REPO="+registryInside,
@@ -27,20 +28,19 @@ func (c *cluster) koCache() string {
 	return c.cached("ko", fmt.Sprintf("%x", tree[:4]))
 }
 
-// execInside replaces this process by a command in the namespace: same working folder,
-// same terminal, its signals and its exit code are the command's. There, Services have
-// their addresses and names: the cluster's DNS is /etc/resolv.conf, in a mount namespace
-// that ends with the command.
+// execInside replaces this process by a command in the network namespace, with
+// the same working folder and terminal. The command reaches Services by address
+// and name: its mount namespace has the cluster's DNS in /etc/resolv.conf.
 func (c *cluster) execInside(command []string) error {
 	if len(command) == 0 {
-		return fmt.Errorf("exec needs a command: exec -- kubectl get pods -A")
+		return fmt.Errorf("exec needs a command, for example: exec -- kubectl get pods -A")
 	}
 	if !c.namespaceFileExists() {
 		return fmt.Errorf("the cluster is not up")
 	}
 	path := filepath.Dir(c.binary(kubernetes, "kubectl")) + ":" + filepath.Dir(c.binary(ko, "ko")) + ":" + os.Getenv("PATH")
 	env := append(c.koEnv(), "KUBECONFIG="+c.adminKubeconfig(), "PATH="+path)
-	env = append(env, "GOPROXY=off") // there is no way to it: say so at once when a module is missing
+	env = append(env, "GOPROXY=off") // unreachable: fail at once if a module is missing
 	script := `mount --bind "$0" /etc/resolv.conf && exec "$@"`
 	args := c.inside("unshare", "--mount", "--propagation=private", "--", "/bin/sh", "-c", script, c.in("resolv.conf"))
 	c.used(c.koCache())

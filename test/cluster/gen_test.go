@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// testCluster has its state, cache and modules in folders of the test.
+// testCluster returns a cluster whose state, cache and modules are in temporary
+// folders.
 func testCluster(t *testing.T) *cluster {
 	t.Helper()
 	i, err := newInstance("bwunit")
@@ -29,7 +30,7 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
-// fakeCommand puts a shell script before all others of its name.
+// fakeCommand puts a shell script first in PATH.
 func fakeCommand(t *testing.T, name, script string) {
 	t.Helper()
 	dir := t.TempDir()

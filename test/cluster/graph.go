@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// task is one step of a bring-up; it starts when all that it needs is done.
+// task is one step of "up"; it starts when all tasks in needs are done.
 type task struct {
 	name  string
 	needs []string
@@ -17,8 +17,8 @@ type task struct {
 	run   func(context.Context) error
 }
 
-// runGraph runs tasks in parallel as their needs allow. The first error cancels the rest
-// and is the one returned; tasks must list their needs before they are listed themselves.
+// runGraph runs tasks in parallel as their needs allow. The first error cancels
+// the rest and is returned. A task must be listed after its needs.
 func runGraph(ctx context.Context, p *progress, tasks []task) error {
 	if err := checkGraph(tasks); err != nil {
 		return err
@@ -59,7 +59,8 @@ func runGraph(ctx context.Context, p *progress, tasks []task) error {
 	return context.Cause(ctx)
 }
 
-// checkGraph refuses unknown, repeated or later needs, so a graph cannot wait for itself.
+// checkGraph rejects repeated tasks and needs that are not listed before their
+// task, so a graph has no cycle.
 func checkGraph(tasks []task) error {
 	seen := map[string]bool{}
 	for _, t := range tasks {
@@ -76,7 +77,8 @@ func checkGraph(tasks []task) error {
 	return nil
 }
 
-// without leaves out the named tasks; who needs one of them needs what that one needs.
+// without removes the named tasks. A task that needs a removed task inherits
+// the needs of the removed task.
 func without(tasks []task, names ...string) []task {
 	var out []task
 	left := map[string][]string{}

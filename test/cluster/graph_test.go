@@ -22,13 +22,13 @@ func TestBringUpNeedsOnlyWhatIsListedBefore(t *testing.T) {
 	}
 }
 
-func TestWithoutKnativeNothingWaitsForIt(t *testing.T) {
+func TestWithoutKnativeNoTaskNeedsKnative(t *testing.T) {
 	all := testCluster(t).bringUp(1)
-	rest := without(all, ofKnative...)
+	rest := without(all, knativeTasks...)
 	if err := checkGraph(rest); err != nil {
 		t.Error(err)
 	}
-	if len(rest) != len(all)-len(ofKnative) {
+	if len(rest) != len(all)-len(knativeTasks) {
 		t.Errorf("%d of %d tasks are left", len(rest), len(all))
 	}
 	got := without([]task{{name: "a"}, {name: "b", needs: []string{"a"}}, {name: "c", needs: []string{"b"}}}, "b")
@@ -37,17 +37,17 @@ func TestWithoutKnativeNothingWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestBringUpTouchesTheHostOnlyAfterItWasMarked(t *testing.T) {
+func TestBringUpRecordsHostSettingsFirst(t *testing.T) {
 	tasks := testCluster(t).bringUp(1)
 	needs := map[string][]string{}
-	for _, task := range tasks { // needs come before, so theirs are complete
+	for _, task := range tasks { // needs are listed first, so their own needs are complete
 		for _, n := range task.needs {
 			needs[task.name] = append(append(needs[task.name], n), needs[n]...)
 		}
 	}
 	for _, name := range []string{"network namespace", "cgroups", "registry", "containerd", "etcd", "kubelet", "controllers", "ingress"} {
-		if !slices.Contains(needs[name], "note the host's settings") {
-			t.Errorf("%q does not wait for it", name)
+		if !slices.Contains(needs[name], "record host settings") {
+			t.Errorf("%q does not need it", name)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestATaskStartsWhenAllItNeedsIsDone(t *testing.T) {
 	}
 }
 
-func TestHeavyTasksTakeTurns(t *testing.T) {
+func TestHeavyTasksRunOneAtATime(t *testing.T) {
 	var now, most atomic.Int32
 	var tasks []task
 	for _, name := range []string{"a", "b", "c"} {
@@ -98,7 +98,7 @@ func TestHeavyTasksTakeTurns(t *testing.T) {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			time.Sleep(time.Millisecond) // room for another one to come in
+			time.Sleep(time.Millisecond) // time for another task to start
 			now.Add(-1)
 			return nil
 		}})
@@ -111,7 +111,7 @@ func TestHeavyTasksTakeTurns(t *testing.T) {
 	}
 }
 
-func TestTheFirstErrorEndsTheRestAndIsReturned(t *testing.T) {
+func TestTheFirstErrorCancelsTheRestAndIsReturned(t *testing.T) {
 	broken := errors.New("broken")
 	tasks := []task{
 		{name: "waits", run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},

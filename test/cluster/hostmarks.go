@@ -13,17 +13,18 @@ import (
 	"strings"
 )
 
-// hostMarks is what programs change on the host though told to stay in their folders:
-// kubelet sets kernel parameters, and some folders have names that no setting moves.
-// Written before they start, put back by "down".
+// hostMarks records host state that the cluster changes: kernel parameters that
+// kubelet sets, and folders whose path cannot be configured. "up" writes it
+// before any process starts, "down" restores it.
 //
-// Instances share what is marked. Each one that starts takes over the marks of those that
-// are there, and the last one to go restores.
+// Instances share this state. A new instance copies the marks of the existing
+// ones, and the last "down" restores them.
 type hostMarks struct {
-	Boot    string            `json:"boot"` // kernel parameters of an earlier boot are history
+	Boot    string            `json:"boot"` // kernel parameters of an earlier boot are not restored
 	Sysctls map[string]string `json:"sysctls"`
-	Absent  []string          `json:"absent"` // folders that were not there before
-	// Unmounted is true when /run/netns was no mount: "ip netns add" makes it one.
+	Absent  []string          `json:"absent"` // folders that did not exist before
+	// Unmounted is true when /run/netns was not a mount; "ip netns add" mounts
+	// it.
 	Unmounted bool `json:"unmounted"`
 }
 
@@ -37,8 +38,8 @@ func watchedSysctls() []string {
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 }
 
-// watchedFolders: kubelet's device plugins and links to logs, libcni's results, sockets of
-// containerd's shims.
+// watchedFolders lists the fixed folders of kubelet's device plugins and log
+// links, libcni's results and the sockets of containerd's shims.
 func watchedFolders() []string {
 	return []string{kubeletFolder, "/var/lib/cni", "/var/log/containers", "/var/log/pods",
 		"/run/containerd", "/opt/containerd", netnsFolder, "/run/kubernetes", "/run/lock/kubelet.lock"}
@@ -66,7 +67,7 @@ func (c *cluster) markHost() error {
 	return writeFile(c.in("host.json"), data, 0o644)
 }
 
-// inherit prefers what was before the other instance.
+// inherit returns marks in which the values of the older instance win.
 func (m hostMarks) inherit(other hostMarks) hostMarks {
 	m.Sysctls = maps.Clone(m.Sysctls)
 	maps.Copy(m.Sysctls, other.Sysctls)
@@ -77,10 +78,12 @@ func (m hostMarks) inherit(other hostMarks) hostMarks {
 	return m
 }
 
-// current is false for marks of an earlier boot; a tool that noted no boot wrote them now.
+// current is false for marks of an earlier boot. Marks without a boot count as
+// current.
 func (m hostMarks) current() bool { return m.Boot == "" || m.Boot == bootID() }
 
-// otherMarks finds the other instances by their state, in the usual place and beside ours.
+// otherMarks finds the other instances by their state, in the default folder
+// and next to ours.
 func (c *cluster) otherMarks() []hostMarks {
 	var others []hostMarks
 	usual, _ := filepath.Glob("/var/lib/*-cluster/host.json")
@@ -107,9 +110,9 @@ func readMarks(path string) (hostMarks, error) {
 	return m, json.Unmarshal(data, &m)
 }
 
-// restoreHost removes what is ours in folders that others may share; then, when no other
-// instance is left, it puts the parameters back and removes the folders that the first of
-// them was the first to use.
+// restoreHost removes our entries from shared folders. If no other instance
+// exists, it also restores the parameters and removes the folders that the
+// first instance created.
 func (c *cluster) restoreHost() error {
 	errs := []error{c.removeTraces()}
 	marks, err := readMarks(c.in("host.json"))
@@ -125,7 +128,8 @@ func (c *cluster) restoreHost() error {
 		errs = append(errs, unmount(netnsFolder))
 	}
 	if slices.Contains(marks.Absent, kubeletFolder) {
-		// The socket and the checkpoint of device plugins: no setting moves them.
+		// The path of the device plugins' socket and checkpoint cannot be
+		// configured.
 		errs = append(errs, os.RemoveAll(filepath.Join(kubeletFolder, "device-plugins")))
 	}
 	for _, f := range marks.Absent {
@@ -166,7 +170,7 @@ func (c *cluster) removeTraces() error {
 	return errors.Join(errs...)
 }
 
-// removeEmptyFolders removes a tree of folders as far as it is empty.
+// removeEmptyFolders removes the empty folders of a tree.
 func removeEmptyFolders(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -177,7 +181,7 @@ func removeEmptyFolders(dir string) {
 			removeEmptyFolders(filepath.Join(dir, e.Name()))
 		}
 	}
-	_ = os.Remove(dir) // refused when something is left: then it is not ours
+	_ = os.Remove(dir) // fails for a folder with entries, which are not ours
 }
 
 func bootID() string {

@@ -28,13 +28,14 @@ type file struct {
 	dir  bool
 }
 
-// baseImage is one image of ours, before it is assembled.
+// baseImage describes one of our images before it is assembled.
 type baseImage struct {
 	files  []file
 	config v1.Config
 }
 
-// pushBaseImages assembles the images that nothing here can be built from.
+// pushBaseImages assembles and pushes the base images, which cannot be pulled
+// here.
 func (c *cluster) pushBaseImages(ctx context.Context) error {
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {
@@ -63,14 +64,15 @@ func (c *cluster) pushBaseImages(ctx context.Context) error {
 	return nil
 }
 
-// pauseImage holds a Pod's namespaces open; busybox sleeps with less than Go would.
+// pauseImage keeps a Pod's namespaces open. It uses busybox, which needs less
+// memory than a Go program.
 func pauseImage(busybox []byte) baseImage {
 	command := []string{"/bin/busybox", "sleep", "2147483647"}
 	return baseImage{[]file{{name: "bin/busybox", mode: 0o755, data: busybox}}, v1.Config{User: "65535:65535", Entrypoint: command}}
 }
 
-// pauseTag names the content: containerd keeps images between clusters and does not ask
-// again for a tag that it has.
+// pauseTag is a hash of the content, because containerd keeps images between
+// clusters and does not pull a known tag again.
 func pauseTag(busybox []byte) string {
 	sum := sha256.New()
 	sum.Write(busybox)
@@ -78,7 +80,8 @@ func pauseTag(busybox []byte) string {
 	return fmt.Sprintf("pause:%x", sum.Sum(nil)[:6])
 }
 
-// baseFiles is what a static Go program wants of its surroundings: users, certificates, /tmp.
+// baseFiles are the files that a static Go program needs: users, certificates,
+// /tmp.
 func baseFiles(certificates []byte) []file {
 	return []file{
 		{name: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n")},
@@ -88,7 +91,7 @@ func baseFiles(certificates []byte) []file {
 	}
 }
 
-// busyboxFiles adds a link for each applet, as the image of that name has.
+// busyboxFiles adds a link for each applet, as the official busybox image does.
 func busyboxFiles(ctx context.Context, busybox, certificates []byte) []file {
 	files := append(baseFiles(certificates), file{name: "bin/busybox", mode: 0o755, data: busybox})
 	applets, err := run(ctx, "/bin/busybox", "--list")
@@ -103,7 +106,8 @@ func busyboxFiles(ctx context.Context, busybox, certificates []byte) []file {
 	return files
 }
 
-// assemble makes the same image from the same files each time: no times, no order of maps.
+// assemble is deterministic: the same files give the same image, without times
+// or map order.
 func assemble(files []file, config v1.Config) (v1.Image, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
@@ -154,7 +158,8 @@ func (c *cluster) push(ctx context.Context, ref string, img v1.Image) error {
 	return nil
 }
 
-// inRegistry tells whether the cluster's registry has a reference as pods name it.
+// inRegistry reports whether the cluster's registry has an image reference of a
+// pod.
 func (c *cluster) inRegistry(ctx context.Context, ref string) bool {
 	parsed, err := name.ParseReference(ref, name.Insecure)
 	if err != nil {

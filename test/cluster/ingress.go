@@ -12,9 +12,9 @@ import (
 //go:embed manifests/ingress.yaml
 var ingressManifest string
 
-// startIngress runs Traefik, with its Knative provider, as a process at the node's address;
-// two Services without selectors point to it. Names of Knative Services inside the cluster
-// are CNAMEs of the private one.
+// startIngress runs Traefik, with its Knative provider, as a process at the
+// node's address. Two Services without selectors point to it, and the
+// cluster-local names of Knative Services are CNAMEs of the private one.
 func (c *cluster) startIngress(ctx context.Context) error {
 	if err := c.apply(ctx, "breakwater-ingress", []byte(strings.ReplaceAll(ingressManifest, "NODE_ADDRESS", c.nodeAddress))); err != nil {
 		return err
@@ -26,11 +26,11 @@ func (c *cluster) startIngress(ctx context.Context) error {
 			"--providers.knative.publicentrypoints=public", "--providers.knative.privateentrypoints=private",
 			"--providers.knative.publicservice.name=public", "--providers.knative.publicservice.namespace=" + namespace,
 			"--providers.knative.privateservice.name=private", "--providers.knative.privateservice.namespace=" + namespace,
-			// Several changes a second cost one reload; a new function waits no longer than this.
+			// Changes within this time cost one reload; a new function waits at most this long.
 			"--providers.knative.throttleduration=50ms", "--providers.providersthrottleduration=50ms",
 			"--entrypoints.public.address=" + c.nodeAddress + ":8080", "--entrypoints.private.address=" + c.nodeAddress + ":8081",
 			"--entrypoints.ping.address=" + c.nodeAddress + ":8082", "--ping=true", "--ping.entrypoint=ping",
-			// A function may take as long as its own timeout says.
+			// The function's own timeout limits a request.
 			"--entrypoints.public.transport.respondingtimeouts.readtimeout=0", "--entrypoints.private.transport.respondingtimeouts.readtimeout=0",
 			"--serverstransport.maxidleconnsperhost=200",
 			"--global.checknewversion=false", "--global.sendanonymoususage=false", "--log.level=INFO",

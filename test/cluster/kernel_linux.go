@@ -8,29 +8,31 @@ import (
 	"syscall"
 )
 
-// What only Linux can, so that elsewhere this compiles and says why it does nothing.
+// System calls of Linux. kernel_other.go lets the tool compile elsewhere and return an error.
 
-// unmount takes the mount away at once; who uses it still keeps it until it lets go.
+// unmount detaches the mount at once; processes that use it keep it until they
+// close their files.
 func unmount(path string) error {
 	if err := syscall.Unmount(path, syscall.MNT_DETACH); !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	return nil // it is no mount any more
+	return nil // it is not a mount
 }
 
 func signalTo(pid int, s syscall.Signal) error { return syscall.Kill(pid, s) }
 
 func processGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// tryLock locks the file for as long as it is open, or fails at once.
+// tryLock locks the file until it is closed, or fails at once.
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// ownSession is for what outlives this command and must not see its Ctrl-C.
+// ownSession is for processes that outlive this command and must not receive
+// its Ctrl-C.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// interruptedWithUs is for what must not go on when this command is killed.
-func interruptedWithUs() *syscall.SysProcAttr {
+// interruptedWithParent is for processes that must not outlive this command.
+func interruptedWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}
 }

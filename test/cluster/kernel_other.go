@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-var errNotLinux = errors.New("this needs Linux")
+var errNotLinux = errors.New("the operating system is not Linux")
 
-func unmount(string) error                    { return errNotLinux }
-func signalTo(int, syscall.Signal) error      { return errNotLinux }
-func processGone(int) bool                    { return false }
-func tryLock(*os.File) error                  { return errNotLinux }
-func ownSession() *syscall.SysProcAttr        { return nil }
-func interruptedWithUs() *syscall.SysProcAttr { return nil }
+func unmount(string) error                        { return errNotLinux }
+func signalTo(int, syscall.Signal) error          { return errNotLinux }
+func processGone(int) bool                        { return false }
+func tryLock(*os.File) error                      { return errNotLinux }
+func ownSession() *syscall.SysProcAttr            { return nil }
+func interruptedWithParent() *syscall.SysProcAttr { return nil }

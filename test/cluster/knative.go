@@ -17,11 +17,13 @@ import (
 //go:embed manifests/knative-settings.yaml
 var knativeSettings string
 
-// knativeFiles are the manifests taken from the modules' zips. Left out: what needs images
-// from elsewhere, autoscaling of webhooks (no metrics here), and Eventing's sinks and
-// sources that the product does not use; their CRDs stay, because the controller watches them.
+// knativeFiles are the manifests taken from the modules' zips. They omit
+// manifests with external images, autoscaling of webhooks (there is no metrics
+// API), and Eventing's sinks and sources, which Breakwater does not use. The
+// CRDs of the latter stay, because the controller watches them.
 //
-// Zips drop symbolic links, so Serving's CRDs for its network come from knative.dev/networking.
+// Module zips contain no symbolic links, so Serving's networking CRDs come from
+// knative.dev/networking.
 var knativeFiles = []struct{ module, pattern string }{
 	{"knative.dev/eventing", "config/core/*.yaml"},
 	{"knative.dev/eventing", "config/core/configmaps/*.yaml"},
@@ -31,7 +33,7 @@ var knativeFiles = []struct{ module, pattern string }{
 	{"knative.dev/eventing", "config/core/deployments/controller.yaml"},
 	{"knative.dev/eventing", "config/core/deployments/webhook.yaml"},
 	{"knative.dev/eventing", "config/core/deployments/pingsource-mt-adapter.yaml"}, // replicas 0
-	// eventing-controller waits for the two ConfigMaps in here.
+	// eventing-controller waits for two ConfigMaps of this folder.
 	{"knative.dev/eventing", "third_party/eventing-integrations-latest/*.yaml"},
 	{"knative.dev/eventing", "config/channels/in-memory-channel/*.yaml"},
 	{"knative.dev/eventing", "config/channels/in-memory-channel/*/*.yaml"},
@@ -51,8 +53,9 @@ var knativeFiles = []struct{ module, pattern string }{
 	{"knative.dev/serving", "config/core/deployments/webhook.yaml"},
 }
 
-// resolved is the cached output of ko: manifests that name images in our registry. Its name
-// carries the pinned versions and the list above.
+// resolved is the path of ko's cached output: manifests with images in our
+// registry. The path contains a hash of the pinned versions and of
+// knativeFiles.
 func (c *cluster) resolved() (string, error) {
 	key, err := c.key(knative)
 	if err != nil {
@@ -76,7 +79,7 @@ func (c *cluster) resolveKnative(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Compile first, on the host: the namespace has no way to fetch a module.
+	// Compile first on the host: the namespace cannot download modules.
 	packages := regexp.MustCompile(`ko://([^\s"]+)`).FindAllStringSubmatch(manifests, -1)
 	build := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", os.DevNull}
 	for _, p := range packages {
@@ -110,7 +113,7 @@ func (c *cluster) gatherKnative(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("%s: %w", k.pattern, err)
 		}
 		if len(files) == 0 {
-			return "", fmt.Errorf("no %s in %s", k.pattern, k.module)
+			return "", fmt.Errorf("no file matches %s in module %s", k.pattern, k.module)
 		}
 		for _, f := range files {
 			data, err := os.ReadFile(f)
@@ -133,7 +136,8 @@ func (c *cluster) allInRegistry(ctx context.Context, manifests string) bool {
 	return len(images) > 0
 }
 
-// applyKnative applies CRDs and namespaces first: the rest lives in them.
+// applyKnative applies CRDs and namespaces first, because the other objects
+// need them.
 func (c *cluster) applyKnative(ctx context.Context) error {
 	path, err := c.resolved()
 	if err != nil {
@@ -143,7 +147,7 @@ func (c *cluster) applyKnative(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first, rest := splitFoundation(frugal(string(data)))
+	first, rest := splitFoundation(reduceResources(string(data)))
 	if err := c.apply(ctx, "breakwater-knative", []byte(first)); err != nil {
 		return err
 	}
@@ -153,15 +157,16 @@ func (c *cluster) applyKnative(ctx context.Context) error {
 	if err := c.apply(ctx, "breakwater-knative", []byte(rest)); err != nil {
 		return err
 	}
-	// The webhook of Serving checks its settings, and may not be reached yet.
-	return waiting{what: "settings of Knative", deadline: 2 * time.Minute, every: time.Second}.until(ctx, func(ctx context.Context) error {
+	// Serving's webhook validates the settings and may be unreachable at first.
+	return waiting{what: "Knative to accept its settings", deadline: 2 * time.Minute, every: time.Second}.until(ctx, func(ctx context.Context) error {
 		return c.apply(ctx, "breakwater-settings", []byte(strings.ReplaceAll(knativeSettings, "NODE_ADDRESS", c.nodeAddress)))
 	})
 }
 
 var foundation = regexp.MustCompile(`(?m)^kind: (CustomResourceDefinition|Namespace)\s*$`)
 
-// splitFoundation separates what other documents need to be there: kinds and namespaces.
+// splitFoundation separates CRDs and namespaces from the documents that need
+// them.
 func splitFoundation(manifests string) (first, rest string) {
 	var before, after strings.Builder
 	for _, doc := range regexp.MustCompile(`(?m)^---.*$`).Split(manifests, -1) {
@@ -174,14 +179,14 @@ func splitFoundation(manifests string) (first, rest string) {
 	return before.String(), after.String()
 }
 
-// awaitKnative waits for the Deployments and then for the webhooks to admit an object of
-// each kind that tests make; a dry run is enough.
+// awaitKnative waits for the Deployments, and then until the webhooks admit one
+// object of each kind that the tests create, in a dry run.
 func (c *cluster) awaitKnative(ctx context.Context) error {
-	w := waiting{what: "Knative Deployments", log: c.log("kubelet"), deadline: 3 * time.Minute, every: 250 * time.Millisecond, alive: c.check("kubelet")}
+	w := waiting{what: "Knative Deployments to be available", log: c.log("kubelet"), deadline: 3 * time.Minute, every: 250 * time.Millisecond, alive: c.check("kubelet")}
 	if err := w.until(ctx, c.deploymentsReady); err != nil {
 		return err
 	}
-	w = waiting{what: "Knative webhooks", log: c.log("kube-apiserver"), deadline: time.Minute, every: 250 * time.Millisecond}
+	w = waiting{what: "Knative webhooks to answer", log: c.log("kube-apiserver"), deadline: time.Minute, every: 250 * time.Millisecond}
 	return w.until(ctx, func(ctx context.Context) error {
 		_, err := c.kubectl(ctx, []byte(knativeProbe), "create", "--dry-run=server", "-f", "-")
 		return err

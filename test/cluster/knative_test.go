@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestKindsAndNamespacesComeFirst(t *testing.T) {
+func TestCRDsAndNamespacesAreAppliedFirst(t *testing.T) {
 	first, rest := splitFoundation("kind: Service\n---\nkind: Namespace\nmetadata: {name: a}\n--- # comment\nkind: CustomResourceDefinition\n---\n\n---\n  kind: Namespace\n")
 	if strings.Count(first, "---") != 2 || !strings.Contains(first, "CustomResourceDefinition") {
 		t.Errorf("first: %q", first)
@@ -17,7 +17,7 @@ func TestKindsAndNamespacesComeFirst(t *testing.T) {
 	}
 }
 
-func TestDeploymentsAskForLittleAndAreReadyEarly(t *testing.T) {
+func TestDeploymentsGetSmallRequestsAndFastReadinessProbes(t *testing.T) {
 	const in = `kind: Deployment
 spec:
   readinessProbe:
@@ -65,7 +65,7 @@ data:
   limits:
     cpu: 200m
 `
-	if got := frugal(in); got != want {
+	if got := reduceResources(in); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -25,7 +25,7 @@ func (c *cluster) startKubelet(ctx context.Context) error {
 }
 
 func (c *cluster) awaitNode(ctx context.Context) error {
-	return waiting{what: "Ready node", log: c.log("kubelet"), deadline: 2 * time.Minute, alive: c.check("kubelet")}.
+	return waiting{what: "the node to be Ready", log: c.log("kubelet"), deadline: 2 * time.Minute, alive: c.check("kubelet")}.
 		until(ctx, func(ctx context.Context) error {
 			var n node
 			if err := c.get(ctx, "/api/v1/nodes/"+c.nodeName(), &n); err != nil {
@@ -38,7 +38,8 @@ func (c *cluster) awaitNode(ctx context.Context) error {
 		})
 }
 
-// Evictions are late and images are never collected: the disk is the developer's.
+// Evictions start late and images are never collected, because the disk is
+// shared with the developer.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, x509: {clientCAFile: %s}, webhook: {enabled: true}}

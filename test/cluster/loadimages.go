@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// loadImages copies images into the registry: an archive as "docker save" writes it, or a
-// reference that the host can pull. Pods then name them localhost:5000/<repository>; the
-// registry stands in for docker.io too.
+// loadImages copies images into the registry, from an archive of "docker save"
+// or from a reference that the host can pull. Pods use them as
+// localhost:5000/<repository>; the registry is also the mirror of docker.io.
 func (c *cluster) loadImages(ctx context.Context, sources []string) error {
 	for _, s := range sources {
 		load := c.loadReference
@@ -29,7 +29,7 @@ func (c *cluster) loadImages(ctx context.Context, sources []string) error {
 			return fmt.Errorf("load %s: %w", s, err)
 		}
 		for _, n := range names {
-			c.say("%s is %s/%s", s, registryInside, n)
+			c.printf("%s is loaded as %s/%s", s, registryInside, n)
 		}
 	}
 	return nil
@@ -59,7 +59,7 @@ func (c *cluster) loadArchive(ctx context.Context, path string) ([]string, error
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("the archive names no image")
+		return nil, fmt.Errorf("the archive has no tagged image")
 	}
 	return names, nil
 }

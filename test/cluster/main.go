@@ -21,21 +21,27 @@ const goarch = runtime.GOARCH
 
 const usage = `usage: go -C test/cluster run . <command>
 
-  up [--nodes N]            bring the cluster up, with N simulated nodes (10); also
-     [--without-knative]    Kubernetes alone, and no ingress
-  down [--cache]            end it and leave nothing behind but the cache; or not even that
-  status                    what runs, and where everything is; fails when it is not up
-  kubeconfig [user]         path of a kubeconfig that works from here (users: admin, load)
-  exec -- command [args]    run a command inside, with KUBECONFIG, kubectl, ko and DNS
+  up [--nodes N]            start the cluster with N simulated nodes (default 10)
+     [--without-knative]    without Knative and its ingress
+  down [--cache]            remove the cluster; --cache also removes builds and images
+  status                    print processes and paths; fails if the cluster is not up
+  kubeconfig [user]         print the path of a kubeconfig (users: admin, load)
+  exec -- command [args]    run a command in the cluster's network, with KUBECONFIG,
+                            kubectl, ko and the cluster's DNS
   load-images <ref|tar>...  copy images into the cluster's registry
-  nodes N                   change the number of simulated nodes
+  nodes N                   set the number of simulated nodes
 
-BREAKWATER_CACHE holds builds and images, BREAKWATER_STATE the running cluster;
-BREAKWATER_NAME (breakwater) names it: clusters of other names, "bw…", live beside it.
-doc.go says what runs, where its logs are and what the limits are.
+Environment:
+
+  BREAKWATER_CACHE  folder of builds and images (default ~/.cache/breakwater)
+  BREAKWATER_STATE  folder of the running cluster (default /var/lib/<name>-cluster)
+  BREAKWATER_NAME   name of the cluster (default breakwater); clusters with other
+                    names ("bw...") can run at the same time
+
+doc.go describes the processes, log files and limits.
 `
 
-// cluster carries what every part needs.
+// cluster is the state of one command of the tool.
 type cluster struct {
 	layout
 	*progress
@@ -54,7 +60,7 @@ func main() {
 	c := &cluster{layout: l, progress: newProgress(os.Stderr, time.Now)}
 	if err := c.dispatch(ctx, os.Args[1:]); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			err = fmt.Errorf("interrupted; \"up\" starts anew, \"down\" removes what is there")
+			err = fmt.Errorf("interrupted; run \"up\" to start again or \"down\" to clean up")
 		}
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
@@ -73,7 +79,7 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 	switch command {
 	case "registry":
 		if len(rest) != 2 {
-			return errors.New("registry needs the folder of blobs and the name of that of manifests")
+			return errors.New("registry needs the blob folder and the name of the manifest folder")
 		}
 		return serveRegistry(rest[0], rest[1])
 	case "help", "-h", "--help":
@@ -87,14 +93,14 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 	case "up":
 		flags := flag.NewFlagSet("up", flag.ContinueOnError)
 		nodes := flags.Int("nodes", 10, "number of simulated nodes")
-		bare := flags.Bool("without-knative", false, "Kubernetes alone")
+		bare := flags.Bool("without-knative", false, "Kubernetes without Knative")
 		if err := flags.Parse(rest); err != nil {
 			return err
 		}
 		return c.locked(func() error { return c.up(ctx, *nodes, *bare) })
 	case "down":
 		flags := flag.NewFlagSet("down", flag.ContinueOnError)
-		cache := flags.Bool("cache", false, "remove the cache too")
+		cache := flags.Bool("cache", false, "also remove cached builds and images")
 		if err := flags.Parse(rest); err != nil {
 			return err
 		}
@@ -136,11 +142,11 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 	return fmt.Errorf("unknown command %q", command)
 }
 
-// canRun says what is possible elsewhere when this is not the place for a cluster.
+// canRun returns an error with the alternatives if the cluster cannot run here.
 func canRun() error {
-	const instead = `; without it: unit tests ("go test ./..."), or "make apply" on a cluster of your own by KUBECONFIG`
+	const instead = `; alternatives: unit tests ("go test ./..."), or "make apply" on the cluster of KUBECONFIG`
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("the embedded cluster needs Linux, this is %s%s", runtime.GOOS, instead)
+		return fmt.Errorf("the embedded cluster needs Linux, not %s%s", runtime.GOOS, instead)
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("the embedded cluster needs root, for namespaces, mounts and cgroups" + instead)
@@ -148,8 +154,9 @@ func canRun() error {
 	return nil
 }
 
-// locked lets one change happen at a time. The lock is beside the state, which "down"
-// deletes; the kernel drops it when the tool dies, and whoever holds it removes its file.
+// locked runs f while it holds the lock, so that only one command changes the
+// cluster. The lock file is not in the state, which "down" deletes. The kernel
+// releases the lock if the tool dies.
 func (c *cluster) locked(f func() error) error {
 	path := c.state + ".lock"
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
@@ -159,12 +166,12 @@ func (c *cluster) locked(f func() error) error {
 	defer func() { _ = lock.Close() }()
 	busy := func() error {
 		owner, _ := os.ReadFile(path)
-		return fmt.Errorf("another run of this tool is at work (pid %s, lock %s): wait for it", owner, path)
+		return fmt.Errorf("another command of this tool is running (pid %s, lock %s): wait until it ends", owner, path)
 	}
 	if err := tryLock(lock); err != nil {
 		return busy()
 	}
-	if !sameFile(lock, path) { // its former holder has just removed it, and another may have a new one
+	if !sameFile(lock, path) { // the previous holder removed the file, and another process may have a new one
 		return busy()
 	}
 	defer func() { _ = os.Remove(path) }()

@@ -11,11 +11,11 @@ import (
 	"os/exec"
 )
 
-// makeNamespace makes the network namespace and a pair of links to the host.
+// makeNamespace creates the network namespace and a link pair to the host.
 //
-// Nothing leaves it: only the address range of Services has a route, and the host does
-// not forward what arrives on its end, whatever its own setting is. That route exists
-// because the kernel asks for one before kube-proxy's rules may rewrite the address.
+// No packet leaves it: only the address range of Services has a route, and
+// forwarding is off for the host's link. The route exists because the kernel
+// needs one before kube-proxy's rules rewrite the address.
 func (c *cluster) makeNamespace(ctx context.Context) error {
 	if err := c.addressFree(); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (c *cluster) makeNamespace(ctx context.Context) error {
 	return nil
 }
 
-// addressFree refuses the address of another interface: that of an instance whose name
-// gives the same, or of something else that measures here.
+// addressFree returns an error if an interface has the address, for example
+// that of another instance.
 func (c *cluster) addressFree() error {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -53,19 +53,20 @@ func (c *cluster) addressFree() error {
 	}
 	for _, a := range all {
 		if n, ok := a.(*net.IPNet); ok && n.Contains(net.ParseIP(c.nodeAddress)) {
-			return fmt.Errorf("%s is in %s, which this machine uses already: choose another BREAKWATER_NAME", c.nodeAddress, n)
+			return fmt.Errorf("address %s is in %s, which this machine already uses: choose another BREAKWATER_NAME", c.nodeAddress, n)
 		}
 	}
 	return nil
 }
 
-// inside prefixes a command so that it runs in the namespace. nsenter and not "ip netns
-// exec": the latter mounts another /sys, where kubelet finds no cgroups.
+// inside prefixes a command so that it runs in the namespace. It uses nsenter,
+// because "ip netns exec" mounts another /sys, in which kubelet finds no
+// cgroups.
 func (c *cluster) inside(command ...string) []string {
 	return append([]string{"nsenter", "--net=" + c.netnsPath(), "--"}, command...)
 }
 
-// removeNamespace deletes the namespace, and with it its links and nft rules.
+// removeNamespace deletes the namespace with its links and nft rules.
 func (c *cluster) removeNamespace(ctx context.Context) error {
 	var errs []error
 	if linkExists(c.hostLink) {
@@ -91,7 +92,8 @@ func (c *cluster) namespaceFileExists() bool {
 	return err == nil
 }
 
-// namespaceWorks tells a live namespace from a leftover file that nothing is mounted on.
+// namespaceWorks reports whether the namespace is mounted on its file; a
+// leftover file has no mount.
 func (c *cluster) namespaceWorks(ctx context.Context) bool {
 	command := c.inside("true")
 	return c.namespaceFileExists() && exec.CommandContext(ctx, command[0], command[1:]...).Run() == nil

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// node is what the tool reads of a Node.
+// node has the fields of a Node that the tool reads.
 type node struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -57,8 +57,8 @@ func (c *cluster) startKwok(ctx context.Context) error {
 	}})
 }
 
-// kwokStages joins the stages that kwok's own installation brings: how a simulated node
-// becomes Ready, a Pod runs, completes and goes.
+// kwokStages returns the path of the joined stages of kwok's default
+// installation: a node becomes Ready; a Pod runs, completes and is deleted.
 func (c *cluster) kwokStages(ctx context.Context) (string, error) {
 	key, err := c.key(kwok)
 	if err != nil {
@@ -92,7 +92,8 @@ func (c *cluster) kwokStages(ctx context.Context) (string, error) {
 	return path, writeFile(path, []byte(joined.String()), 0o644)
 }
 
-// scaleNodes makes simulated nodes, or removes the last ones, until there are count.
+// scaleNodes creates simulated nodes or removes the last ones until there are
+// count.
 func (c *cluster) scaleNodes(ctx context.Context, count int) error {
 	have, err := c.simulatedNodes(ctx)
 	if err != nil {
@@ -116,7 +117,7 @@ func (c *cluster) scaleNodes(ctx context.Context, count int) error {
 		}
 	}
 	deadline := time.Minute + time.Duration(count)*100*time.Millisecond
-	return waiting{what: fmt.Sprintf("%d Ready simulated nodes", count), log: c.log("kwok"), deadline: deadline, every: 300 * time.Millisecond, alive: c.check("kwok")}.
+	return waiting{what: fmt.Sprintf("%d simulated nodes to be Ready", count), log: c.log("kwok"), deadline: deadline, every: 300 * time.Millisecond, alive: c.check("kwok")}.
 		until(ctx, func(ctx context.Context) error {
 			now, err := c.simulatedNodes(ctx)
 			if err != nil {
@@ -130,7 +131,7 @@ func (c *cluster) scaleNodes(ctx context.Context, count int) error {
 			}
 			if len(now) != count || len(late) > 0 {
 				sort.Strings(late)
-				return fmt.Errorf("%d nodes, not Ready: %s", len(now), strings.Join(firstArgs(late), ", "))
+				return fmt.Errorf("%d nodes exist, not Ready: %s", len(now), strings.Join(firstArgs(late), ", "))
 			}
 			return nil
 		})
@@ -148,8 +149,8 @@ func (c *cluster) simulatedNodes(ctx context.Context) (map[string]node, error) {
 	return nodes, nil
 }
 
-// simulatedNode is tainted: a Pod that lands there "runs" without running, so only Pods
-// that tolerate it, the load of scale tests, may.
+// simulatedNode is tainted, because its Pods have no containers. Only Pods of
+// scale tests tolerate the taint.
 func simulatedNode(name string) map[string]any {
 	room := map[string]string{"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 	return map[string]any{

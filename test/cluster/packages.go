@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// debianPackages maps each package to a file that it brings: the check that it is there.
+// debianPackages lists each package with a file of it, by which the tool checks
+// that it is installed.
 var debianPackages = [][2]string{
 	{"containerd", "/usr/bin/containerd"},
 	{"runc", "/usr/sbin/runc"},
@@ -26,16 +27,16 @@ var debianPackages = [][2]string{
 
 const caBundle = "/etc/ssl/certs/ca-certificates.crt"
 
-// installPackages asks apt for what is missing.
+// installPackages installs missing packages with apt-get.
 func (c *cluster) installPackages(ctx context.Context) error {
 	missing := missingPackages(func(path string) bool { _, err := os.Stat(path); return err == nil })
 	if len(missing) == 0 {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("missing %s, and there is no apt-get to install them with", strings.Join(missing, ", "))
+		return fmt.Errorf("packages %s are missing and apt-get is not available", strings.Join(missing, ", "))
 	}
-	c.say("   apt-get install %s", strings.Join(missing, " "))
+	c.printf("   apt-get install %s", strings.Join(missing, " "))
 	return install(ctx, missing)
 }
 
@@ -49,11 +50,12 @@ func missingPackages(exists func(path string) bool) []string {
 	return missing
 }
 
-// install fetches an index only when apt does not know the packages, as on a fresh CI image.
+// install updates the index only if apt does not know the packages, as on a new
+// CI image.
 func install(ctx context.Context, packages []string) error {
-	const patience = "DPkg::Lock::Timeout=120" // another apt may run, as on a machine that has just started
+	const lockTimeout = "DPkg::Lock::Timeout=120" // another apt may run, for example after boot
 	env := append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-	command := append([]string{"install", "-y", "--no-install-recommends", "-o", patience}, packages...)
+	command := append([]string{"install", "-y", "--no-install-recommends", "-o", lockTimeout}, packages...)
 	if _, err := runWith(ctx, env, nil, "apt-get", command...); err == nil {
 		return nil
 	}

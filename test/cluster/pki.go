@@ -23,9 +23,9 @@ type identity struct {
 	groups     []string
 }
 
-// identities lists the users of the cluster. admin is in system:masters, so the API server
-// neither authorizes nor queues it; load is a cluster-admin by RBAC, for measurements in
-// which API priority and fairness takes part.
+// identities lists the users of the cluster. The API server neither authorizes
+// nor queues requests of admin, which is in system:masters. load is a
+// cluster-admin by RBAC, for measurements with API priority and fairness.
 func (c *cluster) identities() []identity {
 	return []identity{
 		{"admin", "breakwater-admin", []string{"system:masters"}},
@@ -42,8 +42,8 @@ func (c *cluster) identities() []identity {
 	}
 }
 
-// makePKI writes a new authority, certificates and kubeconfigs; they live as long as the
-// state does.
+// makePKI writes a new certificate authority, certificates and kubeconfigs.
+// They are valid as long as the state exists.
 func (c *cluster) makePKI() error {
 	if err := os.MkdirAll(c.pki(""), 0o700); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *cluster) sign(name string, template, parent *x509.Certificate, key, sig
 		return nil, err
 	}
 	template.SerialNumber = serial
-	template.NotBefore = c.now().Add(-time.Hour) // a clock that steps back must not break us
+	template.NotBefore = c.now().Add(-time.Hour) // stay valid if the clock steps back
 	template.NotAfter = c.now().AddDate(1, 0, 0)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	if err != nil {
@@ -155,8 +155,8 @@ func (c *cluster) serviceAccountKey() error {
 	return writeFile(c.pki("service-account.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
 }
 
-// writeKubeconfig holds all it needs, so a copy of the file works too. The address is the
-// node's end of the link: the same from the host and from inside.
+// writeKubeconfig embeds the certificates, so a copy of the file works too. The
+// API server has the same address from the host and from inside.
 func (c *cluster) writeKubeconfig(user string) error {
 	var parts [3]string
 	for i, f := range []string{"ca.crt", user + ".crt", user + ".key"} {

@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// process is one long-running part, as written to its pid file. Started is the kernel's
-// start time of the pid: a number that was given to another process does not match.
+// process is one long-running process, as written to its pid file. Started is
+// the kernel's start time of the process, so a reused pid does not match.
 type process struct {
 	Name    string   `json:"name"`
 	PID     int      `json:"pid"`
 	Started string   `json:"started"`
 	Command []string `json:"command"`
-	Env     []string `json:"env,omitempty"` // added to the tool's own environment
+	Env     []string `json:"env,omitempty"` // added to the tool's environment
 }
 
-// start runs the process in the namespace and our cgroup, in its own session, writing to
-// its own log: it outlives this command and does not see its Ctrl-C.
+// start runs the process in the namespace and our cgroup, with its own session
+// and log. It outlives this command and does not receive its Ctrl-C.
 func (c *cluster) start(ctx context.Context, p process) error {
 	for _, f := range []string{c.pidFile(p.Name), c.log(p.Name)} {
 		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
@@ -39,7 +39,7 @@ func (c *cluster) start(ctx context.Context, p process) error {
 		return err
 	}
 	defer func() { _ = out.Close() }()
-	// The shell joins the cgroup before it becomes the process, so no child escapes it.
+	// The shell joins the cgroup before exec, so no child is outside it.
 	wrapped := append([]string{"-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(c.systemCgroup(), "cgroup.procs")}, c.inside(p.Command...)...)
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", wrapped...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -51,7 +51,7 @@ func (c *cluster) start(ctx context.Context, p process) error {
 	}
 	p.PID = cmd.Process.Pid
 	p.Started = startTime(p.PID)
-	go func() { _ = cmd.Wait() }() // reap it, if it ends while we still run
+	go func() { _ = cmd.Wait() }() // reap it if it ends before this command
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err
@@ -59,7 +59,8 @@ func (c *cluster) start(ctx context.Context, p process) error {
 	return writeFile(c.pidFile(p.Name), data, 0o644)
 }
 
-// cleanEnv drops what would change a part's behaviour by accident of the caller's shell.
+// cleanEnv removes variables of the caller's shell that would change a
+// process's behavior.
 func cleanEnv(env []string) []string {
 	var kept []string
 	for _, e := range env {
@@ -67,7 +68,7 @@ func cleanEnv(env []string) []string {
 		switch {
 		case name == "KUBECONFIG", strings.HasPrefix(name, "KUBERNETES_"), strings.HasPrefix(name, "ETCD_"),
 			strings.HasPrefix(name, "TRAEFIK_"), strings.HasPrefix(name, "KWOK_"),
-			strings.HasSuffix(strings.ToLower(name), "_proxy"): // nothing in there can reach a proxy
+			strings.HasSuffix(strings.ToLower(name), "_proxy"): // the namespace cannot reach a proxy
 		default:
 			kept = append(kept, e)
 		}
@@ -75,7 +76,7 @@ func cleanEnv(env []string) []string {
 	return kept
 }
 
-// processes reads all pid files, in order of name.
+// processes reads all pid files, sorted by name.
 func (c *cluster) processes() []process {
 	files, _ := filepath.Glob(c.in("pid", "*.json"))
 	sort.Strings(files)
@@ -94,7 +95,7 @@ func (p process) running() bool {
 	return p.PID > 1 && p.Started != "" && startTime(p.PID) == p.Started
 }
 
-// check is nil while the named process runs.
+// check returns a function that returns nil while the named process is running.
 func (c *cluster) check(name string) func() error {
 	return func() error {
 		var p process
@@ -106,14 +107,14 @@ func (c *cluster) check(name string) func() error {
 			return err
 		}
 		if !p.running() {
-			return fmt.Errorf("%s has ended", name)
+			return fmt.Errorf("%s is not running", name)
 		}
 		return nil
 	}
 }
 
-// startTime is field 22 of /proc/<pid>/stat, empty when there is no such process or when
-// it is a zombie.
+// startTime returns field 22 of /proc/<pid>/stat. It is empty if the process
+// does not exist or is a zombie.
 func startTime(pid int) string {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -123,7 +124,7 @@ func startTime(pid int) string {
 }
 
 func parseStartTime(stat string) string {
-	// The command name, in parentheses, may hold spaces and parentheses itself.
+	// The command name is in parentheses and may contain spaces and parentheses.
 	end := strings.LastIndex(stat, ")")
 	if end < 0 {
 		return ""
@@ -135,10 +136,11 @@ func parseStartTime(stat string) string {
 	return fields[19]
 }
 
-// killAll ends everything in our cgroup, and the recorded processes should one have left
-// it. Kubernetes gets no chance to tidy up: all that it made goes with the state.
+// killAll kills all processes in our cgroup, and the recorded processes in case
+// one has left it. Kubernetes does not shut down cleanly, because "down"
+// deletes all its data.
 func (c *cluster) killAll(ctx context.Context) error {
-	return waiting{what: "end of all processes", deadline: 30 * time.Second, every: 50 * time.Millisecond}.until(ctx, func(context.Context) error {
+	return waiting{what: "all processes to end", deadline: 30 * time.Second, every: 50 * time.Millisecond}.until(ctx, func(context.Context) error {
 		left := c.cgroupProcesses()
 		for _, p := range c.processes() {
 			if p.running() {
@@ -149,13 +151,14 @@ func (c *cluster) killAll(ctx context.Context) error {
 			_ = signalTo(pid, syscall.SIGKILL)
 		}
 		if len(left) > 0 {
-			return fmt.Errorf("%d left: %v", len(left), left)
+			return fmt.Errorf("%d are running: %v", len(left), left)
 		}
 		return nil
 	})
 }
 
-// writeFile writes whole or not at all: a killed tool must not leave half a file.
+// writeFile writes the file atomically: a killed tool must not leave an
+// incomplete file.
 func writeFile(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -167,9 +170,9 @@ func writeFile(path string, data []byte, mode os.FileMode) error {
 	return os.Rename(temporary, path)
 }
 
-// writeAlone writes a file while no process is started: until it runs its own
-// program, a new process has the files open that we write, and what somebody has
-// open for writing cannot be executed ("text file busy").
+// writeAlone writes an executable while no process is being started. Between
+// fork and exec a new process inherits our open files, and a file that is open
+// for writing cannot be executed ("text file busy").
 func writeAlone(path string, data []byte, mode os.FileMode) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -26,7 +26,7 @@ func TestParseStartTime(t *testing.T) {
 	}
 }
 
-func TestAPIDGivenToAnotherProcessIsNotOurs(t *testing.T) {
+func TestAReusedPIDIsNotOurProcess(t *testing.T) {
 	self := os.Getpid()
 	for tc, c := range map[string]struct {
 		p    process
@@ -44,7 +44,7 @@ func TestAPIDGivenToAnotherProcessIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestAnEndedProcessIsNotRunningBeforeItIsReaped(t *testing.T) {
+func TestAZombieIsNotRunning(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "cat")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -64,7 +64,7 @@ func TestAnEndedProcessIsNotRunningBeforeItIsReaped(t *testing.T) {
 	}
 }
 
-func TestPIDFilesThatAreBrokenAreNoProcesses(t *testing.T) {
+func TestBrokenPIDFilesAreIgnored(t *testing.T) {
 	c := testCluster(t)
 	whole, _ := json.Marshal(process{Name: "etcd", PID: 7, Started: "9"})
 	put(t, c.pidFile("etcd"), string(whole))
@@ -74,7 +74,7 @@ func TestPIDFilesThatAreBrokenAreNoProcesses(t *testing.T) {
 	}
 }
 
-func TestPartsDoNotSeeTheCallersProxyAndCluster(t *testing.T) {
+func TestProcessesDoNotInheritProxyAndClusterVariables(t *testing.T) {
 	got := cleanEnv([]string{"PATH=/bin", "KUBECONFIG=x", "https_proxy=x", "NO_PROXY=x", "ETCD_NAME=x", "HOME=/root"})
 	if strings.Join(got, " ") != "PATH=/bin HOME=/root" {
 		t.Error(got)

@@ -25,10 +25,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// The registry is this program itself, started as "registry <folder> <manifests>". The
-// library keeps blobs on disk but manifests in memory only; savedManifests keeps those too,
-// because the images of one cluster serve the next. Instances share blobs, and start with
-// the manifests of the default instance, so that Knative is built once.
+// The registry is this program, started as "registry <folder> <manifests>". The
+// library keeps blobs on disk but manifests in memory. savedManifests saves the
+// manifests too, so that the next cluster uses the same images. Instances share
+// blobs and start with the manifests of the default instance, so that Knative
+// is built once.
 
 // startRegistry runs a copy of this executable: "go run" deletes the original.
 func (c *cluster) startRegistry(ctx context.Context) error {
@@ -50,8 +51,8 @@ func (c *cluster) startRegistry(ctx context.Context) error {
 	return c.awaitHTTP(ctx, "registry", "http://"+c.registryHost()+"/v2/", 30*time.Second)
 }
 
-// serveRegistry listens on every address of the namespace: containerd and ko use
-// localhost, the host uses the node's address.
+// serveRegistry listens on all addresses of the namespace: containerd and ko
+// use localhost, the host uses the node's address.
 func serveRegistry(data, own string) error {
 	blobs := filepath.Join(data, "blobs")
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
@@ -92,7 +93,7 @@ func (s *savedManifests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	s.next.ServeHTTP(answer, r)
 	if answer.Code == http.StatusCreated {
-		// By digest too: a tag moves on, and images that were deployed by digest remain.
+		// Also save it by digest: a tag changes, but pods may use the image by digest.
 		digest := path.Dir(r.URL.Path) + "/" + answer.Header().Get("Docker-Content-Digest")
 		for _, p := range []string{digest, r.URL.Path} {
 			if err := s.save(savedManifest{p, r.Header.Get("Content-Type"), body}); err != nil {
@@ -120,10 +121,11 @@ func (s *savedManifests) save(m savedManifest) error {
 
 func manifestPath(dir, path string) string { return filepath.Join(dir, url.PathEscape(path)) }
 
-// replay gives the saved manifests back. An index is refused before the manifests that it
-// lists, so refused ones are tried again for as long as others are accepted.
+// replay puts the saved manifests into the registry. The registry rejects an
+// index before its manifests, so replay retries rejected ones while others are
+// accepted.
 func (s *savedManifests) replay(ctx context.Context, dirs ...string) error {
-	newest := map[string]savedManifest{} // by path: what a later folder has wins
+	newest := map[string]savedManifest{} // by path; a later folder wins
 	for _, dir := range dirs {
 		saved, err := readManifests(dir)
 		if err != nil {
@@ -147,12 +149,12 @@ func (s *savedManifests) replay(ctx context.Context, dirs ...string) error {
 		left = refused
 	}
 	for _, m := range left {
-		fmt.Fprintf(os.Stderr, "not restored: %s\n", m.Path)
+		fmt.Fprintf(os.Stderr, "manifest not restored: %s\n", m.Path)
 	}
 	return nil
 }
 
-// readManifests returns what is saved in a folder, by path.
+// readManifests returns the saved manifests of a folder, by path.
 func readManifests(dir string) (map[string]savedManifest, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// serve starts a registry as a new process would: nothing in memory.
+// serve starts a registry without anything in memory, like a new process.
 func serve(t *testing.T, blobs string, own string, dirs ...string) string {
 	t.Helper()
 	saved := &savedManifests{next: registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)), registry.Logger(log.New(io.Discard, "", 0))), dir: own}
@@ -39,7 +39,7 @@ func reference(t *testing.T, s string) name.Reference {
 	return r
 }
 
-func TestImagesSurviveTheRegistryAndServeOtherInstances(t *testing.T) {
+func TestImagesSurviveARestartAndAreSharedWithOtherInstances(t *testing.T) {
 	blobs, first, second := t.TempDir(), t.TempDir(), t.TempDir()
 	index, err := random.Index(64, 1, 2)
 	if err != nil {

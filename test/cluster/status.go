@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// status prints what runs and where everything is; its error makes the exit code.
+// status prints processes, health and paths. It returns an error if the cluster
+// is not up.
 func (c *cluster) status(ctx context.Context, out io.Writer) error {
 	line := func(name, format string, args ...any) {
 		_, _ = fmt.Fprintf(out, "%-26s %s\n", name, fmt.Sprintf(format, args...))
@@ -22,11 +23,11 @@ func (c *cluster) status(ctx context.Context, out io.Writer) error {
 			line(p.Name, "running, pid %d, log %s", p.PID, c.log(p.Name))
 		} else {
 			line(p.Name, "ENDED, log %s", c.log(p.Name))
-			problems = append(problems, fmt.Errorf("%s has ended", p.Name))
+			problems = append(problems, fmt.Errorf("%s is not running", p.Name))
 		}
 	}
 	if len(all) == 0 {
-		problems = append(problems, errors.New("nothing runs"))
+		problems = append(problems, errors.New("no process is running"))
 	} else {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()

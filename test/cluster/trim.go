@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// The cache would grow with every version that is built and every image that is pushed.
-// A new "up" trims it before anything uses it: what was not used for a month, what an
-// interrupted run left half done, and images that no name or manifest of Knative leads to.
+// The cache grows with every built version and pushed image. A new "up" first
+// removes entries that were not used for a month, incomplete entries of
+// interrupted runs, and images that no tag or Knative manifest references.
 const (
 	unusedAge = 30 * 24 * time.Hour
-	imageAge  = 7 * 24 * time.Hour // a cluster that is up may still deploy it
-	uploadAge = 24 * time.Hour     // a blob comes before the manifest that names it
+	imageAge  = 7 * 24 * time.Hour // a running cluster may still deploy it
+	uploadAge = 24 * time.Hour     // a blob is pushed before its manifest
 )
 
 func (c *cluster) trimCache(context.Context) error {
@@ -30,7 +30,7 @@ func (c *cluster) trimCache(context.Context) error {
 		entries, _ := filepath.Glob(c.cached(filepath.FromSlash(pattern)))
 		for _, e := range entries {
 			if c.disposable(e) {
-				c.say("   no longer used: %s", e)
+				c.printf("   removing unused cache entry: %s", e)
 				errs = append(errs, os.RemoveAll(e))
 			}
 		}
@@ -38,7 +38,8 @@ func (c *cluster) trimCache(context.Context) error {
 	return errors.Join(append(errs, c.trimRegistry())...)
 }
 
-// disposable tells what is half done by a process that is gone, or old and without a user.
+// disposable reports whether an entry is incomplete and its writer has ended,
+// or whether it is old and unused.
 func (c *cluster) disposable(entry string) bool {
 	if _, pid, ok := strings.Cut(filepath.Base(entry), partSuffix); ok {
 		n, err := strconv.Atoi(pid)
@@ -48,14 +49,14 @@ func (c *cluster) disposable(entry string) bool {
 	return err == nil && c.now().Sub(info.ModTime()) > unusedAge && len(processesNaming(entry)) == 0
 }
 
-// used keeps an entry for another month.
+// used marks an entry as used, which keeps it for another month.
 func (c *cluster) used(entry string) {
-	_ = os.Chtimes(entry, time.Time{}, c.now()) // when it is not there, it is made next
+	_ = os.Chtimes(entry, time.Time{}, c.now()) // a missing entry is created next
 }
 
 var digestPattern = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-// manifestFile is a saved manifest as far as trimming needs it.
+// manifestFile has the fields of a saved manifest that trimming needs.
 type manifestFile struct {
 	path   string
 	digest string // empty for a tag
@@ -63,7 +64,8 @@ type manifestFile struct {
 	names  []string // digests in its body
 }
 
-// trimRegistry removes manifests first and then the blobs that none of the others name.
+// trimRegistry removes unreferenced manifests, then the blobs that no remaining
+// manifest references.
 func (c *cluster) trimRegistry() error {
 	var all []manifestFile
 	files, _ := filepath.Glob(filepath.Join(c.registryData(), "manifests*"))
@@ -100,8 +102,8 @@ func (c *cluster) trimRegistry() error {
 	return errors.Join(append(errs, c.trimBlobs(named))...)
 }
 
-// unreachable returns the manifests that nothing leads to, and the digests that the rest
-// name. A young manifest, a tag and a pinned digest are where ways begin.
+// unreachable returns the unreferenced manifests, and the digests that the
+// others reference. The roots are young manifests, tags and pinned digests.
 func unreachable(all []manifestFile, pinned []string) (drop []manifestFile, named map[string]bool) {
 	named = map[string]bool{}
 	for _, p := range pinned {
@@ -144,8 +146,8 @@ func (c *cluster) trimBlobs(named map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// trimImages removes unpacked images that the registry no longer has. It runs while
-// containerd has no containers.
+// trimImages removes unpacked images that are no longer in the registry. It
+// runs while containerd has no containers.
 func (c *cluster) trimImages(ctx context.Context) error {
 	list, err := c.ctr(ctx, "images", "list")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func digest(n int) string { return fmt.Sprintf("sha256:%064x", n) }
 
-func TestImagesStayWhileSomethingLeadsToThem(t *testing.T) {
+func TestReferencedImagesAreKept(t *testing.T) {
 	all := []manifestFile{
 		{path: "tag", names: []string{digest(10)}},
 		{path: "index", digest: digest(1), young: true, names: []string{digest(2)}},
@@ -33,7 +33,7 @@ func TestImagesStayWhileSomethingLeadsToThem(t *testing.T) {
 	}
 }
 
-func TestUnpackedImagesGoWithTheRegistrys(t *testing.T) {
+func TestUnpackedImagesAreRemovedWithTheImagesOfTheRegistry(t *testing.T) {
 	list := "REF TYPE DIGEST SIZE\nlocalhost:5000/a@" + digest(1) + " application/x " + digest(1) + " 3 MiB\n" +
 		digest(9) + " application/x " + digest(2) + " 3 MiB\n"
 	if got := imagesWithout(list, map[string]bool{digest(1): true}); !slices.Equal(got, []string{digest(9)}) {
@@ -41,7 +41,7 @@ func TestUnpackedImagesGoWithTheRegistrys(t *testing.T) {
 	}
 }
 
-func TestTheCacheKeepsWhatWasUsedThisMonth(t *testing.T) {
+func TestCacheEntriesUsedWithinAMonthAreKept(t *testing.T) {
 	c := testCluster(t)
 	old, recent := c.cached("bin", "etcd-v1"), c.cached("bin", "etcd-v2")
 	half, building := c.cached("bin", "ko-v1"+partSuffix+"1073741824"), c.cached("bin", fmt.Sprint("ko-v2", partSuffix, os.Getpid()))
@@ -60,7 +60,7 @@ func TestTheCacheKeepsWhatWasUsedThisMonth(t *testing.T) {
 	}
 }
 
-func TestBlobsGoWithTheLastManifestThatNamesThem(t *testing.T) {
+func TestABlobIsRemovedWithItsLastManifest(t *testing.T) {
 	c := testCluster(t)
 	r := &savedManifests{dir: c.cached("registry", "manifests")}
 	for n, body := range map[int]string{1: digest(11), 2: digest(12) + digest(13)} {
@@ -77,7 +77,7 @@ func TestBlobsGoWithTheLastManifestThatNamesThem(t *testing.T) {
 		put(t, blob(n), "")
 		age(t, blob(n), 2*uploadAge)
 	}
-	age(t, blob(14), time.Minute) // its manifest is about to come
+	age(t, blob(14), time.Minute) // its manifest is not pushed yet
 	if err := c.trimRegistry(); err != nil {
 		t.Fatal(err)
 	}

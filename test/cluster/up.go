@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// up brings the cluster up, or shows that it is up: one without Knative stays so until it
-// is brought down.
+// up starts the cluster, or reports that it is up. A cluster without Knative
+// stays without it until "down".
 func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error {
 	if _, err := c.version(kubernetes); err != nil {
 		return err
 	}
 	if c.repair(ctx) {
-		c.say("already up")
+		c.printf("already up")
 		return c.scaleNodes(ctx, nodes)
 	}
-	if left := c.anythingLeft(); len(left) > 0 {
-		c.say("removing what an earlier cluster left: %s", strings.Join(firstArgs(left), ", "))
+	if left := c.leftovers(); len(left) > 0 {
+		c.printf("removing leftovers of an earlier cluster: %s", strings.Join(firstArgs(left), ", "))
 		if err := c.down(ctx); err != nil {
 			return err
 		}
@@ -32,13 +32,13 @@ func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error 
 	}
 	tasks := c.bringUp(nodes)
 	if withoutKnative {
-		tasks = without(tasks, ofKnative...)
+		tasks = without(tasks, knativeTasks...)
 		if err := writeFile(c.withoutKnative(), nil, 0o644); err != nil {
 			return err
 		}
 	}
 	if err := runGraph(ctx, c.progress, tasks); err != nil {
-		return fmt.Errorf("%w\nlogs: %s; \"up\" starts anew, \"down\" removes what is there", err, c.in("log"))
+		return fmt.Errorf("%w\nlogs: %s; run \"up\" to start again or \"down\" to clean up", err, c.in("log"))
 	}
 	data, err := json.Marshal(map[string]any{"since": c.now().UTC().Format(time.RFC3339)})
 	if err != nil {
@@ -47,15 +47,15 @@ func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error 
 	if err := writeFile(c.ready(), data, 0o644); err != nil {
 		return err
 	}
-	c.say("up: export KUBECONFIG=%s", c.adminKubeconfig())
+	c.printf("up: export KUBECONFIG=%s", c.adminKubeconfig())
 	return nil
 }
 
-// ofKnative are the tasks that only Knative needs.
-var ofKnative = []string{"Knative images", "Knative manifests", "build traefik", "ingress", "Knative Ready"}
+// knativeTasks are the names of the tasks that only Knative needs.
+var knativeTasks = []string{"Knative images", "Knative manifests", "build traefik", "ingress", "Knative Ready"}
 
-// bringUp is the order of things. Builds are heavy: they take turns, in the order in which
-// the rest needs them, while what is built already starts.
+// bringUp returns the tasks of "up". Builds are heavy and run one at a time, in
+// the order in which other tasks need them, while built programs already start.
 func (c *cluster) bringUp(nodes int) []task {
 	plain := func(f func() error) func(context.Context) error {
 		return func(context.Context) error { return f() }
@@ -65,15 +65,15 @@ func (c *cluster) bringUp(nodes int) []task {
 	}
 	return []task{
 		{name: "packages", run: c.installPackages},
-		{name: "trim the cache", run: c.trimCache},
-		{name: "note the host's settings", needs: []string{"packages", "trim the cache"}, run: plain(c.markHost)},
-		{name: "network namespace", needs: []string{"note the host's settings"}, run: c.makeNamespace},
-		{name: "cgroups", needs: []string{"note the host's settings"}, run: plain(c.makeCgroups)},
+		{name: "trim cache", run: c.trimCache},
+		{name: "record host settings", needs: []string{"packages", "trim cache"}, run: plain(c.markHost)},
+		{name: "network namespace", needs: []string{"record host settings"}, run: c.makeNamespace},
+		{name: "cgroups", needs: []string{"record host settings"}, run: plain(c.makeCgroups)},
 		{name: "certificates", needs: []string{"packages"}, run: plain(c.makePKI)},
 		{name: "registry", needs: []string{"network namespace", "cgroups"}, run: c.startRegistry},
 		{name: "base images", needs: []string{"registry"}, run: c.pushBaseImages},
 		{name: "containerd", needs: []string{"network namespace", "cgroups"}, run: c.startContainerd},
-		build(etcd, "trim the cache"),
+		build(etcd, "trim cache"),
 		build(kubernetes, "build etcd"),
 		{name: "etcd", needs: []string{"build etcd", "network namespace", "cgroups"}, run: c.startEtcd},
 		{name: "API server", needs: []string{"build kubernetes", "etcd", "certificates"}, run: c.startAPIServer},
@@ -99,7 +99,7 @@ func (c *cluster) bringUp(nodes int) []task {
 	}
 }
 
-// bindUsers makes the user of measurements a cluster-admin by RBAC, and not by its group.
+// bindUsers makes the user load a cluster-admin by RBAC, not by its group.
 func (c *cluster) bindUsers(ctx context.Context) error {
 	return c.apply(ctx, "breakwater-users", []byte(userBindings))
 }
@@ -111,14 +111,15 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "breakwater:load"}]
 `
 
-// repair reports whether a complete cluster runs. When some of its processes have ended it
-// starts those again; when that does not help, the caller begins anew.
+// repair reports whether a complete cluster is running. It restarts processes
+// that have ended; if the cluster does not become healthy, the caller replaces
+// it.
 func (c *cluster) repair(ctx context.Context) bool {
 	if _, err := os.Stat(c.ready()); err != nil || !c.namespaceWorks(ctx) {
 		return false
 	}
 	var dead []process
-	alive, tell := 0, c.now()
+	alive, nextMessage := 0, c.now()
 	for _, p := range c.processes() {
 		if p.running() {
 			alive++
@@ -130,28 +131,28 @@ func (c *cluster) repair(ctx context.Context) bool {
 		return false
 	}
 	for _, p := range dead {
-		c.say("%s has ended; starting it again", p.Name)
+		c.printf("%s is not running; restarting it", p.Name)
 		if err := c.start(ctx, p); err != nil {
-			c.say("%v", err)
+			c.printf("%v", err)
 			return false
 		}
 	}
-	// Patience: to begin anew costs all that is in the cluster, and a busy machine is slow.
-	err := waiting{what: "healthy cluster", deadline: 2 * time.Minute}.until(ctx, func(ctx context.Context) error {
+	// Wait long: a replacement loses all objects of the cluster, and a busy machine is slow.
+	err := waiting{what: "the cluster to be healthy", deadline: 2 * time.Minute}.until(ctx, func(ctx context.Context) error {
 		err := c.healthy(ctx)
-		if err != nil && c.now().After(tell) {
-			c.say("waiting for a healthy cluster: %v", err)
-			tell = c.now().Add(15 * time.Second)
+		if err != nil && c.now().After(nextMessage) {
+			c.printf("waiting for a healthy cluster: %v", err)
+			nextMessage = c.now().Add(15 * time.Second)
 		}
 		return err
 	})
 	if err != nil {
-		c.say("%v", err)
+		c.printf("%v", err)
 	}
 	return err == nil
 }
 
-// healthy asks the parts that others depend on.
+// healthy checks the API server, the node and Knative.
 func (c *cluster) healthy(ctx context.Context) error {
 	if err := c.get(ctx, "/readyz", nil); err != nil {
 		return err

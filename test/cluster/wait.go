@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// waiting describes a wait so that its failure tells what was missing and where to look.
+// waiting describes a wait. Its error contains the missing condition and the
+// end of a log.
 type waiting struct {
 	what     string
-	log      string // file to read when it does not come
+	log      string // file whose end the error shows
 	deadline time.Duration
 	every    time.Duration // 100 ms when zero
-	alive    func() error  // ends the wait early, when the process that it waits for is gone
+	alive    func() error  // its error ends the wait early, for example when the process has ended
 }
 
 // until polls check until it returns nil.
@@ -35,20 +36,20 @@ func (w waiting) until(ctx context.Context, check func(context.Context) error) e
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // the deadline's own error explains nothing
+		if last == nil || ctx.Err() == nil { // the error of the deadline has no information
 			last = err
 		}
 		if w.alive != nil {
 			if err := w.alive(); err != nil {
-				return fmt.Errorf("waiting for %s: %w%s", w.what, err, w.where())
+				return fmt.Errorf("wait for %s: %w%s", w.what, err, w.where())
 			}
 		}
 		select {
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-				return fmt.Errorf("waiting for %s: %w", w.what, cause)
+				return fmt.Errorf("wait for %s: %w", w.what, cause)
 			}
-			return fmt.Errorf("no %s within %s: %w%s", w.what, w.deadline, last, w.where())
+			return fmt.Errorf("timed out after %s waiting for %s: %w%s", w.deadline, w.what, last, w.where())
 		case <-tick.C:
 		}
 	}
@@ -61,7 +62,7 @@ func (w waiting) where() string {
 	return fmt.Sprintf("\n  log: %s\n%s", w.log, tail(w.log, 8))
 }
 
-// tail returns the last lines of a file, indented, for an error message.
+// tail returns the last lines of a file, indented for an error message.
 func tail(path string, lines int) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

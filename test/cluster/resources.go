@@ -4,24 +4,24 @@ package main
 
 import "strings"
 
-// frugal rewrites the resources of Deployments for a small machine: requests shrink,
-// because two cores hold the whole of Knative and forty functions; limits go, because a
-// throttled webhook makes everything wait while it starts. Readiness is asked for at once
-// and each second: two controllers would otherwise be ready after 20 to 30 s, and "up" with
-// them. Liveness becomes patient: an API server, a compiler and a hundred pods share two
-// cores here, and a webhook that is ended because it took over a second to answer a probe
-// is the outage that its probe is meant to mend.
-func frugal(manifests string) string {
+// reduceResources adapts the Deployments to a small machine. It lowers
+// requests, because two cores run all of Knative and forty functions. It
+// removes limits, because a throttled webhook delays everything while it
+// starts. Readiness probes start at once and run every second; otherwise two
+// controllers would delay "up" by 20 to 30 s. Liveness probes get longer
+// timeouts: on two busy cores a webhook may need more than a second to answer,
+// and a restart would cause an outage.
+func reduceResources(manifests string) string {
 	docs := strings.Split(manifests, "\n---")
 	for i, d := range docs {
 		if strings.Contains("\n"+d, "\nkind: Deployment") {
-			docs[i] = frugalDeployment(d)
+			docs[i] = reduceDeployment(d)
 		}
 	}
 	return strings.Join(docs, "\n---")
 }
 
-func frugalDeployment(doc string) string {
+func reduceDeployment(doc string) string {
 	var kept []string
 	block, depth := "", 0
 	for line := range strings.Lines(doc) {
