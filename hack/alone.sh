@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs config/protection and config/permission on a Kubernetes without
-# Knative and without config/core, and runs the tests of what they promise there.
-# The cluster lives beside that of `make up`, and is gone afterwards.
+# Knative and without config/core, and runs their end-to-end tests. It uses a
+# second cluster, independent of `make up`, and removes it afterwards.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${CLUSTER:?the program of the embedded cluster}"
+: "${CLUSTER:?set CLUSTER to the program of the embedded cluster, as make test-alone does}"
 export BREAKWATER_NAME=bwalone BREAKWATER_STATE=/var/lib/breakwater-alone
 ns=altershieldoperator-system
 trap '"$CLUSTER" down' EXIT

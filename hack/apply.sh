@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the images and applies the manifests of the given folders to the
-# cluster of KUBECONFIG, CRDs first: kubectl cannot know a kind whose CRD it is
-# only about to create. OVERLAY=<name> takes config/overlays/<name> for
-# config/core.
+# cluster of KUBECONFIG, CRDs first, because kubectl does not know a kind before
+# its CRD is established. OVERLAY=<name> applies config/overlays/<name> instead
+# of config/core.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${KO_DOCKER_REPO:?set KO_DOCKER_REPO to a registry that the cluster can pull from}"
@@ -13,20 +13,20 @@ command -v ko >/dev/null || ko=(go run github.com/google/ko@v0.19.1)
 manifests=$(mktemp)
 trap 'rm -f "$manifests"' EXIT
 
-# A Broker's class cannot be changed, and what Triggers of one class mean to
-# another is not the same.
+# The class of a Broker is immutable, and the classes treat Triggers differently.
 check_class() {
   local is wanted
   is=$(kubectl -n "$ns" get broker default --ignore-not-found -o "jsonpath={.metadata.annotations['eventing\.knative\.dev/broker\.class']}" 2>/dev/null || true)
   wanted=$(sed -n 's/^ *eventing.knative.dev\/broker.class: //p' "$manifests")
   if [[ -n $is && -n $wanted && $is != "$wanted" ]]; then
-    echo "the Broker is of class $is and is to be $wanted: remove it and its Triggers first, then apply again" >&2
+    echo "change the Broker from class $is to $wanted: the class is immutable; delete the Broker and its Triggers, then apply again" >&2
     echo "  kubectl -n $ns delete brokers,triggers --all" >&2
     exit 1
   fi
 }
 
-# An overlay has settings. The webhook that checks them may be only starting.
+# An overlay contains settings, and the webhook that validates them may still be
+# starting.
 apply_settled() {
   local until=$((SECONDS + 120))
   until kubectl apply -f "$manifests"; do
@@ -43,12 +43,12 @@ for dir in "$@"; do
     kubectl wait --for=condition=Established --timeout=60s $(printf -- '-f %s ' "$dir"/*-crd-*.yaml) >/dev/null
   fi
   if [[ $dir == config/core && -n ${OVERLAY:-} ]]; then
-    echo "==> overlay $OVERLAY: images and the rest"
+    echo "==> overlay $OVERLAY: images and other manifests"
     kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve --sbom=none -f - >"$manifests"
     check_class
     apply_settled
   else
-    echo "==> $dir: images and the rest"
+    echo "==> $dir: images and other manifests"
     "${ko[@]}" apply --sbom=none -Rf "$dir"
   fi
 done

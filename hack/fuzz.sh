@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs each fuzz target of the module for FUZZTIME, one after the other, and prints its
-# executions. Arguments select packages (default ./...). It stops at the first finding:
-# the input is in testdata/fuzz of the package, and `go test` then fails with it.
+# number of executions. Arguments select packages (default ./...). It stops at the first
+# failure. The input is then in testdata/fuzz of the package, and `go test` fails with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
@@ -14,7 +14,7 @@ while IFS=' ' read -r package dir tests; do
     targets=$((targets + 1))
     if ! go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-30s}" -fuzzminimizetime 2s -parallel "${FUZZ_PARALLEL:-2}" "$package" >"$log" 2>&1; then
       cat "$log"
-      echo "$package $name found an input that fails: $dir/testdata/fuzz/$name" >&2
+      echo "$package $name failed; the input is in $dir/testdata/fuzz/$name" >&2
       exit 1
     fi
     executions=$(grep -oE 'execs: [0-9]+' "$log" | tail -1)

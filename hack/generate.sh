@@ -13,8 +13,8 @@ export GOFLAGS=-mod=mod
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 
-# The tools have a go.mod of their own, so that the product's stays clean.
-# Built once each: `go tool` would load the module graph at every call.
+# The tools have their own go.mod, separate from Breakwater's. Each is built
+# once, because `go tool` loads the module graph at every call.
 for tool in k8s.io/code-generator/cmd/{deepcopy,client,lister,informer}-gen \
     knative.dev/pkg/codegen/cmd/injection-gen sigs.k8s.io/controller-tools/cmd/controller-gen; do
   go build -modfile=tools/generate/go.mod -o "$bin/" "$tool"
@@ -22,8 +22,8 @@ done
 
 "$bin/deepcopy-gen" --go-header-file "$header" --output-file zz_generated.deepcopy.go "${packages[@]}"
 
-# Written beside the old client and swapped in at the end: a generator that
-# fails must not leave the tree without one.
+# The new client is written to a temporary folder and replaces the old one at the
+# end, so that a failed generator does not leave the tree without a client.
 out=$(mktemp -d "$PWD/.client.XXXXXX")
 trap 'rm -rf "$bin" "$out"' EXIT
 client=$module/client
@@ -47,7 +47,7 @@ chmod 755 client
   --external-versions-informers-package "$client/informers/externalversions" --listers-package "$client/listers" \
   --output-package "$client/injection" --output-dir client/injection "${packages[@]/#/--input-dirs=}"
 
-# injection-gen hands its plural exceptions to all names but this one.
+# injection-gen applies its plural exceptions to all names except this one.
 grep -rlF '().OpsConfigInfos()' client/injection | xargs sed -i 's/()\.OpsConfigInfos()/().OpsConfigInfoes()/'
 
 "$bin/controller-gen" crd:headerFile=hack/boilerplate.yaml.txt paths=./apis/... output:crd:dir=client/.crd

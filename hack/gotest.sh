@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs go test through gotestsum: a line a package, what failed at the end, and
-# the counts. The first argument names the report in bin/.
+# Runs go test with gotestsum, which prints a line per package, the failures and
+# the counts. The first argument is the name of the report in bin/.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 name=$1

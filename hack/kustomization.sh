@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes config/core/Kustomization, from which the overlays build: kustomize
-# takes no wildcards. The name has no extension so that `ko apply -Rf
-# config/core`, which reads all YAML files, leaves it alone.
+# Writes config/core/Kustomization, the base of the overlays, because kustomize
+# has no wildcards. The file has no extension, so that `ko apply -Rf config/core`,
+# which reads all YAML files, ignores it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 {

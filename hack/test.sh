@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the given make targets one after the other and ends with a summary:
-# what passed, how many tests it ran, how long it took.
+# Runs the given make targets one after the other and prints a summary: the
+# result and duration of each target, and the number of tests.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 rm -f bin/*.json

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails when anything that is generated differs from what the generators write
-# now. Compares the tree before and after, so it works with uncommitted changes.
+# Fails if a generated file differs from the output of the generators. It compares
+# the tree before and after, so it works with uncommitted changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 state() { git ls-files -co --exclude-standard -- . ':!test/cluster' | sort | xargs -d '\n' sha256sum 2>/dev/null || true; }
@@ -10,9 +10,9 @@ go mod tidy
 go test -count 1 ./test/docs
 after=$(state)
 if changed=$(diff <(echo "$before") <(echo "$after")); then
-  echo "everything that is generated is current"
+  echo "all generated files are up to date"
 else
-  echo "not current: run 'make generate' and 'go mod tidy', and commit" >&2
+  echo "generated files are out of date: run 'make generate' and 'go mod tidy', and commit:" >&2
   awk '/^[<>]/ {print "  " $3}' <<<"$changed" | sort -u >&2
   exit 1
 fi

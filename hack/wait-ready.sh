@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Waits until everything that the installation promises is there.
+# Waits until all parts of the installation are ready.
 set -euo pipefail
 ns=altershieldoperator-system
 wait_for() { kubectl -n "$ns" wait --timeout=180s "$@"; }
@@ -7,5 +7,5 @@ wait_for --for=condition=Available deployment --all
 wait_for --for=condition=Ready broker/default
 wait_for --for=condition=Ready ksvc --all
 wait_for --for=condition=Ready trigger --all
-wait_for --for=create opsconfiginfo/blocking opsconfiginfo/branch # the controller that leads makes them
+wait_for --for=create opsconfiginfo/blocking opsconfiginfo/branch # created by the leading controller
 wait_for --for=condition=Ready opsconfiginfo/blocking opsconfiginfo/branch

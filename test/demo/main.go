@@ -1,10 +1,9 @@
-// Command demo tells the story of a guarded release, and of a pod that waits
-// for its permissions, on a cluster that has Breakwater installed, as `make
-// demo` brings it up. It shows every command that it runs and what came back,
-// and ends with exit code 0 only if everything came as it says. Run it from the
-// top of the repository.
+// Command demo shows a judged release and a pod that waits for its permissions,
+// on a cluster with Breakwater, as `make demo` starts it. It prints every
+// command and its output. It exits with 0 only if every step had the expected
+// result. Run it from the top of the repository.
 //
-// It may be interrupted at any point, and begins anew each time.
+// It can be interrupted at any time; each run starts from the beginning.
 package main
 
 import (
@@ -26,33 +25,33 @@ func main() {
 	fast := flag.Bool("fast", false, "do not pause between the steps")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := tell(ctx, newTeller(os.Stdout, *fast))
+	err := run(ctx, newPrinter(os.Stdout, *fast))
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
 	case interrupted:
-		fmt.Fprintln(os.Stderr, "\ninterrupted; nothing is broken: `make demo` begins anew, `make down` removes the cluster")
+		fmt.Fprintln(os.Stderr, "\ninterrupted: run `make demo` to start again or `make down` to remove the cluster")
 		os.Exit(130)
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "\nthe demo did not go as it should:", err)
+		fmt.Fprintln(os.Stderr, "\nthe demo failed:", err)
 		os.Exit(1)
 	}
 }
 
-// tell connects, tells the story, and in the end has no server configured, as
-// it was before.
-func tell(ctx context.Context, t *teller) (err error) {
+// run connects to the cluster, runs the steps and removes the server
+// configuration at the end.
+func run(ctx context.Context, p *printer) (err error) {
 	kube, err := connect()
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// The context may have ended; what was configured has to go all the same.
+		// Remove the configuration even if the context has ended.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
 		err = errors.Join(err, judge.Unconfigure(last, kube))
 	}()
-	return (&story{teller: t, kube: kube, judge: judge.New(nil)}).tell(ctx)
+	return (&steps{printer: p, kube: kube, judge: judge.New(nil)}).run(ctx)
 }
 
 func connect() (kubernetes.Interface, error) {

@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// shops is the namespace of the chapter on permissions.
+	// shops is the namespace of the permissions step.
 	shops = "demo-permissions"
-	// decides is how long the provider takes, in milliseconds: long enough to look.
+	// decides is the provider's decision time in milliseconds, long enough to
+	// show the waiting pod.
 	decides = 10_000
 )
 
-// permissions: a Deployment asks, its pod waits, is granted, starts, goes, and
-// what it had is taken back.
-func (s *story) permissions(ctx context.Context) (err error) {
+// permissions shows a pod that waits for its permission, starts after the grant
+// and is deleted after the grant is revoked.
+func (s *steps) permissions(ctx context.Context) (err error) {
 	s.title("Permissions before a pod starts")
-	s.say("A database has to know a pod's address before the pod may connect. Here a double stands\n" +
-		"for it: a provider that takes ten seconds to decide. It is built and installed, and\n" +
-		"registered at the permission centre, with permission orders-db and the set web.")
-	var said bytes.Buffer // of no interest unless it goes wrong
-	cluster, err := setup.Install(ctx, s.kube, ".", &said)
+	s.explain("A database must know the address of a pod before the pod can connect. Instead of a\n" +
+		"database, the demo installs a test provider that decides after ten seconds. It registers\n" +
+		"the provider, the permission orders-db and the permission set web at the permission centre.")
+	var output bytes.Buffer // shown only after an error
+	cluster, err := setup.Install(ctx, s.kube, ".", &output)
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, said.String())
+		return fmt.Errorf("%w\n%s", err, output.String())
 	}
 	if err := cluster.Register(ctx, setup.WebObjects()...); err != nil {
 		return err
@@ -52,16 +53,16 @@ func (s *story) permissions(ctx context.Context) (err error) {
 	); err != nil {
 		return err
 	}
-	s.say("Its pod waits, and says for what and whom to ask:")
-	told := `{.status.conditions[?(@.type=="` + podmeta.ConditionAuthorized + `")]`
+	s.explain("The pod waits; its condition names the permission and its provider:")
+	condition := `{.status.conditions[?(@.type=="` + podmeta.ConditionAuthorized + `")]`
 	if err := s.all(ctx,
-		[]string{"wait", "-n", shops, "--for=jsonpath=" + told + ".reason}=" + podmeta.ReasonPermissionApplying, "pod", "-l", "app=shop", within},
+		[]string{"wait", "-n", shops, "--for=jsonpath=" + condition + ".reason}=" + podmeta.ReasonPermissionApplying, "pod", "-l", "app=shop", within},
 		[]string{"get", "pods", "-n", shops},
-		[]string{"get", "pods", "-n", shops, "-l", "app=shop", "-o", "jsonpath={.items[0]" + strings.TrimPrefix(told, "{") + `.message}{"\n"}`},
+		[]string{"get", "pods", "-n", shops, "-l", "app=shop", "-o", "jsonpath={.items[0]" + strings.TrimPrefix(condition, "{") + `.message}{"\n"}`},
 	); err != nil {
 		return err
 	}
-	s.say("It is granted, and only now the application starts:")
+	s.explain("The permission is granted, and the application starts:")
 	if err := s.all(ctx,
 		[]string{"wait", "-n", shops, "--for=condition=Ready", "pod", "-l", "app=shop", within},
 		[]string{"get", "events", "-n", shops, "--field-selector", "reason=" + podmeta.ReasonPermissionGranted},
@@ -75,29 +76,29 @@ func (s *story) permissions(ctx context.Context) (err error) {
 		return fmt.Errorf("there are %d pods", len(pods.Items))
 	}
 	uid := string(pods.Items[0].UID)
-	if err := s.books(ctx, cluster, uid, 1); err != nil {
+	if err := s.checkGrants(ctx, cluster, uid, 1); err != nil {
 		return err
 	}
-	s.say("The pod goes, and is gone when what it had is taken back:")
+	s.explain("The pod is deleted; it is removed after its grants are revoked:")
 	if err := s.all(ctx,
 		[]string{"delete", "deployment", "shop", "-n", shops},
 		[]string{"wait", "-n", shops, "--for=delete", "pod", "-l", "app=shop", within},
 	); err != nil {
 		return err
 	}
-	return s.books(ctx, cluster, uid, 0)
+	return s.checkGrants(ctx, cluster, uid, 0)
 }
 
-// books shows what the provider has for a pod.
-func (s *story) books(ctx context.Context, cluster *setup.Cluster, uid string, want int) error {
-	books, err := cluster.ProviderStats(ctx)
+// checkGrants prints the provider's grants for a pod and checks their number.
+func (s *steps) checkGrants(ctx context.Context, cluster *setup.Cluster, uid string, want int) error {
+	stats, err := cluster.ProviderStats(ctx)
 	if err != nil {
 		return err
 	}
-	held := books.OfPod(uid)
-	s.print("\n(the provider's books have %d grants for the pod: %v)\n", len(held), held)
-	if len(held) != want {
-		return fmt.Errorf("the provider has %+v, where it should have %d", held, want)
+	grants := stats.OfPod(uid)
+	s.print("\n(the provider has %d grants for the pod: %v)\n", len(grants), grants)
+	if len(grants) != want {
+		return fmt.Errorf("the provider has grants %+v, want %d", grants, want)
 	}
 	return nil
 }

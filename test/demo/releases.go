@@ -9,13 +9,13 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-func (s *story) aGoodRelease(ctx context.Context) error {
+func (s *steps) goodRelease(ctx context.Context) error {
 	s.title("A good release")
 	if err := s.all(ctx, []string{"apply", "-n", demo, "-f", manifests + "v1.yaml"}); err != nil {
 		return err
 	}
-	s.say("Each pod that is Ready becomes a ChangePod, and goes before the judge. The first event\n" +
-		"wakes the functions from zero.")
+	s.explain("Each Ready pod gets a ChangePod, and the server judges it. The first event starts the\n" +
+		"functions from zero.")
 	release, err := s.release(ctx)
 	if err != nil {
 		return err
@@ -30,9 +30,9 @@ func (s *story) aGoodRelease(ctx context.Context) error {
 	)
 }
 
-func (s *story) aBadRelease(ctx context.Context) error {
+func (s *steps) badRelease(ctx context.Context) error {
 	s.title("A bad release")
-	s.say("The judge is told to find something wrong with the third pod of the next release:\n" +
+	s.explain("The server is configured to fail the third pod of the next release with the message\n" +
 		"\"" + verdictText + "\".")
 	third := int64(2) // the server counts from 0
 	err := s.judge.SetChecks(ctx, demo, double.CheckRule{
@@ -52,20 +52,20 @@ func (s *story) aBadRelease(ctx context.Context) error {
 	if err := s.await(ctx, release, "jsonpath={.status.status}=Suspend"); err != nil {
 		return err
 	}
-	s.say("The verdict came back. The roll-out stands still: some pods are new, the others are\n" +
-		"as they were, and all of them serve.")
+	s.explain("The server sent the verdict, and the rollout is held: some pods are new, the others\n" +
+		"are unchanged, and all of them are running.")
 	if err := s.all(ctx,
 		[]string{"get", "changepods", "-n", demo, "-l", v1alpha1.VersionKey + "=" + versionOf(release)},
 		[]string{"get", "pods", "-n", demo, "-L", "pod-template-hash"},
 	); err != nil {
 		return err
 	}
-	return s.theReason(ctx, release)
+	return s.showReason(ctx, release)
 }
 
-// theReason shows the reason for the suspension, and that it is the right one.
-func (s *story) theReason(ctx context.Context, release string) error {
-	s.say("Why, and since when (the label is the time in seconds):")
+// showReason shows the reason for the suspension and checks it.
+func (s *steps) showReason(ctx context.Context, release string) error {
+	s.explain("The reason, and the time of the suspension (the label, in Unix seconds):")
 	r, err := s.kubectl(ctx, "get", "changeworkload", release, "-n", demo, "-o",
 		`jsonpath={range .status.defenseCheckFailPods[*]}{.pod}: {.message}{"\n"}{end}`)
 	if err != nil {
@@ -81,30 +81,30 @@ func (s *story) theReason(ctx context.Context, release string) error {
 		return err
 	}
 	if !strings.Contains(r.Stdout, "true") {
-		return fmt.Errorf("the roll-out is not held: %s", r.Stdout)
+		return fmt.Errorf("the rollout is not held: %s", r.Stdout)
 	}
 	return nil
 }
 
-func (s *story) aRefusal(ctx context.Context) error {
-	s.title("The next release is refused")
+func (s *steps) denial(ctx context.Context) error {
+	s.title("The next release is denied")
 	r, err := s.try(ctx, nextRelease()...)
 	if err != nil {
 		return err
 	}
-	const words = "deployment web is suspended"
-	want := "Error from server (" + words + `): admission webhook "vdeployment.kb.io" denied the request: ` + words
+	const message = "deployment web is suspended"
+	want := "Error from server (" + message + `): admission webhook "vdeployment.kb.io" denied the request: ` + message
 	if r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
-		return fmt.Errorf("the refusal should have been: %s", want)
+		return fmt.Errorf("the expected denial is: %s", want)
 	}
-	s.say("Scaling still works, so that a held release never stands in the way of its load:")
+	s.explain("Scaling is still allowed, so that a held workload can follow its load:")
 	return s.all(ctx, []string{"scale", "deployment", "web", "-n", demo, "--replicas=5"})
 }
 
-func (s *story) aRepair(ctx context.Context) error {
+func (s *steps) repair(ctx context.Context) error {
 	s.title("The repair")
-	s.say("A Deployment with the label ignored-suspend is the repair. It is admitted once, the\n" +
-		"roll-out goes on, and the judge, who is content again, looks at every pod of it.")
+	s.explain("An update with the label ignored-suspend is a repair. It is admitted once, the rollout\n" +
+		"continues, and the server, which now passes all checks, judges every pod of it.")
 	if err := s.judge.SetChecks(ctx, demo); err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func (s *story) aRepair(ctx context.Context) error {
 	if err := s.await(ctx, release, "condition=Succeeded"); err != nil {
 		return err
 	}
-	s.say("The suspension is over, and what came before the repair is gone:")
-	if err := s.onlyOneIsLeft(ctx, release); err != nil {
+	s.explain("The suspension has ended, and the objects of earlier releases are deleted:")
+	if err := s.awaitOnlyOne(ctx, release); err != nil {
 		return err
 	}
-	s.say("The release that was refused is welcome now:")
+	s.explain("The release that was denied is now admitted:")
 	if _, err := s.kubectl(ctx, nextRelease()...); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *story) aRepair(ctx context.Context) error {
 	return s.await(ctx, release, "condition=Succeeded")
 }
 
-// nextRelease is what a person types who knows nothing of the trouble.
+// nextRelease is the command of an ordinary release, without the repair label.
 func nextRelease() []string {
 	return []string{"patch", "deployment", "web", "-n", demo, "--type", "merge", "-p",
 		`{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}`}

@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
-// until waits for something that no single command waits for.
+// until waits for a condition that no single kubectl command can wait for.
 func until(ctx context.Context, what string, limit time.Duration, holds func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, limit, true, holds); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)
@@ -21,18 +21,18 @@ func until(ctx context.Context, what string, limit time.Duration, holds func(con
 	return nil
 }
 
-// awaitZero waits until no function that sleeps has a pod.
-func (s *story) awaitZero(ctx context.Context) error {
-	const sleepers = "serving.knative.dev/service in (submit,verdict,report,deadletter)"
-	return until(ctx, "the functions are at zero", 5*time.Minute, func(ctx context.Context) (bool, error) {
-		pods, err := s.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: sleepers})
+// awaitZero waits until the functions that scale to zero have no pods.
+func (s *steps) awaitZero(ctx context.Context) error {
+	const selector = "serving.knative.dev/service in (submit,verdict,report,deadletter)"
+	return until(ctx, "the functions are scaled to zero", 5*time.Minute, func(ctx context.Context) (bool, error) {
+		pods, err := s.kube.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		return err == nil && len(pods.Items) == 0, err
 	})
 }
 
-// release waits for the ChangeWorkload of what was applied last, and returns
-// its name.
-func (s *story) release(ctx context.Context) (name string, err error) {
+// release waits for the ChangeWorkload of the latest release and returns its
+// name.
+func (s *steps) release(ctx context.Context) (name string, err error) {
 	err = until(ctx, "the release has a ChangeWorkload", time.Minute, func(ctx context.Context) (bool, error) {
 		d, err := s.kube.AppsV1().Deployments(demo).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
@@ -50,15 +50,15 @@ func versionOf(release string) string {
 	return release[strings.LastIndex(release, "--x--")+len("--x--"):]
 }
 
-// await waits for a ChangeWorkload, as CI would.
-func (s *story) await(ctx context.Context, release, condition string) error {
+// await waits for a condition of a ChangeWorkload, as a CI job does.
+func (s *steps) await(ctx context.Context, release, condition string) error {
 	_, err := s.kubectl(ctx, "wait", "changeworkload", release, "-n", demo, "--for="+condition, within)
 	return err
 }
 
-// onlyOneIsLeft waits until one ChangeWorkload is left and the Deployment is
-// not suspended any more, and shows it.
-func (s *story) onlyOneIsLeft(ctx context.Context, release string) error {
+// awaitOnlyOne waits until one ChangeWorkload is left and the Deployment is no
+// longer suspended, and shows them.
+func (s *steps) awaitOnlyOne(ctx context.Context, release string) error {
 	err := until(ctx, "only the repair is left", time.Minute, func(ctx context.Context) (bool, error) {
 		d, err := s.kube.AppsV1().Deployments(demo).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil || d.Labels[v1alpha1.SuspendLabel] != "" {
@@ -73,10 +73,10 @@ func (s *story) onlyOneIsLeft(ctx context.Context, release string) error {
 	return s.all(ctx, []string{"get", "changeworkloads", "-n", demo}, []string{"get", "changepods", "-n", demo})
 }
 
-// toZeroAgain waits for the functions to go, and takes the judge away.
-func (s *story) toZeroAgain(ctx context.Context) error {
-	s.title("Back to zero")
-	s.say("Nothing is to be judged any more. (Waiting until the functions are gone.)")
+// scaleToZero waits until the functions are scaled to zero.
+func (s *steps) scaleToZero(ctx context.Context) error {
+	s.title("Scale to zero")
+	s.explain("No release is in progress. (Waiting until the functions are scaled to zero.)")
 	if err := s.awaitZero(ctx); err != nil {
 		return err
 	}

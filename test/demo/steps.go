@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+)
+
+const (
+	// demo is the namespace of the releases. It is kept for inspection.
+	demo   = "demo"
+	system = v1alpha1.SystemNamespace
+
+	manifests = "test/demo/manifests/"
+	// within is the time limit of a release, including the start of the
+	// functions.
+	within = "--timeout=180s"
+	// cleanUpTime is the time limit of removing the server configuration.
+	cleanUpTime = 20 * time.Second
+
+	verdictText = "error rate is 7 per cent, 1 is allowed"
+)
+
+// steps runs the steps of the demo in order.
+type steps struct {
+	*printer
+	kube  kubernetes.Interface
+	judge *judge.Judge
+}
+
+// run runs all steps and returns the first error.
+func (s *steps) run(ctx context.Context) error {
+	began := time.Now()
+	for _, step := range []func(context.Context) error{
+		s.showInstallation, s.installServer, s.createNamespace, s.goodRelease, s.badRelease, s.denial, s.repair, s.scaleToZero, s.permissions,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return s.printNextCommands(time.Since(began))
+}
+
+func (s *steps) showInstallation(ctx context.Context) error {
+	s.title("The installation")
+	s.explain("Breakwater is installed. Its settings are objects, including the two of the AlterShield Operator:")
+	if _, err := s.kubectl(ctx, "get", "opsconfiginfo", "-n", system); err != nil {
+		return err
+	}
+	s.explain("The controller, two webhooks and the callback function always run. The functions\n" +
+		"submit, verdict, report and deadletter run only while there are events for them.\n" +
+		"(Waiting until they are scaled to zero.)")
+	if err := s.awaitZero(ctx); err != nil {
+		return err
+	}
+	_, err := s.kubectl(ctx, "get", "pods", "-n", system)
+	return err
+}
+
+func (s *steps) installServer(ctx context.Context) error {
+	s.title("The server")
+	s.explain("An AlterShield server judges releases. The demo uses a test double with the same\n" +
+		"protocol. It builds the double and installs it in the cluster:")
+	s.print("\n%s$ %s%s\n", s.bold, strings.Join(judge.Command(), " "), s.plain)
+	var output bytes.Buffer // shown only after an error
+	if err := judge.Install(ctx, s.kube, &output); err != nil {
+		return fmt.Errorf("%w\n%s", err, output.String())
+	}
+	s.print("(it is running)\n")
+	if err := s.judge.Reset(ctx); err != nil {
+		return err
+	}
+	s.explain("Breakwater gets the URL of the server:")
+	server, err := judge.Configured(ctx, s.kube)
+	if err != nil {
+		return err
+	}
+	if server != "" && server != judge.URL {
+		return fmt.Errorf("another server is configured: %s; the demo would replace it", server)
+	}
+	for _, p := range judge.ConfigurePatches() {
+		if _, err := s.kubectl(ctx, "patch", p.Kind, p.Name, "-n", system, "--type", "merge", "-p", p.Body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *steps) createNamespace(ctx context.Context) error {
+	s.title("A namespace that is opted in")
+	s.explain("Breakwater judges only the releases of namespaces with this label:")
+	return s.all(ctx,
+		[]string{"delete", "namespace", demo, "--ignore-not-found"},
+		[]string{"create", "namespace", demo},
+		[]string{"label", "namespace", demo, v1alpha1.NamespaceLabel + "=" + v1alpha1.NamespaceEnabled},
+	)
+}
+
+// all runs the commands one after the other.
+func (s *steps) all(ctx context.Context, commands ...[]string) error {
+	for _, args := range commands {
+		if _, err := s.kubectl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printNextCommands prints commands for inspection.
+func (s *steps) printNextCommands(took time.Duration) error {
+	s.title("Next commands")
+	s.explain(fmt.Sprintf("All steps succeeded in %s. The cluster and the namespaces %s and %s are\n"+
+		"kept. The server configuration was removed.", took.Round(time.Second), demo, shops))
+	for _, line := range []string{
+		"export KUBECONFIG=" + os.Getenv("KUBECONFIG"),
+		"kubectl -n " + demo + " get changeworkloads,changepods",
+		"kubectl -n " + demo + " get changeworkloads -o yaml",
+		"kubectl -n " + demo + " get events --sort-by=.lastTimestamp",
+		"kubectl -n " + shops + " get events --sort-by=.lastTimestamp",
+		"kubectl -n " + system + " get pods,ksvc,broker,trigger",
+		"kubectl -n " + system + " get opsconfiginfo -o wide",
+		"kubectl get eventtypes -A",
+		"make down     # removes the cluster",
+	} {
+		s.print("  %s\n", line)
+	}
+	return nil
+}
