@@ -16,39 +16,40 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// answers is a server that answers with what is set, and counts.
-type answers struct {
+// scriptedServer returns the answer that was set, and counts attempts. Status 0 is a
+// refused connection.
+type scriptedServer struct {
 	attempts atomic.Int64
 	status   atomic.Int64
 	body     atomic.Pointer[string]
 }
 
-func (a *answers) say(status int, body string) {
-	a.status.Store(int64(status))
-	a.body.Store(&body)
+func (s *scriptedServer) setAnswer(status int, body string) {
+	s.status.Store(int64(status))
+	s.body.Store(&body)
 }
 
-func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
-	a.attempts.Add(1)
-	if a.status.Load() == 0 {
+func (s *scriptedServer) RoundTrip(*http.Request) (*http.Response, error) {
+	s.attempts.Add(1)
+	if s.status.Load() == 0 {
 		return nil, errors.New("connection refused")
 	}
-	return &http.Response{StatusCode: int(a.status.Load()), Body: io.NopCloser(strings.NewReader(*a.body.Load()))}, nil
+	return &http.Response{StatusCode: int(s.status.Load()), Body: io.NopCloser(strings.NewReader(*s.body.Load()))}, nil
 }
 
-func (a *answers) client(pause time.Duration, options ...Option) *Client {
+func (s *scriptedServer) client(pause time.Duration, options ...Option) *Client {
 	return New(Config{BaseURL: "http://x", QPS: 1000, BreakerFailures: 3, BreakerPause: pause},
-		append(options, WithTransport(a), onlyOnce())...)
+		append(options, WithTransport(s), onlyOnce())...)
 }
 
-func TestOnlyAServerThatIsAwayOpensTheBreaker(t *testing.T) {
+func TestOnlyAnUnreachableServerOpensTheBreaker(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		body   string
 		opens  bool
 	}{
 		"no connection":     {0, "", true},
-		"502":               {http.StatusBadGateway, "away", true},
+		"502":               {http.StatusBadGateway, "bad gateway", true},
 		"a page of a proxy": {http.StatusOK, "<html>", true},
 		"901":               {http.StatusOK, `{"success":false,"resultCode":"901"}`, true},
 		"101":               {http.StatusOK, `{"success":false,"resultCode":"101"}`, false},
@@ -57,72 +58,72 @@ func TestOnlyAServerThatIsAwayOpensTheBreaker(t *testing.T) {
 		"a success":         {http.StatusOK, `{"success":true,"domain":{}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &answers{}
-			a.say(tc.status, tc.body)
-			c := a.client(time.Hour)
+			server := &scriptedServer{}
+			server.setAnswer(tc.status, tc.body)
+			c := server.client(time.Hour)
 			for range 3 {
 				if c.BreakerOpen() {
-					t.Fatal("it opened too early")
+					t.Fatal("the breaker opened before the third failure")
 				}
-				_, _ = c.Retrieve(t.Context(), Retrieve{OrderID: "o", NodeID: "n"}) // the breaker is looked at
+				_, _ = c.Retrieve(t.Context(), Retrieve{OrderID: "o", NodeID: "n"}) // only the breaker is checked
 			}
 			if c.BreakerOpen() != tc.opens {
 				t.Errorf("open: %t", c.BreakerOpen())
 			}
-			before := a.attempts.Load()
+			before := server.attempts.Load()
 			_, err := c.Retrieve(t.Context(), Retrieve{OrderID: "o", NodeID: "n"})
-			if IsBreakerOpen(err) != tc.opens || (a.attempts.Load() > before) == tc.opens {
-				t.Errorf("the next call ended in %v after %d attempts", err, a.attempts.Load()-before)
+			if IsBreakerOpen(err) != tc.opens || (server.attempts.Load() > before) == tc.opens {
+				t.Errorf("the next call ended in %v after %d attempts", err, server.attempts.Load()-before)
 			}
 			if tc.opens && (MayHaveReached(err) || !strings.Contains(err.Error(), "altershield retrieveChangeCheck: ")) {
-				t.Errorf("the error does not say what is wrong: %v", err)
+				t.Errorf("the error does not name the action, or claims that the call was sent: %v", err)
 			}
 		})
 	}
 }
 
-func TestACallerThatGivesUpDoesNotOpenTheBreaker(t *testing.T) {
-	a := &answers{}
-	a.say(0, "")
-	c := a.client(time.Hour)
+func TestCanceledCallsDoNotOpenTheBreaker(t *testing.T) {
+	server := &scriptedServer{}
+	server.setAnswer(0, "")
+	c := server.client(time.Hour)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 5 {
-		_ = c.FinishOrder(canceled, FinishOrder{OrderID: "o"}) // the breaker is looked at
+		_ = c.FinishOrder(canceled, FinishOrder{OrderID: "o"}) // only the breaker is checked
 	}
 	if c.BreakerOpen() {
-		t.Error("it is open")
+		t.Error("the breaker is open")
 	}
 }
 
-func TestTheBreakerClosesWithoutAPersonWhenTheServerIsBack(t *testing.T) {
+func TestTheBreakerClosesWhenTheServerIsReachableAgain(t *testing.T) {
 	reader := metric.NewManualReader()
-	a := &answers{}
-	a.say(0, "")
-	c := a.client(20*time.Millisecond, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	server := &scriptedServer{}
+	server.setAnswer(0, "")
+	c := server.client(20*time.Millisecond, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	call := func() error { return c.FinishOrder(t.Context(), FinishOrder{OrderID: "o"}) }
 	for range 3 {
-		_ = call() // the breaker is looked at
+		_ = call() // only the breaker is checked
 	}
-	// What it was in between is told by its metrics: it does not stay open for long.
+	// The open state is too short to observe; the metrics below count it.
 	halfOpen := func() {
 		t.Helper()
 		err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 			return !c.BreakerOpen(), nil
 		})
 		if err != nil {
-			t.Fatal("it stays open:", err)
+			t.Fatal("the breaker stays open:", err)
 		}
 	}
-	halfOpen() // one attempt is let through
+	halfOpen() // one call is allowed
 	if err := call(); err == nil || IsBreakerOpen(err) {
-		t.Errorf("the attempt ended in %v", err)
+		t.Errorf("the call while half-open ended in %v", err)
 	}
-	a.say(http.StatusOK, `{"success":true}`)
+	server.setAnswer(http.StatusOK, `{"success":true}`)
 	halfOpen()
 	for range 5 {
 		if err := call(); err != nil {
-			t.Errorf("the server is back: %v", err)
+			t.Errorf("call a reachable server: %v", err)
 		}
 	}
 	var data metricdata.ResourceMetrics

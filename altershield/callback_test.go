@@ -11,8 +11,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// about wraps a verdict as the server does.
-func about(verdict string) string {
+// callbackJSON returns a callback with the verdict, in the server's format.
+func callbackJSON(verdict string) string {
 	return `{"callbackRequest":{"bizExecOrderId":"o","changeSceneKey":"s","defenseStageEnum":"POST","nodeId":"n",` +
 		`"verdict":` + verdict + `},"changeCheckType":"CHANGE_BATCH"}`
 }
@@ -31,68 +31,68 @@ func TestParseCallback(t *testing.T) {
 		want Callback
 	}{
 		"a pass with rules is judged": {
-			about(`{"allFinish":true,"checkPass":true,"emergency":false,"rollback":false,"rules":[{"name":"latency","verdict":"PASS"}],"verdict":"pass"}`),
+			callbackJSON(`{"allFinish":true,"checkPass":true,"emergency":false,"rollback":false,"rules":[{"name":"latency","verdict":"PASS"}],"verdict":"pass"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Rules = "pass", true, []Rule{passed} }),
 		},
 		"a pass with empty rules is unjudged": {
-			about(`{"checkPass":true,"rules":[],"verdict":"pass"}`),
+			callbackJSON(`{"checkPass":true,"rules":[],"verdict":"pass"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unjudged = "pass", true, true }),
 		},
-		"so is one without rules": {
-			about(`{"checkPass":true,"rules":null,"verdict":"PASS"}`),
+		"a pass without rules is unjudged": {
+			callbackJSON(`{"checkPass":true,"rules":null,"verdict":"PASS"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unjudged = "PASS", true, true }),
 		},
-		"and one whose rules are null": {
-			about(`{"checkPass":true,"rules":[null],"verdict":"pass"}`),
+		"a pass with a null rule is unjudged": {
+			callbackJSON(`{"checkPass":true,"rules":[null],"verdict":"pass"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unjudged = "pass", true, true }),
 		},
-		"a fail tells which rules failed": {
-			about(`{"checkPass":false,"rules":[{"name":"latency","verdict":"PASS"},{"name":"error rate","verdict":"FAIL","msg":"5xx above 1 %","url":"http://r/1"}],"verdict":"fail"}`),
+		"the message of a fail names the failed rules": {
+			callbackJSON(`{"checkPass":false,"rules":[{"name":"latency","verdict":"PASS"},{"name":"error rate","verdict":"FAIL","msg":"5xx above 1 %","url":"http://r/1"}],"verdict":"fail"}`),
 			with(func(c *Callback) {
 				c.Verdict, c.Rules, c.Message = "fail", []Rule{passed, failed}, "error rate: 5xx above 1 % (http://r/1)"
 			}),
 		},
 		"a fail without rules has no message": {
-			about(`{"checkPass":false,"rules":[],"verdict":"fail"}`),
+			callbackJSON(`{"checkPass":false,"rules":[],"verdict":"fail"}`),
 			with(func(c *Callback) { c.Verdict = "fail" }),
 		},
-		"an ignored rule is not the reason": {
-			about(`{"rules":[{"controlKey":"k","verdict":"FAIL","ignored":true},{"externalRuleId":"7","verdict":"fail"}],"verdict":"fail"}`),
+		"the message of a fail omits ignored rules": {
+			callbackJSON(`{"rules":[{"controlKey":"k","verdict":"FAIL","ignored":true},{"externalRuleId":"7","verdict":"fail"}],"verdict":"fail"}`),
 			with(func(c *Callback) {
 				c.Verdict, c.Message = "fail", "7: failed"
 				c.Rules = []Rule{{ControlKey: "k", Verdict: "FAIL", Ignored: true}, {ExternalRuleID: "7", Verdict: "fail"}}
 			}),
 		},
-		"inconc stays as it is": {
-			about(`{"checkPass":false,"rules":[{"name":"latency","verdict":"INCONC"}],"verdict":"inconc"}`),
+		"inconc is kept": {
+			callbackJSON(`{"checkPass":false,"rules":[{"name":"latency","verdict":"INCONC"}],"verdict":"inconc"}`),
 			with(func(c *Callback) { c.Verdict, c.Rules = "inconc", []Rule{{Name: "latency", Verdict: "INCONC"}} }),
 		},
-		"an unknown word stays as it is": {
-			about(`{"verdict":"xyz"}`), with(func(c *Callback) { c.Verdict = "xyz" }),
+		"an unknown verdict is kept": {
+			callbackJSON(`{"verdict":"xyz"}`), with(func(c *Callback) { c.Verdict = "xyz" }),
 		},
-		"the word decides above the flag": {
-			about(`{"checkPass":true,"verdict":"fail"}`), with(func(c *Callback) { c.Verdict, c.CheckPass = "fail", true }),
+		"verdict takes precedence over checkPass": {
+			callbackJSON(`{"checkPass":true,"verdict":"fail"}`), with(func(c *Callback) { c.Verdict, c.CheckPass = "fail", true }),
 		},
-		"without a word the flag decides": {
-			about(`{"checkPass":false,"verdict":null}`), with(func(c *Callback) { c.Verdict = "fail" }),
+		"without verdict checkPass decides": {
+			callbackJSON(`{"checkPass":false,"verdict":null}`), with(func(c *Callback) { c.Verdict = "fail" }),
 		},
-		"without both there is no verdict": {about(`{}`), base},
-		"an emergency is told": {
-			about(`{"verdict":"none","emergency":true}`), with(func(c *Callback) { c.Verdict, c.Emergency = "none", true }),
+		"without both there is no verdict": {callbackJSON(`{}`), base},
+		"emergency is kept": {
+			callbackJSON(`{"verdict":"none","emergency":true}`), with(func(c *Callback) { c.Verdict, c.Emergency = "none", true }),
 		},
-		"a null verdict is none":          {about(`null`), base},
-		"a missing one, too":              {`{"callbackRequest":{"bizExecOrderId":"o","defenseStageEnum":"POST","nodeId":"n"},"changeCheckType":"CHANGE_BATCH"}`, base},
+		"a null verdict is no verdict":    {callbackJSON(`null`), base},
+		"a missing verdict is no verdict": {`{"callbackRequest":{"bizExecOrderId":"o","defenseStageEnum":"POST","nodeId":"n"},"changeCheckType":"CHANGE_BATCH"}`, base},
 		"a missing check type is allowed": {`{"callbackRequest":{"bizExecOrderId":"o","defenseStageEnum":"post","nodeId":"n"}}`, with(func(c *Callback) { c.CheckType = "" })},
-		"unknown fields do not matter":    {`{"new":[1],"callbackRequest":{"new":{},"bizExecOrderId":"o","defenseStageEnum":"POST","nodeId":"n"},"changeCheckType":"CHANGE_BATCH"}`, base},
-		"a rule that is described otherwise does not cost the verdict": {
-			about(`{"verdict":"fail","rules":[{"externalRuleId":7,"status":{"x":1},"msg":null,"allowIgnore":"true","verdict":"FAIL"}]}`),
+		"unknown fields are ignored":      {`{"new":[1],"callbackRequest":{"new":{},"bizExecOrderId":"o","defenseStageEnum":"POST","nodeId":"n"},"changeCheckType":"CHANGE_BATCH"}`, base},
+		"fields of other types in a rule do not invalidate the verdict": {
+			callbackJSON(`{"verdict":"fail","rules":[{"externalRuleId":7,"status":{"x":1},"msg":null,"allowIgnore":"true","verdict":"FAIL"}]}`),
 			with(func(c *Callback) {
 				c.Verdict, c.Message = "fail", "7: failed"
 				c.Rules = []Rule{{ExternalRuleID: "7", Verdict: "FAIL", AllowIgnore: true}}
 			}),
 		},
-		"a word is cut to 63 bytes": {
-			about(`{"verdict":"` + strings.Repeat("变", 30) + `"}`), with(func(c *Callback) { c.Verdict = strings.Repeat("变", 21) }),
+		"a verdict is truncated to 63 bytes": {
+			callbackJSON(`{"verdict":"` + strings.Repeat("变", 30) + `"}`), with(func(c *Callback) { c.Verdict = strings.Repeat("变", 21) }),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestParseCallback(t *testing.T) {
 	}
 }
 
-func TestACallbackThatDoesNotSayWhatItIsAboutIsAnError(t *testing.T) {
+func TestACallbackWithoutOrderNodeOrStageIsAnError(t *testing.T) {
 	for name, body := range map[string]string{
 		"nothing":       ``,
 		"not JSON":      `<html>`,
@@ -126,19 +126,19 @@ func TestACallbackThatDoesNotSayWhatItIsAboutIsAnError(t *testing.T) {
 	}
 }
 
-func TestAMessageIsBoundedAtARuneBorder(t *testing.T) {
+func TestAMessageIsTruncatedBetweenRunes(t *testing.T) {
 	long := Rule{Name: "规则", Verdict: "FAIL", Msg: strings.Repeat("变", 200)}
 	for name, tc := range map[string]struct {
 		rules []Rule
 		ends  string
 	}{
-		"one rule that is too long":        {[]Rule{{Name: "n", Verdict: "FAIL", Msg: strings.Repeat("变", 2000)}}, "变"},
-		"the second does not fit":          {[]Rule{long, long}, "; and 1 more"},
-		"of twelve, as many as fit":        {repeated(long, 12), "; and 11 more"},
-		"the first alone leaves the count": {[]Rule{{Name: "n", Verdict: "FAIL", Msg: strings.Repeat("变", 2000)}, long}, "变; and 1 more"},
-		"all of many short ones":           {repeated(Rule{Name: "r", Verdict: "FAIL", Msg: "m"}, 5), "r: m; r: m; r: m; r: m; r: m"},
-		"not all of very many short ones":  {repeated(Rule{Name: "r", Verdict: "FAIL", Msg: "m"}, 500), " more"},
-		"broken UTF-8 is mended":           {[]Rule{{Name: "n", Verdict: "FAIL", Msg: "a\xffb"}}, "a\uFFFDb"},
+		"one long rule":                             {[]Rule{{Name: "n", Verdict: "FAIL", Msg: strings.Repeat("变", 2000)}}, "变"},
+		"the second does not fit":                   {[]Rule{long, long}, "; and 1 more"},
+		"one of twelve rules fits":                  {repeated(long, 12), "; and 11 more"},
+		"the first rule is truncated for the count": {[]Rule{{Name: "n", Verdict: "FAIL", Msg: strings.Repeat("变", 2000)}, long}, "变; and 1 more"},
+		"five short rules fit":                      {repeated(Rule{Name: "r", Verdict: "FAIL", Msg: "m"}, 5), "r: m; r: m; r: m; r: m; r: m"},
+		"some of 500 short rules fit":               {repeated(Rule{Name: "r", Verdict: "FAIL", Msg: "m"}, 500), " more"},
+		"invalid UTF-8 is replaced":                 {[]Rule{{Name: "n", Verdict: "FAIL", Msg: "a\xffb"}}, "a\uFFFDb"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := compose(v1alpha1.OutcomeFail, tc.rules)
@@ -158,9 +158,9 @@ func repeated(r Rule, n int) []Rule {
 }
 
 func FuzzParseCallback(f *testing.F) {
-	f.Add([]byte(about(`{"checkPass":true,"rules":[],"verdict":"pass"}`)))
-	f.Add([]byte(about(`{"rules":[{"name":"r","verdict":"FAIL","msg":"` + strings.Repeat("变", 400) + `"},null,{"verdict":"FAIL"}],"verdict":"fail"}`)))
-	f.Add([]byte(about(`null`)))
+	f.Add([]byte(callbackJSON(`{"checkPass":true,"rules":[],"verdict":"pass"}`)))
+	f.Add([]byte(callbackJSON(`{"rules":[{"name":"r","verdict":"FAIL","msg":"` + strings.Repeat("变", 400) + `"},null,{"verdict":"FAIL"}],"verdict":"fail"}`)))
+	f.Add([]byte(callbackJSON(`null`)))
 	f.Add([]byte(`{"callbackRequest":null}`))
 	f.Add([]byte(fmt.Sprintf(`{"callbackRequest":{"bizExecOrderId":%q,"defenseStageEnum":"PRE","nodeId":"n"}}`, "a\x00b")))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -169,7 +169,7 @@ func FuzzParseCallback(f *testing.F) {
 			return
 		}
 		if c.BizExecOrderID == "" || c.NodeID == "" || (c.Stage != v1alpha1.StagePre && c.Stage != v1alpha1.StagePost) {
-			t.Errorf("about nothing: %+v", c)
+			t.Errorf("accepted without order, node or stage: %+v", c)
 		}
 		if len(c.Message) > maxMessage || !utf8.ValidString(c.Message) || len(c.Verdict) > maxWord || !utf8.ValidString(c.Verdict) {
 			t.Errorf("not bounded: %+v", c)

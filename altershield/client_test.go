@@ -19,7 +19,7 @@ import (
 )
 
 func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
-	ctx, w := t.Context(), newWorld(t, nil)
+	ctx, w := t.Context(), newFixture(t, nil)
 	w.script(t, `{"checks":[{"match":{"stage":"POST"},"then":{"verdict":"fail","rules":[{"name":"error rate","verdict":"FAIL","msg":"high"}]}}]}`)
 	order, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o", Title: "release", Apps: []string{"sleep"}})
 	if err != nil || order.OrderID == "" || order.Existed {
@@ -56,7 +56,7 @@ func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
 }
 
 func TestAnOrderThatExistsIsASuccess(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.open(t)
 	got, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
 	if diff := cmp.Diff(OrderAnswer{Existed: true}, got); err != nil || diff != "" {
@@ -65,7 +65,7 @@ func TestAnOrderThatExistsIsASuccess(t *testing.T) {
 }
 
 func TestAnOrderIsPrechecked(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.open(t)
 	started, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o", Emergency: true})
 	if err != nil {
@@ -77,8 +77,8 @@ func TestAnOrderIsPrechecked(t *testing.T) {
 	}
 }
 
-func TestAnEventIsRecordedOnceAndDoesNotDisturbTheRelease(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAnEventIsRecordedOnceAndDoesNotAffectTheRelease(t *testing.T) {
+	w := newFixture(t, nil)
 	id := EventOrderID("o", "started")
 	first, err := w.client.SubmitEvent(t.Context(), SubmitEvent{OrderID: id, Title: "started"})
 	if err != nil || first.OrderID == "" {
@@ -93,7 +93,7 @@ func TestAnEventIsRecordedOnceAndDoesNotDisturbTheRelease(t *testing.T) {
 	}
 }
 
-func TestEventIdsAreBounded(t *testing.T) {
+func TestEventIDsAreBounded(t *testing.T) {
 	long := strings.Repeat("变", 42)
 	a, b := EventOrderID(long, "a-very-long-event"), EventOrderID(long, "another-long-event")
 	if a == b || len(a) > maxOrderID || len(b) > maxOrderID {
@@ -104,63 +104,63 @@ func TestEventIdsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRefusalsCarryTheirCode(t *testing.T) {
+func TestErrorsOfTheServerHaveItsResultCode(t *testing.T) {
 	ctx := t.Context()
 	for name, tc := range map[string]struct {
 		change func(*Config)
-		call   func(*world) error
+		call   func(*fixture) error
 		is     func(error) bool
 	}{
-		"a batch of an order that is not open": {nil, func(w *world) error {
+		"a batch of an unknown order": {nil, func(w *fixture) error {
 			_, err := w.client.StartBatch(ctx, StartBatch{OrderID: "none"})
 			return err
 		}, IsArgument},
-		"an order id over 128 bytes": {nil, func(w *world) error {
+		"an order id over 128 bytes": {nil, func(w *fixture) error {
 			_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: strings.Repeat("o", 129)})
 			return err
 		}, IsArgument},
-		"another token": {func(c *Config) { c.Token = "other" }, func(w *world) error {
+		"another token": {func(c *Config) { c.Token = "other" }, func(w *fixture) error {
 			_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
 			return err
 		}, IsSignature},
-		"another header prefix": {func(c *Config) { c.HeaderPrefix = "X-AlterShield-" }, func(w *world) error {
+		"another header prefix": {func(c *Config) { c.HeaderPrefix = "X-AlterShield-" }, func(w *fixture) error {
 			_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
 			return err
 		}, IsSignature},
-		"a node that is not known": {nil, func(w *world) error {
+		"an unknown node": {nil, func(w *fixture) error {
 			_, err := w.client.Finish(ctx, Finish{OrderID: "o", NodeID: "none"})
 			return err
 		}, IsState},
-		"a creator that does not fit its column": {
+		"a creator longer than its column": {
 			func(c *Config) { c.Creator = strings.Repeat("c", 57) },
-			func(w *world) error {
+			func(w *fixture) error {
 				_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
 				return err
 			}, IsInternal,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tc.call(newWorld(t, tc.change, onlyOnce())); !tc.is(err) {
+			if err := tc.call(newFixture(t, tc.change, onlyOnce())); !tc.is(err) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 }
 
-func TestAFinishBeforeThePreVerdictIsRefused(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAFinishBeforeThePreVerdictIsRejected(t *testing.T) {
+	w := newFixture(t, nil)
 	w.script(t, `{"default":{"never":true}}`)
 	w.open(t)
 	started := w.startBatch(t)
 	_, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: started.NodeID})
-	var refusal *ResultError
-	if !errors.As(err, &refusal) || !IsState(err) || !strings.Contains(refusal.Msg, "402:unsupported operation in PRE_AOP_SUBMIT") {
+	var result *ResultError
+	if !errors.As(err, &result) || !IsState(err) || !strings.Contains(result.Msg, "402:unsupported operation in PRE_AOP_SUBMIT") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestASecondFinishIsAcceptedAndDead(t *testing.T) {
-	w := newWorld(t, nil)
+func TestASecondFinishIsAcceptedAndStartsNoCheck(t *testing.T) {
+	w := newFixture(t, nil)
 	w.open(t)
 	node := w.startBatch(t).NodeID
 	w.callbacks(t)
@@ -177,14 +177,14 @@ func TestASecondFinishIsAcceptedAndDead(t *testing.T) {
 	}
 }
 
-func TestRetrieveCannotBeBelievedWhenItSaysFail(t *testing.T) {
+func TestAnUnjudgedCheckIsRetrievedAsAFail(t *testing.T) {
 	for name, behaviour := range map[string]string{
 		"while the check runs": `{"never":true}`,
 		"after a timeout":      `{"ending":"timeout"}`,
 		"after an exception":   `{"ending":"exception"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.script(t, `{"default":`+behaviour+`}`)
 			w.open(t)
 			node := w.startBatch(t).NodeID
@@ -201,7 +201,7 @@ func TestRetrieveCannotBeBelievedWhenItSaysFail(t *testing.T) {
 	}
 }
 
-func TestAVerdictOfRetrieveIsAWordOrAnObject(t *testing.T) {
+func TestARetrievedVerdictIsAStringOrAnObject(t *testing.T) {
 	for domain, want := range map[string]RetrieveAnswer{
 		`{"finished":true,"verdict":"pass","url":"u"}`:                    {Finished: true, Verdict: "pass", URL: "u"},
 		`{"finished":true,"verdict":{"verdict":"PASS","checkPass":true}}`: {Finished: true, Verdict: "PASS"},
@@ -219,25 +219,25 @@ func TestAVerdictOfRetrieveIsAWordOrAnObject(t *testing.T) {
 	}
 }
 
-// onlyOnce makes the first pause longer than any deadline.
+// onlyOnce makes a call end after one attempt: the pause exceeds any deadline.
 func onlyOnce() Option { return WithPause(time.Hour) }
 
-func TestACallEndsWithItsTotalDeadlineAndTellsTheLastAnswer(t *testing.T) {
+func TestACallEndsAtItsTotalDeadlineWithTheLastError(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pause    time.Duration
 		deadline time.Duration
 		least    int
 	}{
-		"a pause beyond the deadline is not begun": {time.Hour, time.Minute, 1},
-		"the deadline ends the attempts":           {time.Millisecond, 300 * time.Millisecond, 2},
+		"no pause beyond the deadline":   {time.Hour, time.Minute, 1},
+		"the deadline ends the attempts": {time.Millisecond, 300 * time.Millisecond, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attempts := 0
-			away := roundTrip(func(*http.Request) (*http.Response, error) {
+			unreachable := roundTrip(func(*http.Request) (*http.Response, error) {
 				attempts++
-				return &http.Response{StatusCode: http.StatusBadGateway, Body: io.NopCloser(strings.NewReader("away"))}, nil
+				return &http.Response{StatusCode: http.StatusBadGateway, Body: io.NopCloser(strings.NewReader("bad gateway"))}, nil
 			})
-			c := New(Config{BaseURL: "http://x", TotalDeadline: tc.deadline, QPS: 1000}, WithPause(tc.pause), WithTransport(away))
+			c := New(Config{BaseURL: "http://x", TotalDeadline: tc.deadline, QPS: 1000}, WithPause(tc.pause), WithTransport(unreachable))
 			_, err := c.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
 			var transport *TransportError
 			if !errors.As(err, &transport) || transport.Status != http.StatusBadGateway || attempts < tc.least {
@@ -247,8 +247,8 @@ func TestACallEndsWithItsTotalDeadlineAndTellsTheLastAnswer(t *testing.T) {
 	}
 }
 
-func TestTheTokenBucketHoldsCallsBack(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.QPS, c.Burst = 0.01, 1 })
+func TestACallBeyondTheRateLimitIsThrottled(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 1 })
 	w.open(t)
 	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "p"})
 	var transport *TransportError
@@ -257,8 +257,8 @@ func TestTheTokenBucketHoldsCallsBack(t *testing.T) {
 	}
 }
 
-func TestACallerThatGivesUpIsToldSo(t *testing.T) {
-	w := newWorld(t, nil)
+func TestACallWithACanceledContextIsNotSent(t *testing.T) {
+	w := newFixture(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
@@ -268,7 +268,7 @@ func TestACallerThatGivesUpIsToldSo(t *testing.T) {
 	}
 }
 
-func TestTheTimestampIsTheInjectedClocks(t *testing.T) {
+func TestTheTimestampIsReadFromTheInjectedClock(t *testing.T) {
 	at := time.UnixMilli(1700000000000)
 	var got http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -299,7 +299,7 @@ func TestOneConfigHasOneClient(t *testing.T) {
 	}
 }
 
-func TestADialErrorCertainlyCameBeforeTheRequest(t *testing.T) {
+func TestAfterADialErrorTheRequestWasNotSent(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestNothingConfiguredIsNoServerAndNoError(t *testing.T) {
 	}
 }
 
-func TestConfigDefaultsFillWhatIsNotSet(t *testing.T) {
+func TestConfigKeysHaveDefaults(t *testing.T) {
 	got, err := ParseConfig(configMap(complete()), secretOf("secret\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestConfigDefaultsFillWhatIsNotSet(t *testing.T) {
 	}
 }
 
-func TestConfigTakesEveryKey(t *testing.T) {
+func TestConfigReadsEveryKey(t *testing.T) {
 	data := complete()
 	for key, value := range map[string]string{
 		keyReleaseCheckScene: "release", keyHeaderPrefix: "X-OpsCloud-", keyChangePhase: "gray_phase", keyChangeScenarioCode: "10",
@@ -91,7 +91,7 @@ func TestConfigErrorsNameTheKeyAndTheFix(t *testing.T) {
 		"not a URL":                      {keyBaseURL, "altershield:8080", "base-url: is not an http or https URL"},
 		"a password in the URL":          {keyBaseURL, "http://u:p@x", "base-url: contains a user name"},
 		"a query in the URL":             {keyBaseURL, "http://x?y=1", "base-url: contains a query or fragment"},
-		"a header that is none":          {keyHeaderPrefix, "X Alter", "header-prefix: is not a valid prefix of a header name"},
+		"an invalid header prefix":       {keyHeaderPrefix, "X Alter", "header-prefix: is not a valid prefix of a header name"},
 		"a platform over 32 bytes":       {keyPlatform, strings.Repeat("变", 11), "platform: has 33 bytes, the server accepts at most 32"},
 		"a scene over 256 bytes":         {keyChangeSceneKey, strings.Repeat("s", 257), "change-scene-key: has 257 bytes"},
 		"a creator over 56 bytes":        {keyCreator, strings.Repeat("c", 57), "creator: has 57 bytes, the server accepts at most 56"},
@@ -100,8 +100,8 @@ func TestConfigErrorsNameTheKeyAndTheFix(t *testing.T) {
 		"a duration without a unit":      {keyTotalDeadline, "15", "total-deadline: is \"15\": use a duration above zero"},
 		"a negative duration":            {keyHeaderTimeout, "-1s", "header-timeout: is \"-1s\""},
 		"an attempt beyond the deadline": {keyAttemptTimeout, "16s", "attempt-timeout: is 16s, longer than total-deadline (15s)"},
-		"a rate that is none":            {keyQPS, "0", "qps: is \"0\": use a whole number from 1"},
-		"a burst that is none":           {keyBurst, "many", "burst: is \"many\""},
+		"a rate of zero":                 {keyQPS, "0", "qps: is \"0\": use a whole number from 1"},
+		"a burst that is no number":      {keyBurst, "many", "burst: is \"many\""},
 		"no platform":                    {keyPlatform, "", "platform: is missing"},
 		"no tenant":                      {keyTenantCode, "", "tenant-code: is missing"},
 		"no scene":                       {keyChangeSceneKey, "", "change-scene-key: is missing"},

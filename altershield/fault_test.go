@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAHarmlessCallSurvivesFaults(t *testing.T) {
+func TestAHarmlessCallIsRetriedAfterAFault(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault string
 		calls int
@@ -29,7 +29,7 @@ func TestAHarmlessCallSurvivesFaults(t *testing.T) {
 		"slow within an attempt": {`"fault":"slow","delay":"1ms","times":1`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.script(t, `{"faults":[{`+tc.fault+`}]}`)
 			got, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
 			if err != nil || got.OrderID == "" {
@@ -48,15 +48,15 @@ func TestAHarmlessCallSurvivesFaults(t *testing.T) {
 	}
 }
 
-func TestAHarmlessCallIsNotHeldUpByOneSlowAttempt(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.AttemptTimeout = 300 * time.Millisecond })
+func TestAHarmlessCallIsRetriedAfterASlowAttempt(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.AttemptTimeout = 300 * time.Millisecond })
 	w.script(t, `{"faults":[{"fault":"slow","delay":"1h","times":1}]}`)
 	w.open(t)
 }
 
-func TestALostAnswerToOpeningAnOrderIsFoundToBeASuccess(t *testing.T) {
+func TestAnOrderWhoseAnswerIsLostIsReportedAsExisting(t *testing.T) {
 	for _, fault := range []string{"reset", "500", "502", "garbage", "901"} {
-		w := newWorld(t, nil)
+		w := newFixture(t, nil)
 		w.script(t, `{"faults":[{"fault":"`+fault+`","after":true,"times":1}]}`)
 		got, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
 		if err != nil || !got.Existed {
@@ -65,21 +65,21 @@ func TestALostAnswerToOpeningAnOrderIsFoundToBeASuccess(t *testing.T) {
 	}
 }
 
-func TestStartsAndFinishesAreSentOnceWhateverHappens(t *testing.T) {
+func TestStartsAndFinishesAreSentOnceDespiteFaults(t *testing.T) {
 	for _, fault := range []string{
 		`"fault":"901"`, `"fault":"500"`, `"fault":"502"`, `"fault":"garbage"`, `"fault":"404"`,
 		`"fault":"reset"`, `"fault":"reset","after":true`, `"fault":"slow","delay":"1h"`, `"fault":"slow","delay":"1h","after":true`,
 	} {
 		t.Run(fault, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.open(t)
 			node := w.startBatch(t).NodeID
 			w.callbacks(t)
 			before := len(w.double.Log().Calls)
 			if strings.Contains(fault, "slow") {
-				hasty := w.config
-				hasty.AttemptTimeout = 200 * time.Millisecond
-				w.client = New(hasty, WithPause(time.Millisecond))
+				impatient := w.config
+				impatient.AttemptTimeout = 200 * time.Millisecond
+				w.client = New(impatient, WithPause(time.Millisecond))
 			}
 			w.script(t, `{"faults":[{`+fault+`}]}`)
 			for name, call := range map[string]func() error{
@@ -95,13 +95,13 @@ func TestStartsAndFinishesAreSentOnceWhateverHappens(t *testing.T) {
 				}
 			}
 			if got := len(w.double.Log().Calls) - before; got != 3 && !strings.Contains(fault, "slow") {
-				t.Errorf("%d calls", got) // slow ones are not written down yet
+				t.Errorf("%d calls", got) // the double logs a slow call at its end
 			}
 		})
 	}
 }
 
-func TestAStartIsTriedAgainWhileThereIsNoConnection(t *testing.T) {
+func TestAStartIsRetriedUntilItHasAConnection(t *testing.T) {
 	var dials atomic.Int32
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if dials.Add(1) <= 2 {
@@ -110,7 +110,7 @@ func TestAStartIsTriedAgainWhileThereIsNoConnection(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}}
 	defer transport.CloseIdleConnections()
-	w := newWorld(t, nil, WithTransport(transport))
+	w := newFixture(t, nil, WithTransport(transport))
 	w.open(t)
 	transport.CloseIdleConnections()
 	dials.Store(0)
@@ -122,7 +122,7 @@ func TestAStartIsTriedAgainWhileThereIsNoConnection(t *testing.T) {
 	}
 }
 
-// roundTrip is a transport that does not tell when it has a connection.
+// roundTrip is a transport that does not report its connections to httptrace.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -151,17 +151,17 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}, KindTimeout},
-		"a header that does not come": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, KindTimeout},
-		"a body that breaks off": {func(w http.ResponseWriter, _ *http.Request) {
+		"a missing header": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, KindTimeout},
+		"a truncated body": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte(`{"success":`))
 		}, KindIO},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/login", http.StatusFound)
 		}, KindStatus},
-		"an empty body":          {func(http.ResponseWriter, *http.Request) {}, KindMalformed},
-		"JSON of something else": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"message":"login"}`)) }, KindMalformed},
-		"a domain of another kind": {func(w http.ResponseWriter, _ *http.Request) {
+		"an empty body":            {func(http.ResponseWriter, *http.Request) {}, KindMalformed},
+		"JSON without an envelope": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"message":"login"}`)) }, KindMalformed},
+		"a domain of another type": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"success":true,"resultCode":"000","domain":[1]}`))
 		}, KindMalformed},
 		"a start without a node": {func(w http.ResponseWriter, _ *http.Request) {
@@ -170,7 +170,7 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the client left
+				_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not detect that the client disconnected
 				tc.answer(w, r)
 			}))
 			defer server.Close()
@@ -189,10 +189,10 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 	}
 }
 
-func TestAnErrorBoundsWhatTheServerSaid(t *testing.T) {
+func TestTheServersMessageInAnErrorIsBounded(t *testing.T) {
 	err := decode("a", []byte(`{"success":false,"resultCode":"103","msg":"`+strings.Repeat("变", 1000)+`"}`), nil)
-	var refusal *ResultError
-	if !errors.As(err, &refusal) || len(refusal.Msg) > maxResultMsg || !strings.HasSuffix(refusal.Msg, "变") {
+	var result *ResultError
+	if !errors.As(err, &result) || len(result.Msg) > maxResultMsg || !strings.HasSuffix(result.Msg, "变") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestAttemptsAreCountedByActionAndResult(t *testing.T) {
 	reader := metric.NewManualReader()
-	w := newWorld(t, nil, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	w := newFixture(t, nil, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 	w.script(t, `{"faults":[{"action":"submitChangeExecOrder","fault":"502","times":2}]}`)
 	w.open(t)
 	w.open(t)
@@ -54,7 +54,7 @@ func TestAttemptsAreCountedByActionAndResult(t *testing.T) {
 
 func label(v interface{ AsString() string }, _ bool) string { return v.AsString() }
 
-func TestTheTraceIsCarriedToTheServer(t *testing.T) {
+func TestTheTraceContextIsSentToTheServer(t *testing.T) {
 	before := otel.GetTextMapPropagator()
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	t.Cleanup(func() { otel.SetTextMapPropagator(before) })

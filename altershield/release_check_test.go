@@ -14,15 +14,15 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// releaseClient is a client for the scene of release checks.
-func (w *world) releaseClient(t *testing.T) *Client {
+// releaseClient returns a client for the scene of release checks.
+func (w *fixture) releaseClient(t *testing.T) *Client {
 	t.Helper()
 	c := New(w.config.ForReleaseCheck(), WithPause(time.Millisecond))
 	t.Cleanup(c.Close)
 	return c
 }
 
-func question() CheckRelease {
+func newCheckRelease() CheckRelease {
 	return CheckRelease{
 		OrderID: ReleaseOrderID("one", "default", "Deployment", "web", "v1", 1), Title: "web", Timeout: 50 * time.Millisecond,
 		Params: map[string]string{"namespace": "default", "workloadName": "web"},
@@ -39,8 +39,8 @@ func TestAReleaseIsCheckedInOneCall(t *testing.T) {
 			`{"verdict":"pass","rules":[{"name":"quota","verdict":"PASS"}]}`,
 			ReleaseAnswer{Verdict: "pass", Rules: []Rule{{Name: "quota", Verdict: "PASS"}}},
 		},
-		"a pass without rules is no judgement": {`{"verdict":"pass","noRules":true}`, ReleaseAnswer{Verdict: "pass", Unjudged: true}},
-		"a time-out comes as such a pass": {
+		"a pass without rules is unjudged": {`{"verdict":"pass","noRules":true}`, ReleaseAnswer{Verdict: "pass", Unjudged: true}},
+		"a timeout is a pass without rules": {
 			`{"never":true}`, ReleaseAnswer{Verdict: "pass", Unjudged: true, Message: "the check took longer than its time-out"},
 		},
 		"a fail with the reason": {
@@ -48,12 +48,12 @@ func TestAReleaseIsCheckedInOneCall(t *testing.T) {
 			ReleaseAnswer{Verdict: "fail", Rules: []Rule{failed}, Message: "freeze: not on Friday (http://rules/1)"},
 		},
 		"a fail without rules": {`{"verdict":"fail","noRules":true,"message":"closed"}`, ReleaseAnswer{Verdict: "fail", Message: "closed"}},
-		"a word":               {`{"verdict":"inconc","noRules":true}`, ReleaseAnswer{Verdict: "inconc"}},
+		"another verdict":      {`{"verdict":"inconc","noRules":true}`, ReleaseAnswer{Verdict: "inconc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.script(t, `{"checks":[{"match":{"step":"RELEASE","namespace":"default","workload":"web"},"then":`+tc.then+`}]}`)
-			got, err := w.releaseClient(t).CheckRelease(t.Context(), question())
+			got, err := w.releaseClient(t).CheckRelease(t.Context(), newCheckRelease())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,14 +67,14 @@ func TestAReleaseIsCheckedInOneCall(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatIsAskedAboutAgainHasOneOrder(t *testing.T) {
-	w := newWorld(t, nil)
+func TestARepeatedReleaseCheckHasOneOrder(t *testing.T) {
+	w := newFixture(t, nil)
 	c := w.releaseClient(t)
-	first, err := c.CheckRelease(t.Context(), question())
+	first, err := c.CheckRelease(t.Context(), newCheckRelease())
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.CheckRelease(t.Context(), question())
+	second, err := c.CheckRelease(t.Context(), newCheckRelease())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func TestAReleaseThatIsAskedAboutAgainHasOneOrder(t *testing.T) {
 	}
 }
 
-func TestALostAnswerAboutAReleaseIsAskedForAgain(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAReleaseCheckIsRetriedAfterALostAnswer(t *testing.T) {
+	w := newFixture(t, nil)
 	w.script(t, `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"pass"}}],
 		"faults":[{"action":"submitAndStartChangeExecOrder","times":1,"fault":"reset","after":true}]}`)
-	got, err := w.releaseClient(t).CheckRelease(t.Context(), question())
+	got, err := w.releaseClient(t).CheckRelease(t.Context(), newCheckRelease())
 	if err != nil || got.Verdict != "pass" || got.Unjudged {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -96,27 +96,27 @@ func TestALostAnswerAboutAReleaseIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestAReleaseIsNotCheckedInASceneOfAnotherGeneration(t *testing.T) {
-	w := newWorld(t, nil)
-	if _, err := w.client.CheckRelease(t.Context(), question()); !IsState(err) {
+func TestAReleaseCheckInASceneOfAnotherGenerationIsRejected(t *testing.T) {
+	w := newFixture(t, nil)
+	if _, err := w.client.CheckRelease(t.Context(), newCheckRelease()); !IsState(err) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestTheCallerBoundsTheCheckOfARelease(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAReleaseCheckEndsAtTheCallersDeadline(t *testing.T) {
+	w := newFixture(t, nil)
 	w.script(t, `{"faults":[{"fault":"slow","delay":"30s"}]}`)
 	client := w.releaseClient(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := client.CheckRelease(ctx, question())
+	_, err := client.CheckRelease(ctx, newCheckRelease())
 	var transport *TransportError
 	if !errors.As(err, &transport) || transport.Kind != KindTimeout {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestTheIdOfAReleaseCheckIsNotThatOfItsRelease(t *testing.T) {
+func TestAReleaseCheckAndItsReleaseHaveDifferentIDs(t *testing.T) {
 	ref := v1alpha1.WorkloadRef{Kind: "Deployment", Name: strings.Repeat("n", 253)}
 	id := ReleaseOrderID("one", "default", ref.Kind, ref.Name, "v1", 1)
 	if id == v1alpha1.OrderID("one", "default", ref, "v1", 1) || len(id) > maxOrderID {
@@ -134,7 +134,7 @@ func TestTheIdOfAReleaseCheckIsNotThatOfItsRelease(t *testing.T) {
 	}
 }
 
-func TestAVerdictOnAReleaseNeedNotBeWhole(t *testing.T) {
+func TestAReleaseVerdictMayBeIncomplete(t *testing.T) {
 	for domain, want := range map[string]ReleaseAnswer{
 		`{"nodeId":"n","verdict":null}`: {NodeID: "n"},
 		`{"nodeId":"n"}`:                {NodeID: "n"},

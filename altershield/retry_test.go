@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-func TestWhatIsTriedAgain(t *testing.T) {
-	refusal := func(code string) error { return &ResultError{Code: code} }
+func TestRetryableErrors(t *testing.T) {
+	rejected := func(code string) error { return &ResultError{Code: code} }
 	broken := func(kind TransportKind, sent bool) error { return &TransportError{Kind: kind, Sent: sent} }
 	status := func(code int) error { return &TransportError{Kind: KindStatus, Status: code, Sent: true} }
 	for name, tc := range map[string]struct {
@@ -17,18 +17,18 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		reached           bool
 	}{
 		"success":                          {err: nil},
-		"101 argument":                     {err: refusal("101")},
-		"102 signature":                    {err: refusal("102")},
-		"103 state":                        {err: refusal("103")},
-		"105 not found":                    {err: refusal("105")},
-		"106 exists":                       {err: refusal("106")},
-		"901 internal":                     {err: refusal("901"), harmless: true, reached: true},
-		"an unknown code":                  {err: refusal("777")},
-		"no code":                          {err: refusal(""), reached: true},
+		"101 argument":                     {err: rejected("101")},
+		"102 signature":                    {err: rejected("102")},
+		"103 state":                        {err: rejected("103")},
+		"105 not found":                    {err: rejected("105")},
+		"106 exists":                       {err: rejected("106")},
+		"901 internal":                     {err: rejected("901"), harmless: true, reached: true},
+		"an unknown code":                  {err: rejected("777")},
+		"no code":                          {err: rejected(""), reached: true},
 		"no connection":                    {err: broken(KindDial, false), harmless: true, harmful: true},
 		"timeout after the request":        {err: broken(KindTimeout, true), harmless: true, reached: true},
 		"reset after the request":          {err: broken(KindIO, true), harmless: true, reached: true},
-		"an answer that cannot be read":    {err: broken(KindMalformed, true), harmless: true, reached: true},
+		"a malformed answer":               {err: broken(KindMalformed, true), harmless: true, reached: true},
 		"500":                              {err: status(500), harmless: true, reached: true},
 		"502":                              {err: status(502), harmless: true, reached: true},
 		"503":                              {err: status(503), harmless: true, reached: true},
@@ -37,9 +37,9 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"404 is a wrong base-url":          {err: status(404), reached: true},
 		"400":                              {err: status(400), reached: true},
 		"302":                              {err: status(302), reached: true},
-		"our own token bucket":             {err: broken(KindThrottled, false)},
-		"the caller gave up, unsent":       {err: broken(KindCanceled, false)},
-		"the caller gave up, sent":         {err: broken(KindCanceled, true), reached: true},
+		"the client's rate limit":          {err: broken(KindThrottled, false)},
+		"canceled before sending":          {err: broken(KindCanceled, false)},
+		"canceled after sending":           {err: broken(KindCanceled, true), reached: true},
 		"a request that cannot be built":   {err: errors.New("json: unsupported")},
 		"a context error without a reason": {err: context.DeadlineExceeded},
 	} {
@@ -62,7 +62,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestErrorsTellTheirCode(t *testing.T) {
+func TestErrorsAreClassifiedByTheirCode(t *testing.T) {
 	helpers := map[string]func(error) bool{
 		CodeArgument: IsArgument, CodeSignature: IsSignature, CodeState: IsState,
 		CodeNotFound: IsNotFound, CodeExists: IsExists, CodeInternal: IsInternal,
@@ -71,7 +71,7 @@ func TestErrorsTellTheirCode(t *testing.T) {
 		err := fmt.Errorf("submit: %w", &ResultError{Action: "a", Code: code, Msg: "m"})
 		for other, is := range helpers {
 			if is(err) != (code == other) {
-				t.Errorf("code %s asked for %s", code, other)
+				t.Errorf("code %s is checked for %s: got %t", code, other, is(err))
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func TestAMetricLabelIsBounded(t *testing.T) {
 	for want, err := range map[string]error{
 		"000":     nil,
 		"103":     &ResultError{Code: "103"},
-		"other":   &ResultError{Code: "a new one for each call"},
+		"other":   &ResultError{Code: "an unknown code"},
 		"timeout": &TransportError{Kind: KindTimeout},
 	} {
 		if got := resultOf(err); got != want {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestSignFitsTheVectorsOfTheProtocol(t *testing.T) {
+func TestSignMatchesTheProtocolsTestVectors(t *testing.T) {
 	for want, tc := range map[string]struct{ timestamp, body, token string }{
 		"M38WRU7HVU9NPVW0GJEC64VWRGFLG2TC8ZRQHOYJUAG=": {"1700000000000", `{"a":1}`, "altershield-operator"},
 		"HLKS5W1W0ULX1PLH_2ZSNO8VLGVDNXOGC7ND1DKXKHE=": {"1700000000", `{"a":1}`, "123"},
@@ -22,9 +22,9 @@ func TestSignFitsTheVectorsOfTheProtocol(t *testing.T) {
 	}
 }
 
-func TestSignLeavesLineEndsOut(t *testing.T) {
+func TestSignIgnoresLineEnds(t *testing.T) {
 	if Sign("1", []byte("{\r\n\"a\":\n1}\n"), "t") != Sign("1", []byte(`{"a":1}`), "t") {
-		t.Error("CR and LF count")
+		t.Error("CR and LF change the signature")
 	}
 }
 
@@ -46,38 +46,38 @@ func TestVerify(t *testing.T) {
 		token  string
 		want   AuthReason
 	}{
-		"a signed body is believed":                 {header: signedAt(now, nil)},
-		"so is one of five minutes ago":             {header: signedAt(now.Add(-5*time.Minute), nil)},
-		"and one of a clock five minutes ahead":     {header: signedAt(now.Add(5*time.Minute), nil)},
-		"and one with line ends":                    {header: signedAt(now, nil), body: []byte("{\"a\":\r\n1}")},
-		"an older one is not":                       {header: signedAt(now.Add(-5*time.Minute-time.Millisecond), nil), want: AuthSkew},
-		"nor one from the future":                   {header: signedAt(now.Add(6*time.Minute), nil), want: AuthSkew},
-		"another body is not":                       {header: signedAt(now, nil), body: []byte(`{"a":2}`), want: AuthBadSignature},
-		"another token is not":                      {header: signedAt(now, nil), token: "other", want: AuthBadSignature},
-		"no token believes nobody":                  {header: signedAt(now, nil), token: "-", want: AuthNoToken},
-		"another timestamp is not":                  {header: signedAt(now, set(prefix+HeaderTimestamp, "1700000000001")), want: AuthBadSignature},
-		"a signature in lower case is not":          {header: signedAt(now, set(prefix+HeaderSign, "m38wru7h")), want: AuthBadSignature},
-		"another platform is not":                   {header: signedAt(now, set(prefix+HeaderPlatform, "other")), want: AuthPlatform},
-		"no platform is not":                        {header: signedAt(now, set(prefix+HeaderPlatform, "")), want: AuthNoHeader},
-		"no timestamp is not":                       {header: signedAt(now, set(prefix+HeaderTimestamp, "")), want: AuthNoHeader},
-		"no signature is not":                       {header: signedAt(now, set(prefix+HeaderSign, "")), want: AuthNoHeader},
-		"a timestamp that is no number is not":      {header: signedAt(now, set(prefix+HeaderTimestamp, "now")), want: AuthTimestamp},
-		"nor the least that is one":                 {header: signedAt(now, set(prefix+HeaderTimestamp, strconv.Itoa(math.MinInt64))), want: AuthSkew},
-		"nor the greatest":                          {header: signedAt(now, set(prefix+HeaderTimestamp, strconv.Itoa(math.MaxInt64))), want: AuthSkew},
-		"headers under another prefix do not count": {header: other(signedAt(now, nil), prefix), want: AuthNoHeader},
+		"valid":                       {header: signedAt(now, nil)},
+		"five minutes old":            {header: signedAt(now.Add(-5*time.Minute), nil)},
+		"five minutes in the future":  {header: signedAt(now.Add(5*time.Minute), nil)},
+		"line ends in the body":       {header: signedAt(now, nil), body: []byte("{\"a\":\r\n1}")},
+		"over five minutes old":       {header: signedAt(now.Add(-5*time.Minute-time.Millisecond), nil), want: AuthSkew},
+		"six minutes in the future":   {header: signedAt(now.Add(6*time.Minute), nil), want: AuthSkew},
+		"another body":                {header: signedAt(now, nil), body: []byte(`{"a":2}`), want: AuthBadSignature},
+		"another token":               {header: signedAt(now, nil), token: "other", want: AuthBadSignature},
+		"no token is configured":      {header: signedAt(now, nil), token: "-", want: AuthNoToken},
+		"another timestamp":           {header: signedAt(now, set(prefix+HeaderTimestamp, "1700000000001")), want: AuthBadSignature},
+		"signature in lower case":     {header: signedAt(now, set(prefix+HeaderSign, "m38wru7h")), want: AuthBadSignature},
+		"another platform":            {header: signedAt(now, set(prefix+HeaderPlatform, "other")), want: AuthPlatform},
+		"no platform":                 {header: signedAt(now, set(prefix+HeaderPlatform, "")), want: AuthNoHeader},
+		"no timestamp":                {header: signedAt(now, set(prefix+HeaderTimestamp, "")), want: AuthNoHeader},
+		"no signature":                {header: signedAt(now, set(prefix+HeaderSign, "")), want: AuthNoHeader},
+		"timestamp is not a number":   {header: signedAt(now, set(prefix+HeaderTimestamp, "now")), want: AuthTimestamp},
+		"smallest timestamp":          {header: signedAt(now, set(prefix+HeaderTimestamp, strconv.Itoa(math.MinInt64))), want: AuthSkew},
+		"greatest timestamp":          {header: signedAt(now, set(prefix+HeaderTimestamp, strconv.Itoa(math.MaxInt64))), want: AuthSkew},
+		"headers with another prefix": {header: other(signedAt(now, nil), prefix), want: AuthNoHeader},
 	} {
 		t.Run(name, func(t *testing.T) {
-			given, with := body, token
+			gotBody, gotToken := body, token
 			if tc.body != nil {
-				given = tc.body
+				gotBody = tc.body
 			}
 			if tc.token != "" {
-				with = tc.token
+				gotToken = tc.token
 			}
-			if with == "-" {
-				with = ""
+			if gotToken == "-" {
+				gotToken = ""
 			}
-			err := Verify(tc.header, prefix, platform, given, with, now, 0)
+			err := Verify(tc.header, prefix, platform, gotBody, gotToken, now, 0)
 			var auth *AuthError
 			if tc.want == "" && err != nil || tc.want != "" && (!errors.As(err, &auth) || auth.Reason != tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)

@@ -9,31 +9,31 @@ import (
 	"knative.dev/pkg/configmap"
 )
 
-func TestAServerIsConfiguredAsSoonAsTheConfigMapSaysSo(t *testing.T) {
+func TestConfiguredFollowsTheConfigMap(t *testing.T) {
 	with := func(key, value string) map[string]string {
 		data := maps.Clone(complete())
 		data[key] = value
 		return data
 	}
 	cmw := &configmap.ManualWatcher{Namespace: "ns"}
-	turns := 0
-	configured := WatchConfigured(t.Context(), cmw, func() { turns++ })
+	changes := 0
+	configured := WatchConfigured(t.Context(), cmw, func() { changes++ })
 	for _, step := range []struct {
-		says  string
-		data  map[string]string
-		want  bool
-		turns int
+		name    string
+		data    map[string]string
+		want    bool
+		changes int
 	}{
-		{"nothing is not", nil, false, 0},
-		{"a complete one is, without the token", complete(), true, 1},
-		{"another rate turns nothing", with(keyQPS, "5"), true, 1},
-		{"one with a mistake stays so", with(keyQPS, "x"), true, 1},
-		{"and when it is mended", complete(), true, 1},
-		{"one without a URL is not", with(keyBaseURL, ""), false, 2},
+		{"empty", nil, false, 0},
+		{"complete, without the token", complete(), true, 1},
+		{"another rate", with(keyQPS, "5"), true, 1},
+		{"with an invalid value", with(keyQPS, "x"), true, 1},
+		{"corrected", complete(), true, 1},
+		{"without a URL", with(keyBaseURL, ""), false, 2},
 	} {
 		cmw.OnChange(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: ConfigMapName}, Data: step.data})
-		if got := configured(); got != step.want || turns != step.turns {
-			t.Errorf("%s: configured %v after %d turns", step.says, got, turns)
+		if got := configured(); got != step.want || changes != step.changes {
+			t.Errorf("%s: configured is %v after %d changes", step.name, got, changes)
 		}
 	}
 }

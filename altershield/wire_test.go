@@ -11,9 +11,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// TestRequestsAreAsTheProtocolSays compares what arrives with what the
-// protocol lists, field by field.
-func TestRequestsAreAsTheProtocolSays(t *testing.T) {
+// TestRequestsHaveTheFieldsOfTheProtocol compares the received requests with the
+// protocol, field by field.
+func TestRequestsHaveTheFieldsOfTheProtocol(t *testing.T) {
 	ctx, at := t.Context(), time.UnixMilli(1700000000123)
 	const identity = `"tenantCode":"tenant","changeSceneKey":"scene","bizExecOrderId":"o","platform":"breakwater"`
 	const order = identity + `,"changeTitle":"t","changeUrl":"http://u","creator":"breakwater","changeScenarioCode":"00",` +
@@ -61,8 +61,8 @@ func TestRequestsAreAsTheProtocolSays(t *testing.T) {
 		}, `{` + identity + `,"finishState":"SUCCESS","msg":"m","finishTime":1700000000123}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			_ = tc.call(w.client) // most are refused: there is no such order
+			w := newFixture(t, nil)
+			_ = tc.call(w.client) // most are rejected: the order is unknown
 			call := w.double.Log().Calls[0]
 			if call.Action != name || call.Code == codeBad {
 				t.Errorf("%s was answered %s: %s", call.Action, call.Code, call.Msg)
@@ -81,10 +81,10 @@ func TestRequestsAreAsTheProtocolSays(t *testing.T) {
 	}
 }
 
-// codeBad is a signature that the double does not believe.
+// codeBad is the result code for an invalid signature.
 const codeBad = CodeSignature
 
-func TestRequestsKeepTheServersLimits(t *testing.T) {
+func TestRequestsRespectTheServersLimits(t *testing.T) {
 	c := New(Config{})
 	long := strings.Repeat("变", 6000)
 	got, err := c.order(OpenOrder{OrderID: "o", Title: long, URL: "http://" + long, Emergency: true})
@@ -96,15 +96,15 @@ func TestRequestsKeepTheServersLimits(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got, _ := c.order(OpenOrder{OrderID: "o"}); got.ChangeTitle != "o" {
-		t.Errorf("a blank title is refused by the server: %+v", got)
+		t.Errorf("the server would reject the title: %+v", got)
 	}
 	if got := text.Truncate(long, maxMsg); len(got) != 16383 {
 		t.Errorf("%d bytes", len(got))
 	}
 }
 
-func TestAResultThatIsNoJSONIsAnErrorBeforeTheCall(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAnUnmarshalableResultIsAnErrorBeforeTheCall(t *testing.T) {
+	w := newFixture(t, nil)
 	_, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: "n", Result: func() {}})
 	_, orderErr := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o", Params: func() {}})
 	if err == nil || orderErr == nil || MayHaveReached(err) || len(w.double.Log().Calls) != 0 {
@@ -112,8 +112,8 @@ func TestAResultThatIsNoJSONIsAnErrorBeforeTheCall(t *testing.T) {
 	}
 }
 
-func TestTheTotalOfBatchesIsNeverBelowTheBatch(t *testing.T) {
-	w := newWorld(t, nil)
+func TestTheTotalOfBatchesIncludesTheBatch(t *testing.T) {
+	w := newFixture(t, nil)
 	w.open(t)
 	if _, err := w.client.StartBatch(t.Context(), StartBatch{OrderID: "o", BatchNo: 7, Last: true}); err != nil {
 		t.Fatal(err)

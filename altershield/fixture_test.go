@@ -13,8 +13,8 @@ import (
 
 const testToken = "altershield-operator"
 
-// world is a server, a client, and what the server called back.
-type world struct {
+// fixture is a server double, a client of it, and the callbacks of the server.
+type fixture struct {
 	double *double.Double
 	client *Client
 	config Config
@@ -28,11 +28,11 @@ type posted struct {
 	body   []byte
 }
 
-// newWorld connects a client and a double over loopback. Signatures are
-// enforced. change may adapt what the client is made from.
-func newWorld(t *testing.T, change func(*Config), options ...Option) *world {
+// newFixture connects a client and a double over loopback. Signatures are
+// enforced. change edits the configuration of the client.
+func newFixture(t *testing.T, change func(*Config), options ...Option) *fixture {
 	t.Helper()
-	w := &world{}
+	w := &fixture{}
 	receiver := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.mu.Lock()
@@ -59,7 +59,7 @@ func newWorld(t *testing.T, change func(*Config), options ...Option) *world {
 	return w
 }
 
-func (w *world) script(t *testing.T, script string) {
+func (w *fixture) script(t *testing.T, script string) {
 	t.Helper()
 	s, err := double.ParseScript([]byte(script))
 	if err == nil {
@@ -70,9 +70,9 @@ func (w *world) script(t *testing.T, script string) {
 	}
 }
 
-// callbacks returns all that came, in the order of their coming, once nothing
-// is under way any more.
-func (w *world) callbacks(t *testing.T) []Callback {
+// callbacks waits until the server has no check in progress, and returns all
+// callbacks in the order of their arrival.
+func (w *fixture) callbacks(t *testing.T) []Callback {
 	t.Helper()
 	if err := w.double.Idle(t.Context()); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func (w *world) callbacks(t *testing.T) []Callback {
 }
 
 // open opens order o.
-func (w *world) open(t *testing.T) {
+func (w *fixture) open(t *testing.T) {
 	t.Helper()
 	if _, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o"}); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func (w *world) open(t *testing.T) {
 }
 
 // startBatch starts a batch of order o.
-func (w *world) startBatch(t *testing.T) StartAnswer {
+func (w *fixture) startBatch(t *testing.T) StartAnswer {
 	t.Helper()
 	answer, err := w.client.StartBatch(t.Context(), StartBatch{OrderID: "o", Info: BatchInfo{Pods: []string{"p"}}})
 	if err != nil {
