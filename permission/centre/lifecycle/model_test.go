@@ -99,10 +99,11 @@ type model struct {
 	// revoked are the applications whose revocation the centre has accepted.
 	revoked  map[string]bool
 	provider *modelProvider
-	// depth is the number of calls in progress; quiet is true when nothing fails.
-	depth int
-	quiet bool
-	steps int
+	// depth is the number of jobs in progress, claimed the number of those between the
+	// stored intent and the call. quiet is true when nothing fails.
+	depth, claimed int
+	quiet          bool
+	steps          int
 }
 
 func newModel(t *rapid.T, s *store.Store) *model {
@@ -303,7 +304,7 @@ func (m *model) someApplication() (store.Application, bool) {
 }
 
 func (m *model) revokeApplication() {
-	if app, ok := m.someApplication(); ok && m.chance(3, "revoke") {
+	if app, ok := m.someApplication(); ok && m.chance(2, "revoke") {
 		_, _, _, err := m.engine().Revoke(m.ctx(), app.ID, "owner")
 		m.must(nil, err)
 		m.revoked[app.ID] = true
@@ -402,12 +403,12 @@ func (m *model) runJob() {
 // run runs a job as River does. The job of a process that dies stays running.
 func (m *model) run(j job, e *lifecycle.Engine) {
 	m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'running' WHERE id = ?", j.id))
-	depth := m.depth
+	depth, claimed := m.depth, m.claimed
 	defer func() {
 		if p := recover(); p != nil && p != (crashed{}) {
 			panic(p)
 		}
-		m.depth = depth
+		m.depth, m.claimed = depth, claimed
 	}()
 	err := e.Handle(m.ctx(), j.Job)
 	var notDue queue.NotDue
@@ -426,8 +427,9 @@ func (m *model) rescue() {
 	m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'available' WHERE state = 'running'"))
 }
 
-// Reserve implements lifecycle.RateLimiter.
+// Reserve implements lifecycle.RateLimiter. It is the time before the intent is stored.
 func (m *model) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
+	m.meanwhile(true)
 	if m.chance(12, "rate limit") {
 		return time.Time{}, ratelimit.NoSlot{Until: m.clock.Now().Add(50 * time.Second)}
 	}
@@ -479,9 +481,13 @@ func (m *model) meanwhile(afterCall bool) {
 	}
 	m.depth++
 	defer func() { m.depth-- }()
+	if !afterCall {
+		m.claimed++
+		defer func() { m.claimed-- }()
+	}
 	actions := []func(){m.advance, m.recover, m.runJob, m.rescue, m.startPod, m.endPod, m.takeOver, m.takeOver}
-	if afterCall {
-		actions = append(actions, m.revokePod, m.revokePod, m.request, m.decide, m.report)
+	if m.claimed == 0 {
+		actions = append(actions, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report)
 	}
 	for range m.index(3, "actions") + 1 {
 		actions[m.index(len(actions), "action")]()
