@@ -78,7 +78,7 @@ func TestAReturnedObjectIsReadAgainOnlyAfterAConflict(t *testing.T) {
 				t.Errorf("a fact is lost: %+v", got.Status)
 			}
 			if object.Status.ChangePodID != "" || slices.Contains(decided, object) {
-				t.Error("the given object was modified")
+				t.Error("the cached object was modified")
 			}
 		})
 	}

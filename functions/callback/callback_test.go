@@ -42,7 +42,7 @@ func newFixture(t *testing.T, c *ft.Cluster) *fixture {
 	clock := clocktesting.NewFakeClock(ft.Now())
 	h := &fixture{Cluster: c, broker: &eventstest.Recorder{}}
 	h.options = callback.Options{
-		Change: c.Change, Server: ft.NewServer(c, clock), Broker: h.broker, Clock: clock, Meter: noop.Meter{},
+		Change: c.Change, Server: ft.NewClients(c, clock), Broker: h.broker, Clock: clock, Meter: noop.Meter{},
 	}
 	h.setStoreTimeout(t, 10*time.Second)
 	return h
@@ -170,7 +170,7 @@ func TestAVerdictIsStoredInTheInboxIfTheBrokerIsSlow(t *testing.T) {
 		return context.DeadlineExceeded
 	})
 	h.handler = callback.New(callback.Options{
-		Change: h.Change, Server: ft.NewServer(h.Cluster, clock), Broker: slow, Clock: clock, Meter: noop.Meter{},
+		Change: h.Change, Server: ft.NewClients(h.Cluster, clock), Broker: slow, Clock: clock, Meter: noop.Meter{},
 	})
 	expect(t, h.post(batchCallback("n")), http.StatusOK)
 	if timeout <= 0 || timeout > 3*time.Second || len(h.inbox()) != 1 {
@@ -445,22 +445,22 @@ func TestCallbacksOfTheServerAreAcceptedInEveryForm(t *testing.T) {
 			var h *fixture
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }))
 			defer front.Close()
-			j := ft.NewJudge(t, c, front.URL+path)
+			server := ft.NewServerDouble(t, c, front.URL+path)
 			h = newFixture(t, c)
 			h.setStoreTimeout(t, shortTimeout)
 			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Intent(v1alpha1.StagePre, time.Second))); err != nil {
 				t.Fatal(err)
 			}
-			j.Script(t, double.Script{Default: double.Behaviour{As: as, Verdict: "fail", Message: "find error"}})
-			node := j.NewNode(t)
+			server.Script(t, double.Script{Default: double.Behaviour{As: as, Verdict: "fail", Message: "find error"}})
+			node := server.NewNode(t)
 			inbox := h.inbox()
 			if len(inbox) != 1 || inbox[0].NodeID != node || inbox[0].Verdict != "fail" || inbox[0].Message == "" {
-				t.Errorf("inbox is %+v, callbacks are %+v", inbox, j.Log().Callbacks)
+				t.Errorf("inbox is %+v, callbacks are %+v", inbox, server.Log().Callbacks)
 			}
 			if results := inbox[0].PodResults; as != "json" && (len(results) != 1 || results[0].Message != "find error") {
 				t.Errorf("pod results are %+v", results)
 			}
-			for _, sent := range j.Log().Callbacks {
+			for _, sent := range server.Log().Callbacks {
 				if sent.Status != http.StatusOK {
 					t.Errorf("status of callback as %s is %d", sent.As, sent.Status)
 				}

@@ -1,7 +1,7 @@
-// Package functionstest has an API server in memory for the functions' tests.
-// Other than the plain fake clientset it compares and swaps: a patch of a
-// status needs the resourceVersion that it was decided on, and is refused with
-// a conflict when that is not the current one any more.
+// Package functionstest has fakes for the tests of functions: an API server, and a
+// double of the AlterShield server. Unlike the generated clientset, the fake API server
+// checks resourceVersion: a patch of a status without the current resourceVersion fails
+// with a conflict.
 package functionstest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 )
 
-// Cluster is the API server.
+// Cluster is a fake API server.
 type Cluster struct {
 	Change *fake.Clientset
 	Kube   *kubefake.Clientset
@@ -37,7 +37,7 @@ type Cluster struct {
 	failWith error
 }
 
-// New returns an API server that has the objects.
+// New returns an API server with the objects.
 func New(t *testing.T, objects ...runtime.Object) *Cluster {
 	c := &Cluster{Change: fake.NewSimpleClientset(), Kube: kubefake.NewClientset(), t: t, version: 1}
 	for _, object := range objects {
@@ -50,35 +50,35 @@ func New(t *testing.T, objects ...runtime.Object) *Cluster {
 	return c
 }
 
-// BeforePatch runs f between read and write of the nth patch from now, once.
-// What f writes, by Write and not by a client, makes that write a conflict.
+// BeforePatch runs f once, before the nth patch from now is stored. If f changes the
+// patched object with Write, the patch fails with a conflict.
 func (c *Cluster) BeforePatch(n int, f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.before, c.beforeIn = f, n
 }
 
-// BeforeNextPatch is BeforePatch of the first.
+// BeforeNextPatch runs f once, before the next patch is stored.
 func (c *Cluster) BeforeNextPatch(f func()) { c.BeforePatch(1, f) }
 
-// FailPatches makes all patches fail; nil ends that.
+// FailPatches makes all patches fail with err; nil makes them succeed again.
 func (c *Cluster) FailPatches(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failWith = err
 }
 
-// Patches is how many patches were stored.
+// Patches returns the number of stored patches.
 func (c *Cluster) Patches() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.patches
 }
 
-// Gets is how often objects of a kind were read one by one.
+// Gets returns the number of get requests for a resource.
 func (c *Cluster) Gets(plural string) int { return c.count("get", plural) }
 
-// Lists is how often objects of a kind were listed.
+// Lists returns the number of list requests for a resource.
 func (c *Cluster) Lists(plural string) int { return c.count("list", plural) }
 
 func (c *Cluster) count(verb, plural string) int {
@@ -91,8 +91,8 @@ func (c *Cluster) count(verb, plural string) int {
 	return n
 }
 
-// Configure writes the configuration of a server that is reached at the URL;
-// without one only the token is there.
+// Configure creates the ConfigMap and the Secret of a server with this URL. With an
+// empty URL no server is configured.
 func (c *Cluster) Configure(url, token string) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}
@@ -110,19 +110,20 @@ func (c *Cluster) Configure(url, token string) {
 	}
 }
 
-// ChangePod returns the object as it is stored.
+// ChangePod returns the stored object.
 func (c *Cluster) ChangePod(name string) *v1alpha1.ChangePod {
 	c.t.Helper()
 	return stored[*v1alpha1.ChangePod](c, "changepods", name).DeepCopy()
 }
 
-// ChangeWorkload returns the object as it is stored.
+// ChangeWorkload returns the stored object.
 func (c *Cluster) ChangeWorkload(name string) *v1alpha1.ChangeWorkload {
 	c.t.Helper()
 	return stored[*v1alpha1.ChangeWorkload](c, "changeworkloads", name).DeepCopy()
 }
 
-// stored reads past the client, which BeforeNextPatch must not use.
+// stored reads from the tracker, because a function of BeforePatch must not use the
+// client.
 func stored[T runtime.Object](c *Cluster, plural, name string) T {
 	c.t.Helper()
 	object, err := c.Change.Tracker().Get(v1alpha1.SchemeGroupVersion.WithResource(plural), Namespace, name)
@@ -132,7 +133,7 @@ func stored[T runtime.Object](c *Cluster, plural, name string) T {
 	return object.(T)
 }
 
-// Write stores the object as somebody else would.
+// Write stores the object as another client would.
 func (c *Cluster) Write(object interface {
 	runtime.Object
 	metav1.Object
@@ -151,7 +152,7 @@ func (c *Cluster) Write(object interface {
 	}
 }
 
-// patch is the API server's side of compare-and-swap.
+// patch applies a patch, and checks its resourceVersion.
 func (c *Cluster) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	c.mu.Lock()
 	failure := c.failWith
@@ -171,7 +172,7 @@ func (c *Cluster) patch(action clienttesting.Action) (bool, runtime.Object, erro
 	defer c.mu.Unlock()
 	patch := action.(clienttesting.PatchAction)
 	if patch.GetSubresource() != "status" {
-		c.t.Errorf("%s %s was patched beside its status", patch.GetResource().Resource, patch.GetName())
+		c.t.Errorf("patch of %s %s is not a patch of its status", patch.GetResource().Resource, patch.GetName())
 	}
 	current, err := c.Change.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
 	if err != nil {
@@ -186,19 +187,19 @@ func (c *Cluster) patch(action clienttesting.Action) (bool, runtime.Object, erro
 }
 
 func (c *Cluster) apply(current runtime.Object, patch clienttesting.PatchAction) (runtime.Object, error) {
-	var decidedOn struct {
+	var expected struct {
 		Metadata struct {
 			ResourceVersion *string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal(patch.GetPatch(), &decidedOn); err != nil {
+	if err := json.Unmarshal(patch.GetPatch(), &expected); err != nil {
 		return nil, err
 	}
 	version := current.(metav1.Object).GetResourceVersion()
-	switch said := decidedOn.Metadata.ResourceVersion; {
-	case said == nil:
-		c.t.Errorf("a patch of %s names no resourceVersion: %s", patch.GetName(), patch.GetPatch())
-	case *said != version:
+	switch v := expected.Metadata.ResourceVersion; {
+	case v == nil:
+		c.t.Errorf("patch of %s has no resourceVersion: %s", patch.GetName(), patch.GetPatch())
+	case *v != version:
 		return nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), nil)
 	}
 	raw, err := json.Marshal(current)
@@ -224,7 +225,7 @@ func (c *Cluster) apply(current runtime.Object, patch clienttesting.PatchAction)
 	return next, nil
 }
 
-// listChangePods knows the one selectable field.
+// listChangePods supports the selectable field of ChangePods.
 func (c *Cluster) listChangePods(action clienttesting.Action) (bool, runtime.Object, error) {
 	list := action.(clienttesting.ListAction)
 	restrictions := list.GetListRestrictions()

@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Names of the release that the tests are about.
+// Names of the release in the tests.
 const (
 	Namespace = "default"
 	Version   = "0123456789abcdef0123456789abcdef"
@@ -19,7 +19,7 @@ const (
 	OrderID   = "c/default/Deployment/sleep/" + Version + "/1"
 )
 
-// Now is when the tests take place.
+// Now returns the time of the tests' clock.
 func Now() time.Time { return time.Date(2026, 5, 9, 12, 0, 0, 0, time.UTC) }
 
 // NewRelease returns a ChangeWorkload whose order is open.
@@ -49,10 +49,10 @@ func NewRelease(edit ...func(*v1alpha1.ChangeWorkload)) *v1alpha1.ChangeWorkload
 	return w
 }
 
-// BatchName is the name of the release's nth batch, from 1.
+// BatchName returns the name of the release's nth batch, from 1.
 func BatchName(n int) string { return v1alpha1.ChangePodName(Release, n) }
 
-// NewBatch returns the release's nth ChangePod, from 1, with the pods.
+// NewBatch returns the ChangePod of the release's nth batch, from 1.
 func NewBatch(n int, pods []string, edit ...func(*v1alpha1.ChangePod)) *v1alpha1.ChangePod {
 	p := &v1alpha1.ChangePod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -71,7 +71,7 @@ func NewBatch(n int, pods []string, edit ...func(*v1alpha1.ChangePod)) *v1alpha1
 	return p
 }
 
-// Started makes a batch one whose start was answered some time ago.
+// Started returns an edit: the start of the batch was answered some time ago.
 func Started(node string, ago time.Duration) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
 		at := metav1.NewMicroTime(Now().Add(-ago))
@@ -82,7 +82,7 @@ func Started(node string, ago time.Duration) func(*v1alpha1.ChangePod) {
 	}
 }
 
-// Intent makes a batch one for which a call was begun some time ago.
+// Intent returns an edit: an intent for a call was recorded some time ago.
 func Intent(stage v1alpha1.Stage, ago time.Duration) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
 		p.Status.Submissions = append(p.Status.Submissions, v1alpha1.Submission{
@@ -91,7 +91,7 @@ func Intent(stage v1alpha1.Stage, ago time.Duration) func(*v1alpha1.ChangePod) {
 	}
 }
 
-// Answered marks the last submission as answered some time ago.
+// Answered returns an edit: the last submission was answered some time ago.
 func Answered(ago time.Duration) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
 		at := metav1.NewMicroTime(Now().Add(-ago))
@@ -99,18 +99,18 @@ func Answered(ago time.Duration) func(*v1alpha1.ChangePod) {
 	}
 }
 
-// Refused marks the last submission with an error of that reason.
-func Refused(reason string) func(*v1alpha1.ChangePod) {
+// Rejected returns an edit: the last submission has an error with the reason.
+func Rejected(reason string) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
 		p.Status.Submissions[len(p.Status.Submissions)-1].Error = &v1alpha1.ServerError{Reason: reason, Message: "m", Time: metav1.NewTime(Now())}
 	}
 }
 
-// Judged gives a batch a verdict of a stage.
-func Judged(stage v1alpha1.Stage, word string) func(*v1alpha1.ChangePod) {
+// Judged returns an edit: the batch has a verdict of the stage.
+func Judged(stage v1alpha1.Stage, verdict string) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
 		p.Status.Verdicts = append(p.Status.Verdicts, v1alpha1.StageVerdict{
-			Stage: stage, Verdict: word, NodeID: p.Status.ChangePodID, Time: metav1.NewMicroTime(Now().Add(-time.Second)),
+			Stage: stage, Verdict: verdict, NodeID: p.Status.ChangePodID, Time: metav1.NewMicroTime(Now().Add(-time.Second)),
 		})
 	}
 }

@@ -50,8 +50,8 @@ func newFunction(t *testing.T, c *ft.Cluster, server *functions.ClientSource) fu
 
 func TestEachFactIsRecordedOnceUnderItsOwnID(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	j := ft.NewJudge(t, c, "")
-	f := newFunction(t, c, j.Server)
+	server := ft.NewServerDouble(t, c, "")
+	f := newFunction(t, c, server.Clients)
 	for range 2 {
 		for _, d := range []events.Data{finished(1), suspended()} {
 			if err := f(t.Context(), eventOf(t, d)); err != nil {
@@ -60,7 +60,7 @@ func TestEachFactIsRecordedOnceUnderItsOwnID(t *testing.T) {
 		}
 	}
 	var records []string
-	for _, o := range j.Orders() {
+	for _, o := range server.Orders() {
 		records = append(records, o.State)
 		if o.Order == ft.OrderID {
 			t.Error("a record has the id of the release's order")
@@ -86,11 +86,11 @@ func TestEventsOfOtherReleasesAndBaselinesAreNotReported(t *testing.T) {
 			if tc.release != nil {
 				c = ft.New(t, tc.release)
 			}
-			j := ft.NewJudge(t, c, "")
-			if err := newFunction(t, c, j.Server)(t.Context(), eventOf(t, tc.data)); err != nil {
+			server := ft.NewServerDouble(t, c, "")
+			if err := newFunction(t, c, server.Clients)(t.Context(), eventOf(t, tc.data)); err != nil {
 				t.Error(err)
 			}
-			if got := j.Calls(); len(got) != 0 {
+			if got := server.Calls(); len(got) != 0 {
 				t.Errorf("calls are %v", got)
 			}
 		})
@@ -99,8 +99,8 @@ func TestEventsOfOtherReleasesAndBaselinesAreNotReported(t *testing.T) {
 
 func TestPodEventsUseTheCachedReleaseAndStateChangesReadIt(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	j := ft.NewJudge(t, c, "")
-	f := newFunction(t, c, j.Server)
+	server := ft.NewServerDouble(t, c, "")
+	f := newFunction(t, c, server.Clients)
 	for _, tc := range []struct {
 		data events.Data
 		gets int
@@ -118,8 +118,8 @@ func TestPodEventsUseTheCachedReleaseAndStateChangesReadIt(t *testing.T) {
 
 func TestAPodOfALaterAttemptIsReportedForThatAttempt(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	j := ft.NewJudge(t, c, "")
-	f := newFunction(t, c, j.Server)
+	server := ft.NewServerDouble(t, c, "")
+	f := newFunction(t, c, server.Clients)
 	if err := f(t.Context(), eventOf(t, finished(1))); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestAPodOfALaterAttemptIsReportedForThatAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	orders := j.Orders()
+	orders := server.Orders()
 	if len(orders) != 2 || orders[1].Order != altershield.EventOrderID(later, second.ID()) {
 		t.Errorf("records are %+v", orders)
 	}
@@ -139,9 +139,9 @@ func TestAPodOfALaterAttemptIsReportedForThatAttempt(t *testing.T) {
 
 func TestAFailedRecordIsNotRetriedByTheBroker(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	j := ft.NewJudge(t, c, "")
-	j.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.Fault404}}})
-	if err := newFunction(t, c, j.Server)(t.Context(), eventOf(t, suspended())); err != nil {
+	server := ft.NewServerDouble(t, c, "")
+	server.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.Fault404}}})
+	if err := newFunction(t, c, server.Clients)(t.Context(), eventOf(t, suspended())); err != nil {
 		t.Errorf("got %v", err)
 	}
 }

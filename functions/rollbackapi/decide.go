@@ -96,8 +96,8 @@ func (in Input) target(word string) (string, *problem) {
 				known = append(known, v)
 			}
 		}
-		return "", conflict("version %s of %s is not known to be good; %d versions are: %s: send one of them, or none for the newest",
-			in.Version, word, len(known), strings.Join(known, ", ")).Problem
+		return "", conflict("version %s of %s is not known to be good (good versions: [%s]): send one of them, or none for the newest",
+			in.Version, word, strings.Join(known, ", ")).Problem
 	}
 	return in.Version, nil
 }

@@ -26,7 +26,7 @@ func TestDecideForABatch(t *testing.T) {
 	type workload = func(*v1alpha1.ChangeWorkload)
 	type batch = []func(*v1alpha1.ChangePod)
 	unopened := func(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
-	unreachable, rejected := ft.Refused(v1alpha1.ReasonServerUnreachable), ft.Refused(v1alpha1.ReasonServerRejected)
+	unreachable, rejected := ft.Rejected(v1alpha1.ReasonServerUnreachable), ft.Rejected(v1alpha1.ReasonServerRejected)
 	passedPre := batch{ft.Started("n", long), ft.Judged(pre, "pass")}
 	with := func(more ...func(*v1alpha1.ChangePod)) batch { return append(append(batch{}, passedPre...), more...) }
 	deleted := metav1.NewTime(ft.Now())

@@ -30,7 +30,7 @@ func setStep(c *ft.Cluster, name v1alpha1.OrderStepName, state v1alpha1.OrderSta
 }
 
 func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	c, server, function := newFunction(t, ft.NewRelease(unopened))
 	wakeUp3Times := func(step v1alpha1.OrderStepName) {
 		t.Helper()
 		for range 3 {
@@ -38,21 +38,21 @@ func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := j.Idle(t.Context()); err != nil {
+		if err := server.Idle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wakeUp3Times(v1alpha1.OrderStepStart)
-	calls(t, j, open, startOrder)
+	calls(t, server, open, startOrder)
 	setStep(c, v1alpha1.OrderStepFinish, "")
 	wakeUp3Times(v1alpha1.OrderStepFinish)
-	calls(t, j, open, startOrder, finish)
+	calls(t, server, open, startOrder, finish)
 	setStep(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
 	wakeUp3Times(v1alpha1.OrderStepClose)
-	calls(t, j, open, startOrder, finish, closeOrder)
+	calls(t, server, open, startOrder, finish, closeOrder)
 
 	o := c.ChangeWorkload(ft.Release).Status.Order
-	if o.NodeID != j.Nodes()[0].ID || !o.Closed() || o.Closing.State != v1alpha1.OrderSuccess || o.Closing.Attempts != 1 {
+	if o.NodeID != server.Nodes()[0].ID || !o.Closed() || o.Closing.State != v1alpha1.OrderSuccess || o.Closing.Attempts != 1 {
 		t.Errorf("order is %+v", o)
 	}
 	for _, stage := range []v1alpha1.Stage{pre, post} {
@@ -60,13 +60,13 @@ func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
 			t.Errorf("%s is %+v", stage, s)
 		}
 	}
-	if got := j.Orders()[0].State; got != "SUCCESS" {
+	if got := server.Orders()[0].State; got != "SUCCESS" {
 		t.Errorf("state of the order at the server is %s", got)
 	}
 }
 
 func TestAnEventForAnotherStepHasNoEffect(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	c, server, function := newFunction(t, ft.NewRelease(unopened))
 	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepStart)); err != nil {
 		t.Fatal(err)
 	}
@@ -74,15 +74,15 @@ func TestAnEventForAnotherStepHasNoEffect(t *testing.T) {
 	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepFinish)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j, open, startOrder)
+	calls(t, server, open, startOrder)
 	if c.Patches() != before {
 		t.Error("the status was written")
 	}
 }
 
 func TestASkippedOrderCheckIsStored(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened))
-	j.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
+	c, server, function := newFunction(t, ft.NewRelease(unopened))
+	server.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
 	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -100,19 +100,19 @@ func TestAnOrderVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 		"fail": {"fail", false}, // a running check is reported as fail, too
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := newFunction(t, ft.NewRelease(unopened))
-			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.verdict, Lost: true}})
+			c, server, function := newFunction(t, ft.NewRelease(unopened))
+			server.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.verdict, Lost: true}})
 			if err := function(t.Context(), orderStartReady(t)); err != nil {
 				t.Fatal(err)
 			}
-			if err := j.Idle(t.Context()); err != nil {
+			if err := server.Idle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			j.Clock.Step(time.Minute)
+			server.Clock.Step(time.Minute)
 			if err := function(t.Context(), orderStartReady(t)); err != nil {
 				t.Fatal(err)
 			}
-			calls(t, j, open, startOrder, retrieve)
+			calls(t, server, open, startOrder, retrieve)
 			v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(pre)
 			if (v != nil) != tc.stored || (v != nil && v.Unjudged) {
 				t.Errorf("verdict is %+v", v)
@@ -122,17 +122,17 @@ func TestAnOrderVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 }
 
 func TestClosingAnOrderIsAttemptedFiveTimes(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened))
+	c, server, function := newFunction(t, ft.NewRelease(unopened))
 	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
 	setStep(c, v1alpha1.OrderStepClose, v1alpha1.OrderCancel)
-	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: closeOrder, Fault: double.Fault404}}})
+	server.Script(t, double.Script{Faults: []double.FaultRule{{Action: closeOrder, Fault: double.Fault404}}})
 	for range 8 {
 		if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepClose)); err != nil {
 			t.Fatal(err)
 		}
-		j.Clock.Step(time.Minute)
+		server.Clock.Step(time.Minute)
 	}
 	o := c.ChangeWorkload(ft.Release).Status.Order
 	if !o.Closed() || o.Closing.Attempts != v1alpha1.MaxClosingAttempts || o.Closing.AnsweredTime != nil {
@@ -141,8 +141,8 @@ func TestClosingAnOrderIsAttemptedFiveTimes(t *testing.T) {
 }
 
 func TestTheCachedAnswerToAFinishIsStoredWithTheNextWakeUp(t *testing.T) {
-	c, j, function := newFinishingFunction(t)
-	j.Script(t, double.Script{Default: double.Behaviour{Never: true}})
+	c, server, function := newFinishingFunction(t)
+	server.Script(t, double.Script{Default: double.Behaviour{Never: true}})
 	before := c.Patches()
 	wake := func() {
 		t.Helper()
@@ -163,19 +163,19 @@ func TestTheCachedAnswerToAFinishIsStoredWithTheNextWakeUp(t *testing.T) {
 }
 
 func TestAFinishIsRepeatedIfItsCachedAnswerIsLost(t *testing.T) {
-	c, j, function := newFinishingFunction(t)
-	j.Script(t, double.Script{Default: double.Behaviour{Never: true}})
+	c, server, function := newFinishingFunction(t)
+	server.Script(t, double.Script{Default: double.Behaviour{Never: true}})
 	if err := function(t.Context(), ready(t, post)); err != nil {
 		t.Fatal(err)
 	}
-	another := functionOf(t, c, j)
+	another := functionOf(t, c, server)
 	if err := another(t.Context(), ready(t, post)); err != nil {
 		t.Fatal(err)
 	}
 	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post); s.AnsweredTime != nil || s.Attempts != 1 {
 		t.Fatalf("a call may be in flight, but submission is %+v", s)
 	}
-	j.Clock.Step(time.Minute)
+	server.Clock.Step(time.Minute)
 	if err := another(t.Context(), ready(t, post)); err != nil {
 		t.Fatal(err)
 	}
@@ -183,37 +183,37 @@ func TestAFinishIsRepeatedIfItsCachedAnswerIsLost(t *testing.T) {
 	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post); s.AnsweredTime == nil || s.Attempts != 2 || s.Error != nil {
 		t.Errorf("submission is %+v", s)
 	}
-	if got := j.Nodes()[0].State; got != "POST_AOP_SUBMIT" {
+	if got := server.Nodes()[0].State; got != "POST_AOP_SUBMIT" {
 		t.Errorf("state of the node is %s", got)
 	}
 }
 
 func TestNothingIsWrittenWhileTheCircuitBreakerIsOpen(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
-	j.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.FaultReset}}})
-	client, _, err := j.Server.Client(t.Context())
+	c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+	server.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.FaultReset}}})
+	client, _, err := server.Clients.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for !client.BreakerOpen() {
 		_ = function(t.Context(), ready(t, pre)) // the server is unreachable
-		j.Clock.Step(time.Minute)
+		server.Clock.Step(time.Minute)
 	}
-	before, attempts := c.Patches(), len(j.Calls())
+	before, attempts := c.Patches(), len(server.Calls())
 	for _, e := range []event.Event{ready(t, pre), orderReady(t, v1alpha1.OrderStepStart)} {
 		if result := functions.ResultOf(function(t.Context(), e)); result != functions.ResultDone {
 			t.Errorf("result is %s, want done: the reconciler repeats the wake-up", result)
 		}
 	}
-	if c.Patches() != before || len(j.Calls()) != attempts {
+	if c.Patches() != before || len(server.Calls()) != attempts {
 		t.Error("the status was written or the server was called")
 	}
 	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre); s.Error == nil || s.Error.Reason != v1alpha1.ReasonServerUnreachable {
 		t.Errorf("the error is not stored: %+v", s)
 	}
 	// A restarted process has a closed breaker, and the server is reachable again.
-	j.Script(t, double.Script{})
-	restarted := &ft.Judge{Double: j.Double, Server: ft.NewServer(c, j.Clock), Clock: j.Clock}
+	server.Script(t, double.Script{})
+	restarted := &ft.ServerDouble{Double: server.Double, Clients: ft.NewClients(c, server.Clock), Clock: server.Clock}
 	w := c.ChangeWorkload(ft.Release)
 	w.Status.Order = nil
 	c.Write(w)
@@ -226,10 +226,10 @@ func TestNothingIsWrittenWhileTheCircuitBreakerIsOpen(t *testing.T) {
 }
 
 func TestTheAnswerToAnEarlierStartOfAnOrderIsIgnored(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
+	c, server, function := newFunction(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
 		w.Status.OrderStep = &v1alpha1.OrderStep{Name: v1alpha1.OrderStepStart}
 	}))
-	client, _, err := j.Server.Client(t.Context())
+	client, _, err := server.Clients.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

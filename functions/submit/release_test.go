@@ -13,26 +13,26 @@ import (
 
 // newCachedFunction returns a function that has started two batches of a release and
 // cached the release.
-func newCachedFunction(t *testing.T) (*ft.Cluster, *ft.Judge, functions.Function) {
+func newCachedFunction(t *testing.T) (*ft.Cluster, *ft.ServerDouble, functions.Function) {
 	t.Helper()
-	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}), ft.NewBatch(2, []string{"b"}), ft.NewBatch(3, []string{"c"}))
+	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}), ft.NewBatch(2, []string{"b"}), ft.NewBatch(3, []string{"c"}))
 	for n := range 2 {
 		if err := function(t.Context(), readyOf(t, n+1, pre)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return c, j, function
+	return c, server, function
 }
 
 func TestBatchesShareAReadOfTheReleaseWithinTheTTL(t *testing.T) {
-	c, j, function := newCachedFunction(t)
+	c, server, function := newCachedFunction(t)
 	for _, tc := range []struct {
 		step  time.Duration
 		reads int
 	}{
 		{0, 0}, {functions.ReleaseCacheTTL, 0}, {1, 1},
 	} {
-		j.Clock.Step(tc.step)
+		server.Clock.Step(tc.step)
 		before := c.Gets("changeworkloads")
 		if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestBatchesShareAReadOfTheReleaseWithinTheTTL(t *testing.T) {
 			t.Errorf("%d reads %s later", n, tc.step)
 		}
 	}
-	calls(t, j, open, start, start, start)
+	calls(t, server, open, start, start, start)
 }
 
 func TestAStartReadsTheBatchOnceAndWritesItTwice(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAStartReadsTheBatchOnceAndWritesItTwice(t *testing.T) {
 
 // The objects of both attempts have the same names and differ in their UIDs.
 func TestABatchOfALaterAttemptIsStarted(t *testing.T) {
-	c, j, function := newCachedFunction(t)
+	c, server, function := newCachedFunction(t)
 	later := ft.OrderID[:len(ft.OrderID)-1] + "2"
 	c.Write(ft.NewRelease(unopened, func(w *v1alpha1.ChangeWorkload) { w.UID, w.Spec.Attempt, w.Spec.OrderID = "later", 2, later }))
 	c.Write(ft.NewBatch(3, []string{"c"}, func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "later" }))
@@ -66,23 +66,23 @@ func TestABatchOfALaterAttemptIsStarted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	calls(t, j, open, start, start, open, start)
+	calls(t, server, open, start, start, open, start)
 	if s := c.ChangePod(ft.BatchName(3)).Status; s.ChangePodID == "" {
 		t.Errorf("status is %+v", s)
 	}
-	if orders := j.Orders(); len(orders) != 2 || orders[1].Order != later {
+	if orders := server.Orders(); len(orders) != 2 || orders[1].Order != later {
 		t.Errorf("orders are %+v", orders)
 	}
 }
 
 func TestABatchOfAnotherReleaseIsNotStartedForTheCachedOne(t *testing.T) {
-	c, j, function := newCachedFunction(t)
+	c, server, function := newCachedFunction(t)
 	c.Write(ft.NewBatch(3, []string{"c"}, func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "another" }))
 	before := c.Gets("changeworkloads")
 	if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j, open, start, start)
+	calls(t, server, open, start, start)
 	if n := c.Gets("changeworkloads") - before; n != 1 {
 		t.Errorf("%d reads", n)
 	}
@@ -98,24 +98,24 @@ func TestAnEndedReleaseIsDetectedAfterTheTTL(t *testing.T) {
 		"failed":      func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := newCachedFunction(t)
+			c, server, function := newCachedFunction(t)
 			w := c.ChangeWorkload(ft.Release)
 			end(w)
 			c.Write(w)
-			j.Clock.Step(functions.ReleaseCacheTTL + 1)
+			server.Clock.Step(functions.ReleaseCacheTTL + 1)
 			if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
 				t.Fatal(err)
 			}
-			calls(t, j, open, start, start)
+			calls(t, server, open, start, start)
 		})
 	}
 }
 
 func TestAStepOfTheOrderIsDecidedOnTheCurrentRelease(t *testing.T) {
-	c, j, function := newCachedFunction(t)
+	c, server, function := newCachedFunction(t)
 	setStep(c, v1alpha1.OrderStepClose, v1alpha1.OrderSuccess)
 	if err := function(t.Context(), orderReady(t, v1alpha1.OrderStepClose)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j, open, start, start, closeOrder)
+	calls(t, server, open, start, start, closeOrder)
 }

@@ -28,17 +28,17 @@ const (
 	pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 )
 
-func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Judge, functions.Function) {
+func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.ServerDouble, functions.Function) {
 	t.Helper()
 	c := ft.New(t, objects...)
-	j := ft.NewJudge(t, c, "")
-	return c, j, functionOf(t, c, j)
+	server := ft.NewServerDouble(t, c, "")
+	return c, server, functionOf(t, c, server)
 }
 
-func functionOf(t *testing.T, c *ft.Cluster, j *ft.Judge) functions.Function {
+func functionOf(t *testing.T, c *ft.Cluster, server *ft.ServerDouble) functions.Function {
 	t.Helper()
-	recorder := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
-	return submit.New(c.Change, j.Server, recorder, j.Clock, noop.Meter{})
+	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
+	return submit.New(c.Change, server.Clients, recorder, server.Clock, noop.Meter{})
 }
 
 func wakeUp(t *testing.T, d events.Data) event.Event {
@@ -74,29 +74,29 @@ func unopened(w *v1alpha1.ChangeWorkload) {
 }
 
 // calls checks the calls that the server has received.
-func calls(t *testing.T, j *ft.Judge, want ...string) {
+func calls(t *testing.T, server *ft.ServerDouble, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, j.Calls()); diff != "" {
+	if diff := cmp.Diff(want, server.Calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
 
 func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	for _, e := range []event.Event{orderStartReady(t), orderStartReady(t), ready(t, pre), ready(t, pre), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	calls(t, j, open, startOrder, start)
+	calls(t, server, open, startOrder, start)
 	batch := c.ChangePod(ft.BatchName(1))
-	node := j.Nodes()[1].ID // the first is the order's
+	node := server.Nodes()[1].ID // the first is the order's
 	if batch.Status.ChangePodID != node || batch.Status.PreSubmitTime == "" || batch.Status.SubmissionOf(pre).Attempts != 1 {
 		t.Fatalf("status is %+v", batch.Status)
 	}
 	ft.Judged(pre, "pass")(batch)
 	c.Write(batch)
-	if err := j.Idle(t.Context()); err != nil {
+	if err := server.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -104,25 +104,25 @@ func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	calls(t, j, open, startOrder, start, finish)
+	calls(t, server, open, startOrder, start, finish)
 	if s := c.ChangePod(ft.BatchName(1)).Status; s.PostSubmitTime == "" || s.SubmissionOf(post).AnsweredTime == nil {
 		t.Errorf("status is %+v", s)
 	}
 }
 
 func TestTheOrderIsOpenedBeforeTheFirstStart(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j, open, start)
+	calls(t, server, open, start)
 	if o := c.ChangeWorkload(ft.Release).Status.Order; o == nil || o.ID == "" || o.OpenedTime == nil {
 		t.Errorf("order is %+v", o)
 	}
 }
 
 func TestOnlyTheWriterOfTheIntentCalls(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+	c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
 	c.BeforeNextPatch(func() {
 		batch := c.ChangePod(ft.BatchName(1))
 		ft.Intent(pre, time.Second)(batch)
@@ -131,26 +131,26 @@ func TestOnlyTheWriterOfTheIntentCalls(t *testing.T) {
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j)
+	calls(t, server)
 	if n := c.Patches(); n != 0 {
 		t.Errorf("%d writes", n)
 	}
 }
 
 func TestAnExpiredIntentIsReplaced(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}, ft.Intent(pre, time.Minute)))
+	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}, ft.Intent(pre, time.Minute)))
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j, open, start)
+	calls(t, server, open, start)
 	if s := c.ChangePod(ft.BatchName(1)).Status; s.SubmissionOf(pre).Attempts != 2 || s.ChangePodID == "" {
 		t.Errorf("status is %+v", s)
 	}
 }
 
 func TestTheAnswerToAnEarlierCallIsIgnored(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
-	j.Script(t, double.Script{})
+	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	server.Script(t, double.Script{})
 	// Another process writes an intent before the third patch, that of the answer.
 	replaceIntent := func() {
 		batch := c.ChangePod(ft.BatchName(1))
@@ -168,11 +168,11 @@ func TestTheAnswerToAnEarlierCallIsIgnored(t *testing.T) {
 
 func TestARejectionIsStoredAndNotRetried(t *testing.T) {
 	// The server does not know the order.
-	c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+	c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatalf("got %v, want no error: the server would reject a retry", err)
 	}
-	calls(t, j, start)
+	calls(t, server, start)
 	if e := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(pre).Error; e == nil || e.Reason != v1alpha1.ReasonServerRejected {
 		t.Errorf("error is %+v", e)
 	}
@@ -181,8 +181,8 @@ func TestARejectionIsStoredAndNotRetried(t *testing.T) {
 func TestAnUnreachableServerIsStoredAndRetried(t *testing.T) {
 	for name, fault := range map[string]double.Fault{"502": double.Fault502, "reset": double.FaultReset, "901": double.Fault901} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
-			j.Script(t, double.Script{Faults: []double.FaultRule{{Action: start, Fault: fault}}})
+			c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+			server.Script(t, double.Script{Faults: []double.FaultRule{{Action: start, Fault: fault}}})
 			if result := functions.ResultOf(function(t.Context(), ready(t, pre))); result != functions.ResultRetry {
 				t.Errorf("result is %s", result)
 			}
@@ -194,8 +194,8 @@ func TestAnUnreachableServerIsStoredAndRetried(t *testing.T) {
 }
 
 func TestAnOrderThatIsNotAcceptedIsStored(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened))
-	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.Fault404}}})
+	c, server, function := newFunction(t, ft.NewRelease(unopened))
+	server.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.Fault404}}})
 	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatalf("got %v, want no error: retries do not help against a wrong base-url", err)
 	}
@@ -203,7 +203,7 @@ func TestAnOrderThatIsNotAcceptedIsStored(t *testing.T) {
 	if o == nil || o.OpenedTime != nil || o.Error == nil || o.Error.Reason != v1alpha1.ReasonServerUnreachable {
 		t.Errorf("order is %+v", o)
 	}
-	j.Script(t, double.Script{})
+	server.Script(t, double.Script{})
 	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -213,12 +213,12 @@ func TestAnOrderThatIsNotAcceptedIsStored(t *testing.T) {
 }
 
 func TestAnOrderIsOpenAlthoughItsFirstAnswerWasLost(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened))
-	j.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.FaultReset, After: true, Nth: 1}}})
+	c, server, function := newFunction(t, ft.NewRelease(unopened))
+	server.Script(t, double.Script{Faults: []double.FaultRule{{Action: open, Fault: double.FaultReset, After: true, Nth: 1}}})
 	if err := function(t.Context(), orderStartReady(t)); err != nil {
 		t.Fatal(err)
 	}
-	calls(t, j, open, open, startOrder)
+	calls(t, server, open, open, startOrder)
 	if o := c.ChangeWorkload(ft.Release).Status.Order; o.OpenedTime == nil {
 		t.Errorf("order is %+v", o)
 	}
@@ -226,15 +226,15 @@ func TestAnOrderIsOpenAlthoughItsFirstAnswerWasLost(t *testing.T) {
 
 // newFinishingFunction returns a function and a batch that passed PRE and needs the
 // finish.
-func newFinishingFunction(t *testing.T, edit ...func(*v1alpha1.ChangePod)) (*ft.Cluster, *ft.Judge, functions.Function) {
+func newFinishingFunction(t *testing.T, edit ...func(*v1alpha1.ChangePod)) (*ft.Cluster, *ft.ServerDouble, functions.Function) {
 	t.Helper()
 	c := ft.New(t, ft.NewRelease())
-	j := ft.NewJudge(t, c, "")
-	edit = append([]func(*v1alpha1.ChangePod){ft.Started(j.NewNode(t), time.Minute), ft.Judged(pre, "pass")}, edit...)
+	server := ft.NewServerDouble(t, c, "")
+	edit = append([]func(*v1alpha1.ChangePod){ft.Started(server.NewNode(t), time.Minute), ft.Judged(pre, "pass")}, edit...)
 	if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, edit...)); err != nil {
 		t.Fatal(err)
 	}
-	return c, j, functionOf(t, c, j)
+	return c, server, functionOf(t, c, server)
 }
 
 func TestAfterALostAnswerToAFinishTheVerdictIsRetrievedFirst(t *testing.T) {
@@ -257,21 +257,21 @@ func TestAfterALostAnswerToAFinishTheVerdictIsRetrievedFirst(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := newFinishingFunction(t)
-			before := len(j.Calls())
-			j.Script(t, tc.script)
+			c, server, function := newFinishingFunction(t)
+			before := len(server.Calls())
+			server.Script(t, tc.script)
 			if result := functions.ResultOf(function(t.Context(), ready(t, post))); result != functions.ResultRetry {
 				t.Fatalf("result is %s", result)
 			}
 			if !tc.script.Default.Never {
-				if err := j.Idle(t.Context()); err != nil {
+				if err := server.Idle(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if err := function(t.Context(), ready(t, post)); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.calls, j.Calls()[before:]); diff != "" {
+			if diff := cmp.Diff(tc.calls, server.Calls()[before:]); diff != "" {
 				t.Error(diff)
 			}
 			s := c.ChangePod(ft.BatchName(1)).Status
@@ -296,12 +296,12 @@ func TestAVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, ft.NewRelease())
-			j := ft.NewJudge(t, c, "")
-			j.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.verdict, Lost: true}})
-			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Started(j.NewNode(t), time.Minute))); err != nil {
+			server := ft.NewServerDouble(t, c, "")
+			server.Script(t, double.Script{Default: double.Behaviour{Verdict: tc.verdict, Lost: true}})
+			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Started(server.NewNode(t), time.Minute))); err != nil {
 				t.Fatal(err)
 			}
-			if err := functionOf(t, c, j)(t.Context(), ready(t, pre)); err != nil {
+			if err := functionOf(t, c, server)(t.Context(), ready(t, pre)); err != nil {
 				t.Fatal(err)
 			}
 			v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre)
@@ -313,8 +313,8 @@ func TestAVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 }
 
 func TestASkippedCheckIsStoredAsUnjudged(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
-	j.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
+	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
+	server.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
 	}
@@ -331,30 +331,30 @@ func TestAnOutdatedWakeUpHasNoEffect(t *testing.T) {
 		"batch replaced":            {ft.NewRelease(), ft.NewBatch(1, []string{"a"}, func(p *v1alpha1.ChangePod) { p.UID = "later" })},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := newFunction(t, objects...)
+			c, server, function := newFunction(t, objects...)
 			if err := function(t.Context(), ready(t, pre)); err != nil {
 				t.Error(err)
 			}
-			calls(t, j)
+			calls(t, server)
 			if c.Patches() != 0 {
 				t.Error("the status was written")
 			}
 		})
 	}
 	t.Run("release replaced", func(t *testing.T) {
-		_, j, function := newFunction(t, ft.NewRelease(unopened, func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }))
+		_, server, function := newFunction(t, ft.NewRelease(unopened, func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }))
 		if err := function(t.Context(), orderStartReady(t)); err != nil {
 			t.Error(err)
 		}
-		calls(t, j)
+		calls(t, server)
 	})
 }
 
 func TestWithoutAServerNothingIsSubmitted(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
-	j := ft.NewJudge(t, ft.New(t), "")
-	j.Server = functions.NewClientSource(c.Kube)
-	function := functionOf(t, c, j)
+	server := ft.NewServerDouble(t, ft.New(t), "")
+	server.Clients = functions.NewClientSource(c.Kube)
+	function := functionOf(t, c, server)
 	for _, e := range []event.Event{orderStartReady(t), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
 			t.Error(err)
@@ -368,9 +368,9 @@ func TestWithoutAServerNothingIsSubmitted(t *testing.T) {
 func TestAnInvalidConfigurationIsStoredOnTheRelease(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	c.Configure("no URL", ft.Token)
-	j := ft.NewJudge(t, ft.New(t), "")
-	j.Server = functions.NewClientSource(c.Kube)
-	function := functionOf(t, c, j)
+	server := ft.NewServerDouble(t, ft.New(t), "")
+	server.Clients = functions.NewClientSource(c.Kube)
+	function := functionOf(t, c, server)
 	for _, e := range []event.Event{orderStartReady(t), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {
 			t.Error(err)

@@ -85,8 +85,8 @@ func TestAVerdictOfAnOrderIsStoredOnce(t *testing.T) {
 }
 
 func TestAPassOfAnOrderWithoutRulesIsRetrieved(t *testing.T) {
-	c, j, function := newFunction(t, ft.NewRelease())
-	client, _, err := j.Server.Client(t.Context())
+	c, server, function := newFunction(t, ft.NewRelease())
+	client, _, err := server.Clients.Client(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestAPassOfAnOrderWithoutRulesIsRetrieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Idle(t.Context()); err != nil {
+	if err := server.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w := c.ChangeWorkload(ft.Release)

@@ -17,11 +17,11 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Judge, functions.Function) {
+func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.ServerDouble, functions.Function) {
 	c := ft.New(t, objects...)
-	j := ft.NewJudge(t, c, "")
-	recorder := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
-	return c, j, verdict.New(recorder, j.Server)
+	server := ft.NewServerDouble(t, c, "")
+	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
+	return c, server, verdict.New(recorder, server.Clients)
 }
 
 func verdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ...func(*events.ChangePodVerdict)) event.Event {
@@ -102,9 +102,9 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 		"server unreachable": {double.Script{Faults: []double.FaultRule{{Action: "retrieveChangeCheck", Fault: double.Fault404}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, j, function := newFunction(t)
-			j.Script(t, tc.script)
-			node := j.NewNode(t)
+			c, server, function := newFunction(t)
+			server.Script(t, tc.script)
+			node := server.NewNode(t)
 			if err := c.Change.Tracker().Add(ft.NewBatch(1, []string{"a"}, ft.Started(node, 0))); err != nil {
 				t.Fatal(err)
 			}
@@ -120,8 +120,8 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 
 func TestWithoutAServerAPassWithoutRulesIsUnjudged(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
-	j := ft.NewJudge(t, ft.New(t), "")
-	recorder := verdict.NewRecorder(c.Change, j.Clock, noop.Meter{})
+	server := ft.NewServerDouble(t, ft.New(t), "")
+	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
 	function := verdict.New(recorder, functions.NewClientSource(c.Kube))
 	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", withoutRules)); err != nil {
 		t.Fatal(err)

@@ -36,12 +36,12 @@ const (
 	back = "/openapi/altershield/deployment/rollback"
 )
 
-// cluster is an API server in memory with a suspended Deployment web in
-// default, its ReplicaSets, and the version before, which is kept.
+// cluster is a fake API server with a suspended Deployment web in namespace default,
+// its ReplicaSets and the saved template of its earlier version.
 type cluster struct {
 	*dynamicfake.FakeDynamicClient
 	kube *kubefake.Clientset
-	// allowed says what ann, whose token is "good", may do: verb and resource.
+	// allowed are the permissions of user ann, whose token is "good": verb and resource.
 	allowed []string
 	handler http.Handler
 	// good and bad are versions.
@@ -87,9 +87,9 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 	c.kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		do := review.Spec.ResourceAttributes
-		asked := strings.TrimSpace(fmt.Sprintf("%s %s.%s %s %s", do.Verb, do.Resource, do.Group, do.Namespace, do.Name))
+		requested := strings.TrimSpace(fmt.Sprintf("%s %s.%s %s %s", do.Verb, do.Resource, do.Group, do.Namespace, do.Name))
 		for _, may := range c.allowed {
-			review.Status.Allowed = review.Status.Allowed || review.Spec.User == "ann" && may == asked
+			review.Status.Allowed = review.Status.Allowed || review.Spec.User == "ann" && may == requested
 		}
 		return true, review, nil
 	})
@@ -109,8 +109,8 @@ func replicaSet(d *appsv1.Deployment, name, number string) *appsv1.ReplicaSet {
 	return rs
 }
 
-// ask sends a request and returns the status and the answer.
-func (c *cluster) ask(t *testing.T, method, path, token, body string) (int, map[string]any) {
+// send sends a request and returns the status and the answer.
+func (c *cluster) send(t *testing.T, method, path, token, body string) (int, map[string]any) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	if token != "" {
@@ -123,7 +123,7 @@ func (c *cluster) ask(t *testing.T, method, path, token, body string) (int, map[
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
 	if w.Code == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
-		t.Error("401 does not say how to authenticate")
+		t.Error("a 401 has no header WWW-Authenticate")
 	}
 	return w.Code, out
 }
@@ -140,7 +140,7 @@ func (c *cluster) request(t *testing.T) *v1alpha1.RollbackRequest {
 
 func TestSuspendedWorkloadsAreListed(t *testing.T) {
 	c := newCluster(t, "list deployments.apps default")
-	status, got := c.ask(t, "GET", list+"?namespace=default", "good", "")
+	status, got := c.send(t, "GET", list+"?namespace=default", "good", "")
 	want := map[string]any{"code": 0.0, "message": "1 suspended", "deployments": []any{map[string]any{
 		"deploymentName": "web", "namespace": "default", "nowReplicaSet": "web-2",
 		"hasSuccessVersion": true, "successReplicaSet": "web-1", "successVersion": c.good,
@@ -150,9 +150,9 @@ func TestSuspendedWorkloadsAreListed(t *testing.T) {
 	}
 }
 
-func TestNothingSuspendedIsAnEmptyListAndNotNull(t *testing.T) {
+func TestWithoutSuspendedWorkloadsTheListIsEmptyAndNotNull(t *testing.T) {
 	c := newCluster(t, "list daemonsets.apps default")
-	status, got := c.ask(t, "GET", list+"?namespace=default&kind=daemonset", "good", "")
+	status, got := c.send(t, "GET", list+"?namespace=default&kind=daemonset", "good", "")
 	if diff := cmp.Diff(map[string]any{"code": 0.0, "message": "0 suspended", "deployments": []any{}}, got); diff != "" || status != 200 {
 		t.Error(status, diff)
 	}
@@ -160,12 +160,12 @@ func TestNothingSuspendedIsAnEmptyListAndNotNull(t *testing.T) {
 
 func TestARollbackRequestIsRecordedWithItsUser(t *testing.T) {
 	for name, may := range map[string]string{
-		"by whom may update the workload": "update deployments.apps default web",
-		"by whom may only roll back":      "rollback changeworkloads.app.ops.cloud.alipay.com default",
+		"user may update the workload": "update deployments.apps default web",
+		"user may only roll back":      "rollback changeworkloads.app.ops.cloud.alipay.com default",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, may)
-			status, got := c.ask(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
+			status, got := c.send(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
 			if status != 200 || got["code"] != 0.0 || got["toVersion"] != c.good || got["fromVersion"] != c.bad || got["attempt"] != 2.0 {
 				t.Errorf("%d %v", status, got)
 			}
@@ -189,7 +189,7 @@ func TestADryRunRecordsNothing(t *testing.T) {
 		dry = a.(clienttesting.PatchActionImpl).PatchOptions.DryRun
 		return true, nil, nil
 	})
-	status, got := c.ask(t, "PUT", back+"?dryRun=All", "good", `{"namespace":"default","deploymentName":"web"}`)
+	status, got := c.send(t, "PUT", back+"?dryRun=All", "good", `{"namespace":"default","deploymentName":"web"}`)
 	if status != 200 || got["dryRun"] != true || got["toVersion"] != c.good {
 		t.Errorf("%d %v", status, got)
 	}
@@ -208,31 +208,31 @@ func TestInvalidAndUnauthorizedRequestsAreRejected(t *testing.T) {
 		status              int
 		field, says         string
 	}{
-		"a list without a token":                        {nil, "GET", list + "?namespace=default", "", "", 401, "", "send a Kubernetes token"},
-		"a list with a token that is none":              {nil, "GET", list + "?namespace=default", "bad", "", 401, "", "unknown to this cluster"},
-		"a list of whom may not list":                   {update, "GET", list + "?namespace=default", "good", "", 403, "", "ann may not list deployments.apps in namespace default"},
-		"a list of all namespaces by whom may list one": {[]string{"list deployments.apps default"}, "GET", list, "good", "", 403, "", "?namespace="},
-		"a list of a kind that is not known":            {update, "GET", list + "?kind=CloneSet", "good", "", 422, "kind", "write Deployment, StatefulSet, DaemonSet"},
-		"a list of what is no namespace":                {update, "GET", list + "?namespace=..", "good", "", 422, "namespace", "write the name of a namespace"},
+		"list without a token":                           {nil, "GET", list + "?namespace=default", "", "", 401, "", "send a Kubernetes token"},
+		"list with an invalid token":                     {nil, "GET", list + "?namespace=default", "bad", "", 401, "", "unknown to this cluster"},
+		"list without permission":                        {update, "GET", list + "?namespace=default", "good", "", 403, "", "ann may not list deployments.apps in namespace default"},
+		"list of all namespaces with permission for one": {[]string{"list deployments.apps default"}, "GET", list, "good", "", 403, "", "?namespace="},
+		"list of an unknown kind":                        {update, "GET", list + "?kind=CloneSet", "good", "", 422, "kind", "write Deployment, StatefulSet, DaemonSet"},
+		"list with an invalid namespace":                 {update, "GET", list + "?namespace=..", "good", "", 422, "namespace", "write the name of a namespace"},
 
-		"a request without a token":       {update, "PUT", back, "", web, 401, "", "send a Kubernetes token"},
-		"a request of whom may not":       {[]string{"list deployments.apps default"}, "PUT", back, "good", web, 403, "", "bind ClusterRole breakwater-rollback"},
-		"a request about another name":    {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"idle"}`, 403, "", "ann may neither"},
-		"a request about what is deleted": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"gone"}`, 404, "", "no deployment gone in namespace default"},
-		"a request that is malformed":     {update, "PUT", back, "good", `{`, 400, "", "is malformed"},
-		"a request without a name":        {update, "PUT", back, "good", `{"namespace":"default"}`, 422, "deploymentName", "write the name"},
-		"a request without a namespace":   {update, "PUT", back, "good", `{"deploymentName":"web"}`, 422, "namespace", "write the name"},
-		"a request for what is no version": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","version":"v1"}`,
+		"rollback without a token":                  {update, "PUT", back, "", web, 401, "", "send a Kubernetes token"},
+		"rollback without permission":               {[]string{"list deployments.apps default"}, "PUT", back, "good", web, 403, "", "bind ClusterRole breakwater-rollback"},
+		"rollback with permission for another name": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"idle"}`, 403, "", "ann may neither"},
+		"rollback of a deleted workload":            {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"gone"}`, 404, "", "no deployment gone in namespace default"},
+		"malformed rollback request":                {update, "PUT", back, "good", `{`, 400, "", "is malformed"},
+		"rollback without a name":                   {update, "PUT", back, "good", `{"namespace":"default"}`, 422, "deploymentName", "write the name"},
+		"rollback without a namespace":              {update, "PUT", back, "good", `{"deploymentName":"web"}`, 422, "namespace", "write the name"},
+		"rollback to an invalid version": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","version":"v1"}`,
 			422, "version", "32 hexadecimal digits"},
-		"a request about an attempt before": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attempt":1}`,
+		"rollback of an earlier attempt": {update, "PUT", back, "good", `{"namespace":"default","deploymentName":"web","attempt":1}`,
 			409, "", "is at attempt 2"},
-		"a request that is too long": {update, "PUT", back, "good", `{"namespace":"` + strings.Repeat("a", 17<<10) + `"}`, 413, "", ""},
-		"a route that is not there":  {update, "GET", "/", "good", "", 404, "", ""},
-		"another method":             {update, "POST", back, "good", web, 405, "", ""},
+		"rollback request over 16 KiB": {update, "PUT", back, "good", `{"namespace":"` + strings.Repeat("a", 17<<10) + `"}`, 413, "", ""},
+		"unknown route":                {update, "GET", "/", "good", "", 404, "", ""},
+		"unknown method":               {update, "POST", back, "good", web, 405, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, tc.allowed...)
-			status, got := c.ask(t, tc.method, tc.path, tc.token, tc.body)
+			status, got := c.send(t, tc.method, tc.path, tc.token, tc.body)
 			message, _ := got["message"].(string)
 			field, _ := got["field"].(string)
 			if status != tc.status || got["code"] != float64(tc.status) || field != tc.field || !strings.Contains(message, tc.says) {
@@ -250,7 +250,7 @@ func TestAWorkloadThatChangedConcurrentlyIsAConflict(t *testing.T) {
 	c.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrs.NewGenericServerResponse(422, "patch", appsv1.Resource("deployments"), "web", "test failed", 0, true)
 	})
-	status, got := c.ask(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
+	status, got := c.send(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
 	if message, _ := got["message"].(string); status != 409 || !strings.Contains(message, "has changed since") {
 		t.Errorf("%d %v", status, got)
 	}
@@ -261,7 +261,7 @@ func TestAnUnreachableAPIServerIsAnswered503(t *testing.T) {
 	c.kube.PrependReactor("create", "tokenreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrs.NewServiceUnavailable("etcd")
 	})
-	status, got := c.ask(t, "GET", list, "good", "")
+	status, got := c.send(t, "GET", list, "good", "")
 	if message, _ := got["message"].(string); status != 503 || strings.Contains(message, "etcd") {
 		t.Errorf("%d %v", status, got)
 	}
