@@ -67,8 +67,10 @@ chaos: up ## test-chaos with 50 releases of 20 pods; about 15 minutes.
 fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.
 	@hack/fuzz.sh
 
-soak: ## Run the model of a grant for a million random steps; about half an hour.
+# A million steps of each model.
+soak: ## Long property runs (nightly), about half an hour.
 	@go test -count 1 -timeout 3h -v -run TestNoGrantOutlivesItsPod ./permission/centre/lifecycle -rapid.checks 20000 -rapid.steps 50
+	@go test -count 1 -timeout 3h -v -run TestDeletionsNeverExceedABudget ./reconciler/protection/budget -rapid.checks 10000 -rapid.steps 100
 
 # Runs the binary without `go test`, so that an interrupt reaches it and it
 # cleans up. The number of simulated nodes is restored at the end.
