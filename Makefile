@@ -74,7 +74,7 @@ soak: ## Long property runs (nightly), about half an hour.
 
 # Runs the binary without `go test`, so that an interrupt reaches it and it
 # cleans up. The number of simulated nodes is restored at the end.
-bench: up ## Measure; results go to docs/performance.md.
+bench: up ## Run the benchmarks and write docs/performance.md.
 	@go test -c -tags bench -o bin/perf.test ./test/perf
 	@$(CLUSTER) nodes 100; trap '$(CLUSTER) nodes $(NODES)' EXIT; cd test/perf; \
 	  AUDIT_LOG=$$($(CLUSTER) status | awk '/^audit log/ {print $$3}') \

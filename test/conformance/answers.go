@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// answerChecks look back at all the answers of the run.
+// answerChecks examine all answers of the run.
 func answerChecks() []check {
 	return []check{
 		{"every call is answered with HTTP 200 and the envelope", required, answersWithTheEnvelope},
-		{"success, resultCode, msg and domain are always there, if null", published, namesAllFields},
-		{"a refusal has a code", required, givesACode},
+		{"success, resultCode, msg and domain are always present, even if null", published, namesAllFields},
+		{"a rejection has a code", required, rejectionsHaveACode},
 	}
 }
 
-// readable are the calls that a judge has to understand: it may answer others
-// with HTTP 400.
+// readable are the calls that a judge must parse; it may answer others with
+// HTTP 400.
 func (s *side) readable() []exchange {
 	return slices.DeleteFunc(s.wire.all(), func(e exchange) bool { return e.status == http.StatusBadRequest })
 }
@@ -48,10 +48,10 @@ func namesAllFields(_ context.Context, s *side) error {
 	})
 }
 
-func givesACode(_ context.Context, s *side) error {
+func rejectionsHaveACode(_ context.Context, s *side) error {
 	return s.eachAnswer(func(e exchange, answer envelope) error {
 		if !answer.success && (answer.code == "" || answer.code == "000") {
-			return fmt.Errorf("%s was refused with code %q: %s", e.action, answer.code, answer.msg)
+			return fmt.Errorf("%s was rejected with code %q: %s", e.action, answer.code, answer.msg)
 		}
 		return nil
 	})
@@ -61,7 +61,7 @@ func (s *side) eachAnswer(look func(exchange, envelope) error) error {
 	for _, e := range s.readable() {
 		answer, err := e.envelope()
 		if e.broken != nil || e.status != http.StatusOK || err != nil {
-			continue // said already
+			continue // reported by another check
 		}
 		if err := look(e, answer); err != nil {
 			return err

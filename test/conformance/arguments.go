@@ -11,29 +11,29 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// argumentChecks are about what a judge reads, and what it refuses.
+// argumentChecks are about the arguments that a judge accepts and rejects.
 func argumentChecks() []check {
 	return []check{
-		{"a batch of an unknown order is refused", required, refusesAnUnknownOrder},
+		{"a batch of an unknown order is rejected", required, rejectsAnUnknownOrder},
 		{"arguments are checked before the signature", published, checksArgumentsFirst},
-		{"an order id of 129 bytes is refused with 101", published, refusesALongerID},
-		{"a creator of 57 bytes is refused with 901", published, refusesALongCreator},
-		{"a batch without its number is refused with 101", published, refusesABatchWithoutNumber},
-		{"a batch without its totals is refused with 101", published, refusesABatchWithoutTotals},
-		{"the signature is over the body without line ends", published, stripsLineEnds},
-		{"a body that is not JSON is HTTP 400", published, refusesGarbage},
-		{"an unknown stage is HTTP 400", published, refusesAnUnknownStage},
+		{"an order id of 129 bytes is rejected with 101", published, rejectsALongerID},
+		{"a creator of 57 bytes is rejected with 901", published, rejectsALongCreator},
+		{"a batch without its number is rejected with 101", published, rejectsABatchWithoutNumber},
+		{"a batch without its totals is rejected with 101", published, rejectsABatchWithoutTotals},
+		{"the signature is over the body without line ends", published, ignoresLineEnds},
+		{"a body that is not JSON is answered with HTTP 400", published, rejectsInvalidJSON},
+		{"an unknown stage is answered with HTTP 400", published, rejectsAnUnknownStage},
 	}
 }
 
-func refusesAnUnknownOrder(ctx context.Context, s *side) error {
+func rejectsAnUnknownOrder(ctx context.Context, s *side) error {
 	e, err := s.again(ctx, actionStartBatch, map[string]any{"bizExecOrderId": s.order + "/never-opened"}, s.sign)
 	if err != nil {
 		return err
 	}
 	answer, err := e.envelope()
 	if err == nil && answer.success {
-		return errors.New("a batch of an order that was never opened was started")
+		return errors.New("the start of a batch was accepted although its order was never opened")
 	}
 	return err
 }
@@ -43,41 +43,41 @@ func checksArgumentsFirst(ctx context.Context, s *side) error {
 	if err != nil {
 		return err
 	}
-	return e.refusedWith(altershield.CodeArgument)
+	return e.rejectedWith(altershield.CodeArgument)
 }
 
-func refusesALongerID(ctx context.Context, s *side) error {
-	return s.refuses(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": padded(s.order+"/", 129)}, altershield.CodeArgument)
+func rejectsALongerID(ctx context.Context, s *side) error {
+	return s.rejects(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": padded(s.order+"/", 129)}, altershield.CodeArgument)
 }
 
-func refusesALongCreator(ctx context.Context, s *side) error {
-	return s.refuses(ctx, actionOpenOrder, map[string]any{
+func rejectsALongCreator(ctx context.Context, s *side) error {
+	return s.rejects(ctx, actionOpenOrder, map[string]any{
 		"bizExecOrderId": s.order + "/creator", "creator": padded("c", 57),
 	}, altershield.CodeInternal)
 }
 
-func refusesABatchWithoutNumber(ctx context.Context, s *side) error {
-	return s.refuses(ctx, actionStartBatch, map[string]any{"batchNo": nil}, altershield.CodeArgument)
+func rejectsABatchWithoutNumber(ctx context.Context, s *side) error {
+	return s.rejects(ctx, actionStartBatch, map[string]any{"batchNo": nil}, altershield.CodeArgument)
 }
 
-func refusesABatchWithoutTotals(ctx context.Context, s *side) error {
+func rejectsABatchWithoutTotals(ctx context.Context, s *side) error {
 	for _, field := range []string{"totalBatchNum", "totalBatchNumInChangePhase"} {
-		if err := s.refuses(ctx, actionStartBatch, map[string]any{field: nil}, altershield.CodeArgument); err != nil {
+		if err := s.rejects(ctx, actionStartBatch, map[string]any{field: nil}, altershield.CodeArgument); err != nil {
 			return fmt.Errorf("without %s: %w", field, err)
 		}
 	}
 	return nil
 }
 
-func (s *side) refuses(ctx context.Context, action string, fields map[string]any, code string) error {
+func (s *side) rejects(ctx context.Context, action string, fields map[string]any, code string) error {
 	e, err := s.again(ctx, action, fields, s.sign)
 	if err != nil {
 		return err
 	}
-	return e.refusedWith(code)
+	return e.rejectedWith(code)
 }
 
-func stripsLineEnds(ctx context.Context, s *side) error {
+func ignoresLineEnds(ctx context.Context, s *side) error {
 	good, err := s.wire.last(actionOpenOrder)
 	if err != nil {
 		return err
@@ -98,11 +98,11 @@ func stripsLineEnds(ctx context.Context, s *side) error {
 	return e.accepted()
 }
 
-func refusesGarbage(ctx context.Context, s *side) error {
+func rejectsInvalidJSON(ctx context.Context, s *side) error {
 	return s.isBadRequest(ctx, actionOpenOrder, []byte(`{"tenantCode":`))
 }
 
-func refusesAnUnknownStage(ctx context.Context, s *side) error {
+func rejectsAnUnknownStage(ctx context.Context, s *side) error {
 	good, err := s.wire.last(actionRetrieve)
 	if err != nil {
 		return err

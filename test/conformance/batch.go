@@ -14,14 +14,14 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 )
 
-// batch is a batch, with the ChangePod that Breakwater would have of it.
+// batch is a batch with the ChangePod that Breakwater would create for it.
 type batch struct {
 	name string
 	node string
 	pods []string
 	pod  *v1alpha1.ChangePod
-	// heard is how many verdicts of a stage were applied.
-	heard map[v1alpha1.Stage]int
+	// applied is the number of applied verdicts by stage.
+	applied map[v1alpha1.Stage]int
 }
 
 func newBatch(no int32, node string, pods []string) *batch {
@@ -30,23 +30,23 @@ func newBatch(no int32, node string, pods []string) *batch {
 		p.Spec.PodInfos = append(p.Spec.PodInfos, v1alpha1.PodSummary{Pod: name})
 	}
 	p.Status.ChangePodID = node
-	return &batch{name: fmt.Sprintf("batch %d", no), node: node, pods: pods, pod: p, heard: map[v1alpha1.Stage]int{}}
+	return &batch{name: fmt.Sprintf("batch %d", no), node: node, pods: pods, pod: p, applied: map[v1alpha1.Stage]int{}}
 }
 
-// hear applies what is believed of a stage and was not heard before, as
-// function verdict does. It asks where nothing came.
-func (b *batch) hear(ctx context.Context, s *side, stage v1alpha1.Stage) {
-	said := s.came.believed(b.node, stage)
-	for _, r := range said[b.heard[stage]:] {
+// applyNew applies the new trusted verdicts of a stage, as function verdict
+// does. Without a verdict it asks the judge with retrieve.
+func (b *batch) applyNew(ctx context.Context, s *side, stage v1alpha1.Stage) {
+	received := s.callbacks.trusted(b.node, stage)
+	for _, r := range received[b.applied[stage]:] {
 		b.apply(ctx, s, r)
 	}
-	b.heard[stage] = len(said)
-	if len(said) == 0 && s.passed(ctx, b.node, stage) {
+	b.applied[stage] = len(received)
+	if len(received) == 0 && s.passed(ctx, b.node, stage) {
 		b.apply(ctx, s, callback.Received{Data: events.ExternalVerdict{NodeID: b.node, Stage: stage, Verdict: "pass"}})
 	}
 }
 
-// apply asks where nobody stands behind a pass.
+// apply applies one verdict. It confirms an unjudged pass with retrieve.
 func (b *batch) apply(ctx context.Context, s *side, r callback.Received) {
 	in := verdict.Input{Pod: b.pod, Now: time.Now(), Received: events.ChangePodVerdict{
 		UID: b.pod.UID, NodeID: r.Data.NodeID, Stage: r.Data.Stage, Verdict: r.Data.Verdict, Unjudged: r.Unjudged,
@@ -65,8 +65,7 @@ func (b *batch) failedPre() bool {
 	return v != nil && v1alpha1.ParseVerdict(v.Verdict) == v1alpha1.OutcomeFail
 }
 
-// outcomes says what the batch counts as, pod by pod, when its deadlines have
-// passed.
+// outcomes returns the outcome of each pod after the deadlines of the batch.
 func (b *batch) outcomes() []podOutcome {
 	ended := b.pod.DeepCopy()
 	ended.Status.Phase = v1alpha1.PodExecuteDone
@@ -78,7 +77,7 @@ func (b *batch) outcomes() []podOutcome {
 	return out
 }
 
-// podOutcome is what the verdicts count as for one pod.
+// podOutcome is the outcome of one pod.
 type podOutcome struct {
 	pod     string
 	outcome v1alpha1.Outcome

@@ -13,28 +13,28 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/callback"
 )
 
-// callbackChecks look at every callback that came.
+// callbackChecks examine every callback.
 func callbackChecks() []check {
 	return []check{
 		{"a callback is signed with the platform's token", required, eachCallback(isSigned)},
-		{"a callback's timestamp is that of its sending", required, eachCallback(isTimely)},
-		{"a callback's content type says that it is JSON", published, eachCallback(saysJSON)},
-		{"a callback can be read", required, eachCallback(isReadable)},
-		{"a callback names an order, a node and a stage that were asked for", required, eachVerdict(namesWhatWasAsked)},
-		{"a callback says whether an order or a batch was checked", required, eachVerdict(namesWhatWasChecked)},
-		{"a callback's checkPass agrees with its verdict", required, eachCallback(agreesWithItself)},
+		{"a callback's timestamp is the time of sending", required, eachCallback(isTimely)},
+		{"a callback's content type is JSON", published, eachCallback(hasJSONContentType)},
+		{"a callback can be parsed", required, eachCallback(isReadable)},
+		{"a callback has the order, node and stage of a call", required, eachVerdict(namesARequestedCheck)},
+		{"a callback has the check type of its node", required, eachVerdict(hasCheckType)},
+		{"a callback's checkPass agrees with its verdict", required, eachCallback(checkPassAgrees)},
 		{"a verdict names only pods of its batch", required, eachVerdict(namesPodsOfTheBatch)},
 	}
 }
 
-// eachCallback tries every callback, whatever it is worth.
+// eachCallback applies a check to every callback, trusted or not.
 func eachCallback(look func(arrival) error) func(context.Context, *side) error {
 	return func(_ context.Context, s *side) error {
-		came := s.came.arrivals()
-		if len(came) == 0 {
-			return skip("nothing was called back")
+		callbacks := s.callbacks.arrivals()
+		if len(callbacks) == 0 {
+			return skip("no callback arrived")
 		}
-		for _, a := range came {
+		for _, a := range callbacks {
 			if err := look(a); err != nil {
 				return fmt.Errorf("%w; the callback: %s", err, head(a.body))
 			}
@@ -43,13 +43,13 @@ func eachCallback(look func(arrival) error) func(context.Context, *side) error {
 	}
 }
 
-// eachVerdict tries every verdict that can be read. Those of orders of others
-// are nobody's business.
+// eachVerdict applies a check to every verdict that can be parsed. It ignores
+// verdicts of other orders.
 func eachVerdict(look func(*side, time.Time, callback.Received) error) func(context.Context, *side) error {
 	return func(_ context.Context, s *side) error {
 		found := false
-		for _, a := range s.came.arrivals() {
-			for _, r := range a.said {
+		for _, a := range s.callbacks.arrivals() {
+			for _, r := range a.received {
 				if !strings.HasPrefix(r.Data.BizExecOrderID, s.order) && s.askedFor(r.Data.NodeID) == nil {
 					continue
 				}
@@ -60,7 +60,7 @@ func eachVerdict(look func(*side, time.Time, callback.Received) error) func(cont
 			}
 		}
 		if !found {
-			return skip("no verdict was called back that can be read")
+			return skip("no callback could be parsed")
 		}
 		return nil
 	}
@@ -82,18 +82,19 @@ func isTimely(a arrival) error {
 	return nil
 }
 
-// saysJSON: the published server's `application/json;UTF-8` is no media type,
-// and Breakwater looks at it only to tell CloudEvents.
-func saysJSON(a arrival) error {
+// hasJSONContentType checks loosely, because the published server's
+// `application/json;UTF-8` is not a valid media type. Breakwater uses the
+// header only to recognize CloudEvents.
+func hasJSONContentType(a arrival) error {
 	if is := strings.ToLower(a.header.Get("Content-Type")); !strings.HasPrefix(is, "application/") || !strings.Contains(is, "json") {
-		return fmt.Errorf("it is %q", is)
+		return fmt.Errorf("the content type is %q", is)
 	}
 	return nil
 }
 
 func isReadable(a arrival) error { return a.unreadable }
 
-// askedFor returns the checks of a node that were asked for.
+// askedFor returns the requested checks of a node.
 func (s *side) askedFor(node string) []*asked {
 	var out []*asked
 	for _, a := range s.asked {
@@ -104,26 +105,26 @@ func (s *side) askedFor(node string) []*asked {
 	return out
 }
 
-func namesWhatWasAsked(s *side, at time.Time, r callback.Received) error {
+func namesARequestedCheck(s *side, at time.Time, r callback.Received) error {
 	nodes := s.askedFor(r.Data.NodeID)
 	if r.Data.BizExecOrderID != s.order {
-		return fmt.Errorf("node %s was called back for order %s, not %s", r.Data.NodeID, r.Data.BizExecOrderID, s.order)
+		return fmt.Errorf("the callback of node %s has order %s, want %s", r.Data.NodeID, r.Data.BizExecOrderID, s.order)
 	}
 	if len(nodes) == 0 {
 		if s.lostStart() {
-			return nil // of the node that the lost answer named
+			return nil // the lost answer may have had this node
 		}
-		return fmt.Errorf("node %s of order %s was called back, but no start was answered with it", r.Data.NodeID, r.Data.BizExecOrderID)
+		return fmt.Errorf("no answer to a start has node %s of order %s, but a callback has it", r.Data.NodeID, r.Data.BizExecOrderID)
 	}
 	for _, a := range nodes {
 		if a.stage == r.Data.Stage && !at.Before(a.since) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s was called back for %s, which nobody had asked for", r.Data.NodeID, r.Data.Stage)
+	return fmt.Errorf("a callback of %s has stage %s, which was not requested", r.Data.NodeID, r.Data.Stage)
 }
 
-// lostStart says whether a start got no usable answer.
+// lostStart reports whether a start got no usable answer.
 func (s *side) lostStart() bool {
 	return slices.ContainsFunc(s.wire.all(), func(e exchange) bool {
 		_, err := e.envelope()
@@ -131,31 +132,32 @@ func (s *side) lostStart() bool {
 	})
 }
 
-// namesWhatWasChecked: an order's verdict and a batch's go different ways. A
-// CloudEvent does not tell.
-func namesWhatWasChecked(s *side, _ time.Time, r callback.Received) error {
+// hasCheckType checks JSON only: Breakwater handles verdicts of orders and
+// batches differently, and a CloudEvent has no check type.
+func hasCheckType(s *side, _ time.Time, r callback.Received) error {
 	if r.Form != "json" {
 		return nil
 	}
 	for _, a := range s.askedFor(r.Data.NodeID) {
 		if (a.kind == altershield.CheckOrder) != (r.Check == altershield.CheckOrder) {
-			return fmt.Errorf("%s was called back with changeCheckType %q", a.what, r.Check)
+			return fmt.Errorf("the callback of %s has changeCheckType %q", a.what, r.Check)
 		}
 	}
 	return nil
 }
 
-// agreesWithItself: where the two differ Breakwater believes the word.
-func agreesWithItself(a arrival) error {
-	if len(a.said) != 1 || a.said[0].Form != "json" {
+// checkPassAgrees compares two fields. If they differ, Breakwater uses the
+// verdict.
+func checkPassAgrees(a arrival) error {
+	if len(a.received) != 1 || a.received[0].Form != "json" {
 		return nil
 	}
-	said, err := altershield.ParseCallback(a.body)
+	received, err := altershield.ParseCallback(a.body)
 	if err != nil {
-		return nil //nolint:nilerr // that it cannot be read is said by another check
+		return nil //nolint:nilerr // another check reports that it cannot be parsed
 	}
-	if pass := counts(said.Verdict) == "Pass"; pass != said.CheckPass {
-		return fmt.Errorf("the verdict is %q and checkPass is %t", said.Verdict, said.CheckPass)
+	if pass := counts(received.Verdict) == "Pass"; pass != received.CheckPass {
+		return fmt.Errorf("the verdict is %q and checkPass is %t", received.Verdict, received.CheckPass)
 	}
 	return nil
 }
@@ -167,7 +169,7 @@ func namesPodsOfTheBatch(s *side, _ time.Time, r callback.Received) error {
 		}
 		for _, p := range r.Data.PodResults {
 			if !b.has(p.Pod) {
-				return fmt.Errorf("%s was called back with pod %q, which is not one of %v", b.name, p.Pod, b.pods)
+				return fmt.Errorf("the callback of %s has pod %q, which is not one of %v", b.name, p.Pod, b.pods)
 			}
 		}
 	}

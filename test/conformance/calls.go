@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// The actions that checks send by themselves.
+// The actions that checks send without the client.
 const (
 	actionOpenOrder   = "submitChangeExecOrder"
 	actionStartBatch  = "submitChangeExecBatchStartNotify"
@@ -17,17 +17,17 @@ const (
 	actionFinishOrder = "finishChangeExecOrderAction"
 )
 
-// callChecks are about orders, and about what every call has in common.
+// callChecks are about orders, and about properties of every call.
 func callChecks() []check {
 	return []check{
 		{"an order is opened", required, opensAnOrder},
-		{"an order that is opened twice is one order", required, opensItOnce},
-		{"an order that exists is answered with 106", published, answers106},
-		{"an order id may have 128 bytes", required, takesALongID},
-		{"a field that the judge does not know is ignored", required, ignoresUnknownFields},
-		{"a call with a wrong signature is refused with 102", required, refusesAForgery},
-		{"a call of an unknown platform is refused with 102", required, refusesAStranger},
-		{"a call without a signature is refused with 102", required, refusesUnsigned},
+		{"opening an order twice results in one order", required, opensItOnce},
+		{"opening an existing order is answered with 106", published, answers106},
+		{"an order id may have 128 bytes", required, acceptsALongID},
+		{"unknown fields are ignored", required, ignoresUnknownFields},
+		{"a call with a wrong signature is rejected with 102", required, rejectsAWrongSignature},
+		{"a call from an unknown platform is rejected with 102", required, rejectsAnUnknownPlatform},
+		{"a call without a signature is rejected with 102", required, rejectsUnsigned},
 	}
 }
 
@@ -37,7 +37,7 @@ func opensAnOrder(ctx context.Context, s *side) error {
 		return err
 	}
 	if answer.Existed {
-		return fmt.Errorf("the order %s is new and was answered with 106", s.order)
+		return fmt.Errorf("the new order %s was answered with 106", s.order)
 	}
 	s.opened = true
 	if answer.OrderID == "" {
@@ -48,9 +48,9 @@ func opensAnOrder(ctx context.Context, s *side) error {
 
 func (s *side) orderOf(id string) altershield.OpenOrder {
 	return altershield.OpenOrder{
-		OrderID: id, Title: "conformance of a judge", Apps: []string{"conformance"},
+		OrderID: id, Title: "conformance test of a judge", Apps: []string{"conformance"},
 		Contents: []altershield.Content{{Type: "Deployment", Name: "default/conformance"}},
-		Params:   map[string]string{"why": "the judge is being tried"},
+		Params:   map[string]string{"why": "conformance test"},
 	}
 }
 
@@ -67,10 +67,10 @@ func answers106(ctx context.Context, s *side) error {
 	if err != nil {
 		return err
 	}
-	return e.refusedWith(altershield.CodeExists)
+	return e.rejectedWith(altershield.CodeExists)
 }
 
-func takesALongID(ctx context.Context, s *side) error {
+func acceptsALongID(ctx context.Context, s *side) error {
 	if err := s.needOrder(); err != nil {
 		return err
 	}
@@ -88,27 +88,27 @@ func ignoresUnknownFields(ctx context.Context, s *side) error {
 	return e.accepted()
 }
 
-func refusesAForgery(ctx context.Context, s *side) error {
-	return s.refusesSignature(ctx, s.signWith(s.config.Platform, s.config.Token+"-not"))
+func rejectsAWrongSignature(ctx context.Context, s *side) error {
+	return s.rejectsSignature(ctx, s.signWith(s.config.Platform, s.config.Token+"-not"))
 }
 
-func refusesAStranger(ctx context.Context, s *side) error {
-	return s.refusesSignature(ctx, s.signWith("not-"+s.config.Platform, s.config.Token))
+func rejectsAnUnknownPlatform(ctx context.Context, s *side) error {
+	return s.rejectsSignature(ctx, s.signWith("not-"+s.config.Platform, s.config.Token))
 }
 
-func refusesUnsigned(ctx context.Context, s *side) error {
-	return s.refusesSignature(ctx, func(http.Header, []byte) {})
+func rejectsUnsigned(ctx context.Context, s *side) error {
+	return s.rejectsSignature(ctx, func(http.Header, []byte) {})
 }
 
-func (s *side) refusesSignature(ctx context.Context, sign func(http.Header, []byte)) error {
+func (s *side) rejectsSignature(ctx context.Context, sign func(http.Header, []byte)) error {
 	e, err := s.again(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": s.order + "/forged"}, sign)
 	if err != nil {
 		return err
 	}
-	return e.refusedWith(altershield.CodeSignature)
+	return e.rejectedWith(altershield.CodeSignature)
 }
 
-// padded returns s, made n bytes long.
+// padded returns s padded to n bytes.
 func padded(s string, n int) string {
 	for len(s) < n {
 		s += "x"

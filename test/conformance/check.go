@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// level says how much depends on a check.
+// level is the importance of a check.
 type level string
 
 const (
 	// required: Breakwater depends on it.
 	required level = "required"
-	// published: the published server does it, and Breakwater copes with a
-	// judge that does not.
+	// published: the published server does it, but Breakwater does not depend
+	// on it.
 	published level = "published"
 )
 
-// check is one sentence about a judge, and how it is tried.
+// check is one statement about a judge and its test.
 type check struct {
 	says  string
 	level level
 	try   func(context.Context, *side) error
 }
 
-// result is what became of a check. Err is nil where the sentence is true.
+// result is the result of a check. Err is nil if the statement is true.
 type result struct {
 	says  string
 	level level
 	err   error
 }
 
-// skipped is why a check could not be tried.
+// skipped is the reason why a check was not tested.
 type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }
@@ -45,21 +45,21 @@ func (r result) skipped() bool {
 	return errors.As(r.err, &s)
 }
 
-// failed says whether the judge does otherwise than the sentence.
+// failed reports whether the statement is false.
 func (r result) failed() bool { return r.err != nil && !r.skipped() }
 
-// duringChecks call the judge, in an order in which each finds what it needs.
+// duringChecks call the judge. They are ordered by their preconditions.
 func duringChecks() []check {
 	return slices.Concat(callChecks(), releaseChecks(), argumentChecks(), nodeChecks())
 }
 
-// afterChecks look at what was answered and called back.
+// afterChecks examine the answers and callbacks.
 func afterChecks() []check {
 	return slices.Concat(answerChecks(), callbackChecks(), verdictChecks())
 }
 
-// try runs all checks against the judge. Between calling and looking it waits
-// for callbacks that are late or come again.
+// try runs all checks against the judge. Before afterChecks it waits for late
+// and repeated callbacks.
 func (s *side) try(ctx context.Context) []result {
 	var out []result
 	run := func(checks []check) {

@@ -16,27 +16,27 @@ const (
 	none = v1alpha1.OutcomeNoVerdict
 )
 
-// Sentences that several scripts break.
+// Statements that several scripts make false.
 const (
-	called      = "a callback names an order, a node and a stage that were asked for"
-	checked     = "a callback says whether an order or a batch was checked"
+	called      = "a callback has the order, node and stage of a call"
+	checked     = "a callback has the check type of its node"
 	envelopes   = "every call is answered with HTTP 200 and the envelope"
-	meaning     = "a verdict is a word with a meaning"
-	readable    = "a callback can be read"
-	retrieves   = "retrieve agrees with what was called back"
+	meaning     = "a verdict is a known word"
+	readable    = "a callback can be parsed"
+	retrieves   = "retrieve agrees with the callbacks"
 	signed      = "a callback is signed with the platform's token"
-	timely      = "a callback's timestamp is that of its sending"
-	wasJudgedIs = "a pass was judged: it comes with rules, or retrieve says pass"
+	timely      = "a callback's timestamp is the time of sending"
+	wasJudgedIs = "a pass has rules or is confirmed by retrieve"
 )
 
 var (
-	starts   = []string{"the start of an order is answered with a node and called back", "the start of a batch is answered with a node and called back"}
-	finishes = []string{"the finish of a batch is taken and called back", "the finish of an order is taken and called back"}
+	starts   = []string{"the start of an order is answered with a node and followed by a callback", "the start of a batch is answered with a node and followed by a callback"}
+	finishes = []string{"the finish of a batch is accepted and followed by a callback", "the finish of an order is accepted and followed by a callback"}
 	silent   = slices.Concat(starts, finishes)
 )
 
-// scripts are the ways in which the double can behave, what the truth table
-// makes of them, and which sentences about a judge then do not hold.
+// scripts are the behaviors of the double, with the expected outcome of the
+// pods and the statements that are then false.
 var scripts = map[string]struct {
 	script string
 	counts v1alpha1.Outcome
@@ -48,14 +48,14 @@ var scripts = map[string]struct {
 	"every PRE check fails":          {`{"checks": [{"match": {"stage": "PRE"}, "then": {"verdict": "fail"}}]}`, fail, nil, nil},
 	"every POST check fails":         {`{"checks": [{"match": {"stage": "POST"}, "then": {"verdict": "fail"}}]}`, fail, nil, nil},
 	"a fail has rules":               {`{"default": {"verdict": "fail", "rules": [{"name": "errors", "verdict": "FAIL", "msg": "5xx"}]}}`, fail, nil, nil},
-	"the word is unpass":             {`{"default": {"verdict": "unpass"}}`, fail, nil, nil},
-	"the word is none":               {`{"default": {"verdict": "none"}}`, none, nil, nil},
-	"the word is inconc":             {`{"default": {"verdict": "inconc"}}`, none, nil, nil},
-	"the word is unknown":            {`{"default": {"verdict": "xyz"}}`, none, nil, []string{meaning}},
+	"the verdict is unpass":          {`{"default": {"verdict": "unpass"}}`, fail, nil, nil},
+	"the verdict is none":            {`{"default": {"verdict": "none"}}`, none, nil, nil},
+	"the verdict is inconc":          {`{"default": {"verdict": "inconc"}}`, none, nil, nil},
+	"the verdict is unknown":         {`{"default": {"verdict": "xyz"}}`, none, nil, []string{meaning}},
 	"checks time out":                {`{"default": {"ending": "timeout"}}`, none, nil, []string{wasJudgedIs}},
 	"checks take too long":           {`{"checkTimeout": "20ms", "default": {"delay": "1h"}}`, none, nil, []string{wasJudgedIs}},
 	"checks throw":                   {`{"default": {"ending": "exception"}}`, none, nil, []string{wasJudgedIs}},
-	"no rules, though judged":        {`{"default": {"noRules": true}}`, pass, nil, nil},
+	"judged without rules":           {`{"default": {"noRules": true}}`, pass, nil, nil},
 	"an emergency":                   {`{"default": {"emergency": true}}`, pass, nil, nil},
 	"checks take a while":            {`{"default": {"delay": "50ms"}}`, pass, nil, nil},
 	"callbacks are late":             {`{"default": {"lag": "50ms"}}`, pass, nil, nil},
@@ -76,7 +76,7 @@ var scripts = map[string]struct {
 	"structured CloudEvents":         {`{"default": {"as": "structured"}}`, pass, nil, nil},
 	"batched CloudEvents":            {`{"default": {"as": "batched"}}`, pass, nil, nil},
 	"CloudEvents that fail":          {`{"default": {"as": "binary", "verdict": "fail", "message": "find error"}}`, fail, nil, nil},
-	"CloudEvents without a word":     {`{"default": {"as": "structured", "verdict": "inconc"}}`, none, nil, nil},
+	"CloudEvents without a verdict":  {`{"default": {"as": "structured", "verdict": "inconc"}}`, none, nil, nil},
 	"a start is answered with 901":   {`{"faults": [{"action": "submitChangeExecBatchStartNotify", "times": 1, "fault": "901"}]}`, pass, nil, nil},
 	"a start is answered with 502":   {`{"faults": [{"action": "submitChangeExecBatchStartNotify", "times": 1, "fault": "502"}]}`, pass, []string{envelopes}, nil},
 	"an order is answered with 500":  {`{"faults": [{"action": "submitChangeExecOrder", "times": 1, "fault": "500"}]}`, pass, []string{envelopes}, nil},
@@ -85,26 +85,26 @@ var scripts = map[string]struct {
 	"a finish is lost":               {`{"faults": [{"action": "submitChangeFinishNotify", "times": 1, "fault": "reset"}]}`, pass, []string{envelopes}, nil},
 	"a retrieve is answered in HTML": {`{"faults": [{"action": "retrieveChangeCheck", "times": 1, "fault": "garbage"}]}`, pass, []string{envelopes}, nil},
 	"calls are slow":                 {`{"faults": [{"fault": "slow", "delay": "5ms"}]}`, pass, nil, nil},
-	// A CloudEvent has no rules to tell a check that timed out by.
+	// A CloudEvent has no rules, so a timed-out check is not recognized.
 	"CloudEvents that time out": {
 		`{"default": {"as": "binary", "ending": "timeout"}}`, pass, []string{retrieves},
-		[]string{"a finish before the PRE verdict is refused with 103"},
+		[]string{"a finish before the PRE verdict is rejected with 103"},
 	},
 }
 
 func with(list []string, more ...string) []string { return slices.Concat(list, more) }
 
-func TestTheDoublePassesItsScripts(t *testing.T) {
+func TestEachScriptOfTheDoubleGivesTheExpectedReport(t *testing.T) {
 	for name, tc := range scripts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			patience := 10 * time.Second
 			if slices.Contains(tc.fails, finishes[0]) {
-				patience = 250 * time.Millisecond // nothing comes that could be waited for
+				patience = 250 * time.Millisecond // no callback will arrive
 			}
 			r := try(t, trial{script: tc.script, patience: patience})
 			if !r.counts(tc.counts) {
-				t.Errorf("the pods count as %v, want %s", r.outcomes, tc.counts)
+				t.Errorf("the outcomes are %v, want %s", r.outcomes, tc.counts)
 			}
 			if diff := cmp.Diff(tc.fails, r.failed(required)); diff != "" {
 				t.Errorf("required (-want +got):\n%s", diff)
@@ -119,7 +119,7 @@ func TestTheDoublePassesItsScripts(t *testing.T) {
 	}
 }
 
-func TestAWordForOnePodCountsForThatPod(t *testing.T) {
+func TestAPodVerdictCountsForThatPod(t *testing.T) {
 	r := try(t, trial{patience: 10 * time.Second, script: `{"checks": [{"match": {"stage": "POST", "batchNo": 0}, "then": {
 		"as": "structured", "podResults": [{"pod": "conformance-b", "verdict": "fail", "message": "find error"}]}}]}`})
 	want := []podOutcome{{"conformance-a", pass, ""}, {"conformance-b", fail, "find error"}, {"conformance-c", pass, ""}}

@@ -13,35 +13,36 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/callback"
 )
 
-// maxCallback bounds a callback's body, in bytes, as the real callback does.
+// maxCallback is the maximum size of a callback's body in bytes, as in function
+// callback.
 const maxCallback = 1 << 20
 
-// arrival is one callback, whatever it is worth.
+// arrival is one callback, trusted or not.
 type arrival struct {
 	at     time.Time
 	header http.Header
 	body   []byte
-	// auth is why it is not believed; nil when it is.
+	// auth is the reason why it is not trusted; nil if it is trusted.
 	auth error
-	// said is what it says; unreadable why that cannot be told.
-	said       []callback.Received
+	// received are its verdicts; unreadable is the parse error.
+	received   []callback.Received
 	unreadable error
 }
 
-// endpoint is where the judge calls back.
+// endpoint receives the callbacks of the judge.
 type endpoint struct {
 	config altershield.Config
 
-	mu   sync.Mutex
-	came []arrival
-	news chan struct{} // closed at the next arrival
+	mu        sync.Mutex
+	callbacks []arrival
+	arrived   chan struct{} // closed at the next arrival
 }
 
 func newEndpoint(config altershield.Config) *endpoint {
-	return &endpoint{config: config, news: make(chan struct{})}
+	return &endpoint{config: config, arrived: make(chan struct{})}
 }
 
-// ServeHTTP takes a callback as function callback does, and keeps it.
+// ServeHTTP parses a callback as function callback does, and stores it.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := arrival{at: time.Now(), header: r.Header}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCallback))
@@ -50,32 +51,32 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		a.body = body
 		a.auth = altershield.Verify(r.Header, e.config.HeaderPrefix, e.config.Platform, body, e.config.Token, a.at, e.config.MaxSkew)
-		a.said, a.unreadable = callback.Read(r.Header, body)
+		a.received, a.unreadable = callback.Read(r.Header, body)
 	}
 	e.mu.Lock()
-	e.came = append(e.came, a)
-	close(e.news)
-	e.news = make(chan struct{})
+	e.callbacks = append(e.callbacks, a)
+	close(e.arrived)
+	e.arrived = make(chan struct{})
 	e.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"success":true}`) // a judge ignores the answer
 }
 
-// arrivals returns what came so far.
+// arrivals returns the callbacks so far.
 func (e *endpoint) arrivals() []arrival {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Clone(e.came)
+	return slices.Clone(e.callbacks)
 }
 
-// believed returns what authentic callbacks said of a node's stage.
-func (e *endpoint) believed(node string, stage v1alpha1.Stage) []callback.Received {
+// trusted returns the verdicts of authentic callbacks for a stage of a node.
+func (e *endpoint) trusted(node string, stage v1alpha1.Stage) []callback.Received {
 	var out []callback.Received
 	for _, a := range e.arrivals() {
 		if a.auth != nil {
 			continue
 		}
-		for _, r := range a.said {
+		for _, r := range a.received {
 			if r.Data.NodeID == node && r.Data.Stage == stage {
 				out = append(out, r)
 			}
@@ -84,20 +85,20 @@ func (e *endpoint) believed(node string, stage v1alpha1.Stage) []callback.Receiv
 	return out
 }
 
-// await returns true as soon as a node's stage was called back, and false when
-// that did not happen in time.
+// await waits for a trusted callback for a stage of a node. It returns false if
+// none arrives in time.
 func (e *endpoint) await(ctx context.Context, node string, stage v1alpha1.Stage, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
 		e.mu.Lock()
-		news := e.news
+		arrived := e.arrived
 		e.mu.Unlock()
-		if len(e.believed(node, stage)) > 0 {
+		if len(e.trusted(node, stage)) > 0 {
 			return true
 		}
 		select {
-		case <-news:
+		case <-arrived:
 		case <-ctx.Done():
 			return false
 		}

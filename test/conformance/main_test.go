@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -19,8 +19,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// tried runs the command against a judge. Somebody else may take the address
-// that was free before the command does: then it is given another.
+// tried runs the command against a judge. It retries with another address if
+// another process uses the address first.
 func tried(t *testing.T, script string, args []string) (code int, printed string) {
 	t.Helper()
 	for range 5 {
@@ -35,7 +35,7 @@ func tried(t *testing.T, script string, args []string) (code int, printed string
 	return code, printed
 }
 
-func TestTheCommandEndsAsTheJudgeDeserves(t *testing.T) {
+func TestTheExitCodeReportsConformance(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(testToken+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -46,13 +46,13 @@ func TestTheCommandEndsAsTheJudgeDeserves(t *testing.T) {
 		want   int
 		says   string
 	}{
-		"a good judge":                        {`{}`, nil, conforms, "conformance-a  Pass"},
-		"a good judge that does as is hoped":  {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Fail"}, conforms, "conformance-a  Fail"},
-		"a good judge that does otherwise":    {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Pass"}, deviates, "not every pod counts as Pass"},
-		"a judge that does what is forbidden": {`{"default": {"checkType": "CHANGE_ORDER"}}`, nil, deviates, "FAIL  " + checked},
-		"a judge that is odd":                 {`{"default": {"verdict": "xyz"}}`, nil, conforms, "note  " + meaning},
-		"a judge that is odd, strictly":       {`{"default": {"verdict": "xyz"}}`, []string{"-strict"}, deviates, "note  " + meaning},
-		"a judge that takes no order":         {`{"faults": [{"fault": "404"}]}`, nil, deviates, "FAIL  an order is opened"},
+		"a good judge":                                     {`{}`, nil, conforms, "conformance-a  Pass"},
+		"a good judge with the expected outcome":           {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Fail"}, conforms, "conformance-a  Fail"},
+		"a good judge with another outcome":                {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Pass"}, deviates, "not every pod has outcome Pass"},
+		"a judge with a required statement false":          {`{"default": {"checkType": "CHANGE_ORDER"}}`, nil, deviates, "FAIL  " + checked},
+		"a judge with a published statement false":         {`{"default": {"verdict": "xyz"}}`, nil, conforms, "note  " + meaning},
+		"a judge with a published statement false, strict": {`{"default": {"verdict": "xyz"}}`, []string{"-strict"}, deviates, "note  " + meaning},
+		"a judge that rejects orders":                      {`{"faults": [{"fault": "404"}]}`, nil, deviates, "FAIL  an order is opened"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ func TestTheCommandEndsAsTheJudgeDeserves(t *testing.T) {
 				t.Errorf("exit code %d, want %d", got, tc.want)
 			}
 			if !strings.Contains(out, tc.says) {
-				t.Errorf("it does not say %q", tc.says)
+				t.Errorf("the output has no %q", tc.says)
 			}
 			if t.Failed() {
 				t.Log(out)
@@ -70,16 +70,16 @@ func TestTheCommandEndsAsTheJudgeDeserves(t *testing.T) {
 	}
 }
 
-func TestTheCommandSaysWhatIsMissing(t *testing.T) {
+func TestInvalidFlagsAreReported(t *testing.T) {
 	url := []string{"-url", "http://127.0.0.1:1"}
 	for says, tc := range map[string]struct {
 		token string
 		args  []string
 	}{
 		"-url is missing":     {"x", nil},
-		"there is no token":   {"", url},
+		"token is missing":    {"", url},
 		"no such file":        {"", append(url, "-token-file", filepath.Join(t.TempDir(), "none"))},
-		"-expect is":          {"x", append(url, "-expect", "Perhaps")},
+		"invalid -expect":     {"x", append(url, "-expect", "Perhaps")},
 		"provided but not de": {"x", []string{"-what"}},
 		"serve callbacks":     {"x", append(url, "-listen", "nowhere")},
 	} {
@@ -89,7 +89,7 @@ func TestTheCommandSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("%v: exit code %d", tc.args, got)
 		}
 		if !strings.Contains(out.String(), says) {
-			t.Errorf("%v: it says %s, not %q", tc.args, out.String(), says)
+			t.Errorf("%v: the output is %s, want %q", tc.args, out.String(), says)
 		}
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// nodeChecks are about nodes beside the way of a release.
+// nodeChecks are about nodes outside the normal flow of a release.
 func nodeChecks() []check {
 	return []check{
-		{"every start makes a node of its own", published, makesANodeEach},
-		{"a finish before the PRE verdict is refused with 103", published, refusesAnEarlyFinish},
-		{"a second finish is taken", published, takesASecondFinish},
-		{"the finish of an unknown node is refused", required, refusesToFinishAStranger},
-		{"nothing is known of an unknown node", required, knowsNoStranger},
+		{"every start creates a new node", published, createsANewNode},
+		{"a finish before the PRE verdict is rejected with 103", published, rejectsAnEarlyFinish},
+		{"a second finish is accepted", published, acceptsASecondFinish},
+		{"the finish of an unknown node is rejected", required, rejectsFinishOfAnUnknownNode},
+		{"retrieve of an unknown node is rejected", required, rejectsRetrieveOfAnUnknownNode},
 		{"an order is closed", published, closesTheOrder},
 		{"a number may be a string", published, readsNumbers},
-		{"an event is recorded, and recorded again without an error", required, recordsAnEvent},
+		{"recording an event twice is not an error", required, recordsAnEvent},
 	}
 }
 
-func makesANodeEach(ctx context.Context, s *side) error {
+func createsANewNode(ctx context.Context, s *side) error {
 	if len(s.batches) == 0 {
 		return skip("no batch was started")
 	}
@@ -38,20 +38,20 @@ func makesANodeEach(ctx context.Context, s *side) error {
 	})
 	for _, b := range s.batches {
 		if b.node == answer.NodeID {
-			return fmt.Errorf("node %s was given to two starts", answer.NodeID)
+			return fmt.Errorf("two starts were answered with node %s", answer.NodeID)
 		}
 	}
 	return nil
 }
 
-// refusesAnEarlyFinish uses the node of the start before it. Whether the check
-// was still running can be told only of one that passes, and afterwards.
-func refusesAnEarlyFinish(ctx context.Context, s *side) error {
+// rejectsAnEarlyFinish uses the node of the previous start. Only a check that
+// passes afterwards proves that it was still running.
+func rejectsAnEarlyFinish(ctx context.Context, s *side) error {
 	if len(s.asked) == 0 {
 		return skip("no batch was started")
 	}
 	node := s.asked[len(s.asked)-1].node
-	faster := skip("the judge was faster than the finish, or its check did not pass")
+	faster := skip("the check ended before the finish, or it did not pass")
 	if s.passed(ctx, node, v1alpha1.StagePre) {
 		return faster
 	}
@@ -64,16 +64,16 @@ func refusesAnEarlyFinish(ctx context.Context, s *side) error {
 		return err
 	}
 	s.asked = append(s.asked, &asked{what: "batch 1 POST, again", kind: altershield.CheckBatch, node: node, stage: v1alpha1.StagePost, since: since})
-	if s.passed(ctx, node, v1alpha1.StagePre) || !s.came.await(ctx, node, v1alpha1.StagePre, s.wait) {
+	if s.passed(ctx, node, v1alpha1.StagePre) || !s.callbacks.await(ctx, node, v1alpha1.StagePre, s.wait) {
 		return faster
 	}
-	if said := s.came.believed(node, v1alpha1.StagePre)[0]; said.Unjudged || counts(said.Data.Verdict) != v1alpha1.OutcomePass {
+	if received := s.callbacks.trusted(node, v1alpha1.StagePre)[0]; received.Unjudged || counts(received.Data.Verdict) != v1alpha1.OutcomePass {
 		return faster
 	}
-	return errors.New("it was taken while the check was running")
+	return errors.New("the finish was accepted while the check was running")
 }
 
-func takesASecondFinish(ctx context.Context, s *side) error {
+func acceptsASecondFinish(ctx context.Context, s *side) error {
 	for _, a := range s.asked {
 		if a.stage != v1alpha1.StagePost || !a.called {
 			continue
@@ -81,25 +81,25 @@ func takesASecondFinish(ctx context.Context, s *side) error {
 		_, err := s.client.Finish(ctx, altershield.Finish{OrderID: s.order, NodeID: a.node})
 		return err
 	}
-	return skip("no finish was called back")
+	return skip("no finish was followed by a callback")
 }
 
-func refusesToFinishAStranger(ctx context.Context, s *side) error {
+func rejectsFinishOfAnUnknownNode(ctx context.Context, s *side) error {
 	_, err := s.client.Finish(ctx, altershield.Finish{OrderID: s.order, NodeID: "no-such-node"})
-	return wantRefusal(err)
+	return wantRejection(err)
 }
 
-func knowsNoStranger(ctx context.Context, s *side) error {
+func rejectsRetrieveOfAnUnknownNode(ctx context.Context, s *side) error {
 	_, err := s.client.Retrieve(ctx, altershield.Retrieve{OrderID: s.order, NodeID: "no-such-node", Stage: v1alpha1.StagePre})
-	return wantRefusal(err)
+	return wantRejection(err)
 }
 
-func wantRefusal(err error) error {
-	var refusal *altershield.ResultError
+func wantRejection(err error) error {
+	var rejection *altershield.ResultError
 	switch {
 	case err == nil:
-		return errors.New("it was taken")
-	case errors.As(err, &refusal):
+		return errors.New("the finish was accepted")
+	case errors.As(err, &rejection):
 		return nil
 	default:
 		return err

@@ -10,18 +10,18 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// releaseChecks take a release of two batches through the judge.
+// releaseChecks run a release of two batches.
 func releaseChecks() []check {
 	return []check{
-		{"the start of an order is answered with a node and called back", required, startsTheOrder},
-		{"the start of a batch is answered with a node and called back", required, startsBatches},
-		{"a stage that was not asked for has not passed", required, hasNotPassedUnasked},
-		{"the finish of a batch is taken and called back", required, finishesBatches},
-		{"the finish of an order is taken and called back", required, finishesTheNode},
+		{"the start of an order is answered with a node and followed by a callback", required, startsTheOrder},
+		{"the start of a batch is answered with a node and followed by a callback", required, startsBatches},
+		{"retrieve does not return pass for a check that was not requested", required, passesOnlyRequestedChecks},
+		{"the finish of a batch is accepted and followed by a callback", required, finishesBatches},
+		{"the finish of an order is accepted and followed by a callback", required, finishesTheNode},
 	}
 }
 
-// nameOfOrder is what the order's own check is called.
+// nameOfOrder is the name of the order check in the report.
 const nameOfOrder = "order"
 
 func startsTheOrder(ctx context.Context, s *side) error {
@@ -58,7 +58,7 @@ func startsBatches(ctx context.Context, s *side) error {
 		wrong = append(wrong, s.expect(ctx, &asked{
 			what: b.name + " PRE", kind: altershield.CheckBatch, node: answer.NodeID, stage: v1alpha1.StagePre, since: since, skipped: answer.SkipCheck,
 		}))
-		b.hear(ctx, s, v1alpha1.StagePre)
+		b.applyNew(ctx, s, v1alpha1.StagePre)
 	}
 	return errors.Join(wrong...)
 }
@@ -72,15 +72,15 @@ func (s *side) batchOf(no int32, pods []string) altershield.StartBatch {
 	}
 }
 
-// hasNotPassedUnasked: after a lost answer to a finish Breakwater asks, and
-// would take this for a verdict.
-func hasNotPassedUnasked(ctx context.Context, s *side) error {
+// passesOnlyRequestedChecks matters after a lost answer to a finish: Breakwater
+// calls retrieve and would use the pass as a verdict.
+func passesOnlyRequestedChecks(ctx context.Context, s *side) error {
 	if len(s.batches) == 0 {
 		return skip("no batch was started")
 	}
 	for _, b := range s.batches {
 		if s.passed(ctx, b.node, v1alpha1.StagePost) {
-			return fmt.Errorf("retrieve says that %s passed POST, before its finish", b.name)
+			return fmt.Errorf("retrieve returns pass for POST of %s before its finish", b.name)
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func finishesBatches(ctx context.Context, s *side) error {
 	tried := false
 	for _, b := range s.batches {
 		if b.failedPre() {
-			continue // Breakwater does not finish what failed
+			continue // Breakwater does not finish a failed batch
 		}
 		tried = true
 		since := time.Now()
@@ -100,7 +100,7 @@ func finishesBatches(ctx context.Context, s *side) error {
 			continue
 		}
 		wrong = append(wrong, s.expect(ctx, &asked{what: b.name + " POST", kind: altershield.CheckBatch, node: b.node, stage: v1alpha1.StagePost, since: since}))
-		b.hear(ctx, s, v1alpha1.StagePost)
+		b.applyNew(ctx, s, v1alpha1.StagePost)
 	}
 	if !tried {
 		return skip("no batch passed PRE")
@@ -119,5 +119,5 @@ func finishesTheNode(ctx context.Context, s *side) error {
 		}
 		return s.expect(ctx, &asked{what: nameOfOrder + " POST", kind: altershield.CheckOrder, node: a.node, stage: v1alpha1.StagePost, since: since})
 	}
-	return skip("no node of an order was made")
+	return skip("no order node was created")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// report is the end of a run.
+// report is the result of a run.
 type report struct {
 	results  []result
 	stages   []stageReport
@@ -18,42 +18,42 @@ type report struct {
 	other    int
 }
 
-// stageReport is what was said of one check.
-type stageReport struct{ what, said, retrieve string }
+// stageReport has the verdicts of one check.
+type stageReport struct{ what, received, retrieve string }
 
-// conclude hears everything that came, and says what it counts as.
-func (s *side) conclude(ctx context.Context, results []result) report {
+// evaluate applies all trusted verdicts and returns the report.
+func (s *side) evaluate(ctx context.Context, results []result) report {
 	out := report{results: results}
 	for _, a := range s.asked {
 		var words []string
-		for _, r := range s.came.believed(a.node, a.stage) {
+		for _, r := range s.callbacks.trusted(a.node, a.stage) {
 			word := fmt.Sprintf("%q as %s", r.Data.Verdict, r.Form)
 			if r.Unjudged {
-				word += " with no rule"
+				word += " without a rule"
 			}
 			words = append(words, word)
 		}
-		said := strings.Join(words, ", ")
+		received := strings.Join(words, ", ")
 		switch {
 		case a.skipped:
-			said = "it does not check this"
-		case said == "":
-			said = "nothing"
+			received = "skipped by the judge"
+		case received == "":
+			received = "no callback"
 		}
 		retrieve := "not pass"
 		if s.passed(ctx, a.node, a.stage) {
 			retrieve = "pass"
 		}
-		out.stages = append(out.stages, stageReport{a.what, said, retrieve})
+		out.stages = append(out.stages, stageReport{a.what, received, retrieve})
 	}
 	for _, b := range s.batches {
 		for _, stage := range []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} {
-			b.hear(ctx, s, stage)
+			b.applyNew(ctx, s, stage)
 		}
 		out.outcomes = append(out.outcomes, b.outcomes()...)
 	}
-	for _, a := range s.came.arrivals() {
-		for _, r := range a.said {
+	for _, a := range s.callbacks.arrivals() {
+		for _, r := range a.received {
 			if !strings.HasPrefix(r.Data.BizExecOrderID, s.order) {
 				out.other++
 			}
@@ -62,7 +62,7 @@ func (s *side) conclude(ctx context.Context, results []result) report {
 	return out
 }
 
-// failed returns what is wrong at a level.
+// failed returns the false statements of a level.
 func (r report) failed(at level) []string {
 	var out []string
 	for _, c := range r.results {
@@ -73,7 +73,7 @@ func (r report) failed(at level) []string {
 	return out
 }
 
-// counts says whether every pod counts as the outcome.
+// counts reports whether every pod has the outcome.
 func (r report) counts(as v1alpha1.Outcome) bool {
 	for _, o := range r.outcomes {
 		if o.outcome != as {
@@ -83,7 +83,7 @@ func (r report) counts(as v1alpha1.Outcome) bool {
 	return len(r.outcomes) > 0
 }
 
-// print writes the report for a person.
+// print writes the report as text.
 func (r report) print(to io.Writer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) } // Flush has the error
@@ -99,18 +99,18 @@ func (r report) print(to io.Writer) error {
 			line("note\t%s: %s", c.says, oneLine(c.err))
 		}
 	}
-	line("\nCHECK\tCALLED BACK\tRETRIEVE")
+	line("\nCHECK\tCALLBACKS\tRETRIEVE")
 	for _, s := range r.stages {
-		line("%s\t%s\t%s", s.what, s.said, s.retrieve)
+		line("%s\t%s\t%s", s.what, s.received, s.retrieve)
 	}
-	line("\nPOD\tCOUNTS AS\tMESSAGE")
+	line("\nPOD\tOUTCOME\tMESSAGE")
 	for _, o := range r.outcomes {
 		line("%s\t%s\t%s", o.pod, o.outcome, o.message)
 	}
 	if r.other > 0 {
-		line("\n%d verdicts were about orders of others and were not looked at.", r.other)
+		line("\n%d verdicts of other orders were ignored.", r.other)
 	}
-	line("\n%d required and %d published sentences do not hold.", len(r.failed(required)), len(r.failed(published)))
+	line("\n%d required and %d published statements are false.", len(r.failed(required)), len(r.failed(published)))
 	return table.Flush()
 }
 

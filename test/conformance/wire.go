@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer = 1 << 20
 
 // exchange is one call and its answer.
@@ -20,14 +20,14 @@ type exchange struct {
 	body   []byte
 	status int
 	answer []byte
-	// broken is why there was no answer.
+	// broken is the error if there was no answer.
 	broken error
-	// variant: it was not the client's, but one of a check.
+	// variant: a check sent the call, not the client.
 	variant bool
 }
 
-// wire is the client's transport. It keeps all exchanges, so that checks can
-// look at what the client hides, and send a call again with a change.
+// wire is the client's transport. It records all exchanges, so that checks can
+// examine raw answers and repeat a call with changes.
 type wire struct {
 	mu   sync.Mutex
 	seen []exchange
@@ -46,7 +46,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err == nil {
 		e.status = response.StatusCode
 		e.answer, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-		_ = response.Body.Close() // it was read to its end
+		_ = response.Body.Close() // the body was read completely
 		response.Body = io.NopCloser(bytes.NewReader(e.answer))
 	}
 	e.broken = err
@@ -66,7 +66,7 @@ func (w *wire) all() []exchange {
 	return append([]exchange{}, w.seen...)
 }
 
-// last returns the client's newest call of an action that was a success.
+// last returns the client's last successful call of an action.
 func (w *wire) last(action string) (exchange, error) {
 	all := w.all()
 	for i := len(all) - 1; i >= 0; i-- {
@@ -74,13 +74,13 @@ func (w *wire) last(action string) (exchange, error) {
 			return all[i], nil
 		}
 	}
-	return exchange{}, skip("%s was never answered well", action)
+	return exchange{}, skip("%s was never answered with success", action)
 }
 
-// variant marks the context of what send sends.
+// variant marks the context of calls by send.
 type variant struct{}
 
-// send posts a body as it is, with the headers that sign gives it.
+// send posts a body unchanged, with the headers from sign.
 func (w *wire) send(ctx context.Context, url string, body []byte, sign func(http.Header, []byte)) (exchange, error) {
 	ctx = context.WithValue(ctx, variant{}, true)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
@@ -98,7 +98,7 @@ func (w *wire) send(ctx context.Context, url string, body []byte, sign func(http
 	return exchange{action: path.Base(url), body: body, status: response.StatusCode, answer: answer}, err
 }
 
-// envelope is every answer, with what is missing told from what is null.
+// envelope is a parsed answer. It distinguishes missing fields from null.
 type envelope struct {
 	has     map[string]json.RawMessage
 	success bool
@@ -109,7 +109,7 @@ type envelope struct {
 func (e exchange) envelope() (envelope, error) {
 	out := envelope{}
 	if err := json.Unmarshal(e.answer, &out.has); err != nil {
-		return out, fmt.Errorf("%s was answered with %q, which is no JSON object", e.action, head(e.answer))
+		return out, fmt.Errorf("%s was answered with %q, which is not a JSON object", e.action, head(e.answer))
 	}
 	var typed struct {
 		Success    *bool   `json:"success"`
@@ -120,7 +120,7 @@ func (e exchange) envelope() (envelope, error) {
 		return out, fmt.Errorf("%s was answered with %q: %w", e.action, head(e.answer), err)
 	}
 	if typed.Success == nil {
-		return out, fmt.Errorf("%s was answered with %q, which has no success", e.action, head(e.answer))
+		return out, fmt.Errorf("%s was answered with %q, which has no field success", e.action, head(e.answer))
 	}
 	out.success = *typed.Success
 	if typed.ResultCode != nil {
@@ -132,8 +132,8 @@ func (e exchange) envelope() (envelope, error) {
 	return out, nil
 }
 
-// refusedWith says that the answer is HTTP 200 with that code, or what it is.
-func (e exchange) refusedWith(code string) error {
+// rejectedWith returns an error unless the answer is HTTP 200 with the code.
+func (e exchange) rejectedWith(code string) error {
 	if e.status != http.StatusOK {
 		return fmt.Errorf("%s was answered with HTTP %d, not with code %s", e.action, e.status, code)
 	}
@@ -147,19 +147,19 @@ func (e exchange) refusedWith(code string) error {
 	return nil
 }
 
-// accepted says that the answer is a success, or what it is.
+// accepted returns an error unless the answer is a success.
 func (e exchange) accepted() error {
 	answer, err := e.envelope()
 	switch {
 	case err != nil:
 		return err
 	case !answer.success || (answer.code != "" && answer.code != "000"):
-		return fmt.Errorf("%s was refused with code %q: %s", e.action, answer.code, answer.msg)
+		return fmt.Errorf("%s was rejected with code %q: %s", e.action, answer.code, answer.msg)
 	}
 	return nil
 }
 
-// edited returns the body with some fields changed; nil takes a field out.
+// edited returns the body with changed fields; nil removes a field.
 func (e exchange) edited(fields map[string]any) ([]byte, error) {
 	body := map[string]any{}
 	if err := json.Unmarshal(e.body, &body); err != nil {

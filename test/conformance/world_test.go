@@ -16,12 +16,12 @@ const (
 	testScene    = "breakwater"
 )
 
-// trial is a judge that is tried: a double with a script, and what stands
-// between it and us to make it another judge.
+// trial is a judge under test: a double with a script, and handlers that change
+// its calls and callbacks.
 type trial struct {
 	script   string
 	patience time.Duration
-	// calls stands in the way of the calls, callbacks in that of the callbacks.
+	// calls wraps the handler of the calls, callbacks that of the callbacks.
 	calls, callbacks func(http.Handler) http.Handler
 }
 
@@ -51,16 +51,16 @@ func (tr trial) serve(t *testing.T, callbackURL string) string {
 	return judge.URL
 }
 
-// try takes the suite through the judge.
+// try runs the suite against the judge.
 func try(t *testing.T, tr trial) report {
 	t.Helper()
 	config := tr.config()
-	came := newEndpoint(config)
-	receiver := httptest.NewServer(through(tr.callbacks, came))
+	callbacks := newEndpoint(config)
+	receiver := httptest.NewServer(through(tr.callbacks, callbacks))
 	t.Cleanup(receiver.Close)
 	config.BaseURL = tr.serve(t, receiver.URL)
-	s := newSide(config, came, tr.patience, 100*time.Millisecond)
-	return s.conclude(t.Context(), s.try(t.Context()))
+	s := newSide(config, callbacks, tr.patience, 100*time.Millisecond)
+	return s.evaluate(t.Context(), s.try(t.Context()))
 }
 
 func through(between func(http.Handler) http.Handler, to http.Handler) http.Handler {

@@ -21,21 +21,21 @@ import (
 
 type object = map[string]any
 
-// wrongJudges are judges of which each does one thing wrong, and what the suite
-// says of it. A suite that cannot say this proves nothing of a good judge.
+// wrongJudges are judges with one fault each and the expected findings. They
+// prove that the suite detects faults.
 var wrongJudges = map[string]struct {
 	trial trial
 	finds []string
 }{
 	"opens an order again": {
 		trial{calls: answers(func(c call) { c.turn("106", success(object{"orderId": "again"})) })},
-		[]string{"an order that exists is answered with 106"},
+		[]string{"opening an existing order is answered with 106"},
 	},
-	"does not know an order again": {
-		trial{calls: answers(func(c call) { c.turn("106", refusal("105")) })},
-		[]string{"an order that is opened twice is one order", "an order that exists is answered with 106"},
+	"does not recognize an existing order": {
+		trial{calls: answers(func(c call) { c.turn("106", rejection("105")) })},
+		[]string{"opening an order twice results in one order", "opening an existing order is answered with 106"},
 	},
-	"leaves out what is null": {
+	"omits null fields": {
 		trial{calls: answers(func(c call) {
 			for name, value := range c.out {
 				if value == nil {
@@ -43,33 +43,33 @@ var wrongJudges = map[string]struct {
 				}
 			}
 		})},
-		[]string{"success, resultCode, msg and domain are always there, if null"},
+		[]string{"success, resultCode, msg and domain are always present, even if null"},
 	},
-	"refuses without a code": {
-		trial{calls: answers(func(c call) { c.turn("103", refusal("")) })},
-		[]string{"a refusal has a code"},
+	"rejects without a code": {
+		trial{calls: answers(func(c call) { c.turn("103", rejection("")) })},
+		[]string{"a rejection has a code"},
 	},
-	"believes everybody": {
+	"does not check signatures": {
 		trial{calls: resigned},
 		[]string{
-			"a call with a wrong signature is refused with 102", "a call of an unknown platform is refused with 102",
-			"a call without a signature is refused with 102",
+			"a call with a wrong signature is rejected with 102", "a call from an unknown platform is rejected with 102",
+			"a call without a signature is rejected with 102",
 		},
 	},
-	"looks at the signature first": {
+	"checks the signature first": {
 		trial{calls: verifiesFirst(func(body []byte) []byte { return body })},
-		[]string{"arguments are checked before the signature", "a body that is not JSON is HTTP 400"},
+		[]string{"arguments are checked before the signature", "a body that is not JSON is answered with HTTP 400"},
 	},
 	"signs line ends": {
 		trial{calls: verifiesFirst(func(body []byte) []byte { return bytes.ReplaceAll(body, []byte("\r\n"), []byte("--")) })},
-		[]string{"arguments are checked before the signature", "the signature is over the body without line ends", "a body that is not JSON is HTTP 400"},
+		[]string{"arguments are checked before the signature", "the signature is over the body without line ends", "a body that is not JSON is answered with HTTP 400"},
 	},
-	"knows its fields only": {
-		trial{calls: refuses(func(in object) bool { _, ok := in["breakwaterConformance"]; return ok })},
-		[]string{"a field that the judge does not know is ignored"},
+	"rejects unknown fields": {
+		trial{calls: rejectsIf(func(in object) bool { _, ok := in["breakwaterConformance"]; return ok })},
+		[]string{"unknown fields are ignored"},
 	},
-	"has room for 64 bytes of an order id": {
-		trial{calls: refuses(func(in object) bool { return len(text(in["bizExecOrderId"])) > 64 })},
+	"accepts 64 bytes of an order id": {
+		trial{calls: rejectsIf(func(in object) bool { return len(text(in["bizExecOrderId"])) > 64 })},
 		[]string{"an order id may have 128 bytes"},
 	},
 	"starts batches of any order": {
@@ -78,7 +78,7 @@ var wrongJudges = map[string]struct {
 				c.turn("101", success(object{"nodeId": "n", "skipCheck": false}))
 			}
 		})},
-		[]string{"a batch of an unknown order is refused"},
+		[]string{"a batch of an unknown order is rejected"},
 	},
 	"starts without a node": {
 		trial{calls: answers(func(c call) {
@@ -88,21 +88,21 @@ var wrongJudges = map[string]struct {
 		})},
 		nil,
 	},
-	"gives one node to all": {
+	"has one node for all starts": {
 		trial{calls: oneNode()},
 		nil,
 	},
-	"finishes nodes that it does not know": {
+	"finishes unknown nodes": {
 		trial{calls: answers(func(c call) {
 			if c.action == "submitChangeFinishNotify" && c.in["nodeId"] == "no-such-node" {
 				c.turn("103", success(object{"nodeId": "no-such-node"}))
 			}
 		})},
-		[]string{"the finish of an unknown node is refused"},
+		[]string{"the finish of an unknown node is rejected"},
 	},
 	"finishes a node whose check runs": {
 		trial{
-			// The check runs for as long as the suite takes to finish its node.
+			// The check runs until the suite has sent its finish.
 			script: `{"checks": [{"match": {"stage": "PRE", "batchNo": 1}, "then": {"delay": "2s"}}]}`,
 			calls: answers(func(c call) {
 				if c.in["nodeId"] != "no-such-node" {
@@ -110,17 +110,17 @@ var wrongJudges = map[string]struct {
 				}
 			}),
 		},
-		[]string{"a finish before the PRE verdict is refused with 103"},
+		[]string{"a finish before the PRE verdict is rejected with 103"},
 	},
-	"passes whatever is retrieved": {
+	"passes every retrieve": {
 		trial{calls: answers(func(c call) {
 			if c.action == actionRetrieve && c.status == http.StatusOK {
 				c.set(success(object{"finished": true, "verdict": object{"verdict": "pass"}}))
 			}
 		})},
-		[]string{"a stage that was not asked for has not passed", "nothing is known of an unknown node"},
+		[]string{"retrieve does not return pass for a check that was not requested", "retrieve of an unknown node is rejected"},
 	},
-	"passes at retrieve what failed": {
+	"passes a failed check at retrieve": {
 		trial{
 			script: `{"checks": [{"match": {"stage": "POST"}, "then": {"verdict": "fail"}}]}`,
 			calls: answers(func(c call) {
@@ -129,9 +129,9 @@ var wrongJudges = map[string]struct {
 				}
 			}),
 		},
-		[]string{"a stage that was not asked for has not passed", retrieves},
+		[]string{"retrieve does not return pass for a check that was not requested", retrieves},
 	},
-	"fails at retrieve what passed": {
+	"fails a passed check at retrieve": {
 		trial{calls: answers(func(c call) {
 			if c.action == actionRetrieve && c.in["nodeId"] != "no-such-node" && c.status == http.StatusOK {
 				c.set(success(object{"finished": true, "verdict": object{"verdict": "fail"}}))
@@ -139,11 +139,11 @@ var wrongJudges = map[string]struct {
 		})},
 		nil,
 	},
-	"takes an event only once": {
+	"rejects a repeated event": {
 		trial{calls: once("submitChangeEventAction")},
-		[]string{"an event is recorded, and recorded again without an error"},
+		[]string{"recording an event twice is not an error"},
 	},
-	"says refusals with HTTP": {
+	"rejects with an HTTP status": {
 		trial{calls: answers(func(c call) {
 			if c.out["resultCode"] == "103" {
 				c.status = http.StatusConflict
@@ -154,16 +154,15 @@ var wrongJudges = map[string]struct {
 	},
 }
 
-// found is what has to be among the findings where more follows from it than
-// is worth a list.
+// found is a required finding of faults that cause many findings.
 var found = map[string]string{
-	"starts without a node":         starts[1],
-	"gives one node to all":         "every start makes a node of its own",
-	"fails at retrieve what passed": retrieves,
-	"says refusals with HTTP":       envelopes,
+	"starts without a node":            starts[1],
+	"has one node for all starts":      "every start creates a new node",
+	"fails a passed check at retrieve": retrieves,
+	"rejects with an HTTP status":      envelopes,
 }
 
-func TestAWrongJudgeIsFoundOut(t *testing.T) {
+func TestEachFaultOfAJudgeIsFound(t *testing.T) {
 	for name, tc := range wrongJudges {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +171,7 @@ func TestAWrongJudgeIsFoundOut(t *testing.T) {
 	}
 }
 
-// finds tries a judge of which something is wrong.
+// finds runs the suite against a judge with a fault.
 func finds(t *testing.T, tr trial, all []string, one string) {
 	t.Helper()
 	if tr.script == "" {
@@ -185,7 +184,7 @@ func finds(t *testing.T, tr trial, all []string, one string) {
 	got := with(r.failed(required), r.failed(published)...)
 	switch {
 	case one != "" && !slices.Contains(got, one):
-		t.Errorf("found %q, not that %q does not hold", got, one)
+		t.Errorf("found %q, but not %q", got, one)
 	case one == "":
 		if diff := cmp.Diff(all, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -196,7 +195,7 @@ func finds(t *testing.T, tr trial, all []string, one string) {
 	}
 }
 
-// call is one call, as a wrong judge answers it.
+// call is one call to a wrong judge, with its answer.
 type call struct {
 	action string
 	in     object
@@ -210,7 +209,7 @@ type answered struct {
 
 func (a *answered) set(out object) { a.out = out }
 
-// turn answers otherwise where the answer has that code.
+// turn replaces the answer if it has the code.
 func (a *answered) turn(code string, out object) {
 	if a.out["resultCode"] == code {
 		a.set(out)
@@ -221,11 +220,11 @@ func success(domain object) object {
 	return object{"success": true, "resultCode": "000", "msg": nil, "domain": domain}
 }
 
-func refusal(code string) object {
+func rejection(code string) object {
 	return object{"success": false, "resultCode": code, "msg": "no", "domain": nil}
 }
 
-// answers changes what the double answers.
+// answers changes the answers of the double.
 func answers(edit func(call)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -250,7 +249,7 @@ func respond(w http.ResponseWriter, status int, out object) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// bodyOf reads a body and leaves it there.
+// bodyOf reads a body and restores it.
 func bodyOf(r *http.Request) []byte {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -268,13 +267,13 @@ func text(v any) string {
 	}
 }
 
-// refuses answers 101 where a body has something.
-func refuses(what func(object) bool) func(http.Handler) http.Handler {
+// rejectsIf answers 101 if the body meets a condition.
+func rejectsIf(what func(object) bool) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			in := object{}
 			if json.Unmarshal(bodyOf(r), &in) == nil && what(in) {
-				respond(w, http.StatusOK, refusal("101"))
+				respond(w, http.StatusOK, rejection("101"))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -282,7 +281,7 @@ func refuses(what func(object) bool) func(http.Handler) http.Handler {
 	}
 }
 
-// resigned signs whatever comes.
+// resigned signs every call again.
 func resigned(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		altershield.SignHeader(r.Header, altershield.DefaultHeaderPrefix, testPlatform, bodyOf(r), testToken, time.Now())
@@ -290,18 +289,18 @@ func resigned(next http.Handler) http.Handler {
 	})
 }
 
-// verifiesFirst checks the signature over the body that of makes of it, before
-// anything else, and answers 101 to what it cannot read.
+// verifiesFirst checks the signature before anything else, over the body that
+// of returns. It answers 101 to an invalid body.
 func verifiesFirst(of func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body := bodyOf(r)
 			if altershield.Verify(r.Header, altershield.DefaultHeaderPrefix, testPlatform, of(body), testToken, time.Now(), 0) != nil {
-				respond(w, http.StatusOK, refusal("102"))
+				respond(w, http.StatusOK, rejection("102"))
 				return
 			}
 			if !json.Valid(body) {
-				respond(w, http.StatusOK, refusal("101"))
+				respond(w, http.StatusOK, rejection("101"))
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -309,7 +308,7 @@ func verifiesFirst(of func([]byte) []byte) func(http.Handler) http.Handler {
 	}
 }
 
-// oneNode gives every later start of a batch the answer of the first with its
+// oneNode answers a repeated start of a batch with the first answer for its
 // number.
 func oneNode() func(http.Handler) http.Handler {
 	var mu sync.Mutex
@@ -328,7 +327,7 @@ func oneNode() func(http.Handler) http.Handler {
 	})
 }
 
-// once refuses an action the second time.
+// once rejects the second call of an action.
 func once(action string) func(http.Handler) http.Handler {
 	var mu sync.Mutex
 	seen := false
@@ -339,7 +338,7 @@ func once(action string) func(http.Handler) http.Handler {
 			return
 		}
 		if seen {
-			c.set(refusal("106"))
+			c.set(rejection("106"))
 		}
 		seen = true
 	})

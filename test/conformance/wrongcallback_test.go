@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// wrongCallbacks are judges whose callbacks are wrong in one way, and what has
-// to be said of it. Most are then not believed, so that more is said.
+// wrongCallbacks are judges with one fault in their callbacks and a required
+// finding. Most faults make callbacks untrusted, which causes more findings.
 var wrongCallbacks = map[string]struct {
 	script string
 	edit   func(object)
@@ -31,25 +31,25 @@ var wrongCallbacks = map[string]struct {
 		edit:  func(c object) { delete(c, "defenseStageEnum") },
 		finds: readable,
 	},
-	"whose checkPass says otherwise": {
+	"with a contradicting checkPass": {
 		edit:  func(c object) { c["verdict"].(object)["checkPass"] = false },
 		finds: "a callback's checkPass agrees with its verdict",
 	},
-	"whose word is another one than retrieve's": {
+	"with another verdict than retrieve": {
 		edit:  func(c object) { v := c["verdict"].(object); v["verdict"], v["checkPass"] = "fail", false },
 		finds: retrieves,
 	},
-	"whose word nobody knows": {
+	"with an unknown verdict": {
 		edit:  func(c object) { c["verdict"].(object)["verdict"] = "perhaps" },
 		finds: meaning,
 	},
-	"that name pods of others": {
+	"with pods of another batch": {
 		script: `{"default": {"as": "binary", "podResults": [{"pod": "stranger", "verdict": "pass"}]}}`,
 		finds:  "a verdict names only pods of its batch",
 	},
 }
 
-func TestAWrongCallbackIsFoundOut(t *testing.T) {
+func TestEachFaultOfACallbackIsFound(t *testing.T) {
 	for name, tc := range wrongCallbacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestAWrongCallbackIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestACallbackThatIsSignedOtherwiseIsFoundOut(t *testing.T) {
+func TestACallbackWithAWrongSignatureIsFound(t *testing.T) {
 	keep := func(object) {}
 	for name, tc := range map[string]struct {
 		sign  func(http.Header, []byte)
@@ -85,18 +85,18 @@ func TestACallbackThatIsSignedOtherwiseIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestACallbackThatIsNoJSONByItsHeaderIsReadAndFoundOut(t *testing.T) {
+func TestACallbackWithAWrongContentTypeIsReadAndFound(t *testing.T) {
 	plain := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set("Content-Type", "text/plain")
 			next.ServeHTTP(w, r)
 		})
 	}
-	finds(t, trial{callbacks: plain}, []string{"a callback's content type says that it is JSON"}, "")
+	finds(t, trial{callbacks: plain}, []string{"a callback's content type is JSON"}, "")
 }
 
-// A judge that changes its mind is believed in its fail.
-func TestCallbacksThatContradictEachOtherAreFoundOut(t *testing.T) {
+// If callbacks contradict each other, the fail counts.
+func TestContradictingCallbacksAreFound(t *testing.T) {
 	contradicting := func(next http.Handler) http.Handler {
 		again := rewritten(func(body object) {
 			v := body["callbackRequest"].(object)["verdict"].(object)
@@ -113,11 +113,11 @@ func TestCallbacksThatContradictEachOtherAreFoundOut(t *testing.T) {
 	tr := trial{script: "{}", patience: 10 * time.Second, callbacks: contradicting}
 	finds(t, tr, nil, "callbacks of one stage agree")
 	if r := try(t, tr); !r.counts(fail) {
-		t.Errorf("the pods count as %v", r.outcomes)
+		t.Errorf("the outcomes are %v", r.outcomes)
 	}
 }
 
-func TestAnEventOfAnotherTypeIsFoundOut(t *testing.T) {
+func TestACloudEventOfAnotherTypeIsFound(t *testing.T) {
 	renamed := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set("Ce-Type", "dev.breakwater.changepod.verdict.v0")
@@ -137,15 +137,15 @@ func signSeconds(h http.Header, body []byte) {
 	h.Set(altershield.DefaultHeaderPrefix+altershield.HeaderSign, altershield.Sign(timestamp, body, testToken))
 }
 
-// rewritten changes a callback on its way and signs it anew.
+// rewritten changes a callback and signs it again.
 func rewritten(edit func(object), sign func(http.Header, []byte)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body := bodyOf(r)
-			said := object{}
-			if json.Unmarshal(body, &said) == nil {
-				edit(said)
-				body, _ = json.Marshal(said)
+			received := object{}
+			if json.Unmarshal(body, &received) == nil {
+				edit(received)
+				body, _ = json.Marshal(received)
 			}
 			sign(r.Header, body)
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -154,7 +154,7 @@ func rewritten(edit func(object), sign func(http.Header, []byte)) func(http.Hand
 	}
 }
 
-// discard is an answer that nobody gets.
+// discard is a response that is thrown away.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
