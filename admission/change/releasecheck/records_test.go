@@ -18,9 +18,9 @@ func answered(outcome v1alpha1.Outcome) v1alpha1.ReleaseCheckStatus {
 	return v1alpha1.ReleaseCheckStatus{Outcome: outcome, Attempt: 1, Time: metav1.NewMicroTime(noon)}
 }
 
-func TestTheFirstAnswerThatIsKeptIsTheAnswer(t *testing.T) {
+func TestTheFirstStoredAnswerCounts(t *testing.T) {
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
-	for name, conflict := range map[string]bool{"when it is the first": false, "when an older one is replaced": true} {
+	for name, conflict := range map[string]bool{"without an earlier record": false, "with an expired record": true} {
 		t.Run(name, func(t *testing.T) {
 			first := newRecord(q, answered(v1alpha1.OutcomeFail))
 			client := fake.NewSimpleClientset(first)
@@ -39,9 +39,9 @@ func TestTheFirstAnswerThatIsKeptIsTheAnswer(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeKeptCountsAllTheSame(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, fails)
+func TestAnAnswerThatCannotBeStoredIsEnforced(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, fails)
 	w.change.PrependReactor("*", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrs.NewForbidden(v1alpha1.Resource("releasechecks"), "", errors.New("the namespace is being terminated"))
 	})
@@ -50,7 +50,7 @@ func TestAnAnswerThatCannotBeKeptCountsAllTheSame(t *testing.T) {
 	}
 }
 
-func TestOldAnswersAreDeleted(t *testing.T) {
+func TestExpiredReleaseChecksAreDeleted(t *testing.T) {
 	at := func(name string, created, answer time.Duration) *v1alpha1.ReleaseCheck {
 		c := &v1alpha1.ReleaseCheck{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", CreationTimestamp: metav1.NewTime(noon.Add(-created))}}
 		if answer > 0 {
@@ -59,7 +59,7 @@ func TestOldAnswersAreDeleted(t *testing.T) {
 		return c
 	}
 	client := fake.NewSimpleClientset(
-		at("old", 2*Retention, Retention), at("asked-again", 2*Retention, Retention-time.Second), at("new", time.Hour, time.Hour), at("odd", Retention, 0))
+		at("old", 2*Retention, Retention), at("repeated", 2*Retention, Retention-time.Second), at("new", time.Hour, time.Hour), at("unanswered", Retention, 0))
 	if err := (Records{client.AppV1alpha1()}).DeleteExpired(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestOldAnswersAreDeleted(t *testing.T) {
 	for _, c := range left.Items {
 		names[c.Name] = true
 	}
-	if len(names) != 2 || !names["asked-again"] || !names["new"] {
+	if len(names) != 2 || !names["repeated"] || !names["new"] {
 		t.Errorf("%v are left", names)
 	}
 }

@@ -27,7 +27,7 @@ const (
 	fails  = `{"verdict":"fail","rules":[{"name":"freeze","verdict":"FAIL","msg":"not on Friday","url":"http://rules/1"}]}`
 )
 
-func TestAReleaseIsAdmittedOrRefusedAsTheServerSays(t *testing.T) {
+func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		script  string
 		data    map[string]string
@@ -35,103 +35,103 @@ func TestAReleaseIsAdmittedOrRefusedAsTheServerSays(t *testing.T) {
 		shadow  bool
 		allowed bool
 		reason  string
-		says    string // in the warning or the refusal; none when empty
-		kept    string // the reason that is kept
+		message string // part of the warning or denial; empty if there is none
+		stored  string // the stored reason
 	}{
 		"a pass is admitted": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + passes + `}]}`,
-			policy: "Fail", allowed: true, reason: "ReleaseCheckPassed", kept: "ReleaseCheckPassed",
+			policy: "Fail", allowed: true, reason: "ReleaseCheckPassed", stored: "ReleaseCheckPassed",
 		},
-		"a pass that no rule gave is confirmed": {
+		"a pass without rules is retrieved again": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"pass","noRules":true}}]}`,
-			policy: "Fail", allowed: true, reason: "ReleaseCheckPassed", kept: "ReleaseCheckPassed",
+			policy: "Fail", allowed: true, reason: "ReleaseCheckPassed", stored: "ReleaseCheckPassed",
 		},
-		"a fail is refused": {
+		"a fail is denied": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + fails + `}]}`,
-			policy: "Pass", reason: "ReleaseCheckFailed", says: "freeze: not on Friday (http://rules/1)", kept: "ReleaseCheckFailed",
+			policy: "Pass", reason: "ReleaseCheckFailed", message: "freeze: not on Friday (http://rules/1)", stored: "ReleaseCheckFailed",
 		},
-		"a fail is admitted in shadow": {
+		"a fail is admitted in shadow mode": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + fails + `}]}`,
-			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", says: "admitted in shadow mode", kept: "ReleaseCheckFailed",
+			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", message: "admitted in shadow mode", stored: "ReleaseCheckFailed",
 		},
-		"the published server's time-out is admitted unchecked": {
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "admitted unchecked", kept: "VerdictTimedOut",
+		"a timeout of the published server is admitted by policy Pass": {
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "admitted unchecked", stored: "VerdictTimedOut",
 		},
-		"the published server's time-out is refused where the policy says so": {
-			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", says: "did not complete in time", kept: "VerdictTimedOut",
+		"a timeout of the published server is denied by policy Fail": {
+			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", message: "did not complete in time", stored: "VerdictTimedOut",
 		},
 		"an exception is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", says: "did not complete in time", kept: "VerdictTimedOut",
+			policy: "Fail", reason: "ReleaseUnchecked", message: "did not complete in time", stored: "VerdictTimedOut",
 		},
-		"an unknown word is no verdict": {
+		"an unknown verdict is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"xyz"}}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", says: `the server returned verdict "xyz"`, kept: "NoVerdict",
+			policy: "Fail", reason: "ReleaseUnchecked", message: `the server returned verdict "xyz"`, stored: "NoVerdict",
 		},
-		"a server that does not answer is no verdict": {
+		"no answer is no verdict": {
 			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"slow","delay":"1m"}]}`,
-			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "timeout", kept: "VerdictTimedOut",
+			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "timeout", stored: "VerdictTimedOut",
 		},
-		"a server that answers with an error is no verdict": {
+		"an internal error is no verdict": {
 			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"901"}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", says: "901", kept: "ServerRejected",
+			policy: "Fail", reason: "ReleaseUnchecked", message: "901", stored: "ServerRejected",
 		},
-		"a proxy without a server is no verdict": {
+		"a bad gateway is no verdict": {
 			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"502"}]}`,
-			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "502", kept: "ServerUnreachable",
+			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "502", stored: "ServerUnreachable",
 		},
 		"a scene of another generation is no verdict": {
 			data:   map[string]string{"release-check-scene-key": "scene"},
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "generation 1", kept: "ServerRejected",
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "generation 1", stored: "ServerRejected",
 		},
-		"a missing scene is no verdict, and says what to set": {
+		"a missing scene is no verdict, and the message names its key": {
 			data:   map[string]string{"release-check-scene-key": ""},
-			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", says: "release-check-scene-key is missing", kept: "ServerMisconfigured",
+			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", message: "release-check-scene-key is missing", stored: "ServerMisconfigured",
 		},
-		"a mistake in the configuration is no verdict": {
+		"an invalid configuration is no verdict": {
 			data:   map[string]string{"qps": "many"},
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "qps", kept: "ServerMisconfigured",
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "qps", stored: "ServerMisconfigured",
 		},
-		"no server is no verdict": {
+		"a missing base-url is no verdict": {
 			data:   map[string]string{"base-url": ""},
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", says: "base-url", kept: "NoServerConfigured",
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "base-url", stored: "NoServerConfigured",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.data)
+			w := newFixture(t, tc.data)
 			w.script(t, tc.script)
 			w.settings.ReleaseCheckNoVerdict, w.settings.Shadow = tc.policy, tc.shadow
 			got := w.Admit(t.Context(), release(t))
 			if got.Response.Allowed != tc.allowed || got.Decision != tc.reason {
 				t.Errorf("allowed %v, decision %s", got.Response.Allowed, got.Decision)
 			}
-			said := strings.Join(got.Response.Warnings, "\n")
+			message := strings.Join(got.Response.Warnings, "\n")
 			if !tc.allowed {
-				said = got.Response.Result.Message
+				message = got.Response.Result.Message
 			}
-			if !strings.Contains(said, tc.says) || tc.says == "" && said != "" {
-				t.Errorf("said %q", said)
+			if !strings.Contains(message, tc.message) || tc.message == "" && message != "" {
+				t.Errorf("message is %q", message)
 			}
-			told := w.events()
-			if tc.says == "" && len(told) > 0 || tc.says != "" && (len(told) != 1 || !strings.Contains(told[0], "Warning "+tc.reason)) {
-				t.Errorf("Events: %q", told)
+			onWorkload := w.events()
+			if tc.message == "" && len(onWorkload) > 0 || tc.message != "" && (len(onWorkload) != 1 || !strings.Contains(onWorkload[0], "Warning "+tc.reason)) {
+				t.Errorf("Events: %q", onWorkload)
 			}
 			if denied := w.sent.Sent(events.TypeReleaseDenied); (len(denied) == 1) == tc.allowed {
 				t.Errorf("CloudEvents: %v", denied)
 			}
-			if r := w.record(t); r == nil || r.Status.Reason != tc.kept || r.Status.Attempt != 3 {
-				t.Errorf("kept %+v", r)
+			if r := w.record(t); r == nil || r.Status.Reason != tc.stored || r.Status.Attempt != 3 {
+				t.Errorf("stored %+v", r)
 			}
-			if strings.Contains(said+strings.Join(told, ""), token) {
-				t.Error("the token is told")
+			if strings.Contains(message+strings.Join(onWorkload, ""), token) {
+				t.Error("the token is in a message or an Event")
 			}
 		})
 	}
 }
 
-func TestARefusalSaysWhyAndTheWaysOut(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, fails)
+func TestADenialNamesItsReasonAndTheAlternatives(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, fails)
 	got := w.Admit(t.Context(), release(t)).Response.Result
 	r := w.record(t)
 	want := "release check of deployment sleep, version " + r.Spec.Version + " failed: freeze: not on Friday (http://rules/1) (" + r.Status.URL +
@@ -146,7 +146,7 @@ func TestARefusalSaysWhyAndTheWaysOut(t *testing.T) {
 	for _, c := range got.Details.Causes {
 		causes = append(causes, c.Type)
 		if c.Message == "" {
-			t.Errorf("%s says nothing", c.Type)
+			t.Errorf("cause %s has no message", c.Type)
 		}
 	}
 	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseRepair, CauseRetry, CauseJudge, CauseAsk}, causes); diff != "" {
@@ -159,28 +159,28 @@ func TestARefusalSaysWhyAndTheWaysOut(t *testing.T) {
 	}
 }
 
-func TestAVersionThatPassedIsNotAskedAboutAgain(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, passes)
+func TestAVersionThatPassedIsNotCheckedAgain(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, passes)
 	w.Admit(t.Context(), release(t))
-	w.says(t, fails)
+	w.answer(t, fails)
 	w.clock.SetTime(noon.Add(24 * time.Hour))
-	// Another webhook, which has nothing in memory, and another attempt.
+	// Another webhook with an empty cache, and another attempt.
 	build := gen.StoredDeployment
 	again := admissiontest.Request(t, build(gen.Versioned(7)), build(gen.Versioned(7), gen.Image("busybox:2")))
 	if got := w.webhook(t).Admit(t.Context(), again); !got.Response.Allowed || got.Decision != PassedBefore {
 		t.Errorf("%+v", got)
 	}
-	if n := w.asked(); n != 1 {
-		t.Errorf("asked %d times", n)
+	if n := w.checks(); n != 1 {
+		t.Errorf("%d release checks", n)
 	}
 }
 
-func TestOneRequestHasOneAnswerAndOneOrder(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, fails)
+func TestARepeatedRequestHasOneAnswerAndOneOrder(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, fails)
 	first := w.Admit(t.Context(), release(t))
-	w.says(t, passes)
+	w.answer(t, passes)
 	second := w.webhook(t).Admit(t.Context(), release(t))
 	if first.Response.Allowed || second.Response.Allowed || second.Decision != "ReleaseCheckFailed" {
 		t.Errorf("%+v, then %+v", first, second)
@@ -189,13 +189,13 @@ func TestOneRequestHasOneAnswerAndOneOrder(t *testing.T) {
 	if third := w.webhook(t).Admit(t.Context(), release(t)); !third.Response.Allowed {
 		t.Errorf("%+v", third.Response.Result)
 	}
-	if n, orders := w.asked(), len(w.double.Orders()); n != 2 || orders != 1 {
-		t.Errorf("asked %d times in %d orders", n, orders)
+	if n, orders := w.checks(), len(w.double.Orders()); n != 2 || orders != 1 {
+		t.Errorf("%d release checks in %d orders", n, orders)
 	}
 }
 
-func TestRequestsAtTheSameTimeHaveOneAnswer(t *testing.T) {
-	w := newWorld(t, nil)
+func TestConcurrentRequestsHaveOneAnswer(t *testing.T) {
+	w := newFixture(t, nil)
 	w.script(t, `{"checks":[{"match":{"step":"RELEASE"},"nth":1,"then":{"verdict":"fail","delay":"100ms"}},
 		{"match":{"step":"RELEASE"},"then":{"verdict":"pass","delay":"100ms"}}]}`)
 	webhooks := []*Handler{w.Handler, w.Handler, w.webhook(t), w.webhook(t)}
@@ -220,9 +220,9 @@ func TestRequestsAtTheSameTimeHaveOneAnswer(t *testing.T) {
 	}
 }
 
-func TestAPersonCanPassAVersion(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, fails)
+func TestAUserCanPassAVersion(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, fails)
 	w.Admit(t.Context(), release(t))
 	r := w.record(t)
 	r.Status.Outcome = v1alpha1.OutcomePass
@@ -234,20 +234,21 @@ func TestAPersonCanPassAVersion(t *testing.T) {
 	}
 }
 
-func TestADryRunAsksNothingAndSaysSo(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, fails)
+func TestADryRunDoesNotAskTheServerAndWarns(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, fails)
 	req := release(t)
 	req.DryRun = ptr.To(true)
 	got := w.Admit(t.Context(), req)
 	if !got.Response.Allowed || got.Decision != DryRun || len(got.Response.Warnings) != 1 || !strings.Contains(got.Response.Warnings[0], "not asked") {
 		t.Errorf("%+v", got)
 	}
-	untouched(t, w)
+	expectNoEffect(t, w)
 }
 
-// untouched fails the test when anything was asked, kept or told.
-func untouched(t *testing.T, w *world) {
+// expectNoEffect fails the test if the server was called, or a ReleaseCheck, an Event
+// or a CloudEvent was written.
+func expectNoEffect(t *testing.T, w *fixture) {
 	t.Helper()
 	if n := len(w.double.Log().Calls); n > 0 {
 		t.Errorf("%d calls to the server", n)
@@ -257,39 +258,39 @@ func untouched(t *testing.T, w *world) {
 			t.Errorf("%s %s", a.GetVerb(), a.GetResource().Resource)
 		}
 	}
-	if told := w.events(); len(told) > 0 {
-		t.Errorf("Events: %q", told)
+	if onWorkload := w.events(); len(onWorkload) > 0 {
+		t.Errorf("Events: %q", onWorkload)
 	}
 	if sent := w.sent.Sent(); len(sent) > 0 {
 		t.Errorf("CloudEvents: %v", sent)
 	}
 }
 
-func TestWhatIsNoReleaseOfAPersonIsNotAskedAbout(t *testing.T) {
+func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 	build, stamped, image, held := gen.StoredDeployment, gen.Versioned, gen.Image, gen.Held
 	good := gen.Version(build(image("busybox:0")))
-	asks := gen.Label(v1alpha1.IgnoredSuspendLabel, "true")
-	mended := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 3})
+	repair := gen.Label(v1alpha1.IgnoredSuspendLabel, "true")
+	repaired := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 3})
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		by       string
 		off      bool
 		want     string
 	}{
-		"while it is disabled":               {old: build(stamped(2)), new: build(image("busybox:2")), off: true, want: Disabled},
-		"a change of metadata":               {old: build(stamped(2)), new: build(stamped(2), gen.Label("team", "a")), want: NotARelease},
-		"what is opted in with its template": {old: build(), new: build(gen.Label("team", "a")), want: NotARelease},
-		"a touch of our controller":          {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
-		"a rollback of our controller":       {old: build(stamped(2)), new: build(stamped(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
-		"a version that succeeded":           {old: build(stamped(2)), new: build(stamped(2), image("busybox:0")), want: Rollback},
-		"what the suspension refuses":        {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2")), want: Suspended},
-		"a repair that was not recorded":     {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), asks), want: Suspended},
-		"a repair":                           {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), mended), want: Repair},
+		"check is disabled":              {old: build(stamped(2)), new: build(image("busybox:2")), off: true, want: Disabled},
+		"change of metadata":             {old: build(stamped(2)), new: build(stamped(2), gen.Label("team", "a")), want: NotARelease},
+		"first update after opt-in":      {old: build(), new: build(gen.Label("team", "a")), want: NotARelease},
+		"empty update by the controller": {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
+		"rollback by the controller":     {old: build(stamped(2)), new: build(stamped(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
+		"version succeeded":              {old: build(stamped(2)), new: build(stamped(2), image("busybox:0")), want: Rollback},
+		"denied because of a suspension": {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2")), want: Suspended},
+		"unrecorded repair":              {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), repair), want: Suspended},
+		"repair":                         {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), repaired), want: Repair},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newFixture(t, nil)
 			w.History = admissiontest.History{Successes: []string{good}}
-			w.says(t, fails)
+			w.answer(t, fails)
 			if tc.off {
 				w.settings.ReleaseCheck = 0
 			}
@@ -300,12 +301,12 @@ func TestWhatIsNoReleaseOfAPersonIsNotAskedAbout(t *testing.T) {
 			if got := w.Admit(t.Context(), req); !got.Response.Allowed || got.Decision != tc.want || len(got.Response.Warnings) > 0 {
 				t.Errorf("%+v", got)
 			}
-			untouched(t, w)
+			expectNoEffect(t, w)
 		})
 	}
 }
 
-func TestAReleaseIsAskedAbout(t *testing.T) {
+func TestAReleaseIsChecked(t *testing.T) {
 	build, stamped, image := gen.StoredDeployment, gen.Versioned, gen.Image
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
@@ -313,16 +314,16 @@ func TestAReleaseIsAskedAbout(t *testing.T) {
 		unknown  bool
 		attempt  int64
 	}{
-		"when a workload is created":                {new: build(), attempt: 1},
-		"when a StatefulSet is created":             {new: build(), kind: "StatefulSet", attempt: 1},
-		"when a DaemonSet is updated":               {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), kind: "DaemonSet", attempt: 5},
-		"when a workload is updated":                {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), attempt: 5},
-		"when one that was never stamped is":        {old: build(), new: build(image("busybox:2")), attempt: 1},
-		"when it is unknown whether it is way back": {old: build(stamped(1)), new: build(stamped(1), image("busybox:2")), unknown: true, attempt: 2},
+		"Deployment is created":                   {new: build(), attempt: 1},
+		"StatefulSet is created":                  {new: build(), kind: "StatefulSet", attempt: 1},
+		"DaemonSet is updated":                    {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), kind: "DaemonSet", attempt: 5},
+		"Deployment is updated":                   {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), attempt: 5},
+		"Deployment without a version is updated": {old: build(), new: build(image("busybox:2")), attempt: 1},
+		"history is unknown":                      {old: build(stamped(1)), new: build(stamped(1), image("busybox:2")), unknown: true, attempt: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
-			w.says(t, passes)
+			w := newFixture(t, nil)
+			w.answer(t, passes)
 			w.History = admissiontest.History{Unknown: tc.unknown}
 			req := admissiontest.Request(t, tc.old, tc.new)
 			kind := "Deployment"
@@ -338,15 +339,15 @@ func TestAReleaseIsAskedAbout(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 			if want := altershield.ReleaseOrderID("one", "default", kind, "sleep", r.Spec.Version, tc.attempt); r.Status.OrderID != want {
-				t.Errorf("the order is %s", r.Status.OrderID)
+				t.Errorf("order is %s", r.Status.OrderID)
 			}
 		})
 	}
 }
 
-func TestANameOf253CharactersIsAskedAbout(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, fails)
+func TestAWorkloadNameOf253CharactersIsChecked(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, fails)
 	long := gen.Name(strings.Repeat("n", 253))
 	got := w.Admit(t.Context(), admissiontest.Request(t, nil, gen.StoredDeployment(long)))
 	if r := w.record(t); got.Response.Allowed || r == nil || len(r.Name) > 253 || len(r.Labels[v1alpha1.DeploymentNameLabel]) > 63 {
@@ -354,8 +355,8 @@ func TestANameOf253CharactersIsAskedAbout(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoWorkloadIsAdmitted(t *testing.T) {
-	w := newWorld(t, nil)
+func TestRequestsForOtherObjectsAreAdmitted(t *testing.T) {
+	w := newFixture(t, nil)
 	req := release(t)
 	req.Kind.Kind = "CronJob"
 	scale := release(t)
@@ -365,11 +366,11 @@ func TestWhatIsNoWorkloadIsAdmitted(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	untouched(t, w)
+	expectNoEffect(t, w)
 }
 
-func TestARequestThatDoesNotReadIsRefused(t *testing.T) {
-	w := newWorld(t, nil)
+func TestAMalformedRequestIsDenied(t *testing.T) {
+	w := newFixture(t, nil)
 	req := release(t)
 	req.Object = runtime.RawExtension{Raw: []byte("{")}
 	if got := w.Admit(t.Context(), req); got.Response.Allowed || got.Decision != admission.DecisionError {
@@ -377,20 +378,20 @@ func TestARequestThatDoesNotReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhoeverAskedMayGoAndTheAnswerIsKept(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, passes)
-	gone, cancel := context.WithCancel(t.Context())
+func TestTheAnswerToACanceledRequestIsStored(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, passes)
+	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.Admit(gone, release(t))
+	w.Admit(canceled, release(t))
 	if r := w.record(t); r == nil || r.Status.Outcome != v1alpha1.OutcomePass {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestASlowServerIsNotWaitedForLongerThanTheAPIServerWaits(t *testing.T) {
+func TestASlowServerDoesNotExceedTheWebhooksTimeout(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.script(t, `{"faults":[{"fault":"slow","delay":"1m"}]}`)
 	w.settings.ReleaseCheck = 4 * time.Second
 	begin := time.Now()
@@ -400,14 +401,14 @@ func TestASlowServerIsNotWaitedForLongerThanTheAPIServerWaits(t *testing.T) {
 	}
 }
 
-func TestOnlySoManyAreAskedAboutAtATime(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, passes)
+func TestConcurrentReleaseChecksAreLimited(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, passes)
 	if !w.Server.slots.TryAcquire(maxConcurrent) {
-		t.Fatal("nothing is asked, and yet there is no room")
+		t.Fatal("no slot is free before the first check")
 	}
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: 50 * time.Millisecond}
-	if got := w.Server.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomeNoVerdict || got.Reason != v1alpha1.ReasonReleaseCheckThrottled || w.asked() > 0 {
+	if got := w.Server.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomeNoVerdict || got.Reason != v1alpha1.ReasonReleaseCheckThrottled || w.checks() > 0 {
 		t.Errorf("%+v", got)
 	}
 	w.Server.slots.Release(1)
@@ -417,9 +418,9 @@ func TestOnlySoManyAreAskedAboutAtATime(t *testing.T) {
 	}
 }
 
-func TestAChangedTokenCountsAtOnce(t *testing.T) {
-	w := newWorld(t, nil)
-	w.says(t, passes)
+func TestAChangedTokenIsUsedAtOnce(t *testing.T) {
+	w := newFixture(t, nil)
+	w.answer(t, passes)
 	secrets := w.kube.CoreV1().Secrets(v1alpha1.SystemNamespace)
 	set := func(value string) {
 		s, err := secrets.Get(t.Context(), altershield.SecretName, metav1.GetOptions{})

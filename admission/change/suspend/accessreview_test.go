@@ -12,24 +12,24 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 )
 
-func TestTheReviewIsAboutTheAuthorOfTheRequest(t *testing.T) {
+func TestTheAccessReviewIsForTheUserOfTheRequest(t *testing.T) {
 	client := fake.NewClientset()
-	var asked authorizationv1.SubjectAccessReviewSpec
+	var got authorizationv1.SubjectAccessReviewSpec
 	answer := authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "by a role"}
 	var failure error
 	client.PrependReactor("create", "subjectaccessreviews", func(a clientgotesting.Action) (bool, runtime.Object, error) {
 		review := a.(clientgotesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
-		asked, review.Status = review.Spec, answer
+		got, review.Status = review.Spec, answer
 		return true, review, failure
 	})
 	user := authenticationv1.UserInfo{
 		Username: "alice", UID: "7", Groups: []string{"team-a"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"a", "b"}},
 	}
-	ask := func() Authorization {
+	review := func() Authorization {
 		return AccessReviewer{client.AuthorizationV1()}.MayBypass(t.Context(), user, "default")
 	}
 
-	if diff := cmp.Diff(Authorization{Allowed: true, Reason: "by a role"}, ask()); diff != "" {
+	if diff := cmp.Diff(Authorization{Allowed: true, Reason: "by a role"}, review()); diff != "" {
 		t.Error(diff)
 	}
 	want := authorizationv1.SubjectAccessReviewSpec{
@@ -38,15 +38,15 @@ func TestTheReviewIsAboutTheAuthorOfTheRequest(t *testing.T) {
 			Namespace: "default", Verb: "bypass", Group: "app.ops.cloud.alipay.com", Version: "v1alpha1", Resource: "changeworkloads",
 		},
 	}
-	if diff := cmp.Diff(want, asked); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	answer.Denied = true
-	if ask().Allowed {
-		t.Error("what is denied is granted")
+	if review().Allowed {
+		t.Error("a denied review allows the bypass")
 	}
 	failure = context.DeadlineExceeded
-	if got := ask(); got.Allowed || got.Err == nil {
-		t.Errorf("an error is %+v", got)
+	if got := review(); got.Allowed || got.Err == nil {
+		t.Errorf("after an error: %+v", got)
 	}
 }

@@ -35,52 +35,52 @@ var (
 	image   = gen.Image
 	label   = gen.Label
 	held    = gen.Held
-	asks    = label(v1alpha1.IgnoredSuspendLabel, "true")
+	repair  = label(v1alpha1.IgnoredSuspendLabel, "true")
 )
 
 const fixed = "deployment sleep is suspended"
 
-// world is the gate and what it tells.
-type world struct {
-	gate   *suspend.Handler
-	told   *record.FakeRecorder
-	sent   *eventstest.Recorder
-	stamps *version.Handler
-	// rights answer who may bypass; asked is who was asked about.
+// fixture is the validating webhook with its recorders, and the mutating webhook.
+type fixture struct {
+	validating *suspend.Handler
+	recorder   *record.FakeRecorder
+	sent       *eventstest.Recorder
+	mutating   *version.Handler
+	// rights authorizes bypasses and records the checks.
 	rights *rights
-	// in are the settings in force.
-	in *settings.Settings
+	// settings are the current settings.
+	settings *settings.Settings
 }
 
-// rights implements suspend.Rights.
+// rights is a fake authorizer of bypasses.
 type rights struct {
-	right suspend.Authorization
-	asked []string
+	answer  suspend.Authorization
+	checked []string
 }
 
 func (r *rights) MayBypass(_ context.Context, user authenticationv1.UserInfo, namespace string) suspend.Authorization {
-	r.asked = append(r.asked, user.Username+" in "+namespace)
-	return r.right
+	r.checked = append(r.checked, user.Username+" in "+namespace)
+	return r.answer
 }
 
-func newWorld(h admissiontest.History, blocking bool) world {
+func newFixture(h admissiontest.History, blocking bool) fixture {
 	s := settings.Default()
 	s.Blocking = blocking
 	in := func() settings.Settings { return s }
-	w := world{rights: &rights{}, in: &s, told: record.NewFakeRecorder(10), sent: &eventstest.Recorder{}}
-	w.gate = &suspend.Handler{Kind: workload.Deployment, Settings: in, History: h, Authorizer: w.rights, Recorder: w.told, Sender: w.sent}
-	w.stamps = &version.Handler{Kind: workload.Deployment, Settings: in, History: h, Clock: clocktesting.NewFakePassiveClock(gen.Now)}
+	w := fixture{rights: &rights{}, settings: &s, recorder: record.NewFakeRecorder(10), sent: &eventstest.Recorder{}}
+	w.validating = &suspend.Handler{Kind: workload.Deployment, Settings: in, History: h, Authorizer: w.rights, Recorder: w.recorder, Sender: w.sent}
+	w.mutating = &version.Handler{Kind: workload.Deployment, Settings: in, History: h, Clock: clocktesting.NewFakePassiveClock(gen.Now)}
 	return w
 }
 
-// ask sends an update the way of the API server: the mutating webhook, if it
-// answers, then the gate.
-func (w world) ask(t *testing.T, req *admissionv1.AdmissionRequest, skipped bool) admission.Answer {
+// admit handles a request as the API server does: it calls the mutating webhook, unless
+// skipped is true, and then the validating webhook.
+func (w fixture) admit(t *testing.T, req *admissionv1.AdmissionRequest, skipped bool) admission.Answer {
 	t.Helper()
 	if !skipped {
-		admissiontest.Apply(t, req, w.stamps.Admit(t.Context(), req).Response)
+		admissiontest.Apply(t, req, w.mutating.Admit(t.Context(), req).Response)
 	}
-	return w.gate.Admit(t.Context(), req)
+	return w.validating.Admit(t.Context(), req)
 }
 
 func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
@@ -89,86 +89,86 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old     *appsv1.Deployment
 		new     *appsv1.Deployment
-		off     bool // blocking
+		off     bool // blocking is off
 		skipped bool // the mutating webhook did not answer
-		unknown bool // the history
-		says    string
+		unknown bool // the history is unknown
+		reason  string
 		message string
 	}{
-		"to another template is refused": {
-			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+		"release": {
+			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"to another template is refused however it got its suspension": {
+		"release, suspended by a user": {
 			old: build(stamped(1), label(v1alpha1.SuspendLabel, "by hand")), new: build(stamped(1), label(v1alpha1.SuspendLabel, "by hand"), image("busybox:2")),
-			says: v1alpha1.ReasonReleaseDenied, message: fixed,
+			reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"without its suspend label is refused": {
-			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutLabel(v1alpha1.SuspendLabel)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+		"suspend label removed": {
+			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutLabel(v1alpha1.SuspendLabel)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"without its hold is refused": {
-			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutAnnotation(v1alpha1.HoldAnnotation)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+		"hold removed": {
+			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutAnnotation(v1alpha1.HoldAnnotation)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"without its pause is refused": {
-			old: build(stamped(1), held), new: build(stamped(1), held, gen.Paused(false)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+		"pause removed": {
+			old: build(stamped(1), held), new: build(stamped(1), held, gen.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"that asks for a repair without another template is refused if it ends the hold": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asks, gen.Paused(false)), says: v1alpha1.ReasonReleaseDenied, message: fixed,
+		"repair label, pause removed, same template": {
+			old: build(stamped(1), held), new: build(stamped(1), held, repair, gen.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"to nothing but metadata is admitted": {
-			old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a")), says: admission.DecisionAdmitted,
+		"other metadata": {
+			old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a")), reason: admission.DecisionAdmitted,
 		},
-		"that is the repair is admitted": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), says: v1alpha1.ReasonRepairAdmitted,
+		"repair": {
+			old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
-		"that replaces all with the repair is admitted": {
-			old: build(stamped(1), held), new: build(asks, image("busybox:2")), says: v1alpha1.ReasonRepairAdmitted,
+		"repair that replaces the metadata": {
+			old: build(stamped(1), held), new: build(repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
-		"that is a second repair is refused, and told why": {
-			old: build(stamped(2), held, used), new: build(stamped(2), held, used, asks, image("busybox:3")), says: v1alpha1.ReasonReleaseDenied,
+		"second repair": {
+			old: build(stamped(2), held, used), new: build(stamped(2), held, used, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
-		"that is a second repair is admitted when the record of the first was removed": {
-			old: build(stamped(2), held), new: build(stamped(2), held, asks, image("busybox:3")), says: v1alpha1.ReasonRepairAdmitted,
+		"second repair after the record of the first was removed": {
+			old: build(stamped(2), held), new: build(stamped(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
-		"that is a second repair and removes the record of the first is refused": {
-			old: build(stamped(2), held, used), new: build(stamped(2), held, asks, image("busybox:3")), says: v1alpha1.ReasonReleaseDenied,
+		"second repair that removes the record of the first": {
+			old: build(stamped(2), held, used), new: build(stamped(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
-		"back to a good version is admitted": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), says: v1alpha1.ReasonRollbackAdmitted,
+		"rollback": {
+			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), reason: v1alpha1.ReasonRollbackAdmitted,
 		},
-		"by rollout undo, which replaces all annotations, is admitted": {
+		"rollback by rollout undo, which replaces all annotations": {
 			old: build(stamped(2), held, used), new: build(stamped(2), held, image("busybox:0"), func(d *appsv1.Deployment) {
 				d.Annotations = build(image("busybox:0"), stamped(1)).Annotations
-			}), says: v1alpha1.ReasonRollbackAdmitted,
+			}), reason: v1alpha1.ReasonRollbackAdmitted,
 		},
-		"to another template is refused while the history is unknown": {
-			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:0")), unknown: true, says: v1alpha1.ReasonReleaseDenied,
+		"release, history unknown": {
+			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:0")), unknown: true, reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": looking up whether this version succeeded failed: try again",
 		},
-		"that is the repair is refused if the mutating webhook did not see it": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), skipped: true, says: v1alpha1.ReasonReleaseDenied,
+		"repair without an answer of the mutating webhook": {
+			old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), skipped: true, reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": the webhook mdeployment.kb.io did not answer: try again",
 		},
-		"with a record made by hand of another attempt is refused": {
+		"forged record of another attempt": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
 				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 2})),
-			skipped: true, says: v1alpha1.ReasonReleaseDenied, message: fixed,
+			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"with a record made by hand of another author is refused": {
+		"forged record of another user": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
 				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 3})),
-			skipped: true, says: v1alpha1.ReasonReleaseDenied, message: fixed,
+			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"with blocking off is admitted": {
-			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), off: true, says: admission.DecisionAdmitted,
+		"release, blocking off": {
+			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), off: true, reason: admission.DecisionAdmitted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(admissiontest.History{Successes: []string{good}, Unknown: tc.unknown}, !tc.off)
-			answer := w.ask(t, admissiontest.Request(t, tc.old, tc.new), tc.skipped)
-			if answer.Decision != tc.says {
-				t.Errorf("decided %s, want %s", answer.Decision, tc.says)
+			w := newFixture(admissiontest.History{Successes: []string{good}, Unknown: tc.unknown}, !tc.off)
+			answer := w.admit(t, admissiontest.Request(t, tc.old, tc.new), tc.skipped)
+			if answer.Decision != tc.reason {
+				t.Errorf("decision is %s, want %s", answer.Decision, tc.reason)
 			}
 			if answer.Response.Allowed != (tc.message == "") {
 				t.Errorf("allowed: %v", answer.Response.Allowed)
@@ -186,12 +186,12 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 	}
 }
 
-func refusedUpdate(t *testing.T) *admissionv1.AdmissionRequest {
+func deniedUpdate(t *testing.T) *admissionv1.AdmissionRequest {
 	return admissiontest.Request(t, build(stamped(1), held), build(stamped(1), held, image("busybox:2")))
 }
 
-func TestARefusalNeverInvitesToTryAgain(t *testing.T) {
-	result := newWorld(admissiontest.History{}, true).ask(t, refusedUpdate(t), false).Response.Result
+func TestADenialHasNoRetryAfter(t *testing.T) {
+	result := newFixture(admissiontest.History{}, true).admit(t, deniedUpdate(t), false).Response.Result
 	if result.Details.RetryAfterSeconds != 0 {
 		t.Errorf("retry after %d s", result.Details.RetryAfterSeconds)
 	}
@@ -200,13 +200,13 @@ func TestARefusalNeverInvitesToTryAgain(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheWaysOut(t *testing.T) {
+func TestADenialNamesTheAlternatives(t *testing.T) {
 	bad := build(stamped(2), held)
 	failed := gen.ChangeWorkload(bad, 2, v1alpha1.WorkloadSuspend)
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a", Message: "find error"}, {Pod: "sleep-b"}}
 	good := gen.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.WorkloadSuccess)
 	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, failed}}
-	result := newWorld(h, true).ask(t, admissiontest.Request(t, bad, build(stamped(2), held, image("busybox:2"))), false).Response.Result
+	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(stamped(2), held, image("busybox:2"))), false).Response.Result
 	want := &metav1.StatusDetails{
 		Group: "apps", Kind: "deployments", Name: "sleep", UID: "sleep-uid",
 		Causes: []metav1.StatusCause{
@@ -236,10 +236,10 @@ func TestARefusalNamesTheWaysOut(t *testing.T) {
 	}
 }
 
-func TestARefusalOfASecondRepairNamesWhoUsedTheFirst(t *testing.T) {
+func TestADenialOfASecondRepairNamesTheUserOfTheFirst(t *testing.T) {
 	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
-	causes := newWorld(admissiontest.History{}, true).ask(t,
-		admissiontest.Request(t, build(stamped(2), held, used), build(stamped(2), held, used, asks, image("busybox:3"))), false,
+	causes := newFixture(admissiontest.History{}, true).admit(t,
+		admissiontest.Request(t, build(stamped(2), held, used), build(stamped(2), held, used, repair, image("busybox:3"))), false,
 	).Response.Result.Details.Causes
 	want := "a repair of this suspension was already admitted for bob; " +
 		"`kubectl annotate deployment sleep -n default altershield.defense.antgroup.com/bypass-` allows another"
@@ -248,14 +248,14 @@ func TestARefusalOfASecondRepairNamesWhoUsedTheFirst(t *testing.T) {
 	}
 }
 
-func TestARefusalOfAFreezeByHandSaysThatNoVersionFailed(t *testing.T) {
+func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing.T) {
 	byHand := label(v1alpha1.SuspendLabel, "holidays")
-	// A version that failed is known for some time after its repair succeeded.
+	// The failed version still exists for some time after its repair succeeded.
 	failed, repair := &v1alpha1.ChangeWorkload{}, &v1alpha1.ChangeWorkload{}
 	failed.Spec.Attempt, failed.Status.Phase = 1, v1alpha1.WorkloadSuspend
 	repair.Spec.Attempt, repair.Status.Phase = 2, v1alpha1.WorkloadSuccess
 	for _, known := range [][]*v1alpha1.ChangeWorkload{nil, {failed, repair}} {
-		causes := newWorld(admissiontest.History{Known: known}, true).ask(t,
+		causes := newFixture(admissiontest.History{Known: known}, true).admit(t,
 			admissiontest.Request(t, build(stamped(2), byHand), build(stamped(2), byHand, image("busybox:2"))), false,
 		).Response.Result.Details.Causes
 		want := "suspended since holidays; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
@@ -265,13 +265,13 @@ func TestARefusalOfAFreezeByHandSaysThatNoVersionFailed(t *testing.T) {
 	}
 }
 
-func TestARefusalIsTold(t *testing.T) {
-	w := newWorld(admissiontest.History{}, true)
-	w.ask(t, refusedUpdate(t), false)
+func TestADenialIsReported(t *testing.T) {
+	w := newFixture(admissiontest.History{}, true)
+	w.admit(t, deniedUpdate(t), false)
 	select {
-	case e := <-w.told.Events:
+	case e := <-w.recorder.Events:
 		if want := "Warning ReleaseDenied update by alice: " + fixed; e != want {
-			t.Errorf("told %q, want %q", e, want)
+			t.Errorf("Event is %q, want %q", e, want)
 		}
 	default:
 		t.Error("no Event on the Deployment")
@@ -293,56 +293,56 @@ func TestARefusalIsTold(t *testing.T) {
 	}
 }
 
-func TestTheRefusalOfADryRunIsNotTold(t *testing.T) {
-	w := newWorld(admissiontest.History{}, true)
-	req := refusedUpdate(t)
+func TestTheDenialOfADryRunIsNotReported(t *testing.T) {
+	w := newFixture(admissiontest.History{}, true)
+	req := deniedUpdate(t)
 	req.DryRun = ptr.To(true)
-	if w.ask(t, req, false).Response.Allowed {
+	if w.admit(t, req, false).Response.Allowed {
 		t.Error("admitted")
 	}
-	if len(w.told.Events) > 0 || len(w.sent.Sent()) > 0 {
-		t.Error("told")
+	if len(w.recorder.Events) > 0 || len(w.sent.Sent()) > 0 {
+		t.Error("the denial was reported")
 	}
 }
 
-func TestAHugeDeploymentIsRefusedLikeAnyOther(t *testing.T) {
+func TestALargeDeploymentIsDenied(t *testing.T) {
 	huge := gen.Annotation("note", strings.Repeat("x", 1<<20))
 	req := admissiontest.Request(t, build(stamped(1), held, huge), build(stamped(1), held, huge, image("busybox:2")))
-	if got := newWorld(admissiontest.History{}, true).ask(t, req, false).Response.Result.Message; got != fixed {
-		t.Errorf("said %q", got)
+	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != fixed {
+		t.Errorf("message is %q", got)
 	}
 }
 
-func TestALongNameIsSaidInFull(t *testing.T) {
+func TestALongNameIsNotTruncated(t *testing.T) {
 	long := gen.Name(strings.Repeat("n", 253))
 	req := admissiontest.Request(t, build(stamped(1), held, long), build(stamped(1), held, long, image("busybox:2")))
 	want := "deployment " + strings.Repeat("n", 253) + " is suspended"
-	if got := newWorld(admissiontest.History{}, true).ask(t, req, false).Response.Result.Message; got != want {
-		t.Errorf("said %q", got)
+	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != want {
+		t.Errorf("message is %q", got)
 	}
 }
 
-func TestWhatTheGateIsNotAskedForItAdmits(t *testing.T) {
-	w := newWorld(admissiontest.History{}, true)
+func TestOtherOperationsAreAdmitted(t *testing.T) {
+	w := newFixture(admissiontest.History{}, true)
 	create := admissiontest.Request(t, nil, build(held))
-	scale := refusedUpdate(t)
+	scale := deniedUpdate(t)
 	scale.SubResource = "scale"
 	for _, req := range []*admissionv1.AdmissionRequest{create, scale} {
-		if !w.gate.Admit(t.Context(), req).Response.Allowed {
-			t.Errorf("refused %s %s", req.Operation, req.SubResource)
+		if !w.validating.Admit(t.Context(), req).Response.Allowed {
+			t.Errorf("denied %s %s", req.Operation, req.SubResource)
 		}
 	}
 }
 
-func TestAnUpdateThatDoesNotReadIsRefused(t *testing.T) {
-	req := refusedUpdate(t)
+func TestAMalformedUpdateIsDenied(t *testing.T) {
+	req := deniedUpdate(t)
 	req.OldObject.Raw = []byte("{")
-	if answer := newWorld(admissiontest.History{}, true).gate.Admit(t.Context(), req); answer.Response.Allowed {
+	if answer := newFixture(admissiontest.History{}, true).validating.Admit(t.Context(), req); answer.Response.Allowed {
 		t.Error("admitted")
 	}
 }
 
-func TestWhoMayBypass(t *testing.T) {
+func TestABypassRequiresPermission(t *testing.T) {
 	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
 	old := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
 	good := gen.Version(build(image("busybox:0")))
@@ -354,45 +354,45 @@ func TestWhoMayBypass(t *testing.T) {
 	)
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
-		right    suspend.Authorization
-		loose    bool // bypass is Recorded
-		off      bool // blocking
+		answer   suspend.Authorization
+		recorded bool // bypass is Recorded
+		off      bool // blocking is off
 		user     string
 		dry      bool
-		asks     bool
+		checked  bool // the permission is checked
 		message  string
 	}{
-		"who has the right may repair":                           {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Authorization{Allowed: true}, asks: true},
-		"who does not may not":                                   {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Authorization{Reason: "no RBAC"}, asks: true, message: lacking},
-		"nobody may while the API server does not say":           {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Authorization{Err: errors.New("too slow")}, asks: true, message: unknown},
-		"an error is no grant":                                   {old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, asks: true, message: unknown},
-		"a dry run asks too":                                     {dry: true, old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")), right: suspend.Authorization{Reason: "no RBAC"}, asks: true, message: lacking},
-		"to allow another repair needs the right":                {old: build(stamped(2), held, used), new: build(stamped(2), held), right: suspend.Authorization{Reason: "no RBAC"}, asks: true, message: lacking},
-		"who has the right may allow another":                    {old: build(stamped(2), held, used), new: build(stamped(2), held), right: suspend.Authorization{Allowed: true}, asks: true},
-		"the record of an earlier suspension is of no use":       {old: build(stamped(2), held, old), new: build(stamped(2), held)},
-		"the way back is free":                                   {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0"))},
-		"a release is refused without asking":                    {old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), message: fixed},
-		"other metadata is free":                                 {old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a"))},
-		"nobody is asked where bypasses are only recorded":       {loose: true, old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2"))},
-		"nobody is asked to allow another where they are":        {loose: true, old: build(stamped(2), held, used), new: build(stamped(2), held)},
-		"nobody is asked with blocking off":                      {off: true, old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2"))},
-		"nobody is asked about our controller":                   {user: v1alpha1.ControllerUser, old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2"))},
-		"nobody is asked about a workload that is not suspended": {old: build(stamped(1)), new: build(stamped(1), asks, image("busybox:2"))},
+		"repair with permission":                            {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"repair without permission":                         {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"repair, check failed":                              {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
+		"repair, check allowed and failed":                  {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
+		"dry run of a repair":                               {dry: true, old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's record without permission": {old: build(stamped(2), held, used), new: build(stamped(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's record with permission":    {old: build(stamped(2), held, used), new: build(stamped(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"removal of an earlier suspension's record":         {old: build(stamped(2), held, old), new: build(stamped(2), held)},
+		"rollback":                   {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0"))},
+		"release":                    {old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), message: fixed},
+		"other metadata":             {old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a"))},
+		"repair, bypass is Recorded": {recorded: true, old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2"))},
+		"removal of the repair's record, bypass is Recorded": {recorded: true, old: build(stamped(2), held, used), new: build(stamped(2), held)},
+		"repair, blocking off":                               {off: true, old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2"))},
+		"release by the controller":                          {user: v1alpha1.ControllerUser, old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2"))},
+		"repair of a workload that is not suspended":         {old: build(stamped(1)), new: build(stamped(1), repair, image("busybox:2"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(admissiontest.History{Successes: []string{good}}, !tc.off)
-			w.rights.right = tc.right
-			if !tc.loose {
-				w.in.Bypass = v1alpha1.BypassAuthorized
+			w := newFixture(admissiontest.History{Successes: []string{good}}, !tc.off)
+			w.rights.answer = tc.answer
+			if !tc.recorded {
+				w.settings.Bypass = v1alpha1.BypassAuthorized
 			}
 			req := admissiontest.Request(t, tc.old, tc.new)
 			req.DryRun = &tc.dry
 			if tc.user != "" {
 				req.UserInfo.Username = tc.user
 			}
-			answer := w.ask(t, req, false)
-			if (len(w.rights.asked) > 0) != tc.asks {
-				t.Errorf("asked about %v", w.rights.asked)
+			answer := w.admit(t, req, false)
+			if (len(w.rights.checked) > 0) != tc.checked {
+				t.Errorf("checked %v", w.rights.checked)
 			}
 			got := ""
 			if answer.Response.Result != nil {

@@ -24,26 +24,26 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// world is a cluster with a server, and one webhook of it.
-type world struct {
+// fixture is a webhook with a fake cluster and a double of the AlterShield server.
+type fixture struct {
 	*Handler
 	double   *double.Double
 	kube     *kubefake.Clientset
 	change   *fake.Clientset
 	clock    *clocktesting.FakePassiveClock
-	told     *record.FakeRecorder
+	recorder *record.FakeRecorder
 	sent     *eventstest.Recorder
 	settings settings.Settings
 }
 
 const token = "secret"
 
-// newWorld connects a webhook with a double over loopback; data replaces keys
-// of config-altershield.
-func newWorld(t *testing.T, data map[string]string) *world {
+// newFixture connects a webhook to a double over loopback; data replaces keys of
+// config-altershield.
+func newFixture(t *testing.T, data map[string]string) *fixture {
 	t.Helper()
-	w := &world{
-		clock: clocktesting.NewFakePassiveClock(noon), told: record.NewFakeRecorder(100), sent: &eventstest.Recorder{},
+	w := &fixture{
+		clock: clocktesting.NewFakePassiveClock(noon), recorder: record.NewFakeRecorder(100), sent: &eventstest.Recorder{},
 		settings: settings.Default(), change: fake.NewSimpleClientset(),
 	}
 	w.settings.ReleaseCheck = 500 * time.Millisecond
@@ -70,23 +70,23 @@ func newWorld(t *testing.T, data map[string]string) *world {
 	return w
 }
 
-// webhook returns another webhook of the same cluster.
-func (w *world) webhook(t *testing.T) *Handler {
+// webhook returns another webhook with the same cluster.
+func (w *fixture) webhook(t *testing.T) *Handler {
 	t.Helper()
 	s := NewServer(w.kube.CoreV1(), w.clock, noop.Meter{}, altershield.WithPause(time.Millisecond))
 	return &Handler{
 		Kinds: workload.BuiltIn, Settings: func() settings.Settings { return w.settings }, History: admissiontest.History{},
-		Server: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.told, Sender: w.sent, Clock: w.clock,
+		Server: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.recorder, Sender: w.sent, Clock: w.clock,
 	}
 }
 
-// says sets what the double says of releases.
-func (w *world) says(t *testing.T, then string) {
+// answer sets the double's answer to release checks.
+func (w *fixture) answer(t *testing.T, then string) {
 	t.Helper()
 	w.script(t, `{"checks":[{"match":{"step":"RELEASE"},"then":`+then+`}]}`)
 }
 
-func (w *world) script(t *testing.T, script string) {
+func (w *fixture) script(t *testing.T, script string) {
 	t.Helper()
 	s, err := double.ParseScript([]byte(script))
 	if err == nil {
@@ -97,8 +97,8 @@ func (w *world) script(t *testing.T, script string) {
 	}
 }
 
-// asked is how often the server was asked about a release.
-func (w *world) asked() int {
+// checks returns the number of release checks that the server received.
+func (w *fixture) checks() int {
 	n := 0
 	for _, c := range w.double.Log().Calls {
 		if c.Action == "submitAndStartChangeExecOrder" {
@@ -108,8 +108,8 @@ func (w *world) asked() int {
 	return n
 }
 
-// record returns the only ReleaseCheck; nil when there is none.
-func (w *world) record(t *testing.T) *v1alpha1.ReleaseCheck {
+// record returns the only ReleaseCheck, or nil if there is none.
+func (w *fixture) record(t *testing.T) *v1alpha1.ReleaseCheck {
 	t.Helper()
 	all, err := w.change.AppV1alpha1().ReleaseChecks("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(all.Items) > 1 {
@@ -121,12 +121,12 @@ func (w *world) record(t *testing.T) *v1alpha1.ReleaseCheck {
 	return &all.Items[0]
 }
 
-// events returns what was written to the workload, and forgets it.
-func (w *world) events() []string {
+// events returns the Events on the workload since the last call.
+func (w *fixture) events() []string {
 	var all []string
 	for {
 		select {
-		case e := <-w.told.Events:
+		case e := <-w.recorder.Events:
 			all = append(all, e)
 		default:
 			return all
@@ -134,7 +134,7 @@ func (w *world) events() []string {
 	}
 }
 
-// release is a change of the template that is asked about.
+// release returns a request that changes the template.
 func release(t *testing.T) *admissionv1.AdmissionRequest {
 	t.Helper()
 	build := gen.StoredDeployment
