@@ -74,6 +74,9 @@ func (e *Engine) postpone(ctx context.Context, job queue.Job, p api.Provider, wa
 		if err != nil {
 			return err
 		}
+		if before.Lease != "" {
+			return errStaleStep // another worker runs the same job and is calling
+		}
 		g := before
 		if !t.app.RevokeRequested && t.now.Sub(g.Began) > seconds(p.Retry.PollTimeoutSeconds) {
 			g.State, g.Reason, g.Since, g.Due = api.Failed, ReasonDecisionTimeout, t.now, time.Time{}

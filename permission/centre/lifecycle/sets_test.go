@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/queue"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
@@ -21,12 +22,17 @@ import (
 type recordingProvider struct {
 	outcome provider.Outcome
 	calls   []provider.Op
+	// during is called in each call.
+	during func()
 }
 
 func (p *recordingProvider) New(api.Provider) (provider.Client, error) { return p, nil }
 
 func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Result {
 	p.calls = append(p.calls, c.Op)
+	if p.during != nil {
+		p.during()
+	}
 	return provider.Result{Outcome: p.outcome, Sent: true}
 }
 
@@ -139,5 +145,30 @@ func TestAProviderThatMayHaveGrantedIsInUseAfterADenial(t *testing.T) {
 	f.revoke(id)
 	if n, err := f.Store.View(t.Context()).CountUnrevoked("double"); err != nil || n != 0 {
 		t.Errorf("%d grants after the revocation, %v", n, err)
+	}
+}
+
+// openBreaker is a breaker that is open.
+type openBreaker struct{ noLimits }
+
+func (openBreaker) OpenFor(string) time.Duration { return 15 * time.Second }
+
+// River runs a job again if it takes too long.
+func TestAStepInACallIsNotPostponedByAnotherWorker(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	other := *f.Engine
+	other.Breaker = openBreaker{}
+	f.provider.during = func() {
+		a, err := f.Store.View(t.Context()).Applications(store.Filter{}, store.Page{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Handle(t.Context(), queue.Job{Application: a[0].ID, Step: 1}); err != nil {
+			t.Error(err)
+		}
+	}
+	id := f.request("web")
+	if a, err := f.Store.View(t.Context()).Application(id); err != nil || a.State != api.Granted || len(f.provider.calls) != 1 {
+		t.Errorf("the application is %s after calls %v, %v", a.State, f.provider.calls, err)
 	}
 }
