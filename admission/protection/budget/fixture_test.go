@@ -24,6 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/test/fakestore"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
@@ -63,7 +64,7 @@ type world struct {
 // newWorld returns a world with these budgets, pods and PodDisruptionBudgets.
 func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
 	t.Helper()
-	w := &world{client: fake.NewSimpleClientset(), events: record.NewFakeRecorder(10)}
+	w := &world{client: fake.NewSimpleClientset(), events: record.NewFakeRecorder(1000)}
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, b := range budgets {
 		if err := index.Add(b.DeepCopy()); err != nil {
@@ -81,6 +82,7 @@ func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudg
 			}
 		}
 	}
+	fakestore.CompareAndSwap(w.client, "podunavailablebudgets")
 	kube := kubefake.NewClientset(objects...)
 	lister, client := listers.NewPodUnavailableBudgetLister(index), w.client.PolicyV1alpha1()
 	reliance := NewChargeReferences()

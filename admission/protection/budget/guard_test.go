@@ -2,9 +2,12 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,14 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
@@ -329,6 +330,30 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 	}
 }
 
+// Two replicas, each with a cache that is never updated, and more requests than the
+// budget allows: exactly as many pass as are allowed.
+func TestConcurrentDeletionsAtTwoReplicasDoNotExceedTheBudget(t *testing.T) {
+	const allowed, asked = 30, 200
+	b := newBudget("web", allowed, nil)
+	one, two := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{b}), newWorld(t, living, []*v1alpha1.PodUnavailableBudget{b})
+	two.guard.Commit = NewCommitter(two.guard.Budgets, one.guard.Client, two.guard.References, groupcommit.Options{})
+	var passed atomic.Int64
+	var all sync.WaitGroup
+	for i := range asked {
+		guard := []Guard{one.guard, two.guard}[i%2]
+		req := deletion(t, newPod(func(p *corev1.Pod) { p.Name, p.UID = fmt.Sprint(i), types.UID(fmt.Sprint(i)) }))
+		all.Go(func() {
+			if guard.Admit(t.Context(), req).Response.Allowed {
+				passed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if s := one.budget(t, "web").Status; passed.Load() != allowed || len(s.DeletedPods) != allowed || s.UnavailableAllowed != 0 {
+		t.Errorf("%d allowed, %d charged, %d left", passed.Load(), len(s.DeletedPods), s.UnavailableAllowed)
+	}
+}
+
 func TestTheDeadlineIsTheTimeoutOfTheAPIServer(t *testing.T) {
 	r := &http.Request{URL: &url.URL{RawQuery: "timeout=2s"}}
 	ctx, cancel := admission.WithDeadline(apis.WithHTTPRequest(t.Context(), r))
@@ -357,10 +382,6 @@ func TestPodsAreChosenAgainAfterAChangeOfTheBudget(t *testing.T) {
 	if err := w.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), other, "ns"); err != nil {
 		t.Fatal(err)
 	}
-	// The fake API server accepts a write of an old state; the decision has to come
-	// from a live read.
-	nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.References, groupcommit.Options{})
 	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
 	}

@@ -7,13 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 func TestTheLastRequestRefundsACharge(t *testing.T) {
@@ -109,9 +106,6 @@ func TestASharedChargeIsKept(t *testing.T) {
 	} {
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-			// The fake API server accepts a write of an old state: nothing is cached.
-			nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-			w.guard.Commit = NewCommitter(listers.NewPodUnavailableBudgetLister(nothing), w.guard.Client, w.guard.References, groupcommit.Options{})
 			lose := []func(){w.asks(t, ops[0]), w.asks(t, ops[1])}
 			lose[order[0]]()
 			w.settled(t)

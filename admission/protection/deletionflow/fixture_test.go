@@ -2,9 +2,6 @@ package deletionflow
 
 import (
 	"context"
-	"errors"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,13 +9,11 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	corev1listers "k8s.io/client-go/listers/core/v1"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
@@ -29,6 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/test/fakestore"
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
@@ -90,37 +86,13 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 		}
 	}
 	w.kube, w.client = kubefake.NewClientset(theirs...), fake.NewSimpleClientset(ours...)
-	compareAndSwap(w.client)
+	fakestore.CompareAndSwap(w.client, "poddeletionflowcontrols")
 	lister, client := listers.NewPodDeletionFlowControlLister(flows), w.client.PolicyV1alpha1()
 	w.guard = Guard{
 		FlowControls: lister, Pods: w.kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(w.namespaces), PDBs: w.pdbs,
 		Commit: NewCommitter(lister, client, w.clock, skew, groupcommit.Options{}), Time: w.clock, Recorder: w.events,
 	}
 	return w
-}
-
-// compareAndSwap makes the fake reject writes of old states, as the API server does.
-func compareAndSwap(client *fake.Clientset) {
-	var mu sync.Mutex
-	client.PrependReactor("update", "poddeletionflowcontrols", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		next := a.(clienttesting.UpdateAction).GetObject().(*v1alpha1.PodDeletionFlowControl).DeepCopy()
-		o, err := client.Tracker().Get(a.GetResource(), "", next.Name)
-		if err != nil {
-			return true, nil, err
-		}
-		stored := o.(*v1alpha1.PodDeletionFlowControl)
-		if stored.ResourceVersion != next.ResourceVersion {
-			return true, nil, apierrs.NewConflict(v1alpha1.Resource("poddeletionflowcontrols"), next.Name, errors.New("changed"))
-		}
-		version, err := strconv.Atoi(stored.ResourceVersion)
-		if err != nil {
-			return true, nil, err
-		}
-		next.ResourceVersion = strconv.Itoa(version + 1)
-		return true, next, client.Tracker().Update(a.GetResource(), next, "")
-	})
 }
 
 func (w *world) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
