@@ -428,8 +428,11 @@ func (m *model) rescue() {
 }
 
 // Reserve implements lifecycle.RateLimiter. It is the time before the intent is stored.
-func (m *model) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
-	m.meanwhile(true)
+func (m *model) Reserve(_ context.Context, _ string, _ api.RateLimit, horizon time.Duration) (time.Time, error) {
+	// The horizon is shorter for a slot in place of one that expired after the intent.
+	if horizon > callTimeout {
+		m.meanwhile(true)
+	}
 	if m.chance(12, "rate limit") {
 		return time.Time{}, ratelimit.NoSlot{Until: m.clock.Now().Add(50 * time.Second)}
 	}
