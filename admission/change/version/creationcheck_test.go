@@ -51,7 +51,7 @@ func newGuard(t *testing.T, namespace, config []metav1.ManagedFieldsEntry) (*Cre
 	return &CreationCheck{Namespaces: client.CoreV1(), Mutating: admissionlisters.NewMutatingWebhookConfigurationLister(index)}, client
 }
 
-func TestAWorkloadWentPastTheWebhook(t *testing.T) {
+func TestAWorkloadThatTheWebhookDidNotSeeIsMissed(t *testing.T) {
 	entries := func(e ...metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry { return e }
 	timeless := by("kubectl-label", 10, optedIn)
 	timeless.Time = nil
@@ -60,18 +60,18 @@ func TestAWorkloadWentPastTheWebhook(t *testing.T) {
 		created           time.Time
 		want              bool
 	}{
-		"when it was created after the opt-in": {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 11), true},
-		"not when it is older than the opt-in": {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
-		"not when that is too close to tell":   {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 10), false},
-		"not when the namespace was opted in before the webhook was there": {
+		"created after the opt-in":                {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 11), true},
+		"created before the opt-in":               {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
+		"created within seconds after the opt-in": {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 10), false},
+		"namespace opted in before the webhook was installed": {
 			entries(by("kubectl-label", 5, optedIn)), entries(by("ko", 10, guarding)), at(9, 0), false,
 		},
-		"not when somebody opted in again later":          {entries(by("a", 5, optedIn), by("b", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
-		"when somebody else wrote another field later":    {entries(by("a", 5, optedIn), by("b", 10, `{"f:metadata":{}}`)), entries(by("ko", 5, guarding)), at(9, 0), true},
-		"not when nobody is known who opted in":           {nil, entries(by("ko", 5, guarding)), at(30, 0), false},
-		"not when it is not known when that was":          {entries(timeless), entries(by("ko", 5, guarding)), at(30, 0), false},
-		"not when its kind has no webhook":                {entries(by("a", 5, optedIn)), entries(by("ko", 5, `{"f:webhooks":{}}`)), at(30, 0), false},
-		"not when what the API server wrote is not a map": {entries(by("a", 5, `[]`)), entries(by("ko", 5, guarding)), at(30, 0), false},
+		"opted in again later":             {entries(by("a", 5, optedIn), by("b", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
+		"another field written later":      {entries(by("a", 5, optedIn), by("b", 10, `{"f:metadata":{}}`)), entries(by("ko", 5, guarding)), at(9, 0), true},
+		"manager of the opt-in is unknown": {nil, entries(by("ko", 5, guarding)), at(30, 0), false},
+		"time of the opt-in is unknown":    {entries(timeless), entries(by("ko", 5, guarding)), at(30, 0), false},
+		"no webhook for the kind":          {entries(by("a", 5, optedIn)), entries(by("ko", 5, `{"f:webhooks":{}}`)), at(30, 0), false},
+		"malformed managedFields":          {entries(by("a", 5, `[]`)), entries(by("ko", 5, guarding)), at(30, 0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, _ := newGuard(t, tc.namespace, tc.config)

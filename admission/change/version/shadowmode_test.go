@@ -28,14 +28,14 @@ func TestInShadowWhatWouldHaveBeenRefusedIsAdmittedAndTold(t *testing.T) {
 		off      bool
 		want     string
 	}{
-		"a release after one that failed":             {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, want: v1alpha1.ReasonShadow},
-		"a release of what was held before":           {old: build(stamped(1), gen.Held), new: next(gen.Held), want: v1alpha1.ReasonShadow},
-		"a release after one that passed":             {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{gen.ChangeWorkload(at, 1, v1alpha1.WorkloadSuccess)}, want: Released},
-		"a release after one of an earlier attempt":   {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{gen.ChangeWorkload(at, 7, v1alpha1.WorkloadSuspend)}, want: Released},
-		"a repair, which would have been admitted":    {old: at, new: next(label(v1alpha1.IgnoredSuspendLabel, "true")), known: []*v1alpha1.ChangeWorkload{fail}, want: Released},
-		"a way back, which would have been admitted":  {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, good: []string{gen.Version(next())}, want: Released},
-		"what is no release":                          {old: at, new: build(stamped(1), label("team", "a")), known: []*v1alpha1.ChangeWorkload{fail}, want: Kept},
-		"a release after one that failed, not shadow": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, off: true, want: Released},
+		"release after a failed release":                    {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, want: v1alpha1.ReasonShadow},
+		"release of a workload that was held":               {old: build(stamped(1), gen.Held), new: next(gen.Held), want: v1alpha1.ReasonShadow},
+		"release after a release that passed":               {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{gen.ChangeWorkload(at, 1, v1alpha1.WorkloadSuccess)}, want: Released},
+		"release after a failed release of another attempt": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{gen.ChangeWorkload(at, 7, v1alpha1.WorkloadSuspend)}, want: Released},
+		"repair":       {old: at, new: next(label(v1alpha1.IgnoredSuspendLabel, "true")), known: []*v1alpha1.ChangeWorkload{fail}, want: Released},
+		"rollback":     {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, good: []string{gen.Version(next())}, want: Released},
+		"other change": {old: at, new: build(stamped(1), label("team", "a")), known: []*v1alpha1.ChangeWorkload{fail}, want: Kept},
+		"release after a failed release, no shadow mode": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, off: true, want: Released},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := settings.Default()
@@ -44,7 +44,7 @@ func TestInShadowWhatWouldHaveBeenRefusedIsAdmittedAndTold(t *testing.T) {
 				History: admissiontest.History{Known: tc.known, Successes: tc.good}}
 			a := s.Admit(t.Context(), admissiontest.Request(t, tc.old, tc.new))
 			if !a.Response.Allowed || a.Decision != tc.want {
-				t.Errorf("allowed %v, counted as %s, want %s", a.Response.Allowed, a.Decision, tc.want)
+				t.Errorf("allowed %v, decision is %s, want %s", a.Response.Allowed, a.Decision, tc.want)
 			}
 			warned := strings.Contains(strings.Join(a.Response.Warnings, " "), "is suspended")
 			if warned != (tc.want == v1alpha1.ReasonShadow) {

@@ -47,169 +47,169 @@ func rollback(user string, attempt int64) gen.Option {
 	return gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
 }
 
-// Each case says what is stored, what the API server shows of an update or
-// creation, and what is stored then.
-func TestTheStamperWrites(t *testing.T) {
+// Each case has the stored object, the new object of the request, and the object after
+// the webhook.
+func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	held, bare := gen.Held, gen.Bare
-	asks := label(v1alpha1.IgnoredSuspendLabel, "true")
+	asksRepair := label(v1alpha1.IgnoredSuspendLabel, "true")
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
-		old  *appsv1.Deployment
-		new  *appsv1.Deployment
-		user string
-		good string // a version that succeeded
-		want *appsv1.Deployment
-		says string // the decision
+		old      *appsv1.Deployment
+		new      *appsv1.Deployment
+		user     string
+		good     string // a version that succeeded
+		want     *appsv1.Deployment
+		decision string
 	}{
-		"attempt 1 on a created one": {
-			new: build(), want: build(stamped(1)), says: Released,
+		"created": {
+			new: build(), want: build(stamped(1)), decision: Released,
 		},
-		"attempt 1 on one without labels and annotations": {
-			new: build(bare), want: build(bare, stamped(1)), says: Released,
+		"created without labels and annotations": {
+			new: build(bare), want: build(bare, stamped(1)), decision: Released,
 		},
-		"attempt 1 on one that will get its name later": {
+		"created with generateName": {
 			new:  build(gen.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }),
-			want: build(gen.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), says: Released,
+			want: build(gen.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), decision: Released,
 		},
-		"a label that fits, however long the name": {
-			new: build(gen.Name(long)), want: build(gen.Name(long), stamped(1)), says: Released,
+		"created with a name of 253 characters": {
+			new: build(gen.Name(long)), want: build(gen.Name(long), stamped(1)), decision: Released,
 		},
-		"over what a person invented on a created one": {
+		"created with a forged release": {
 			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "77")),
-			want: build(stamped(1)), says: Released,
+			want: build(stamped(1)), decision: Released,
 		},
-		"a new release for one that is created again from what was saved": {
-			new:  build(stamped(5), held, repair(5), asks, label(v1alpha1.DefenseStatusLabel, "processed")),
-			want: build(stamped(1)), says: Released,
+		"created from a saved manifest": {
+			new:  build(stamped(5), held, repair(5), asksRepair, label(v1alpha1.DefenseStatusLabel, "processed")),
+			want: build(stamped(1)), decision: Released,
 		},
-		"no end of a pause that a saved one had before it was held": {
+		"created from a saved manifest, paused before it was held": {
 			new:  build(held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
-			want: build(stamped(1), paused(true)), says: Released,
+			want: build(stamped(1), paused(true)), decision: Released,
 		},
-		"no end of a freeze by hand": {
-			new: build(label(v1alpha1.SuspendLabel, "holidays")), want: build(label(v1alpha1.SuspendLabel, "holidays"), stamped(1)), says: Released,
+		"created with a suspend label of a user": {
+			new: build(label(v1alpha1.SuspendLabel, "holidays")), want: build(label(v1alpha1.SuspendLabel, "holidays"), stamped(1)), decision: Released,
 		},
-		"an end of the suspension for a saved one that was repaired": {
-			new: build(label(v1alpha1.SuspendLabel, since), repair(2)), want: build(stamped(1)), says: Released,
+		"created from a saved manifest, suspended and repaired": {
+			new: build(label(v1alpha1.SuspendLabel, since), repair(2)), want: build(stamped(1)), decision: Released,
 		},
-		"no end of a pause that was never ours": {
-			new: build(paused(true)), want: build(stamped(1), paused(true)), says: Released,
+		"created paused by a user": {
+			new: build(paused(true)), want: build(stamped(1), paused(true)), decision: Released,
 		},
-		"an end of the pause for a saved one whose hold does not read": {
-			new: build(held, annotated(v1alpha1.HoldAnnotation, "{")), want: build(stamped(1)), says: Released,
+		"created from a saved manifest with a malformed hold": {
+			new: build(held, annotated(v1alpha1.HoldAnnotation, "{")), want: build(stamped(1)), decision: Released,
 		},
 
-		"the next attempt when the template changes": {
+		"template changed": {
 			old: build(stamped(1)), new: build(stamped(1), image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2)), says: Released,
+			want: build(image("busybox:2"), stamped(2)), decision: Released,
 		},
-		"attempt 1 when the template of one that is older than the opt-in changes": {
+		"older than the opt-in, template changed": {
 			old: build(bare), new: build(bare, image("busybox:2")),
-			want: build(bare, image("busybox:2"), stamped(1)), says: Released,
+			want: build(bare, image("busybox:2"), stamped(1)), decision: Released,
 		},
-		"attempt 0 when one that is older than the opt-in stays as it is": {
+		"older than the opt-in, template unchanged": {
 			old: build(), new: build(label("team", "a")),
-			want: build(label("team", "a"), stamped(0)), says: Baselined,
+			want: build(label("team", "a"), stamped(0)), decision: Baselined,
 		},
-		"attempt 0 when our controller touches one that is older than the opt-in": {
-			old: build(), new: build(), user: v1alpha1.ControllerUser, want: build(stamped(0)), says: Baselined,
+		"older than the opt-in, empty update by the controller": {
+			old: build(), new: build(), user: v1alpha1.ControllerUser, want: build(stamped(0)), decision: Baselined,
 		},
-		"what was missed when our controller touches one": {
+		"missed release, empty update by the controller": {
 			old: build(stamped(1), image("busybox:2")), new: build(stamped(1), image("busybox:2")), user: v1alpha1.ControllerUser,
-			want: build(image("busybox:2"), stamped(2)), says: Released,
+			want: build(image("busybox:2"), stamped(2)), decision: Released,
 		},
-		"nothing when others write one again whose version is another": {
+		"missed release, empty update by another user": {
 			old: build(stamped(1), image("busybox:2")), new: build(stamped(1), image("busybox:2")),
-			want: build(stamped(1), image("busybox:2")), says: Kept,
+			want: build(stamped(1), image("busybox:2")), decision: Kept,
 		},
-		"the baseline over a malformed attempt": {
+		"malformed attempt, template unchanged": {
 			old: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "many")), new: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "many")),
-			want: build(stamped(0)), says: Baselined,
+			want: build(stamped(0)), decision: Baselined,
 		},
-		"attempt 1 after a malformed attempt": {
+		"malformed attempt, template changed": {
 			old: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "-3")), new: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "-3"), image("busybox:2")),
-			want: build(image("busybox:2"), stamped(1)), says: Released,
+			want: build(image("busybox:2"), stamped(1)), decision: Released,
 		},
-		"a version over a text that cannot be one": {
+		"malformed version": {
 			old: build(stamped(1), annotated(v1alpha1.VersionKey, "../x")), new: build(stamped(1), annotated(v1alpha1.VersionKey, "../x")),
-			want: build(stamped(0)), says: Baselined,
+			want: build(stamped(0)), decision: Baselined,
 		},
-		"the label again when it is not that of the annotation": {
+		"label differs from the annotation": {
 			old: build(stamped(3), label(v1alpha1.VersionKey, "mine")), new: build(stamped(3), label(v1alpha1.VersionKey, "mine")),
-			want: build(stamped(3)), says: Kept,
+			want: build(stamped(3)), decision: Kept,
 		},
-		"back what a person changed": {
+		"release changed by a user": {
 			old:  build(stamped(3)),
 			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "1"), repair(1)),
-			want: build(stamped(3)), says: Kept,
+			want: build(stamped(3)), decision: Kept,
 		},
-		"back what a replace left out": {
-			old: build(stamped(3)), new: build(bare), want: build(bare, stamped(3)), says: Kept,
+		"release removed by a replace": {
+			old: build(stamped(3)), new: build(bare), want: build(bare, stamped(3)), decision: Kept,
 		},
-		"back the record of a bypass that a person changed": {
-			old: build(stamped(3), repair(3)), new: build(stamped(3), repair(99)), want: build(stamped(3), repair(3)), says: Kept,
+		"record of a bypass changed by a user": {
+			old: build(stamped(3), repair(3)), new: build(stamped(3), repair(99)), want: build(stamped(3), repair(3)), decision: Kept,
 		},
-		"no record of a bypass that a person removed": {
-			old: build(stamped(3), repair(3)), new: build(stamped(3)), want: build(stamped(3)), says: Kept,
+		"record of a bypass removed by a user": {
+			old: build(stamped(3), repair(3)), new: build(stamped(3)), want: build(stamped(3)), decision: Kept,
 		},
-		"over what rollout undo copies from a ReplicaSet": {
+		"annotations of a ReplicaSet copied by rollout undo": {
 			old: build(stamped(3)), new: build(stamped(1), annotated(v1alpha1.HoldAnnotation, "{}"), repair(2), image("busybox:0")),
-			want: build(image("busybox:0"), stamped(4)), says: Released,
+			want: build(image("busybox:0"), stamped(4)), decision: Released,
 		},
-		"nothing over a hold of our controller": {
-			old: build(stamped(1)), new: build(stamped(1), held), user: v1alpha1.ControllerUser, want: build(stamped(1), held), says: Kept,
+		"held by the controller": {
+			old: build(stamped(1)), new: build(stamped(1), held), user: v1alpha1.ControllerUser, want: build(stamped(1), held), decision: Kept,
 		},
-		"nothing over a suspension by hand": {
-			old: build(stamped(1)), new: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), want: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), says: Kept,
+		"suspended by a user": {
+			old: build(stamped(1)), new: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), want: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), decision: Kept,
 		},
-		"nothing of a repair where nothing is suspended": {
-			old: build(stamped(1)), new: build(stamped(1), asks, image("busybox:2")), want: build(image("busybox:2"), stamped(2)), says: Released,
+		"repair label on a workload that is not suspended": {
+			old: build(stamped(1)), new: build(stamped(1), asksRepair, image("busybox:2")), want: build(image("busybox:2"), stamped(2)), decision: Released,
 		},
 
-		"the repair of a held one, and its roll-out resumes": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asks, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRepairAdmitted,
+		"repair resumes the rollout": {
+			old: build(stamped(1), held), new: build(stamped(1), held, asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
-		"the repair by replace, which leaves our fields out": {
-			old: build(stamped(1), held), new: build(asks, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRepairAdmitted,
+		"repair by a replace without Breakwater's fields": {
+			old: build(stamped(1), held), new: build(asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
-		"the repair of one that was paused before it was held": {
+		"repair, paused before it was held": {
 			old:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
-			new:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`), asks, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), says: v1alpha1.ReasonRepairAdmitted,
+			new:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`), asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
-		"the repair of one whose hold does not read": {
-			old: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]")), new: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]"), asks, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRepairAdmitted,
+		"repair, malformed hold": {
+			old: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]")), new: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]"), asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
-		"the repair of one that was suspended by hand, and paused by a person": {
+		"repair, suspended and paused by a user": {
 			old:  build(stamped(1), label(v1alpha1.SuspendLabel, since), paused(true)),
-			new:  build(stamped(1), label(v1alpha1.SuspendLabel, since), paused(true), asks, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), says: v1alpha1.ReasonRepairAdmitted,
+			new:  build(stamped(1), label(v1alpha1.SuspendLabel, since), paused(true), asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
-		"no second repair, and leaves the request for it to the gate": {
+		"second repair, left to the validating webhook": {
 			old:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)),
-			new:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), asks, image("busybox:3")),
-			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asks), says: LeftToValidatingWebhook,
+			new:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), asksRepair, image("busybox:3")),
+			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asksRepair), decision: LeftToValidatingWebhook,
 		},
-		"a repair of the next suspension": {
+		"repair of the next suspension": {
 			old: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),
-			new: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000"), asks, image("busybox:3")),
+			new: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000"), asksRepair, image("busybox:3")),
 			want: build(image("busybox:3"), stamped(3), label(v1alpha1.SuspendLabel, "1800000000"),
 				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: "1800000000", Attempt: 3})),
-			says: v1alpha1.ReasonRepairAdmitted,
+			decision: v1alpha1.ReasonRepairAdmitted,
 		},
-		"nothing but the removal of the label for a repair that changes nothing": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asks), want: build(stamped(1), held), says: Kept,
+		"repair label without a template change": {
+			old: build(stamped(1), held), new: build(stamped(1), held, asksRepair), want: build(stamped(1), held), decision: Kept,
 		},
-		"the way back of a held one, and its roll-out resumes": {
+		"rollback resumes the rollout": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), good: gen.Version(build(image("busybox:0"))),
-			want: build(image("busybox:0"), stamped(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRollbackAdmitted,
+			want: build(image("busybox:0"), stamped(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
 		},
-		"the way back of our controller": {
+		"rollback by the controller": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), user: v1alpha1.ControllerUser,
-			want: build(image("busybox:0"), stamped(3), rollback(v1alpha1.ControllerUser, 3), label(v1alpha1.SuspendLabel, since)), says: v1alpha1.ReasonRollbackAdmitted,
+			want: build(image("busybox:0"), stamped(3), rollback(v1alpha1.ControllerUser, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,20 +219,20 @@ func TestTheStamperWrites(t *testing.T) {
 			}
 			answer := newStamper(tc.good).Admit(t.Context(), req)
 			if !answer.Response.Allowed {
-				t.Fatalf("refused: %v", answer.Response.Result)
+				t.Fatalf("denied: %v", answer.Response.Result)
 			}
 			got := admissiontest.Apply(t, req, answer.Response)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			if answer.Decision != tc.says {
-				t.Errorf("decided %s, want %s", answer.Decision, tc.says)
+			if answer.Decision != tc.decision {
+				t.Errorf("decision is %s, want %s", answer.Decision, tc.decision)
 			}
 
-			// The API server may ask again with what came of it.
+			// The API server may call the webhook again with the result.
 			again := newStamper(tc.good).Admit(t.Context(), req)
 			if len(again.Response.Patch) > 0 {
-				t.Errorf("asked again it would also write %s", again.Response.Patch)
+				t.Errorf("a second call also writes %s", again.Response.Patch)
 			}
 		})
 	}
@@ -323,10 +323,10 @@ func TestASubresourceIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhoAsksForARepairThatChangesNothingIsWarned(t *testing.T) {
+func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
 	held := build(stamped(1), gen.Held)
-	asks := build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
-	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, held, asks))
+	asksRepair := build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
+	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, held, asksRepair))
 	want := []string{"deployment sleep is suspended, and this update does not change its pod template: " +
 		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
 	if diff := cmp.Diff(want, answer.Response.Warnings); diff != "" {

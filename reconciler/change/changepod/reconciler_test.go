@@ -82,20 +82,20 @@ func TestWritesOfInterimPhasesAreLimited(t *testing.T) {
 	r := &Reconciler{interimWrites: rate.NewLimiter(rate.Every(interimWritePeriod), 1)}
 	waits := Decision{Phase: v1alpha1.PodPreWait, Since: t0}
 	for _, tc := range []struct {
-		says string
+		name string
 		d    Decision
 		at   time.Duration
 		want time.Duration
 	}{
-		{"a new interim phase waits", waits, 0, minPhaseAge},
-		{"one that lasts is written", waits, minPhaseAge, 0},
-		{"the next one is above the limit", waits, minPhaseAge, interimWriteRetry},
-		{"the end is not limited", Decision{Phase: v1alpha1.PodExecuteDone, Since: t0}, 0, 0},
-		{"an unjudged batch that is held is not limited", Decision{Phase: v1alpha1.PodPreWait, HeldUnjudged: true, Since: t0}, 0, 0},
-		{"later one more is written", waits, minPhaseAge + interimWritePeriod, 0},
+		{"new interim phase", waits, 0, minPhaseAge},
+		{"interim phase of the minimum age", waits, minPhaseAge, 0},
+		{"interim phase above the limit", waits, minPhaseAge, interimWriteRetry},
+		{"end", Decision{Phase: v1alpha1.PodExecuteDone, Since: t0}, 0, 0},
+		{"held unjudged batch", Decision{Phase: v1alpha1.PodPreWait, HeldUnjudged: true, Since: t0}, 0, 0},
+		{"interim phase after the write period", waits, minPhaseAge + interimWritePeriod, 0},
 	} {
 		if got := r.writeDelay(tc.d, t0.Add(tc.at)); got != tc.want {
-			t.Errorf("%s: the delay is %s, want %s", tc.says, got, tc.want)
+			t.Errorf("%s: the delay is %s, want %s", tc.name, got, tc.want)
 		}
 	}
 }

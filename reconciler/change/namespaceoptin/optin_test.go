@@ -35,11 +35,11 @@ func TestFilter(t *testing.T) {
 		obj  any
 		want bool
 	}{
-		"an object of a guarded namespace passes":         {pod("in"), true},
-		"an object of another namespace does not":         {pod("out"), false},
-		"an object of an unknown namespace does not":      {pod("unseen"), false},
-		"a tombstone passes like what it stands for":      {cache.DeletedFinalStateUnknown{Obj: pod("in")}, true},
-		"what is no object does not pass, nor does panic": {"in/p", false},
+		"opted-in namespace": {pod("in"), true},
+		"other namespace":    {pod("out"), false},
+		"unknown namespace":  {pod("unseen"), false},
+		"tombstone of an object in an opted-in namespace": {cache.DeletedFinalStateUnknown{Obj: pod("in")}, true},
+		"not an object": {"in/p", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,22 +55,22 @@ func TestHandler(t *testing.T) {
 		before, after *corev1.Namespace
 		want          []string
 	}{
-		"a guarded namespace is told when it appears":      {nil, namespace("a", true), []string{"a"}},
-		"a namespace that is not guarded is not told":      {nil, namespace("a", false), nil},
-		"opting in is told":                                {namespace("a", false), namespace("a", true), []string{"a"}},
-		"opting out is not told":                           {namespace("a", true), namespace("a", false), nil},
-		"another change of a guarded namespace is no news": {namespace("a", true), namespace("a", true), nil},
+		"opted-in namespace is created":         {nil, namespace("a", true), []string{"a"}},
+		"other namespace is created":            {nil, namespace("a", false), nil},
+		"namespace is opted in":                 {namespace("a", false), namespace("a", true), []string{"a"}},
+		"namespace is opted out":                {namespace("a", true), namespace("a", false), nil},
+		"other change of an opted-in namespace": {namespace("a", true), namespace("a", true), nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			var told []string
-			h := Handler(func(ns string) { told = append(told, ns) })
+			var got []string
+			h := Handler(func(ns string) { got = append(got, ns) })
 			if tc.before == nil {
 				h.OnAdd(tc.after, true)
 			} else {
 				h.OnUpdate(tc.before, tc.after)
 			}
-			if diff := cmp.Diff(tc.want, told); diff != "" {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error("(-want +got):", diff)
 			}
 		})

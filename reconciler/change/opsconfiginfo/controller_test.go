@@ -26,11 +26,12 @@ import (
 	reconcileropsconfiginfo "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/opsconfiginfo"
 )
 
-// recordedData is a key of TableRow.OtherTestData: what the record holds.
+// recordedData is the key of the record's data in TableRow.OtherTestData.
 const recordedData = "recorded"
 
-// world is a Reconciler over a cache and an API server that hold the objects.
-func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtesting.ActionRecorderList, rtesting.EventList) {
+// newReconciler returns a Reconciler with a cache and a fake API server that have the
+// objects of the row.
+func newReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtesting.ActionRecorderList, rtesting.EventList) {
 	t.Helper()
 	ctx, _ := rtesting.SetupFakeContext(t)
 	kube, client, informer := fakekubeclient.Get(ctx), fakechangeclient.Get(ctx), fakeopsconfiginfo.Get(ctx)
@@ -85,30 +86,30 @@ func TestReconcile(t *testing.T) {
 	edited.Generation, edited.Spec.Enable = 2, true
 
 	rtesting.TableTest{{
-		Name: "the switch of the original is there after the installation",
+		Name: "default isBlockingUp is created",
 		Key:  system + "blocking",
 		WantCreates: []runtime.Object{created("blocking", v1alpha1.OpsConfigInfoSpec{
 			Type: "isBlockingUp", Enable: true, Remark: "是否开启阻断"})},
 		WantPatches: []clientgotesting.PatchActionImpl{patchOf(recordName, `{"data":{"blocking":"2026-02-03T04:05:06Z"}}`)},
 	}, {
-		Name: "and so is its size of a batch",
+		Name: "default isBranch is created",
 		Key:  system + "branch",
 		WantCreates: []runtime.Object{created("branch", v1alpha1.OpsConfigInfoSpec{
 			Type: "isBranch", Content: "10", Remark: "是否开启批量防控"})},
 		WantPatches: []clientgotesting.PatchActionImpl{patchOf(recordName, `{"data":{"branch":"2026-02-03T04:05:06Z"}}`)},
 	}, {
-		Name: "what a person deleted does not come back", Key: system + "blocking",
+		Name: "a deleted default is not created again", Key: system + "blocking",
 		OtherTestData: done,
 	}, {
-		Name: "no other key has a default", Key: system + "other",
+		Name: "other name", Key: system + "other",
 	}, {
-		Name: "the name in another namespace has none", Key: "default/blocking",
+		Name: "name of a default in another namespace", Key: "default/blocking",
 	}, {
-		Name: "where a person's own object has the type, no second one is made", Key: system + "blocking",
+		Name: "a user's object of the type replaces the default", Key: system + "blocking",
 		Objects:     []runtime.Object{object("mine", 1, off)},
 		WantPatches: []clientgotesting.PatchActionImpl{patchOf(recordName, `{"data":{"blocking":"2026-02-03T04:05:06Z"}}`)},
 	}, {
-		Name: "an API server that refuses is asked again", Key: system + "blocking",
+		Name: "a failed creation is retried", Key: system + "blocking",
 		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
 			return a.GetVerb() == "create", nil, apierrs.NewTimeoutError("the webhook is not up", 1)
 		}},
@@ -116,16 +117,16 @@ func TestReconcile(t *testing.T) {
 			Type: "isBlockingUp", Enable: true, Remark: "是否开启阻断"})},
 		WantErr: true, // asks to be queued again
 	}, {
-		Name: "a status that is right is not written", Key: system + "mine",
+		Name: "a current status is not written", Key: system + "mine",
 		OtherTestData: done, Objects: []runtime.Object{marked},
-	}}.Test(t, world)
+	}}.Test(t, newReconciler)
 
-	t.Run("a change of the effect is written and told", func(t *testing.T) {
+	t.Run("a change of the effect is written to the status and as an Event", func(t *testing.T) {
 		row := rtesting.TableRow{Key: system + "mine", OtherTestData: done, Objects: []runtime.Object{edited},
 			WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
 				return a.GetVerb() == "patch", edited, nil
 			}}}
-		r, actions, told := world(t, &row)
+		r, actions, emitted := newReconciler(t, &row)
 		if err := r.Reconcile(t.Context(), row.Key); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("want an apply on /status, got %s on %q", p.GetPatchType(), p.GetSubresource())
 		}
 		want := []string{"Normal Applied on: a failed check suspends the workload"}
-		if diff := cmp.Diff(want, told.Events()); diff != "" {
+		if diff := cmp.Diff(want, emitted.Events()); diff != "" {
 			t.Error("(-want +got):", diff)
 		}
 	})

@@ -73,7 +73,7 @@ func TestDecide(t *testing.T) {
 			object: object("a", 1, spec{Type: "bypass", Content: "Authorized", Enable: true}),
 			want:   applied("Authorized"),
 		},
-		"a value that is not enabled leaves the default, and says which": {
+		"a value that is not enabled": {
 			object: object("a", 1, spec{Type: "wait-threshold", Content: "5s"}),
 			want:   applied("not enabled: the default applies, 1m0s"),
 		},

@@ -74,8 +74,8 @@ func pod(name, revision string) *corev1.Pod {
 	}}
 }
 
-// world is a Finder whose caches hold the StatefulSet web and the revisions.
-func world(t *testing.T, image string, attempt int, revisions ...*appsv1.ControllerRevision) (*Finder, *workload.Workload) {
+// newFinder returns a Finder whose caches have the StatefulSet web and the revisions.
+func newFinder(t *testing.T, image string, attempt int, revisions ...*appsv1.ControllerRevision) (*Finder, *workload.Workload) {
 	t.Helper()
 	ctx, _ := rtesting.SetupFakeContext(t)
 	workloadinformertest.Add(ctx, t, &appsv1.StatefulSet{
@@ -90,7 +90,7 @@ func world(t *testing.T, image string, attempt int, revisions ...*appsv1.Control
 	for _, r := range revisions {
 		trimmed, err := Trim(r)
 		if err == nil {
-			trimmed, err = Trim(trimmed) // a cache may do it again
+			trimmed, err = Trim(trimmed) // a cache may trim an object twice
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -111,46 +111,46 @@ func TestReleaseOfAPodOwnedByItsWorkload(t *testing.T) {
 		want      v1alpha1.Release
 		unknown   bool
 	}{
-		"it is what the revision was made for": {
+		"release of the revision": {
 			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "b", 2))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 1}, false,
 		},
-		"the label may be the end of the name": {
+		"label is the suffix of the revision's name": {
 			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b", stamp(t, "b", 2))}, "b",
 			v1alpha1.Release{Version: version(t, "b"), Attempt: 2}, false,
 		},
-		"a template that is applied again is the attempt of the workload, whatever the revision says": {
+		"template applied again has the attempt of the workload": {
 			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "b", 2))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 3}, false,
 		},
-		"so is one that ran before its namespace was opted in": {
+		"template from before the opt-in applied again": {
 			"a", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", stamp(t, "b", 1))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 2}, false,
 		},
-		"what ran before and is not current is the baseline": {
+		"template from before the opt-in is the baseline": {
 			"b", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", stamp(t, "b", 1))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a")}, false,
 		},
-		"a template that computes to another version than when it was admitted is what was written": {
+		"recorded version differs from the computed one": {
 			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b with a default", stamp(t, "b", 2))}, "web-b",
 			v1alpha1.Release{Version: version(t, "b"), Attempt: 2}, false,
 		},
-		"a template that got past the webhook is not the one whose version it carries": {
+		"template that the webhook missed": {
 			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "a", 1))}, "web-b",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 1}, false,
 		},
-		"a revision that is not known tells nothing": {
+		"unknown revision": {
 			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1))}, "web-b", v1alpha1.Release{}, true,
 		},
-		"nor does a pod without a label": {
+		"pod without a label": {
 			"a", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1))}, "", v1alpha1.Release{}, true,
 		},
-		"of a workload that is not stamped the revision says what it can": {
+		"workload without a release": {
 			"a", -1, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil)}, "web-a", v1alpha1.Release{Version: version(t, "a")}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, w := world(t, tc.image, tc.attempt, tc.revisions...)
+			f, w := newFinder(t, tc.image, tc.attempt, tc.revisions...)
 			p := pod("web-0", tc.revision)
 			of, release, known := f.ReleaseOfPod(p)
 			if known == tc.unknown || release != tc.want {
@@ -179,11 +179,11 @@ func TestCarriersOfAVersion(t *testing.T) {
 		revisions []*appsv1.ControllerRevision
 		want      int
 	}{
-		"one each":                                 {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "b", 2))}, 1},
-		"a template got past the webhook":          {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "a", 1))}, 2},
-		"one got past it just after the opting in": {[]*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", stamp(t, "a", 0))}, 2},
+		"one revision per version":                   {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "b", 2))}, 1},
+		"webhook missed a template":                  {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "a", 1))}, 2},
+		"webhook missed a template after the opt-in": {[]*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", stamp(t, "a", 0))}, 2},
 	} {
-		f, w := world(t, "a", 1, tc.revisions...)
+		f, w := newFinder(t, "a", 1, tc.revisions...)
 		if got, err := f.Carriers(w, version(t, "a")); err != nil || got != tc.want {
 			t.Errorf("%s: %d carriers, %v; want %d", name, got, err, tc.want)
 		}
@@ -212,7 +212,7 @@ func TestThePodsOfAReplicaSet(t *testing.T) {
 		t.Errorf("got %v %v %v", of, release, known)
 	}
 	if _, _, known := f.ReleaseOfPod(mine("another ReplicaSet of the name")); known {
-		t.Error("a pod of an earlier ReplicaSet is taken for one of this")
+		t.Error("a pod of a deleted ReplicaSet with the same name has a release")
 	}
 	if err := f.pods.Add(mine("r")); err != nil {
 		t.Fatal(err)
@@ -223,8 +223,8 @@ func TestThePodsOfAReplicaSet(t *testing.T) {
 	}
 }
 
-// A template that is applied while the webhook is away makes a ReplicaSet, or
-// takes an old one, that is given the release of the template before it.
+// While the webhook is unreachable, a new template gets a new or an old ReplicaSet with
+// the release of the template before it.
 func TestOfTwoReplicaSetsWithOneReleaseTheOlderHasIt(t *testing.T) {
 	ctx, _ := rtesting.SetupFakeContext(t)
 	f, err := New(ctx)
@@ -276,10 +276,10 @@ func TestOfTwoReplicaSetsWithOneReleaseTheOlderHasIt(t *testing.T) {
 	put("old", 4, 2)
 	put("new", 5, 2)
 	expect(map[string]bool{"old": true, "new": false}, "old-a")
-	// It is stamped.
+	// The webhook records the release of the new template.
 	put("new", 5, 3)
 	expect(map[string]bool{"old": true, "new": true}, "old-a")
-	// The way back, unstamped: the old one is the latest now.
+	// A rollback that the webhook missed: the old ReplicaSet is the latest again.
 	put("old", 6, 3)
 	expect(map[string]bool{"old": false, "new": true})
 }

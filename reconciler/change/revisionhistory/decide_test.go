@@ -33,21 +33,21 @@ func TestDecide(t *testing.T) {
 			but(func(in *Input) { in.Attempt, in.Complete = 0, false }), Wait},
 		"a baseline without pods proves nothing": {
 			but(func(in *Input) { in.Attempt, in.Pods, in.Replicas = 0, 0, 0 }), Wait},
-		"a version that failed is forgotten": {
+		"failed": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed }), Forget},
-		"also one that succeeded before": {
+		"failed after it succeeded": {
 			but(func(in *Input) {
 				in.Phase, in.Reason, in.Kept = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
 			}), Forget},
-		"also one that is not the current any more": {
+		"failed, not current": {
 			but(func(in *Input) {
 				in.Current, in.Phase, in.Reason, in.Kept = false, v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, true
 			}), Forget},
-		"also one whose order failed as a whole": {
+		"order check failed": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed }), Forget},
-		"a version that nobody judged is not forgotten": {
+		"unjudged": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderNotAccepted }), Leave},
-		"a version whose fail was lost is not forgotten anew": {
+		"failed check was lost": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedCheckLost }), Leave},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,16 +32,16 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// world is one workload with its ChangeWorkload and what is kept of it.
-type world struct {
+// fixture is one workload with its ChangeWorkload and saved templates.
+type fixture struct {
 	*Reconciler
 	workload *appsv1.Deployment
 	change   *v1alpha1.ChangeWorkload
 }
 
-// at returns a world in which the workload is at an attempt of the template
-// with a marker, and its ChangeWorkload is in a phase.
-func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase, reason string, kept ...*appsv1.ControllerRevision) world {
+// at returns a fixture: the workload has this attempt of the template with the marker,
+// and its ChangeWorkload is in the phase.
+func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase, reason string, kept ...*appsv1.ControllerRevision) fixture {
 	t.Helper()
 	d := gen.Deployment("web", 2, gen.Release(marker))
 	d.Namespace, d.UID = "default", "u1"
@@ -72,7 +72,7 @@ func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase
 	}
 	s := settings.Default()
 	s.HistoryLimit = 2
-	return world{
+	return fixture{
 		Reconciler: &Reconciler{
 			kube:   kube,
 			client: fake.NewSimpleClientset(c),
@@ -97,7 +97,7 @@ func unstructuredOf(t *testing.T, d *appsv1.Deployment) *unstructured.Unstructur
 	return &unstructured.Unstructured{Object: object}
 }
 
-// before returns what was kept of an earlier release.
+// before returns the saved template of an earlier release.
 func before(t *testing.T, version string, attempt int64) *appsv1.ControllerRevision {
 	t.Helper()
 	w := &workload.Workload{Kind: workload.Deployment, ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u1"}}
@@ -108,9 +108,9 @@ func before(t *testing.T, version string, attempt int64) *appsv1.ControllerRevis
 	return r
 }
 
-// kept returns the attempts that are kept, the latest first, and what the
-// ChangeWorkload says.
-func (w world) kept(ctx context.Context, t *testing.T) (attempts []int64, keptAs string) {
+// kept returns the attempts of the saved templates, the latest first, and keptAs of the
+// ChangeWorkload.
+func (w fixture) kept(ctx context.Context, t *testing.T) (attempts []int64, keptAs string) {
 	t.Helper()
 	list, err := w.kube.AppsV1().ControllerRevisions("default").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -136,7 +136,7 @@ func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
 		t.Error(diff)
 	}
 	if keptAs != w.change.Name {
-		t.Errorf("the ChangeWorkload says %q", keptAs)
+		t.Errorf("keptAs is %q", keptAs)
 	}
 	list, err := w.kube.AppsV1().ControllerRevisions("default").Get(t.Context(), keptAs, metav1.GetOptions{})
 	if err != nil {

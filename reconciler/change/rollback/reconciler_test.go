@@ -14,8 +14,8 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// at fails unless the Deployment is at a version and attempt, and says so.
-func (w *world) at(version string, attempt int64) {
+// at fails the test unless the Deployment has the version and attempt.
+func (w *fixture) at(version string, attempt int64) {
 	w.t.Helper()
 	release, _ := v1alpha1.ReleaseOf(w.now().GetAnnotations())
 	if want := (v1alpha1.Release{Version: version, Attempt: attempt}); release != want {
@@ -24,7 +24,7 @@ func (w *world) at(version string, attempt int64) {
 }
 
 // event returns the next Event, or an empty one.
-func (w *world) event() string {
+func (w *fixture) event() string {
 	select {
 	case e := <-w.recorder.Events:
 		return e
@@ -34,7 +34,7 @@ func (w *world) event() string {
 }
 
 func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
-	w := newWorld(t).stuck()
+	w := newFixture(t).stuck()
 	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)
 	w.reconcile(c)
 	w.at(w.good, 3)
@@ -45,7 +45,7 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 	}
 	for _, words := range []string{"web-2-a (ImagePullBackOff)", "its 2 pods are Ready"} {
 		if !strings.Contains(record.Message, words) {
-			t.Errorf("the record says %q", record.Message)
+			t.Errorf("message of the record is %q", record.Message)
 		}
 	}
 	if e := w.event(); !strings.HasPrefix(e, "Warning "+v1alpha1.ReasonSelfHealed) {
@@ -70,19 +70,19 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 
 func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 	for name, newer := range map[string]func(*unstructured.Unstructured){
-		"that the webhook stamped": func(u *unstructured.Unstructured) { u.SetAnnotations(stamp("newer", 3)) },
-		"that got past the webhook": func(u *unstructured.Unstructured) {
+		"with a release of the webhook": func(u *unstructured.Unstructured) { u.SetAnnotations(stamp("newer", 3)) },
+		"that the webhook missed": func(u *unstructured.Unstructured) {
 			u.SetGeneration(3)
 			_ = unstructured.SetNestedField(u.Object, "v3", "spec", "template", "metadata", "annotations", "test.breakwater.dev/release")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).stuck()
+			w := newFixture(t).stuck()
 			w.cached = w.Find("", v1alpha1.WorkloadRef{})
 			w.edit(newer)
 			before := w.now()
 			if again := w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)); !again {
-				t.Error("the cache is not waited for")
+				t.Error("it does not wait for the cache")
 			}
 			if diff := cmp.Diff(before, w.now()); diff != "" {
 				t.Error(diff)
@@ -92,7 +92,7 @@ func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 }
 
 func TestARollbackFailsIfTheTemplateChangedAfterTheRead(t *testing.T) {
-	w := newWorld(t).stuck()
+	w := newFixture(t).stuck()
 	read, err := w.live.Of(t.Context(), w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +105,10 @@ func TestARollbackFailsIfTheTemplateChangedAfterTheRead(t *testing.T) {
 }
 
 func TestARollbackWaitsForTheWebhook(t *testing.T) {
-	w := newWorld(t).stuck()
+	w := newFixture(t).stuck()
 	w.answers = false
 	if again := w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")); !again {
-		t.Error("it is not tried again")
+		t.Error("it is not retried")
 	}
 	if u := w.now(); u.GetAnnotations()[v1alpha1.RollbackAnnotation] != "" {
 		t.Errorf("written: %v", u.GetAnnotations())
@@ -116,14 +116,14 @@ func TestARollbackWaitsForTheWebhook(t *testing.T) {
 }
 
 func TestWithoutAProvenVersionNothingIsRolledBack(t *testing.T) {
-	w := newWorld(t)
-	w.pod("web-2-a", "web-2", pullsInVain)
+	w := newFixture(t)
+	w.pod("web-2-a", "web-2", failsToPull)
 	w.pod("web-1-a", "web-1", isReady)
 	w.pod("web-1-b", "web-1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
 	for range 2 {
 		if again := w.reconcile(c); !again {
-			t.Error("it is not looked at again")
+			t.Error("it is not requeued")
 		}
 	}
 	w.at(w.bad, 2)
@@ -138,7 +138,7 @@ func TestWithoutAProvenVersionNothingIsRolledBack(t *testing.T) {
 func TestAFailedReleaseIsRolledBackIfEnabled(t *testing.T) {
 	for name, on := range map[string]bool{"on": true, "off": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.settings.AutomaticRollback = on
 			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
 			if !on {
@@ -154,7 +154,7 @@ func TestAFailedReleaseIsRolledBackIfEnabled(t *testing.T) {
 }
 
 func TestARollbackRequestIsExecutedAndRemoved(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.annotate(v1alpha1.RollbackRequestAnnotation, `{"user":"ann","time":null,"attempt":2}`)
 	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
 	w.at(w.good, 3)
@@ -171,20 +171,20 @@ func TestARollbackRequestIsExecutedAndRemoved(t *testing.T) {
 }
 
 func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
-	for name, tc := range map[string]struct{ request, says string }{
-		"about an attempt before":       {`{"user":"ann","attempt":1}`, "names attempt 1"},
-		"for a version that is unknown": {`{"user":"ann","attempt":2,"version":"none"}`, "version none has not succeeded"},
-		"that cannot be parsed":         {`ann`, "cannot be parsed"},
+	for name, tc := range map[string]struct{ request, message string }{
+		"for an earlier attempt": {`{"user":"ann","attempt":1}`, "names attempt 1"},
+		"for an unknown version": {`{"user":"ann","attempt":2,"version":"none"}`, "version none has not succeeded"},
+		"malformed":              {`ann`, "cannot be parsed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.annotate(v1alpha1.RollbackRequestAnnotation, tc.request)
 			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
 			w.at(w.bad, 2)
 			if raw, ok := w.now().GetAnnotations()[v1alpha1.RollbackRequestAnnotation]; ok {
 				t.Errorf("the request is still there: %s", raw)
 			}
-			if e := w.event(); !strings.Contains(e, tc.says) || !strings.Contains(e, v1alpha1.ReasonRollbackDropped) {
+			if e := w.event(); !strings.Contains(e, tc.message) || !strings.Contains(e, v1alpha1.ReasonRollbackDropped) {
 				t.Errorf("the Event is %q", e)
 			}
 		})
@@ -192,14 +192,14 @@ func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 }
 
 func TestAVersionThatFailedItsCheckIsNeverATarget(t *testing.T) {
-	w := newWorld(t).stuck()
+	w := newFixture(t).stuck()
 	w.release(w.good, 1, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed)
 	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
 	w.at(w.bad, 2)
 }
 
 func TestAWorkloadThatIsNotOptedInIsNotChanged(t *testing.T) {
-	w := newWorld(t).stuck()
+	w := newFixture(t).stuck()
 	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
 	c.Namespace = "elsewhere"
 	w.reconcile(c)

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// The API server would replace half a character, and a message that is one
-// byte too long by then is refused with the whole write.
-func TestTheMessageOfARecordEndsWithAWholeCharacter(t *testing.T) {
+// The API server replaces half a character by a longer one. A message that is then too
+// long is rejected with the whole write.
+func TestTheMessageOfARecordIsTruncatedBetweenRunes(t *testing.T) {
 	for extra := range 3 {
 		cause := Cause{Message: strings.Repeat("a", extra) + strings.Repeat("失", maxMessage)}
 		got := recordOf(Situation{}, cause, Target{Version: "good"}).Message

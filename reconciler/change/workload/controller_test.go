@@ -44,7 +44,7 @@ func start(t *testing.T, objects ...runtime.Object) api {
 	t.Helper()
 	ctx, cancel, informers := rtesting.SetupFakeContextWithCancel(t)
 	kube, client := fakekubeclient.Get(ctx), fakechangeclient.Get(ctx)
-	for _, o := range append(objects, guarded("kube-system")) {
+	for _, o := range append(objects, optedIn("kube-system")) {
 		if _, ok := o.(*appsv1.Deployment); ok {
 			workloadinformertest.Add(ctx, t, o)
 			continue
@@ -97,7 +97,7 @@ func (a api) wait(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload {
 
 func TestOptingInANamespaceRecordsRunningVersionsAsBaseline(t *testing.T) {
 	a := start(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, ""))
-	if _, err := a.kube.CoreV1().Namespaces().Update(t.Context(), guarded("default"), metav1.UpdateOptions{}); err != nil {
+	if _, err := a.kube.CoreV1().Namespaces().Update(t.Context(), optedIn("default"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got := a.wait(t, 0)
@@ -107,7 +107,7 @@ func TestOptingInANamespaceRecordsRunningVersionsAsBaseline(t *testing.T) {
 }
 
 func TestANewAttemptReplacesTheChangeWorkload(t *testing.T) {
-	a := start(t, guarded("default"), sleep(t, "1"))
+	a := start(t, optedIn("default"), sleep(t, "1"))
 	a.wait(t, 1)
 	newer := workloadinformertest.Unstructured(t, sleep(t, "2"))
 	if _, err := a.dynamic.Resource(deployments).Namespace("default").Update(t.Context(), newer, metav1.UpdateOptions{}); err != nil {
@@ -117,7 +117,7 @@ func TestANewAttemptReplacesTheChangeWorkload(t *testing.T) {
 }
 
 func TestADeletedChangeWorkloadIsCreatedAgain(t *testing.T) {
-	a := start(t, guarded("default"), sleep(t, "1"))
+	a := start(t, optedIn("default"), sleep(t, "1"))
 	c := a.wait(t, 1)
 	if err := a.client.AppV1alpha1().ChangeWorkloads("default").Delete(t.Context(), c.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 		in   Input
 		want Decision
 	}{
-		"a Deployment outside guarded namespaces is left alone": {
+		"a Deployment outside opted-in namespaces is not changed": {
 			in: input(func(in *Input) { in.OptedIn, in.Known, in.Label = false, false, "" }),
 		},
 		"a Deployment that is being deleted is left alone": {

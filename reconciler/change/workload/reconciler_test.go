@@ -35,7 +35,7 @@ import (
 
 var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 
-func guarded(name string) *corev1.Namespace {
+func optedIn(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
 		Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}
 }
@@ -83,20 +83,21 @@ func unborn(c *v1alpha1.ChangeWorkload) *v1alpha1.ChangeWorkload {
 	return c
 }
 
-// oneEach says that each version has one revision.
+// oneEach reports one revision per version.
 type oneEach struct{}
 
 func (oneEach) Carriers(*workload.Workload, string) (int, error) { return 1, nil }
 
-// world is a Reconciler over caches and an API server that hold the objects.
-func world(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtesting.ActionRecorderList, rtesting.EventList) {
+// newTestReconciler returns a Reconciler with caches and a fake API server that have the
+// objects of the row.
+func newTestReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconciler, rtesting.ActionRecorderList, rtesting.EventList) {
 	t.Helper()
 	ctx, _ := rtesting.SetupFakeContext(t)
 	dynamic, client := fakedynamicclient.Get(ctx), fakechangeclient.Get(ctx)
 	stores := map[string]interface{ Add(any) error }{
 		"namespace": fakenamespace.Get(ctx).Informer().GetIndexer(), "changeworkload": fakechangeworkload.Get(ctx).Informer().GetIndexer(),
 	}
-	for _, o := range append(row.Objects, guarded("kube-system")) {
+	for _, o := range append(row.Objects, optedIn("kube-system")) {
 		var store string
 		var err error
 		switch o.(type) {
@@ -165,46 +166,46 @@ func TestReconcile(t *testing.T) {
 		Name: "a key without a Deployment is nothing to do",
 		Key:  "default/Deployment.apps:gone",
 	}, {
-		Name:    "a Deployment outside guarded namespaces is left alone",
+		Name:    "a Deployment outside opted-in namespaces is not changed",
 		Key:     "default/Deployment.apps:sleep",
 		Objects: []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, "")},
 	}, {
 		Name:        "a Deployment without a version is touched; the rest waits for the webhook's work",
 		Key:         "default/Deployment.apps:sleep",
-		Objects:     []runtime.Object{guarded("default"), sleep(t, "")},
+		Objects:     []runtime.Object{optedIn("default"), sleep(t, "")},
 		WantPatches: touchOf("sleep"), WithReactors: []clientgotesting.ReactionFunc{webhook(t)},
 	}, {
 		Name:        "a touch without effect is due again later",
 		Key:         "default/Deployment.apps:sleep",
-		Objects:     []runtime.Object{guarded("default"), sleep(t, "")},
+		Objects:     []runtime.Object{optedIn("default"), sleep(t, "")},
 		WantPatches: touchOf("sleep"), WantErr: true, // asks to be queued again
 	}, {
 		Name:        "a release gets its ChangeWorkload, named after the cluster's UID at the server",
 		Key:         "default/Deployment.apps:sleep",
-		Objects:     []runtime.Object{guarded("default"), sleep(t, "1")},
+		Objects:     []runtime.Object{optedIn("default"), sleep(t, "1")},
 		WantCreates: []runtime.Object{unborn(of(t, d1, 1, ""))},
 	}, {
 		Name: "a ChangeWorkload that the cache has not seen is looked for later",
 		Key:  "default/Deployment.apps:sleep", WantErr: true,
-		Objects:      []runtime.Object{guarded("default"), sleep(t, "1")},
+		Objects:      []runtime.Object{optedIn("default"), sleep(t, "1")},
 		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
-		WithReactors: []clientgotesting.ReactionFunc{refuse("create", alreadyExists)},
+		WithReactors: []clientgotesting.ReactionFunc{failing("create", alreadyExists)},
 	}, {
-		Name:         "a namespace that is going away gets none",
+		Name:         "a terminating namespace gets none",
 		Key:          "default/Deployment.apps:sleep",
-		Objects:      []runtime.Object{guarded("default"), sleep(t, "1")},
+		Objects:      []runtime.Object{optedIn("default"), sleep(t, "1")},
 		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
-		WithReactors: []clientgotesting.ReactionFunc{refuse("create", terminating)},
+		WithReactors: []clientgotesting.ReactionFunc{failing("create", terminating)},
 	}, {
 		Name:        "a new attempt replaces the ChangeWorkload of the one before",
 		Key:         "default/Deployment.apps:sleep",
-		Objects:     []runtime.Object{guarded("default"), newer, of(t, d1, 1, v1alpha1.WorkloadSuccess)},
+		Objects:     []runtime.Object{optedIn("default"), newer, of(t, d1, 1, v1alpha1.WorkloadSuccess)},
 		WantDeletes: deleteOf(current.Name),
 		WantCreates: []runtime.Object{unborn(of(t, newer, 2, ""))},
 	}, {
 		Name: "a Success deletes the history, and no ChangeWorkload of another Deployment",
 		Key:  "default/Deployment.apps:sleep",
-		Objects: []runtime.Object{guarded("default"), d1, of(t, d1, 1, v1alpha1.WorkloadSuccess),
+		Objects: []runtime.Object{optedIn("default"), d1, of(t, d1, 1, v1alpha1.WorkloadSuccess),
 			named(of(t, d1, 1, v1alpha1.WorkloadSuspend), "older"), func() runtime.Object {
 				c := named(of(t, d1, 1, v1alpha1.WorkloadSuccess), "neighbour")
 				c.Spec.WorkloadRef.UID = "other"
@@ -212,7 +213,7 @@ func TestReconcile(t *testing.T) {
 			}()},
 		WantDeletes: deleteOf("older"),
 	}}
-	table.Test(t, world)
+	table.Test(t, newTestReconciler)
 }
 
 func TestAStaleCacheDeletesNothing(t *testing.T) {
@@ -221,17 +222,17 @@ func TestAStaleCacheDeletesNothing(t *testing.T) {
 	d1, d2 := sleep(t, "1"), sleep(t, "2")
 	row := rtesting.TableRow{
 		Name: "stale", Key: "default/Deployment.apps:sleep", WantErr: true, // asks to be queued again
-		Objects: []runtime.Object{guarded("default"), d1, of(t, d2, 2, v1alpha1.WorkloadRunning)},
+		Objects: []runtime.Object{optedIn("default"), d1, of(t, d2, 2, v1alpha1.WorkloadRunning)},
 		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
 			return a.GetVerb() == "get", workloadinformertest.Unstructured(t, d2), nil
 		}},
 	}
-	row.Test(t, world)
+	row.Test(t, newTestReconciler)
 }
 
 func TestATouchWithoutEffectIsNotRepeatedAtOnce(t *testing.T) {
-	row := rtesting.TableRow{Objects: []runtime.Object{guarded("default"), sleep(t, "")}}
-	r, actions, _ := world(t, &row)
+	row := rtesting.TableRow{Objects: []runtime.Object{optedIn("default"), sleep(t, "")}}
+	r, actions, _ := newTestReconciler(t, &row)
 	for range 3 {
 		if requeue, after := controller.IsRequeueKey(r.Reconcile(context.Background(), "default/Deployment.apps:sleep")); !requeue || after <= 0 {
 			t.Fatalf("want to be queued again after a pause, got %v, %s", requeue, after)

@@ -39,22 +39,22 @@ func object(apiVersion, kind, name string) *unstructured.Unstructured {
 	return u
 }
 
-// world is a Watch that runs.
-type world struct {
+// fixture is a running Watch.
+type fixture struct {
 	watch *Watch
 	cm    *configmap.ManualWatcher
 	mu    sync.Mutex
-	// served says which kinds the API server has.
+	// served are the kinds that the API server has.
 	served map[string]bool
-	// told are the reasons of Events, and seen what the handler was told of.
-	told, seen []string
+	// emitted are the Events, seen the workloads that the handler received.
+	emitted, seen []string
 }
 
-func start(t *testing.T, objects ...runtime.Object) *world {
+func start(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	t.Setenv("SYSTEM_NAMESPACE", "altershieldoperator-system")
 	ctx, _ := rtesting.SetupFakeContext(t)
-	x := &world{watch: newWatch(ctx), cm: &configmap.ManualWatcher{}, served: map[string]bool{}}
+	x := &fixture{watch: newWatch(ctx), cm: &configmap.ManualWatcher{}, served: map[string]bool{}}
 	lists := map[schema.GroupVersionResource]string{cloneSets: "CloneSetList"}
 	for _, k := range workload.BuiltIn() {
 		lists[k.GroupVersionResource()] = k.Kind + "List"
@@ -69,7 +69,7 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 	x.watch.event = func(reason, message string) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.told = append(x.told, reason+" "+message)
+		x.emitted = append(x.emitted, reason+" "+message)
 	}
 	// The informers of the built-in kinds have the client of the context.
 	x.watch.watched = map[schema.GroupKind]*watched{}
@@ -95,36 +95,36 @@ func start(t *testing.T, objects ...runtime.Object) *world {
 	return x
 }
 
-func (x *world) await(t *testing.T, what string, holds func() bool) {
+func (x *fixture) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, 20*time.Second, true,
 		func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		t.Fatalf("waited in vain for %s; told %q, seen %q", what, x.told, x.seen)
+		t.Fatalf("timed out waiting for %s; Events %q, seen %q", what, x.emitted, x.seen)
 	}
 }
 
-func (x *world) serve(kind string, yes bool) {
+func (x *fixture) serve(kind string, yes bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.served[kind] = yes
 }
 
-func (x *world) configure(kinds string) {
+func (x *fixture) configure(kinds string) {
 	x.cm.OnChange(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName}, Data: map[string]string{workload.KindsKey: kinds},
 	})
 }
 
-func (x *world) has(kind, name string) func() bool {
+func (x *fixture) has(kind, name string) func() bool {
 	return func() bool {
 		return x.watch.Get(schema.ParseGroupKind(kind), "default", name) != nil
 	}
 }
 
-func (x *world) sees(what string) func() bool {
+func (x *fixture) sees(what string) func() bool {
 	return func() bool {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -132,11 +132,11 @@ func (x *world) sees(what string) func() bool {
 	}
 }
 
-func (x *world) tells(reason string) func() bool {
+func (x *fixture) emits(reason string) func() bool {
 	return func() bool {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		return slices.ContainsFunc(x.told, func(s string) bool { return strings.HasPrefix(s, reason+" ") })
+		return slices.ContainsFunc(x.emitted, func(s string) bool { return strings.HasPrefix(s, reason+" ") })
 	}
 }
 
@@ -159,22 +159,22 @@ func TestTheBuiltInKindsAreWatchedWithoutAConfiguration(t *testing.T) {
 func TestAnAddedKindIsWatchedWhenTheAPIServerHasIt(t *testing.T) {
 	x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"))
 	x.configure(cloneSetKind)
-	x.await(t, "an Event that the kind is missing", x.tells(ReasonKindMissing))
+	x.await(t, "an Event that the kind is missing", x.emits(ReasonKindMissing))
 	if x.has("CloneSet.apps.kruise.io", "c")() {
-		t.Fatal("watched though the API server does not have it")
+		t.Fatal("a kind that the API server does not have is watched")
 	}
 	x.serve("CloneSet", true)
 	x.await(t, "the kind's objects", x.has("CloneSet.apps.kruise.io", "c"))
-	x.await(t, "the handler to be told", x.sees("CloneSet/c"))
+	x.await(t, "the handler to receive the object", x.sees("CloneSet/c"))
 	if k, ok := x.watch.Kind("apps.kruise.io/v1beta1", "CloneSet"); !ok || k.Resource != "clonesets" {
 		t.Errorf("another version of the group is kind %v, %v", k, ok)
 	}
 }
 
 func TestARemovedKindIsNoLongerWatched(t *testing.T) {
-	for name, end := range map[string]func(*world){
-		"that was taken out of the list": func(x *world) { x.configure("") },
-		"whose CRD is gone":              func(x *world) { x.serve("CloneSet", false) },
+	for name, end := range map[string]func(*fixture){
+		"removed from the list": func(x *fixture) { x.configure("") },
+		"CRD deleted":           func(x *fixture) { x.serve("CloneSet", false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := start(t, object("apps.kruise.io/v1alpha1", "CloneSet", "c"), object("apps/v1", "Deployment", "d"))
@@ -184,7 +184,7 @@ func TestARemovedKindIsNoLongerWatched(t *testing.T) {
 			end(x)
 			x.await(t, "the end of the kind", not(x.has("CloneSet.apps.kruise.io", "c")))
 			if !x.has("Deployment.apps", "d")() {
-				t.Error("a built-in kind ended, too")
+				t.Error("a built-in kind is no longer watched")
 			}
 		})
 	}
@@ -208,9 +208,9 @@ func TestAnInvalidListKeepsTheLastValidOne(t *testing.T) {
 	x.configure(cloneSetKind)
 	x.await(t, "the kind's objects", x.has("CloneSet.apps.kruise.io", "c"))
 	x.configure(`- {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}`)
-	x.await(t, "an Event that names the field", x.tells(ReasonKindsInvalid+" kinds[0].revisions:"))
+	x.await(t, "an Event that names the field", x.emits(ReasonKindsInvalid+" kinds[0].revisions:"))
 	if !x.has("CloneSet.apps.kruise.io", "c")() {
-		t.Error("a list that does not read ended what was watched")
+		t.Error("after a malformed list the kind is no longer watched")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// refuse answers a verb with an error.
-func refuse(verb string, with func() error) clientgotesting.ReactionFunc {
+// failing returns a reactor that answers a verb with an error.
+func failing(verb string, with func() error) clientgotesting.ReactionFunc {
 	return func(a clientgotesting.Action) (bool, runtime.Object, error) {
 		return a.GetVerb() == verb, nil, with()
 	}

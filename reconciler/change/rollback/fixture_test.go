@@ -43,9 +43,9 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// world is an API server in memory with a webhook, a Deployment web that went
-// from the template v1 (attempt 1, kept) to v2 (attempt 2), and its pods.
-type world struct {
+// fixture is a fake API server with a webhook, a Deployment web that was updated from
+// template v1 (attempt 1, saved) to v2 (attempt 2), and its pods.
+type fixture struct {
 	*Reconciler
 	t       *testing.T
 	dynamic *dynamicfake.FakeDynamicClient
@@ -53,9 +53,9 @@ type world struct {
 	change  *fake.Clientset
 	pods    cache.Indexer
 	known   cache.Indexer
-	// cached is what the cache of workloads has; nil: what the API server has.
+	// cached is the workload in the cache; nil means that the cache is current.
 	cached *workload.Workload
-	// answers: the webhook answers.
+	// answers means that the webhook answers.
 	answers  bool
 	settings settings.Settings
 	recorder *record.FakeRecorder
@@ -64,9 +64,9 @@ type world struct {
 	good, bad string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{t: t, answers: true, settings: settings.Default(), recorder: record.NewFakeRecorder(20)}
+	w := &fixture{t: t, answers: true, settings: settings.Default(), recorder: record.NewFakeRecorder(20)}
 	d := deployment("v2", 2)
 	before := deployment("v1", 1)
 	w.good, w.bad = versionOf(t, before), versionOf(t, d)
@@ -145,7 +145,7 @@ func replicaSet(d *appsv1.Deployment, name string, number int) *appsv1.ReplicaSe
 }
 
 // pod adds a pod of a ReplicaSet that is three minutes old.
-func (w *world) pod(name, set string, change func(*corev1.Pod)) {
+func (w *fixture) pod(name, set string, change func(*corev1.Pod)) {
 	w.t.Helper()
 	yes := true
 	p := &corev1.Pod{
@@ -164,21 +164,21 @@ func isReady(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(3 * time.Minute))}}
 }
 
-func pullsInVain(p *corev1.Pod) {
+func failsToPull(p *corev1.Pod) {
 	p.Status.Phase = corev1.PodPending
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 }
 
-// stuck has one broken pod of v2 beside the two of v1.
-func (w *world) stuck() *world {
-	w.pod("web-2-a", "web-2", pullsInVain)
+// stuck adds a pod of v2 that cannot pull its image, and two Ready pods of v1.
+func (w *fixture) stuck() *fixture {
+	w.pod("web-2-a", "web-2", failsToPull)
 	w.pod("web-1-a", "web-1", isReady)
 	w.pod("web-1-b", "web-1", isReady)
 	return w
 }
 
-// release is a ChangeWorkload of the Deployment.
-func (w *world) release(version string, attempt int64, phase v1alpha1.WorkloadPhase, reason string) *v1alpha1.ChangeWorkload {
+// release adds a ChangeWorkload of the Deployment.
+func (w *fixture) release(version string, attempt int64, phase v1alpha1.WorkloadPhase, reason string) *v1alpha1.ChangeWorkload {
 	w.t.Helper()
 	c := &v1alpha1.ChangeWorkload{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ChangeWorkloadName("web", version), Namespace: "default",
@@ -197,8 +197,8 @@ func (w *world) release(version string, attempt int64, phase v1alpha1.WorkloadPh
 	return c
 }
 
-// reconcile looks at a release and returns whether it is looked at again.
-func (w *world) reconcile(c *v1alpha1.ChangeWorkload) (again bool) {
+// reconcile reconciles a release and returns whether it is requeued.
+func (w *fixture) reconcile(c *v1alpha1.ChangeWorkload) (again bool) {
 	w.t.Helper()
 	err := w.ReconcileKind(controller.WithEventRecorder(w.t.Context(), w.recorder), c)
 	again, _ = controller.IsRequeueKey(err)
@@ -208,8 +208,8 @@ func (w *world) reconcile(c *v1alpha1.ChangeWorkload) (again bool) {
 	return again
 }
 
-// now returns the Deployment as it is stored.
-func (w *world) now() *unstructured.Unstructured {
+// now returns the stored Deployment.
+func (w *fixture) now() *unstructured.Unstructured {
 	w.t.Helper()
 	// From the tracker: a reactor must not ask the client that it reacts for.
 	stored, err := w.dynamic.Tracker().Get(workload.Deployment.GroupVersionResource(), "default", "web")
@@ -223,8 +223,8 @@ func (w *world) now() *unstructured.Unstructured {
 	return u.DeepCopy()
 }
 
-// change changes the stored Deployment.
-func (w *world) edit(f func(*unstructured.Unstructured)) {
+// edit changes the stored Deployment.
+func (w *fixture) edit(f func(*unstructured.Unstructured)) {
 	w.t.Helper()
 	u := w.now()
 	f(u)
@@ -233,7 +233,7 @@ func (w *world) edit(f func(*unstructured.Unstructured)) {
 	}
 }
 
-func (w *world) annotate(key, value string) {
+func (w *fixture) annotate(key, value string) {
 	w.edit(func(u *unstructured.Unstructured) {
 		m := u.GetAnnotations()
 		m[key] = value
@@ -241,9 +241,9 @@ func (w *world) annotate(key, value string) {
 	})
 }
 
-// patch is the API server: tests that fail are 422, a dry run stores nothing,
-// and a changed template is stamped by the webhook, if that answers.
-func (w *world) patch(a clienttesting.Action) (bool, runtime.Object, error) {
+// patch applies a patch as the API server does: a failed test is answered 422, a dry run
+// stores nothing, and the webhook, if it answers, records the release of a new template.
+func (w *fixture) patch(a clienttesting.Action) (bool, runtime.Object, error) {
 	action := a.(clienttesting.PatchActionImpl)
 	before := w.now()
 	patch, err := jsonpatch.DecodePatch(action.GetPatch())
@@ -281,7 +281,7 @@ func (w *world) patch(a clienttesting.Action) (bool, runtime.Object, error) {
 }
 
 // Find implements Workloads.
-func (w *world) Find(string, v1alpha1.WorkloadRef) *workload.Workload {
+func (w *fixture) Find(string, v1alpha1.WorkloadRef) *workload.Workload {
 	if w.cached != nil {
 		return w.cached
 	}
@@ -293,7 +293,7 @@ func (w *world) Find(string, v1alpha1.WorkloadRef) *workload.Workload {
 }
 
 // Pods implements Finder.
-func (w *world) Pods(_ *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
+func (w *fixture) Pods(_ *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
 	set := types.UID("web-1")
 	if release.Version == w.bad {
 		set = "web-2"
@@ -301,10 +301,10 @@ func (w *world) Pods(_ *workload.Workload, release v1alpha1.Release) ([]*corev1.
 	return releasefinder.Owned[*corev1.Pod](w.pods, set)
 }
 
-// Of implements Finder.
-func (w *world) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
+// ReleaseOfPod implements Finder.
+func (w *fixture) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool) {
 	return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false
 }
 
 // Send implements Sender.
-func (w *world) Send(_ context.Context, e cloudevents.Event) { w.sent = append(w.sent, e) }
+func (w *fixture) Send(_ context.Context, e cloudevents.Event) { w.sent = append(w.sent, e) }
