@@ -277,7 +277,7 @@ func user(name string) string {
 }
 
 // match evaluates all conditions of a webhook. An error is a failure: it would
-// refuse a request, or let it past, depending on failurePolicy.
+// deny or admit a request, depending on failurePolicy.
 func match(t *testing.T, manifest, webhook string, vars object, want bool) {
 	t.Helper()
 	if got := admissiontest.Matches(t, conditions(t, manifest, webhook), vars); got != want {

@@ -18,9 +18,9 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 )
 
-type refusing struct{}
+type denying struct{}
 
-func (refusing) Admit(context.Context, *admissionv1.AdmissionRequest) admission.Answer {
+func (denying) Admit(context.Context, *admissionv1.AdmissionRequest) admission.Answer {
 	return admission.Deny("Refused", metav1.Status{Reason: "because"})
 }
 
@@ -35,7 +35,7 @@ func newMux(t *testing.T) (*admission.Mux, *metric.ManualReader) {
 	reader := metric.NewManualReader()
 	m := admission.NewMux(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"),
 		func(name string) (admission.Handler, bool) {
-			h, ok := map[string]admission.Handler{"no.kb.io": refusing{}, "yes.kb.io": admitting{}}[name]
+			h, ok := map[string]admission.Handler{"no.kb.io": denying{}, "yes.kb.io": admitting{}}[name]
 			return h, ok
 		})
 	return m, reader
@@ -53,7 +53,7 @@ func TestTheMuxAsksTheWebhookOfThePath(t *testing.T) {
 		"/admission/yes.kb.io":   true,
 		"/admission/no.kb.io":    false,
 		"/admission/other.kb.io": false,
-		// Its kind may be news to this replica.
+		// Its kind may be unknown to this replica.
 		"/admission/mother.kb.io": true,
 		"/admission/vother.kb.io": false,
 		"/admission/":             false,

@@ -66,40 +66,40 @@ func TestUnenforcedGuards(t *testing.T) {
 		want  []string
 	}{
 		{name: "none"},
-		{name: "it lets pass what it cannot answer", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonFailurePolicyIgnore}},
-		{name: "it lets pass, as its manifest says", entry: func(e *Entry) { e.Found.FailurePolicy, e.Ignores = ptr.To(admissionregistrationv1.Ignore), true }},
-		{name: "it was taken away", entry: func(e *Entry) { e.Found = nil }, want: []string{ReasonGuardMissing}},
-		{name: "it points elsewhere", entry: func(e *Entry) { e.Found.ClientConfig.Service.Name = "mine" }, want: []string{ReasonGuardMissing}},
-		{name: "it points out of the cluster", entry: func(e *Entry) { e.Found.ClientConfig.Service = nil }, want: []string{ReasonGuardMissing}},
+		{name: "failurePolicy Ignore", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonFailurePolicyIgnore}},
+		{name: "failurePolicy Ignore, as in the manifest", entry: func(e *Entry) { e.Found.FailurePolicy, e.Ignores = ptr.To(admissionregistrationv1.Ignore), true }},
+		{name: "webhook missing", entry: func(e *Entry) { e.Found = nil }, want: []string{ReasonGuardMissing}},
+		{name: "another Service", entry: func(e *Entry) { e.Found.ClientConfig.Service.Name = "mine" }, want: []string{ReasonGuardMissing}},
+		{name: "URL instead of a Service", entry: func(e *Entry) { e.Found.ClientConfig.Service = nil }, want: []string{ReasonGuardMissing}},
 		{name: "an empty caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil }, want: []string{ReasonCABundleStale}},
-		{name: "a caBundle that is none", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = []byte("ca") }, want: []string{ReasonCABundleStale}},
+		{name: "a malformed caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = []byte("ca") }, want: []string{ReasonCABundleStale}},
 		{name: "the caBundle of another certificate", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle }, want: []string{ReasonCABundleStale}},
 		{name: "a certificate of another name", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle },
 			seen: func(s *Seen) { s.Served = []*x509.Certificate{other} }, want: []string{ReasonCABundleStale}},
-		{name: "a certificate that is over", seen: func(s *Seen) { s.Now = s.Now.Add(365 * 24 * time.Hour) }, want: []string{ReasonCABundleStale}},
+		{name: "an expired certificate", seen: func(s *Seen) { s.Now = s.Now.Add(365 * 24 * time.Hour) }, want: []string{ReasonCABundleStale}},
 		{name: "one replica of two serves with another certificate", seen: func(s *Seen) { s.Ready, s.Served = 2, append(s.Served, other) }, want: []string{ReasonCABundleStale}},
-		{name: "nobody is there", seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints}},
-		{name: "nobody is there, and the caBundle is empty", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil },
+		{name: "no ready replica", seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints}},
+		{name: "no ready replica, empty caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil },
 			seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonCABundleStale}},
-		{name: "one of two cannot be connected to", seen: func(s *Seen) { s.Ready = 2 }},
-		{name: "nobody can be connected to", seen: func(s *Seen) { s.Served = nil }, want: []string{ReasonCheckFailed}},
+		{name: "one of two replicas unreachable", seen: func(s *Seen) { s.Ready = 2 }},
+		{name: "all replicas unreachable", seen: func(s *Seen) { s.Served = nil }, want: []string{ReasonCheckFailed}},
 		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "")) }, want: []string{ReasonNamespaceNotLabelled}},
 		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "yes")) }, want: []string{ReasonNamespaceNotLabelled}},
 		{name: "two namespaces without the label", entry: func(e *Entry) { e.Namespaces = []*corev1.Namespace{labelled("a", ""), labelled("b", "")} },
 			want: []string{ReasonNamespaceNotLabelled, ReasonNamespaceNotLabelled}},
 		{name: "another namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector.MatchLabels = map[string]string{"team": "mine"} }, want: []string{ReasonNamespaceNotMatched}},
-		{name: "a namespaceSelector that is none", entry: func(e *Entry) {
+		{name: "an invalid namespaceSelector", entry: func(e *Entry) {
 			e.Found.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
 		}, want: []string{ReasonNamespaceNotMatched}},
 		{name: "no namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector = nil }},
 		{name: "an objectSelector", entry: func(e *Entry) { e.Found.ObjectSelector.MatchLabels = map[string]string{"guard": "me"} }, want: []string{ReasonNamespaceNotMatched}},
 		{name: "no rules", entry: func(e *Entry) { e.Found.Rules = nil }, want: []string{ReasonNamespaceNotMatched}},
 		{name: "no namespaces", entry: func(e *Entry) { e.Found.Rules, e.Namespaces = nil, nil }},
-		{name: "a policy that is not there", seen: func(s *Seen) { s.Policies[0].There = false }, want: []string{ReasonGuardMissing}},
-		{name: "a policy that lets pass what it cannot evaluate", seen: func(s *Seen) { s.Policies[0].Denies = false }, want: []string{ReasonPolicyNotDenying}},
-		{name: "a binding that is not there", seen: func(s *Seen) { s.Policies[1].There = false }, want: []string{ReasonGuardMissing}},
-		{name: "a binding that only tells", seen: func(s *Seen) { s.Policies[1].Denies = false }, want: []string{ReasonPolicyNotDenying}},
-		{name: "something cannot be read", seen: func(s *Seen) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonCheckFailed}},
+		{name: "policy missing", seen: func(s *Seen) { s.Policies[0].There = false }, want: []string{ReasonGuardMissing}},
+		{name: "policy with failurePolicy Ignore", seen: func(s *Seen) { s.Policies[0].Denies = false }, want: []string{ReasonPolicyNotDenying}},
+		{name: "binding missing", seen: func(s *Seen) { s.Policies[1].There = false }, want: []string{ReasonGuardMissing}},
+		{name: "binding that does not deny", seen: func(s *Seen) { s.Policies[1].Denies = false }, want: []string{ReasonPolicyNotDenying}},
+		{name: "a read fails", seen: func(s *Seen) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonCheckFailed}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := Seen{
@@ -116,7 +116,7 @@ func TestUnenforcedGuards(t *testing.T) {
 			var got []string
 			for _, f := range Decide(s) {
 				if f.Guard == "" || f.Message == "" {
-					t.Errorf("says too little: %+v", f)
+					t.Errorf("a finding without guard or message: %+v", f)
 				}
 				got = append(got, f.Reason)
 			}

@@ -23,14 +23,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
-// world is a cluster with one webhook and one policy.
-type world struct {
+// fixture is a fake cluster with one webhook and one policy.
+type fixture struct {
 	*Reconciler
 	kube     *kubefake.Clientset
 	recorder *record.FakeRecorder
 }
 
-func newWorld(t *testing.T) world {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 	served, bundle := certificate(t, service)
 	kube, recorder := kubefake.NewClientset(
@@ -47,14 +47,14 @@ func newWorld(t *testing.T) world {
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "replicas"},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}},
 	), record.NewFakeRecorder(10)
-	w := world{kube: kube, recorder: recorder, Reconciler: &Reconciler{
+	w := fixture{kube: kube, recorder: recorder, Reconciler: &Reconciler{
 		plan: Plan{Service: service, Guards: []Guard{{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io"}},
 			Policies: []string{"replicas"}, Bindings: []string{"replicas"}},
 		admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(), recorder: recorder,
 		clock: testingclock.NewFakePassiveClock(time.Now()),
 		presented: func(_ context.Context, address, name string) (*x509.Certificate, error) {
 			if address != "10.0.0.1:8443" || name != host {
-				return nil, errors.New("who is " + address)
+				return nil, errors.New("unknown address " + address)
 			}
 			return served, nil
 		},
@@ -65,21 +65,21 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// look looks once, and returns when it looks again and what was told.
-func (w world) look(t *testing.T) (wait time.Duration, told []string) {
+// check reconciles once, and returns the time until the next check and the Events.
+func (w fixture) check(t *testing.T) (wait time.Duration, emitted []string) {
 	t.Helper()
 	requeue, wait := controller.IsRequeueKey(w.Reconcile(t.Context(), Key.String()))
 	if !requeue {
-		t.Fatal("it does not look again")
+		t.Fatal("no further check is queued")
 	}
 	for len(w.recorder.Events) > 0 {
-		told = append(told, <-w.recorder.Events)
+		emitted = append(emitted, <-w.recorder.Events)
 	}
-	return wait, told
+	return wait, emitted
 }
 
-// open are the reasons whose metric is 1.
-func (w world) open() []string {
+// open returns the reasons whose metric is 1.
+func (w fixture) open() []string {
 	var open []string
 	values := w.now()
 	for _, reason := range Reasons() {
@@ -90,7 +90,7 @@ func (w world) open() []string {
 	return open
 }
 
-func (w world) policy(t *testing.T, p admissionregistrationv1.FailurePolicyType) {
+func (w fixture) policy(t *testing.T, p admissionregistrationv1.FailurePolicyType) {
 	t.Helper()
 	configs := w.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	config, err := configs.Get(t.Context(), "breakwater-protection", metav1.GetOptions{})
@@ -104,58 +104,58 @@ func (w world) policy(t *testing.T, p admissionregistrationv1.FailurePolicyType)
 }
 
 func TestAnUnenforcedGuardIsReportedOnceUntilItIsEnforced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	if values := w.now(); values != nil {
-		t.Errorf("before it has looked it shows %v", values)
+		t.Errorf("metrics before the first check: %v", values)
 	}
-	if wait, told := w.look(t); wait != interval || len(told) > 0 || len(w.open()) > 0 || len(w.now()) != len(Reasons()) {
-		t.Errorf("nothing is open: looked at again in %s, told %q, shows %v", wait, told, w.now())
+	if wait, emitted := w.check(t); wait != interval || len(emitted) > 0 || len(w.open()) > 0 || len(w.now()) != len(Reasons()) {
+		t.Errorf("no finding: next check in %s, Events %q, metrics %v", wait, emitted, w.now())
 	}
 	w.policy(t, admissionregistrationv1.Ignore)
-	if wait, told := w.look(t); wait != confirmAfter || len(told) > 0 || len(w.open()) > 0 {
-		t.Errorf("what is seen for the first time: looked at again in %s, told %q, shows %v", wait, told, w.open())
+	if wait, emitted := w.check(t); wait != confirmAfter || len(emitted) > 0 || len(w.open()) > 0 {
+		t.Errorf("unconfirmed finding: next check in %s, Events %q, metrics %v", wait, emitted, w.open())
 	}
-	wait, told := w.look(t)
-	if wait != interval || len(told) != 1 || !strings.HasPrefix(told[0], "Warning "+ReasonFailurePolicyIgnore+" vpodbudget.kb.io: ") {
-		t.Errorf("looked at again in %s, told %q", wait, told)
+	wait, emitted := w.check(t)
+	if wait != interval || len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Warning "+ReasonFailurePolicyIgnore+" vpodbudget.kb.io: ") {
+		t.Errorf("confirmed finding: next check in %s, Events %q", wait, emitted)
 	}
 	if diff := cmp.Diff([]string{ReasonFailurePolicyIgnore}, w.open()); diff != "" {
 		t.Error(diff)
 	}
-	if _, told := w.look(t); len(told) > 0 {
-		t.Errorf("told again: %q", told)
+	if _, emitted := w.check(t); len(emitted) > 0 {
+		t.Errorf("Events are repeated: %q", emitted)
 	}
 	w.policy(t, admissionregistrationv1.Fail)
-	if _, told := w.look(t); len(told) != 1 || !strings.HasPrefix(told[0], "Normal "+ReasonGuardEnforced) || len(w.open()) > 0 {
-		t.Errorf("told %q, shows %v", told, w.open())
+	if _, emitted := w.check(t); len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Normal "+ReasonGuardEnforced) || len(w.open()) > 0 {
+		t.Errorf("Events %q, metrics %v", emitted, w.open())
 	}
 }
 
 func TestRemovedGuardsAreFound(t *testing.T) {
 	for name, tc := range map[string]struct {
-		take func(world) error
-		want []string
+		remove func(fixture) error
+		want   []string
 	}{
-		"the configuration": {func(w world) error {
+		"the configuration": {func(w fixture) error {
 			return w.admission.ValidatingWebhookConfigurations().Delete(t.Context(), "breakwater-protection", metav1.DeleteOptions{})
 		}, []string{ReasonGuardMissing}},
-		"a policy": {func(w world) error {
+		"a policy": {func(w fixture) error {
 			return w.admission.ValidatingAdmissionPolicies().Delete(t.Context(), "replicas", metav1.DeleteOptions{})
 		}, []string{ReasonGuardMissing}},
-		"a binding": {func(w world) error {
+		"a binding": {func(w fixture) error {
 			return w.admission.ValidatingAdmissionPolicyBindings().Delete(t.Context(), "replicas", metav1.DeleteOptions{})
 		}, []string{ReasonGuardMissing}},
-		"the endpoints": {func(w world) error {
+		"the endpoints": {func(w fixture) error {
 			return w.endpoints.EndpointSlices(v1alpha1.SystemNamespace).Delete(t.Context(), "a", metav1.DeleteOptions{})
 		}, []string{ReasonNoEndpoints}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			if err := tc.take(w); err != nil {
+			w := newFixture(t)
+			if err := tc.remove(w); err != nil {
 				t.Fatal(err)
 			}
-			w.look(t)
-			w.look(t)
+			w.check(t)
+			w.check(t)
 			if diff := cmp.Diff(tc.want, w.open()); diff != "" {
 				t.Error(diff)
 			}
@@ -164,13 +164,13 @@ func TestRemovedGuardsAreFound(t *testing.T) {
 }
 
 func TestOnlyTheLeaderExposesFindings(t *testing.T) {
-	w := newWorld(t)
-	w.look(t)
+	w := newFixture(t)
+	w.check(t)
 	w.Demote(reconciler.UniversalBucket())
 	if values := w.now(); values != nil {
-		t.Errorf("one that leads no more shows %v", values)
+		t.Errorf("metrics after the lease was lost: %v", values)
 	}
 	if err := w.Reconcile(t.Context(), Key.String()); !controller.IsSkipKey(err) {
-		t.Errorf("one that leads no more looks: %v", err)
+		t.Errorf("check after the lease was lost: %v", err)
 	}
 }

@@ -51,7 +51,7 @@ func TestAVersionSucceeded(t *testing.T) {
 		cached, stored *v1alpha1.ChangeWorkload
 		want           bool
 	}{
-		"when the cache says so":                             {cached: in(v1alpha1.WorkloadSuccess), want: true},
+		"succeeded in the cache":                             {cached: in(v1alpha1.WorkloadSuccess), want: true},
 		"when the cache does not have it yet":                {stored: in(v1alpha1.WorkloadSuccess), want: true},
 		"when the cache has it as running still":             {cached: in(v1alpha1.WorkloadRunning), stored: in(v1alpha1.WorkloadSuccess), want: true},
 		"not when there is none":                             {},

@@ -43,7 +43,7 @@ func TestTheLastGoodStateCountsWhileThereIsAMistake(t *testing.T) {
 		"a kind that is removed":                              {seen: []string{absent, cloneSet + rollout, rollout}, want: []string{"Rollout"}},
 		"a ConfigMap that is removed":                         {seen: []string{absent, cloneSet, absent}},
 		"a mistake":                                           {seen: []string{absent, cloneSet, mistake}, want: []string{"CloneSet"}, wrong: true},
-		"a mistake that is mended":                            {seen: []string{absent, cloneSet, mistake, rollout}, want: []string{"Rollout"}},
+		"a mistake that is corrected":                         {seen: []string{absent, cloneSet, mistake, rollout}, want: []string{"Rollout"}},
 		"a mistake in a new one":                              {seen: []string{absent, cloneSet, absent, mistake}, remembered: cloneSet, wrong: true},
 		"a restart while there is a mistake":                  {remembered: cloneSet, seen: []string{absent, mistake}, want: []string{"CloneSet"}, wrong: true},
 		"a restart while there is one and nothing remembered": {seen: []string{absent, mistake}, wrong: true},
@@ -69,7 +69,7 @@ func TestTheLastGoodStateCountsWhileThereIsAMistake(t *testing.T) {
 				t.Errorf("error %v", state.Err)
 			}
 			if changes != len(tc.seen) {
-				t.Errorf("told of %d changes of %d", changes, len(tc.seen))
+				t.Errorf("%d changes reported of %d", changes, len(tc.seen))
 			}
 		})
 	}

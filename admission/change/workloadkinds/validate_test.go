@@ -20,10 +20,10 @@ func TestAConfigMapWithAMistakeIsRefusedWithEntryFieldAndFix(t *testing.T) {
 		return Validator{}.Admit(t.Context(), &admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: raw}}).Response
 	}
 	if r := ask(cloneSet+rollout, "config-workloads"); !r.Allowed {
-		t.Errorf("refused: %v", r.Result)
+		t.Errorf("denied: %v", r.Result)
 	}
 	if r := ask(mistake, "another"); !r.Allowed {
-		t.Errorf("another ConfigMap is refused: %v", r.Result)
+		t.Errorf("another ConfigMap is denied: %v", r.Result)
 	}
 	r := ask(cloneSet+mistake, "config-workloads")
 	if r.Allowed || !strings.HasPrefix(r.Result.Message, "data.kinds[1].revisions: ") || !strings.Contains(r.Result.Message, "write ReplicaSet or") {

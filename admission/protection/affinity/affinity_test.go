@@ -268,12 +268,12 @@ func TestADeadPeerIsNotCalled(t *testing.T) {
 	b := newTestbed(t, "a")
 	var hits atomic.Int64
 	port := serve(t, b.secret, &hits)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := nobody.Addr().(*net.TCPAddr).Port
-	if err := nobody.Close(); err != nil {
+	dead := closed.Addr().(*net.TCPAddr).Port
+	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	b.are(t, dead, map[string]bool{"b": true})

@@ -63,7 +63,7 @@ func TestANamespaceIsNotDeletedWhileItHasDependents(t *testing.T) {
 		namespace *corev1.Namespace
 		there     []runtime.Object
 		decision  string
-		says      string
+		message   string
 	}{
 		"without a label":             {shop(nil, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 		"with another value":          {shop(map[string]string{v1alpha1.DisableCascadingDeletionLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
@@ -82,10 +82,10 @@ func TestANamespaceIsNotDeletedWhileItHasDependents(t *testing.T) {
 			if a.Decision != tc.decision {
 				t.Fatalf("decision %s, want %s: %+v", a.Decision, tc.decision, a.Response)
 			}
-			if refused := tc.decision == DecisionDenied; a.Response.Allowed == refused {
+			if denied := tc.decision == DecisionDenied; a.Response.Allowed == denied {
 				t.Errorf("allowed is %t", a.Response.Allowed)
 			}
-			if tc.says != "" && (a.Response.Result.Code != http.StatusForbidden || !strings.Contains(a.Response.Result.Message, tc.says)) {
+			if tc.message != "" && (a.Response.Result.Code != http.StatusForbidden || !strings.Contains(a.Response.Result.Message, tc.message)) {
 				t.Errorf("result %+v", a.Response.Result)
 			}
 			if shadow := tc.decision == DecisionShadow; shadow != (len(a.Response.Warnings) > 0) {
@@ -104,8 +104,8 @@ func TestADryRunRecordsNoEvent(t *testing.T) {
 		if a := h.Admit(t.Context(), req); a.Decision != DecisionDenied {
 			t.Errorf("decision %s", a.Decision)
 		}
-		if told := len(recorder.Events) == 1; told == dry {
-			t.Errorf("dry run %t: recorded %t", dry, told)
+		if recorded := len(recorder.Events) == 1; recorded == dry {
+			t.Errorf("dry run %t: recorded %t", dry, recorded)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 		there    []runtime.Object
 		err      error
 		decision string
-		says     string
+		message  string
 	}{
 		"none":                 {nil, nil, DecisionFree, ""},
 		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would be deleted with it"},
@@ -175,7 +175,7 @@ func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 			}
 			h := Handler{Objects: objects, Recorder: record.NewFakeRecorder(1)}
 			a := h.Admit(t.Context(), deletion(t, "CustomResourceDefinition", "customresourcedefinitions", crontabs()))
-			if a.Decision != tc.decision || (tc.says != "" && !strings.Contains(a.Response.Result.Message, tc.says)) {
+			if a.Decision != tc.decision || (tc.message != "" && !strings.Contains(a.Response.Result.Message, tc.message)) {
 				t.Errorf("decision %s: %+v", a.Decision, a.Response.Result)
 			}
 		})

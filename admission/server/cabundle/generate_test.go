@@ -54,9 +54,9 @@ func static() []runtime.Object {
 func apply(t *testing.T, state workloadkinds.State, objects ...runtime.Object) (map[string]admissionregistrationv1.MutatingWebhookConfiguration, []string) {
 	t.Helper()
 	r, client := newReconciler(t, objects...)
-	told := record.NewFakeRecorder(10)
+	recorder := record.NewFakeRecorder(10)
 	r.Static, r.Generated, r.Kinds = "breakwater", generated, func() workloadkinds.State { return state }
-	r.Namespaces, r.Recorder = client.CoreV1().Namespaces(), told
+	r.Namespaces, r.Recorder = client.CoreV1().Namespaces(), recorder
 	applied := map[string]admissionregistrationv1.MutatingWebhookConfiguration{}
 	client.PrependReactor("patch", "*", func(a clientgotesting.Action) (bool, runtime.Object, error) {
 		p := a.(clientgotesting.PatchAction)
@@ -73,16 +73,16 @@ func apply(t *testing.T, state workloadkinds.State, objects ...runtime.Object) (
 			t.Fatal(err)
 		}
 	}
-	close(told.Events)
-	var said []string
-	for e := range told.Events {
-		said = append(said, e)
+	close(recorder.Events)
+	var emitted []string
+	for e := range recorder.Events {
+		emitted = append(emitted, e)
 	}
-	return applied, said
+	return applied, emitted
 }
 
 func TestAKindThatIsNamedGetsWebhooksLikeADeployments(t *testing.T) {
-	applied, said := apply(t, cloneSets(), static()...)
+	applied, emitted := apply(t, cloneSets(), static()...)
 	mutating := applied["application/apply-patch+yaml breakwater-workloads mutatingwebhookconfigurations"]
 	validating := applied["application/apply-patch+yaml breakwater-workloads validatingwebhookconfigurations"]
 	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 2 {
@@ -109,8 +109,8 @@ func TestAKindThatIsNamedGetsWebhooksLikeADeployments(t *testing.T) {
 	if o := mutating.OwnerReferences; len(o) != 1 || o[0].UID != "ns" {
 		t.Errorf("owned by %v", o)
 	}
-	if len(said) > 0 {
-		t.Errorf("told %v", said)
+	if len(emitted) > 0 {
+		t.Errorf("Events: %v", emitted)
 	}
 }
 
@@ -129,12 +129,12 @@ func TestWithoutKindsNothingIsMadeAndWhatThereIsIsEmptied(t *testing.T) {
 func TestAMistakeIsToldOnceAndTheLastGoodStateApplied(t *testing.T) {
 	state := cloneSets()
 	state.Err = errors.New("kinds[0].kind: wrong")
-	applied, said := apply(t, state, static()...)
+	applied, emitted := apply(t, state, static()...)
 	if len(applied) != 2 {
 		t.Errorf("applied %v", applied)
 	}
-	if len(said) != 1 || said[0] != "Warning Invalid the ConfigMap is invalid, its last valid state is used: kinds[0].kind: wrong" {
-		t.Errorf("told %v", said)
+	if len(emitted) != 1 || emitted[0] != "Warning Invalid the ConfigMap is invalid, its last valid state is used: kinds[0].kind: wrong" {
+		t.Errorf("Events: %v", emitted)
 	}
 }
 

@@ -72,10 +72,10 @@ func newFixture(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *fixtu
 		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	}
 	w := &fixture{kube: fake.NewClientset(p, namespace), centre: &fakeCentre{}, sink: &eventSink{}, recorder: record.NewFakeRecorder(100), clock: testingclock.NewFakePassiveClock(zero)}
-	tell := newReporter(w.recorder, w.sink, noop.Meter{})
+	reporter := newReporter(w.recorder, w.sink, noop.Meter{})
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
-		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.recorder, reporter: tell, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.recorder),
+		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.recorder, reporter: reporter, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.recorder),
 	}
 	w.requiredSets = requiredsets.Resolver{Owners: noOwners{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
@@ -149,7 +149,7 @@ func TestAPodThatEndedIsRevokedAndLosesTheFinalizer(t *testing.T) {
 
 func TestAtTheDeadlineTheFinalizerIsRemovedAndTheLeakIsReported(t *testing.T) {
 	for name, state := range map[string]CentreState{
-		"the centre is down":          {Err: errors.New("connection refused")},
+		"the centre is unreachable":   {Err: errors.New("connection refused")},
 		"the provider hangs":          applications(api.Revoking),
 		"the grant cannot be revoked": applications(api.Leaked),
 	} {

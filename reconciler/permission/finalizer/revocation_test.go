@@ -19,7 +19,7 @@ func applications(states ...api.State) CentreState {
 }
 
 func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
-	down := CentreState{Err: errors.New("connection refused")}
+	unreachable := CentreState{Err: errors.New("connection refused")}
 	for name, tc := range map[string]struct {
 		state       CentreState
 		ended, seen time.Duration
@@ -34,11 +34,11 @@ func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
 		"one of two revoking":       {applications(api.Revoked, api.Revoking), 0, 0, time.Minute, Retry},
 		"before the deadline":       {applications(api.Revoking), 0, 0, 5*time.Minute - 1, Retry},
 		"at the deadline":           {applications(api.Revoking), 0, 0, 5 * time.Minute, GiveUp},
-		"the centre is unreachable": {down, 0, 0, time.Minute, Retry},
-		"the centre is unreachable at the deadline": {down, 0, 0, 5 * time.Minute, GiveUp},
-		"the controller starts after the deadline":  {down, 0, time.Hour, time.Hour, Retry},
-		"the controller retried for minRetryPeriod": {down, 0, time.Hour, time.Hour + minRetryPeriod, GiveUp},
-		"an end time in the future":                 {down, time.Hour, 0, 5 * time.Minute, GiveUp},
+		"the centre is unreachable": {unreachable, 0, 0, time.Minute, Retry},
+		"the centre is unreachable at the deadline": {unreachable, 0, 0, 5 * time.Minute, GiveUp},
+		"the controller starts after the deadline":  {unreachable, 0, time.Hour, time.Hour, Retry},
+		"the controller retried for minRetryPeriod": {unreachable, 0, time.Hour, time.Hour + minRetryPeriod, GiveUp},
+		"an end time in the future":                 {unreachable, time.Hour, 0, 5 * time.Minute, GiveUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := DecideRevocation(tc.state, zero.Add(tc.after), Deadline(zero.Add(tc.ended), zero.Add(tc.seen), 5*time.Minute))

@@ -40,17 +40,17 @@ func (allReplicas) Probe(context.Context, *v1alpha1.PodUnavailableBudget) (sets.
 	return sets.New("a"), sets.New("a"), nil
 }
 
-// world is a namespace with a reconciler.
-type world struct {
+// fixture is a reconciler with a fake API server.
+type fixture struct {
 	*Reconciler
 	client *fake.Clientset
 	kube   *kubefake.Clientset
 	index  cache.Indexer
 }
 
-func newWorld(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
+func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *fixture {
 	t.Helper()
-	w := &world{client: fake.NewSimpleClientset(b), kube: kubefake.NewClientset(objects...)}
+	w := &fixture{client: fake.NewSimpleClientset(b), kube: kubefake.NewClientset(objects...)}
 	w.index = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	sets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -92,7 +92,7 @@ func newMapper() meta.RESTMapper {
 	return m
 }
 
-func (w *world) reconcile(t *testing.T) v1alpha1.PodUnavailableBudgetStatus {
+func (w *fixture) reconcile(t *testing.T) v1alpha1.PodUnavailableBudgetStatus {
 	t.Helper()
 	b := w.live(t)
 	err := w.ReconcileKind(t.Context(), b)
@@ -102,7 +102,7 @@ func (w *world) reconcile(t *testing.T) v1alpha1.PodUnavailableBudgetStatus {
 	return w.live(t).Status
 }
 
-func (w *world) live(t *testing.T) *v1alpha1.PodUnavailableBudget {
+func (w *fixture) live(t *testing.T) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
 	b, err := w.client.PolicyV1alpha1().PodUnavailableBudgets("ns").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
@@ -189,7 +189,7 @@ func TestTheNumbersOfABudget(t *testing.T) {
 		})), 3, 2, 2, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newWorld(t, newBudget(tc.change), tc.objects...).reconcile(t)
+			s := newFixture(t, newBudget(tc.change), tc.objects...).reconcile(t)
 			got := [4]int32{s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed}
 			if want := [4]int32{tc.total, tc.desired, tc.current, tc.allow}; got != want {
 				t.Errorf("total, desired, current, allowed: got %v, want %v", got, want)
@@ -203,7 +203,7 @@ func TestTheNumbersOfABudget(t *testing.T) {
 
 // The webhook charges between the reconciler's read and its write.
 func TestAConcurrentChargeIsKept(t *testing.T) {
-	w := newWorld(t, newBudget(nil), application(3, 3, 3)...)
+	w := newFixture(t, newBudget(nil), application(3, 3, 3)...)
 	charged := false
 	w.client.PrependReactor("update", "podunavailablebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if charged {
@@ -227,7 +227,7 @@ func TestAConcurrentChargeIsKept(t *testing.T) {
 // A new leader with an old cache does not allow a deletion again that the
 // previous leader had counted.
 func TestAStaleCacheIsNotUsed(t *testing.T) {
-	w := newWorld(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.PodsResourceVersion = "500" }), application(3, 3, 3)...)
+	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.PodsResourceVersion = "500" }), application(3, 3, 3)...)
 	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestAStaleCacheIsNotUsed(t *testing.T) {
 
 func TestNothingIsAllowedWhileOwnersAreUnknown(t *testing.T) {
 	objects := application(3, 3, 3)
-	w := newWorld(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 1 }), objects[2:]...)
+	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 1 }), objects[2:]...)
 	w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrs.NewInternalError(errors.New("etcd"))
 	})

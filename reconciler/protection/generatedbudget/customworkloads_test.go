@@ -21,10 +21,10 @@ import (
 // crds is an API server with versions of kinds and their objects.
 type crds struct {
 	*customWorkloads
-	client *dynamicfake.FakeDynamicClient
-	has    atomic.Pointer[map[string]bool]
-	fails  atomic.Bool
-	told   chan types.NamespacedName
+	client  *dynamicfake.FakeDynamicClient
+	has     atomic.Pointer[map[string]bool]
+	fails   atomic.Bool
+	changes chan types.NamespacedName
 }
 
 func newCRDs(t *testing.T, objects ...runtime.Object) *crds {
@@ -35,10 +35,10 @@ func newCRDs(t *testing.T, objects ...runtime.Object) *crds {
 			list[schema.GroupVersionResource{Group: k.group, Version: v.name, Resource: k.resource}] = k.kind + "List"
 		}
 	}
-	c := &crds{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), list, objects...), told: make(chan types.NamespacedName, 100)}
+	c := &crds{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), list, objects...), changes: make(chan types.NamespacedName, 100)}
 	c.customWorkloads = &customWorkloads{
 		client: c.client, logger: zaptest.NewLogger(t).Sugar(), watched: map[string]*watched{},
-		changed: func(key types.NamespacedName) { c.told <- key },
+		changed: func(key types.NamespacedName) { c.changes <- key },
 		served: func(gvr schema.GroupVersionResource) (bool, error) {
 			if c.fails.Load() {
 				return false, errors.New("unreachable")
@@ -61,7 +61,7 @@ func (c *crds) serve(names ...string) {
 func (c *crds) next(t *testing.T) types.NamespacedName {
 	t.Helper()
 	select {
-	case key := <-c.told:
+	case key := <-c.changes:
 		return key
 	case <-time.After(10 * time.Second):
 		t.Fatal("no key was queued")

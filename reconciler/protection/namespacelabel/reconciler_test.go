@@ -57,9 +57,9 @@ func TestTheLabelFollowsTheBudgets(t *testing.T) {
 	}
 }
 
-// world has a namespace with the label, and budgets in the API server and in
+// fixture has a namespace with the label, and budgets in the API server and in
 // the cache.
-type world struct {
+type fixture struct {
 	*Reconciler
 	namespace *corev1.Namespace
 	kube      *kubefake.Clientset
@@ -68,8 +68,8 @@ type world struct {
 	clock     *clocktest.FakePassiveClock
 }
 
-func newWorld() *world {
-	w := &world{namespace: newNamespace("ns", "true"), policy: fake.NewSimpleClientset(),
+func newFixture() *fixture {
+	w := &fixture{namespace: newNamespace("ns", "true"), policy: fake.NewSimpleClientset(),
 		cached: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), clock: clocktest.NewFakePassiveClock(time.Unix(1e9, 0))}
 	w.namespace.UID, w.namespace.ResourceVersion = "uid", "7"
 	w.kube = kubefake.NewClientset(w.namespace)
@@ -78,16 +78,16 @@ func newWorld() *world {
 }
 
 // restart resets the state of the process.
-func (w *world) restart() {
+func (w *fixture) restart() {
 	w.Reconciler = &Reconciler{Namespaces: w.kube.CoreV1().Namespaces(), Client: w.policy.PolicyV1alpha1(),
 		Lister: listers.NewPodUnavailableBudgetLister(w.cached), Clock: w.clock}
 }
 
-func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+func (w *fixture) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 // reconcileOnce reconciles and returns the delay of the next reconciliation and whether
 // the namespace has the label.
-func (w *world) reconcileOnce(t *testing.T) (again time.Duration, label bool) {
+func (w *fixture) reconcileOnce(t *testing.T) (again time.Duration, label bool) {
 	t.Helper()
 	err := w.ReconcileKind(t.Context(), w.namespace)
 	requeue, again := controller.IsRequeueKey(err)
@@ -101,7 +101,7 @@ func (w *world) reconcileOnce(t *testing.T) (again time.Duration, label bool) {
 	return again, hasLabel(n)
 }
 
-func (w *world) want(t *testing.T, again time.Duration, label bool) {
+func (w *fixture) want(t *testing.T, again time.Duration, label bool) {
 	t.Helper()
 	if gotAgain, gotLabel := w.reconcileOnce(t); gotAgain != again || gotLabel != label {
 		t.Errorf("next reconciliation in %s, want %s; label %v", gotAgain, again, gotLabel)
@@ -110,7 +110,7 @@ func (w *world) want(t *testing.T, again time.Duration, label bool) {
 
 var budget = &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
 
-func (w *world) cache(t *testing.T, has bool) {
+func (w *fixture) cache(t *testing.T, has bool) {
 	t.Helper()
 	do := w.cached.Delete
 	if has {
@@ -123,7 +123,7 @@ func (w *world) cache(t *testing.T, has bool) {
 
 // The webhook sets the label before the first budget is stored.
 func TestTheLabelIsRemovedAfterADelay(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay - time.Second)
 	w.want(t, time.Second, true)
@@ -136,7 +136,7 @@ func TestTheLabelIsRemovedAfterADelay(t *testing.T) {
 }
 
 func TestANewLeaderWaitsAgain(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay - time.Second)
 	w.restart()
@@ -163,7 +163,7 @@ func TestRecordsOfDeletedNamespacesAreDropped(t *testing.T) {
 
 // The label is removed only when the API server has no budget either.
 func TestALiveReadOfBudgetsKeepsTheLabel(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.want(t, removalDelay, true)
 	if err := w.policy.Tracker().Add(budget); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestALiveReadOfBudgetsKeepsTheLabel(t *testing.T) {
 
 // A label that is set again after its removal is kept for the whole delay.
 func TestALabelThatIsSetAgainIsKeptForTheWholeDelay(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay)
 	w.want(t, 0, false)
@@ -183,7 +183,7 @@ func TestALabelThatIsSetAgainIsKeptForTheWholeDelay(t *testing.T) {
 }
 
 func TestRemovingTheLabelUsesAnOptimisticLock(t *testing.T) {
-	w := newWorld()
+	w := newFixture()
 	w.want(t, removalDelay, true)
 	w.pass(removalDelay)
 	w.kube.PrependReactor("patch", "namespaces", func(a kubetesting.Action) (bool, runtime.Object, error) {
