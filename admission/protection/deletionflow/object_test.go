@@ -23,7 +23,7 @@ func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after *v1alpha1.PodDeletionFlowControl
 		dryRun        bool
-		refused, told string
+		denial, event string
 	}{
 		"a valid flow control":        {nil, newFlow("cluster", 1, nil), false, "", ""},
 		"an invalid rule":             {nil, newFlow("cluster", -1, nil), false, "spec.limitRules[0].limit", ""},
@@ -35,22 +35,22 @@ func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 		"a time in the future":        {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(3600)), false, "is in the future", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			told := record.NewFakeRecorder(1)
+			recorder := record.NewFakeRecorder(1)
 			req := newRequest(admissionv1.Update, "poddeletionflowcontrols", "cluster")
 			req.Object, req.DryRun = raw(t, tc.after), ptr.To(tc.dryRun)
 			if tc.before != nil {
 				req.OldObject = raw(t, tc.before)
 			}
-			answer := Object{Clock: testingclock.NewFakePassiveClock(zero), Recorder: told}.Admit(t.Context(), req)
-			if answer.Response.Allowed != (tc.refused == "") {
+			answer := Object{Clock: testingclock.NewFakePassiveClock(zero), Recorder: recorder}.Admit(t.Context(), req)
+			if answer.Response.Allowed != (tc.denial == "") {
 				t.Fatalf("%+v", answer.Response)
 			}
-			if r := answer.Response.Result; r != nil && (!strings.Contains(r.Message, tc.refused) || len(r.Details.Causes) != 1 || r.Details.Causes[0].Field == "" || r.Code != http.StatusUnprocessableEntity) {
+			if r := answer.Response.Result; r != nil && (!strings.Contains(r.Message, tc.denial) || len(r.Details.Causes) != 1 || r.Details.Causes[0].Field == "" || r.Code != http.StatusUnprocessableEntity) {
 				t.Errorf("%d %s", r.Code, r.Message)
 			}
-			close(told.Events)
-			if said := <-told.Events; !strings.Contains(said, tc.told) || (tc.told == "") != (said == "") {
-				t.Errorf("recorded %q", said)
+			close(recorder.Events)
+			if emitted := <-recorder.Events; !strings.Contains(emitted, tc.event) || (tc.event == "") != (emitted == "") {
+				t.Errorf("Event is %q", emitted)
 			}
 		})
 	}
