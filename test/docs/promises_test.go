@@ -1,0 +1,72 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const (
+	promisesPage        = "docs/promises.md"
+	protectionTestsPage = "docs/protection/tests.md"
+)
+
+var (
+	issueNumber = regexp.MustCompile(`^issue \d+$`)
+	// A span of code that names a test, or the begin of the names of several: `TestTheSelfCheckReports…`.
+	namedTest = regexp.MustCompile("`(Test[A-Z]\\w+)(…?)`")
+	codeSpan  = regexp.MustCompile("`([^`]+)`")
+)
+
+func TestEveryPromiseHasATestOrAnIssue(t *testing.T) {
+	var specs strings.Builder
+	for _, file := range tracked(t, "test/e2e/*_test.go") {
+		specs.WriteString(read(t, file))
+	}
+	untested, rows := false, 0
+	for line := range strings.SplitSeq(read(t, promisesPage), "\n") {
+		untested = untested || line == "## Promises without a test"
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if !strings.HasPrefix(line, "| ") || cells[0] == "promise" {
+			continue
+		}
+		if rows++; len(cells) != 3 || !link.MatchString(cells[1]) {
+			t.Errorf("%q is not a promise, a link to its page, and a test or an issue", line)
+			continue
+		}
+		if untested {
+			if !issueNumber.MatchString(cells[2]) {
+				t.Errorf("%s: %q is not an issue", cells[0], cells[2])
+			}
+			continue
+		}
+		proofs := codeSpan.FindAllStringSubmatch(cells[2], -1)
+		if len(proofs) == 0 {
+			t.Errorf("%s: no test", cells[0])
+		}
+		for _, p := range proofs {
+			// TestTestsThatPagesNameExist checks the names of Go tests.
+			if !codeTest.MatchString(p[0]) && !strings.Contains(specs.String(), `{"`+p[1]+`", `) {
+				t.Errorf("%s: test/e2e has no spec %q", cells[0], p[1])
+			}
+		}
+	}
+	if rows == 0 {
+		t.Error("the page has no promises")
+	}
+}
+
+func TestEveryTestOfProtectionIsOnItsPage(t *testing.T) {
+	named := namedTest.FindAllStringSubmatch(read(t, protectionTestsPage), -1)
+	for _, file := range tracked(t, "test/e2e/protection/*_test.go") {
+		for _, m := range testFunc.FindAllStringSubmatch(read(t, file), -1) {
+			found := m[1] == "TestMain"
+			for _, n := range named {
+				found = found || n[1] == m[1] || n[2] != "" && strings.HasPrefix(m[1], n[1])
+			}
+			if !found {
+				t.Errorf("%s does not name %s of %s", protectionTestsPage, m[1], file)
+			}
+		}
+	}
+}
