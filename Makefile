@@ -47,7 +47,7 @@ test-unit: ## Unit tests, with the race detector.
 	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
 
 test-cluster: ## Test on a second cluster that down removes everything and up recovers from a kill.
-	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 1h -count 1 .
+	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 60m -count 1 .
 
 test-alone: cluster modules ## Test protection and permission on a second cluster without Knative.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
@@ -55,7 +55,7 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 # One package at a time, because a test of protection stops webhooks that other
 # tests need.
 test-e2e: up ## End-to-end tests on the embedded cluster.
-	@$(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 1 -timeout 60m -count 1 ./test/e2e/...
+	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 1 -timeout 40m -count 1 ./test/e2e/...
 
 test-chaos: up ## Random kills during releases, two to three minutes; CHAOS_SEED repeats a run.
 	@GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos

@@ -18,7 +18,7 @@ import (
 
 // parallelTests is the default of -parallel. Tests mostly wait, so it exceeds
 // the two cores of a small machine.
-const parallelTests = "4"
+const parallelTests = "10"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
