@@ -16,13 +16,14 @@ import (
 	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
-// factWrites is the number of facts written while the reconciler derives
-// status.
-const factWrites = 100
-
-// minDerivedWrites is the number of writes of the reconciler in between. Fewer
-// prove little about a race.
-const minDerivedWrites = 10
+const (
+	// minFacts is the number of facts that are written while the reconciler derives
+	// status, and maxFacts the number after which the test fails.
+	minFacts, maxFacts = 100, 5000
+	// minDerivedWrites is the number of writes of the reconciler between them. Fewer
+	// prove little about a race.
+	minDerivedWrites = 10
+)
 
 // concurrentFact is written between a read and a write of the reconciler, and
 // is kept. Each patch also changes a derived field, so that the reconciler
@@ -38,44 +39,64 @@ func concurrentFact(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	defer events.Stop()
-	for i := range factWrites {
-		n.writeFact(t, p, i)
+	seen := factHistory{last: -1}
+	written := 0
+	for written < minFacts || seen.derived < minDerivedWrites {
+		if written == maxFacts {
+			t.Fatalf("the reconciler wrote %d times between %d facts, want at least %d", seen.derived, written, minDerivedWrites)
+		}
+		n.writeFact(t, p, written)
+		written++
+		for pending := true; pending; {
+			select {
+			case event := <-events.ResultChan():
+				seen.add(t, event)
+			default:
+				pending = false
+			}
+		}
 	}
-	last := fmt.Sprint(factWrites - 1)
-	derived := 0
-	seen := -1
 	deadline := time.NewTimer(shortTimeout)
 	defer deadline.Stop()
-	for {
-		var event watch.Event
+	for seen.last < written-1 || !seen.isDerived {
 		select {
-		case event = <-events.ResultChan():
+		case event := <-events.ResultChan():
+			seen.add(t, event)
 		case <-deadline.C:
-			t.Fatalf("the last state has fact %d after %d writes of the reconciler; want fact %s and message PostFinish", seen, derived, last)
-		}
-		now, ok := event.Object.(*v1alpha1.ChangePod)
-		if !ok {
-			t.Fatalf("the watch returned %T", event.Object)
-		}
-		if now.Status.Message == string(v1alpha1.PodPostFinish) {
-			derived++
-		}
-		fact, err := factOf(now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fact < seen {
-			t.Fatalf("a write restored fact %d after fact %d", fact, seen)
-		}
-		seen = fact
-		if seen == factWrites-1 && now.Status.Message == string(v1alpha1.PodPostFinish) {
-			t.Logf("the reconciler wrote %d times between %d facts", derived, factWrites)
-			if derived < minDerivedWrites {
-				t.Errorf("the reconciler wrote %d times, want at least %d: the writes hardly overlapped", derived, minDerivedWrites)
-			}
-			return
+			t.Fatalf("the last state has fact %d after %d writes of the reconciler; want fact %d and message PostFinish", seen.last, seen.derived, written-1)
 		}
 	}
+	t.Logf("the reconciler wrote %d times between %d facts", seen.derived, written)
+}
+
+// factHistory is what a watch has shown of a ChangePod.
+type factHistory struct {
+	// last is the number of the last fact.
+	last int
+	// isDerived says that the reconciler wrote the last state; derived counts such
+	// states.
+	isDerived bool
+	derived   int
+}
+
+// add fails the test if the event restores an older fact.
+func (h *factHistory) add(t *testing.T, event watch.Event) {
+	t.Helper()
+	now, ok := event.Object.(*v1alpha1.ChangePod)
+	if !ok {
+		t.Fatalf("the watch returned %T", event.Object)
+	}
+	if h.isDerived = now.Status.Message == string(v1alpha1.PodPostFinish); h.isDerived {
+		h.derived++
+	}
+	fact, err := factOf(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fact < h.last {
+		t.Fatalf("a write restored fact %d after fact %d", fact, h.last)
+	}
+	h.last = fact
 }
 
 // writeFact writes the fields that function verdict or a person writes, and a

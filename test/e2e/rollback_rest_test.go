@@ -139,7 +139,7 @@ func rollbackByRESTDenied(t *testing.T, e *environment) {
 		says                      string
 	}{
 		"no token":                  {"PUT", "/deployment/rollback", "", n.rollbackRequest(""), 401, "send a Kubernetes token"},
-		"invalid token":             {"PUT", "/deployment/rollback", "guessed", n.rollbackRequest(""), 401, "not known"},
+		"invalid token":             {"PUT", "/deployment/rollback", "guessed", n.rollbackRequest(""), 401, "unknown to this cluster"},
 		"token of a user with view": {"PUT", "/deployment/rollback", bob, n.rollbackRequest(""), 403, "bob may neither update"},
 		"list of another namespace": {"GET", "/suspend/deployment?namespace=" + system, bob, "", 403, "may not list deployments.apps"},
 		"list of all namespaces":    {"GET", "/suspend/deployment", bob, "", 403, "?namespace="},
