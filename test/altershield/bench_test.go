@@ -13,7 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// bench is a double behind a real server, and a receiver of its callbacks.
+// bench is a double with a real HTTP server and a receiver of its callbacks.
 type bench struct {
 	*Double
 	url   string
@@ -64,7 +64,7 @@ func (b *bench) put(t *testing.T, script string) {
 	}
 }
 
-// answer is what came back; status 0 is a closed connection.
+// answer is the response to a call; status 0 is a closed connection.
 type answer struct {
 	status int
 	raw    string
@@ -112,11 +112,11 @@ func (b *bench) callAs(t *testing.T, action string, body []byte, platform, token
 		t.Fatal(err)
 	}
 	out := answer{status: response.StatusCode, raw: string(raw)}
-	_ = json.Unmarshal(raw, &out.result) // HTML stays in raw
+	_ = json.Unmarshal(raw, &out.result) // for HTML only raw is set
 	return out
 }
 
-// started opens order o and starts a batch.
+// started opens order "o" and starts a batch.
 func (b *bench) started(t *testing.T) string {
 	t.Helper()
 	b.call(t, actionOpenOrder, orderBody(nil))
@@ -158,14 +158,14 @@ func (b *bench) state(node string) State {
 	return ""
 }
 
-// step waits until something waits for the clock, and moves it.
+// step waits until a timer is set and then advances the clock.
 func (b *bench) step(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx := t.Context()
 	for !b.clock.HasWaiters() {
 		select {
 		case <-ctx.Done():
-			t.Fatal("nothing waits for the clock")
+			t.Fatal("no timer was set")
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -177,6 +177,6 @@ func (b *bench) await(t *testing.T) {
 	select {
 	case <-b.came:
 	case <-time.After(10 * time.Second):
-		t.Fatal("no callback came")
+		t.Fatal("no callback arrived")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// form is a request after binding: what the fields table names, with its type.
+// form is a request after binding: the fields of the table with typed values.
 type form map[string]any
 
 func (f form) text(name string) string           { v, _ := f[name].(string); return v }
@@ -21,13 +21,13 @@ func (f form) texts(name string) []string        { v, _ := f[name].([]string); r
 func (f form) time(name string) time.Time        { v, _ := f[name].(time.Time); return v }
 func (f form) object(name string) map[string]any { v, _ := f[name].(map[string]any); return v }
 
-// errUnreadable is a body that the server cannot read into its class: it is
-// answered with HTTP 400, unlike every other mistake.
+// errUnreadable is returned for a body that the server cannot bind to its
+// class. It is the only mistake that is answered with HTTP 400.
 var errUnreadable = errors.New("body is not readable")
 
-// bind reads a body as the server does: scalars are coerced ("3" is 3), null
-// is absent, unknown fields are ignored. The second result lists what a 101
-// says, sorted; the error is errUnreadable.
+// bind parses a body as the server does: scalars are coerced ("3" is 3), null
+// is absent, unknown fields are ignored. The second result lists the violations
+// for a 101, sorted; the error is errUnreadable.
 func bind(fields []field, body []byte) (form, []string, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(body, &raw); err != nil || raw == nil {
@@ -112,7 +112,8 @@ func scalar(v any) (string, bool) {
 	}
 }
 
-// whole takes numbers and numeric strings; a fraction is cut off.
+// whole converts numbers and numeric strings to integers and truncates
+// fractions.
 func whole(v any) (int64, bool) {
 	s, ok := scalar(v)
 	if _, isBool := v.(bool); !ok || isBool {
@@ -163,7 +164,7 @@ func texts(v any) ([]string, bool) {
 	return out, ok
 }
 
-// check says what is wrong with a bound field, or nothing.
+// check returns the violation of a bound field, or "".
 func (f form) check(field field) string {
 	value, present := f[field.name]
 	switch v := value.(type) {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// batch is a batch start that is complete; an override of nil takes a field
-// away, and null() makes it null.
+// batch is a complete start of a batch; an override of nil removes a field,
+// null() sets it to null.
 func batch(override map[string]any) []byte {
 	body := map[string]any{
 		"tenantCode": "t", "changeSceneKey": "scene", "bizExecOrderId": "o", "platform": "breakwater",
@@ -39,7 +39,7 @@ func nodeBody(id string, override map[string]any) []byte {
 	return encoded(body, override)
 }
 
-// null is a field that is there and null.
+// null is a field with the value null.
 func null() json.RawMessage { return json.RawMessage("null") }
 
 func encoded(body, override map[string]any) []byte {
@@ -52,7 +52,7 @@ func encoded(body, override map[string]any) []byte {
 	return out
 }
 
-func TestBindRefuses(t *testing.T) {
+func TestBindReportsViolations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		action string
 		body   []byte
@@ -115,7 +115,7 @@ func TestBindCoerces(t *testing.T) {
 	}
 }
 
-func TestABodyThatCannotBeReadIsUnreadable(t *testing.T) {
+func TestAnInvalidBodyIsUnreadable(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"not JSON":                {'{'},
 		"a list":                  []byte("[]"),
@@ -133,6 +133,6 @@ func TestABodyThatCannotBeReadIsUnreadable(t *testing.T) {
 		}
 	}
 	if _, _, err := bind(fieldsOf(actionRetrieve), nodeBody("n", map[string]any{"defenseStage": "MID"})); !errors.Is(err, errUnreadable) {
-		t.Errorf("a stage that is none: %v", err)
+		t.Errorf("an unknown stage: %v", err)
 	}
 }

@@ -75,7 +75,7 @@ func TestACallbackIsSignedAndHasTheServersContentType(t *testing.T) {
 	}
 }
 
-func TestACallbackCanBeWrongInEachWay(t *testing.T) {
+func TestEachFaultOfACallbackCanBeScripted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behaviour string
 		wrong     func(*bench, string) bool
@@ -106,7 +106,7 @@ func TestACallbackCanBeWrongInEachWay(t *testing.T) {
 	}
 }
 
-func TestNothingIsCalledBack(t *testing.T) {
+func TestABehaviourWithoutACallbackSendsNone(t *testing.T) {
 	for behaviour, state := range map[string]State{
 		`{"never":true}`: PreSubmit, `{"lost":true}`: PreFinish, `{"skipCheck":true}`: PreSubmit,
 	} {
@@ -120,7 +120,7 @@ func TestNothingIsCalledBack(t *testing.T) {
 	}
 }
 
-func TestAnOrderNodeIsCalledBackAsOne(t *testing.T) {
+func TestTheCallbackOfAnOrderNodeHasItsCheckType(t *testing.T) {
 	b := newBench(t, nil)
 	b.call(t, actionOpenOrder, orderBody(nil))
 	b.call(t, actionStartOrder, batch(nil))

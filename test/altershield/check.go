@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// check is one stage of a node being checked: it runs, ends, and is called
-// back, as its behaviour says.
+// check is the check of a node in one stage. Its behaviour decides how it runs,
+// ends and is called back.
 type check struct {
 	node      *node
 	stage     Stage
@@ -15,14 +15,14 @@ type check struct {
 	behaviour Behaviour
 	timeout   time.Duration
 	url       string
-	// answered is closed when the call that began the check is answered.
+	// answered is closed when the call that started the check is answered.
 	answered chan struct{}
-	// delivered is closed when an early callback was delivered.
+	// delivered is closed after the delivery of an early callback.
 	delivered chan struct{}
 }
 
-// newCheck asks the script and, where that leaves it open, the rules. d.mu is
-// held.
+// newCheck takes the behaviour from the script, or from Options.Rules if the
+// script leaves the verdict open. d.mu is held.
 func (d *Double) newCheck(n *node, stage Stage) *check {
 	b := d.script.behaviour(d.progress, n.facts(stage))
 	if b.Verdict == "" && d.options.Rules != nil && b.Ending != TimedOut && b.Ending != Threw {
@@ -59,8 +59,8 @@ func verdictOf(rules []Rule) string {
 	return "pass"
 }
 
-// run takes a check to its end. The call that began it is answered first,
-// unless the behaviour is early.
+// run runs a check to its end, after the answer to its call unless the
+// behaviour is early.
 func (d *Double) run(ctx context.Context, c *check) {
 	b := c.behaviour
 	if b.Early {
@@ -119,11 +119,10 @@ func (d *Double) lateEnd(c *check) {
 
 func passes(word string) bool { return strings.EqualFold(word, "pass") }
 
-// silent says whether nothing is called back.
+// silent reports whether no callback is sent.
 func (c *check) silent() bool { return c.behaviour.Lost || c.url == "" }
 
-// callBack sends the callback and its copies. Nothing is ever sent again
-// because of its answer.
+// callBack sends the callback and its copies. It never retries.
 func (d *Double) callBack(ctx context.Context, c *check, how Ending) {
 	if c.silent() {
 		return

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// facts are what a match is tried on.
+// facts are the properties of a check that a Match compares.
 type facts struct {
 	Stage               Stage
 	Step                string
@@ -31,7 +31,8 @@ func (m Match) matches(f facts) bool {
 		(m.Workload == "" || m.Workload == f.Workload)
 }
 
-// applies says whether a rule with nth and times means the seen-th match.
+// applies reports whether a rule with nth and times applies to the match with
+// number seen.
 func applies(seen, nth, times int) bool {
 	if nth > 0 && times == 0 {
 		times = 1
@@ -49,12 +50,12 @@ func newProgress(s Script) *progress {
 	return &progress{checks: make([]int, len(s.Checks)), faults: make([]int, len(s.Faults))}
 }
 
-// behaviour returns what the script says of a check. Every rule that matches
-// counts it, also when another decides.
+// behaviour returns the behaviour of a check by the script. Every matching rule
+// counts the check, even if an earlier rule decides.
 func (s Script) behaviour(p *progress, f facts) Behaviour {
 	chosen, found := s.Default, false
 	if f.Step == stepRelease {
-		chosen = Behaviour{} // which is the published server's
+		chosen = Behaviour{} // as in the published server
 	}
 	for i, rule := range s.Checks {
 		if !rule.Match.matches(f) {
@@ -68,7 +69,7 @@ func (s Script) behaviour(p *progress, f facts) Behaviour {
 	return chosen
 }
 
-// fault returns what the script says of a call, or nil.
+// fault returns the fault of a call by the script, or nil.
 func (s Script) fault(p *progress, action string, body []byte) *FaultRule {
 	var chosen *FaultRule
 	for i, rule := range s.Faults {

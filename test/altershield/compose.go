@@ -8,7 +8,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 )
 
-// callbackBody is what the server posts.
+// callbackBody is the body of a callback.
 type callbackBody struct {
 	CallbackRequest callbackRequest `json:"callbackRequest"`
 	ChangeCheckType string          `json:"changeCheckType"`
@@ -22,7 +22,8 @@ type callbackRequest struct {
 	Verdict          verdict `json:"verdict"`
 }
 
-// verdictType is the CloudEvent that the callback accepts in place of JSON.
+// verdictType is the type of the CloudEvent that function callback accepts
+// instead of JSON.
 const verdictType = "dev.breakwater.changepod.verdict.v1"
 
 // eventData is the data of verdictType.
@@ -35,15 +36,15 @@ type eventData struct {
 	PodResults     []PodResult `json:"podResults,omitempty"`
 }
 
-// message is a verdict before it is given a form.
+// message is a verdict before encoding.
 type message struct {
 	body callbackBody
 	data eventData
-	// id is the CloudEvent's: the same for the same fact.
+	// id is the CloudEvent id; all copies have the same.
 	id string
 }
 
-// compose says what is called back. A check that did not come to its end is a
+// compose returns the message of a callback. A check that did not complete is a
 // pass without rules.
 func (d *Double) compose(c *check, how Ending) message {
 	b, n := c.behaviour, c.node
@@ -91,7 +92,8 @@ func rulesOf(b Behaviour, stage Stage) []Rule {
 	return []Rule{rule}
 }
 
-// messageOf is the script's message, or the first rule's that did not pass.
+// messageOf returns the script's message, or that of the first rule that did
+// not pass.
 func messageOf(scripted string, v verdict) string {
 	if scripted != "" || passes(v.Verdict) {
 		return scripted
@@ -106,7 +108,7 @@ func messageOf(scripted string, v verdict) string {
 
 func (m message) json() []byte {
 	raw, err := json.Marshal(m.body)
-	if err != nil { // made of strings and bools
+	if err != nil { // cannot fail: strings and bools only
 		panic(err)
 	}
 	return raw

@@ -17,7 +17,7 @@ type Node struct {
 	BatchNo   int64          `json:"batchNo"`
 	Locations []string       `json:"locations,omitempty"`
 	ExtInfo   map[string]any `json:"extInfo,omitempty"`
-	// Passed has the stages that were judged, and whether they passed.
+	// Passed maps each judged stage to whether it passed.
 	Passed map[Stage]bool `json:"passed"`
 }
 
@@ -29,7 +29,7 @@ type Order struct {
 	State    string `json:"state"`
 }
 
-// Log returns what happened since the last Reset.
+// Log returns the calls and callbacks since the last Reset.
 func (d *Double) Log() Log {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,7 @@ func (d *Double) Log() Log {
 	}
 }
 
-// Nodes returns all nodes in the order of their making.
+// Nodes returns all nodes in order of creation.
 func (d *Double) Nodes() []Node {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *Double) Orders() []Order {
 	return out
 }
 
-// control adds the double's own interface.
+// control adds the control interface under /double/.
 func (d *Double) control() {
 	d.mux.HandleFunc("GET /double/health", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
@@ -113,7 +113,7 @@ func (d *Double) putScript(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// of keeps what is about orders whose id contains the part.
+// of filters entries by a part of the order id.
 func (l Log) of(part string) Log {
 	l.Calls = slices.DeleteFunc(l.Calls, func(e CallEntry) bool { return !strings.Contains(e.Order, part) })
 	l.Callbacks = slices.DeleteFunc(l.Callbacks, func(e CallbackEntry) bool { return !strings.Contains(e.Order, part) })
@@ -123,5 +123,5 @@ func (l Log) of(part string) Log {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // whoever went away cannot be told
+	_ = json.NewEncoder(w).Encode(v) // the caller has closed the connection
 }

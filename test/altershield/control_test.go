@@ -54,7 +54,7 @@ func TestTheDoubleIsScriptedOverHTTP(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsCallsAndCallbacks(t *testing.T) {
+func TestTheLogHasCallsAndCallbacks(t *testing.T) {
 	b := newBench(t, nil)
 	node := b.started(t)
 	b.idle(t)
@@ -80,7 +80,7 @@ func TestTheLogTellsCallsAndCallbacks(t *testing.T) {
 	}
 }
 
-func TestACallbackThatNobodyTakesIsWrittenDownAndNotSentAgain(t *testing.T) {
+func TestAFailedCallbackIsLoggedAndNotSentAgain(t *testing.T) {
 	b := newBench(t, nil)
 	b.put(t, `{"callbackUrl":"http://127.0.0.1:1/"}`)
 	b.started(t)
@@ -90,7 +90,7 @@ func TestACallbackThatNobodyTakesIsWrittenDownAndNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestDeleteForgetsAllAndStopsWhatIsUnderWay(t *testing.T) {
+func TestDeleteRemovesAllStateAndStopsRunningChecks(t *testing.T) {
 	b := newBench(t, nil)
 	b.put(t, `{"default":{"delay":"1h"}}`)
 	first := b.started(t)
@@ -102,7 +102,7 @@ func TestDeleteForgetsAllAndStopsWhatIsUnderWay(t *testing.T) {
 		t.Errorf("%+v", log)
 	}
 	second := b.started(t)
-	b.idle(t) // the script with the delay is gone, too
+	b.idle(t) // the script with the delay was deleted too
 	if first == second || len(b.bodies(t)) != 1 {
 		t.Errorf("%s, %s", first, second)
 	}
@@ -116,8 +116,8 @@ func TestTheLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestTheExamplesOfTheDocumentationAreScripts reads the package doc: each
-// indented JSON object there is a script, or the behaviour of a default.
+// TestTheExamplesOfTheDocumentationAreScripts parses each indented JSON object
+// in the package doc as a script or as a default behaviour.
 func TestTheExamplesOfTheDocumentationAreScripts(t *testing.T) {
 	raw, err := os.ReadFile("doc.go")
 	if err != nil {

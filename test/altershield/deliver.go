@@ -12,10 +12,10 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 )
 
-// contentType is the server's, to the letter: it is not a valid media type.
+// contentType is the exact value of the server. It is not a valid media type.
 const contentType = "application/json;UTF-8"
 
-// deliver posts one callback and writes it down.
+// deliver posts one callback and logs it.
 func (d *Double) deliver(ctx context.Context, c *check, m message) {
 	entry := CallbackEntry{
 		Sent: d.options.Clock.Now(), Order: c.node.order.biz, Node: m.data.NodeID, Stage: c.stage,
@@ -26,10 +26,10 @@ func (d *Double) deliver(ctx context.Context, c *check, m message) {
 	}
 	request, body, err := c.request(ctx, m)
 	entry.Body = string(body)
-	n := d.noteSending(c, entry)
+	n := d.recordSending(c, entry)
 	if err != nil {
 		entry.Error = err.Error()
-		d.noteCallback(n, entry)
+		d.recordCallback(n, entry)
 		return
 	}
 	d.signTo(request.Header, c.node.order.platform, body, entry.Sent.Add(c.behaviour.Skew.Duration), c.behaviour.BadSignature)
@@ -38,10 +38,10 @@ func (d *Double) deliver(ctx context.Context, c *check, m message) {
 		entry.Error = err.Error()
 	}
 	entry.Done = d.options.Clock.Now()
-	d.noteCallback(n, entry)
+	d.recordCallback(n, entry)
 }
 
-// post returns the status. The answer's body is read and not looked at.
+// post returns the status of the response and discards its body.
 func (d *Double) post(request *http.Request) (int, error) {
 	ctx, cancel := context.WithTimeout(request.Context(), callbackTimeout)
 	defer cancel()
@@ -49,12 +49,12 @@ func (d *Double) post(request *http.Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = response.Body.Close() }() // nothing depends on it
+	defer func() { _ = response.Body.Close() }() // the body was discarded
 	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20))
 	return response.StatusCode, err
 }
 
-// request gives a message its form and returns also the body that is signed.
+// request encodes a message and returns the request and the signed body.
 func (c *check) request(ctx context.Context, m message) (*http.Request, []byte, error) {
 	if c.behaviour.BadBody != "" {
 		return jsonRequest(ctx, c.url, []byte(c.behaviour.BadBody))
@@ -64,7 +64,7 @@ func (c *check) request(ctx context.Context, m message) (*http.Request, []byte, 
 	}
 	e, err := m.event()
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the event: %w", err)
+		return nil, nil, fmt.Errorf("create the event: %w", err)
 	}
 	request, err := eventRequest(ctx, c.url, c.behaviour.As, e)
 	if err != nil {

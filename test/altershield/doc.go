@@ -1,20 +1,21 @@
-// Package altershield is a double of the AlterShield server for tests, the
-// demo and benchmarks: a real HTTP server with orders, nodes, checks, signed
-// callbacks, and the server's oddities. As a library it is NewDouble and
-// Handler; as an image it is the cmd below, configured by environment.
+// Package altershield is a test double of the AlterShield server for tests, the
+// demo and benchmarks. It is an HTTP server with orders, nodes, checks, signed
+// callbacks and the known deviations of the real server. Use it as a library
+// (NewDouble, Handler) or as an image (package cmd, configured by environment
+// variables).
 //
-// It is written from facts read in the published server (Java, 2023-12 and
-// 2024-01), by the same people who wrote the client. So a test against it
-// proves that the client agrees with our reading, and not that a real server
-// would: where a real server disagrees, the real server is right.
+// Its behavior is taken from the source of the published server (Java, 2023-12
+// and 2024-01), and it has the same authors as the client. A test against it
+// proves only that the client agrees with this reading. If a real server
+// differs, the real server is right.
 //
-// # What it does as the server does
+// # Behavior of the server
 //
-// A call is bound and validated (101), then its signature is checked (102),
-// then the logic runs. A body that cannot be read is HTTP 400; every other
-// answer is HTTP 200 with {success,resultCode,msg,domain}, nulls included.
-// Numbers may be strings; lengths are UTF-8 bytes; a creator of 57 to 128
-// bytes gets past validation and ends in 901.
+// The server binds and validates a call (101), checks its signature (102) and
+// then executes it. A body that cannot be parsed is answered with HTTP 400.
+// Every other answer is HTTP 200 with {success,resultCode,msg,domain},
+// including nulls. Numbers may be strings; lengths are UTF-8 bytes. A creator
+// of 57 to 128 bytes passes validation and is answered with 901.
 //
 //	state of the node      finish                       retrieve of the stage
 //	PRE_AOP_SUBMIT         103                          fail (the check runs)
@@ -24,18 +25,18 @@
 //	POST_AOP_FINISH        accepted, never called back  pass or fail
 //	POST_AOP_FAIL, TIMEOUT accepted, never called back  fail
 //
-// A synchronous check (submitAndStartChangeExecOrder) is refused with 103 but
-// in a scene of generation 1. It takes checkTimeout and ends as a pass without
-// rules, which is a time-out: the published server never has a verdict in time.
-// A rule of the script with step RELEASE says otherwise. Asked again, it checks
-// the same node again; and once it came to its end retrieve says pass, whatever
-// the verdict was.
+// A synchronous check (submitAndStartChangeExecOrder) is rejected with 103
+// except in a scene of generation 1. It takes checkTimeout and ends with a
+// timeout, which is a pass without rules: the published server never has a
+// verdict in time. A script rule with step RELEASE overrides this. A repeated
+// call checks the same node again. After a completed check retrieve returns
+// pass, whatever the verdict was.
 //
-// Every start makes a new node. A batch of an unknown order is 101. A check
-// that timed out or threw is called back as a pass without rules. A callback
-// is sent once: its answer is not looked at.
+// Every start creates a new node. A batch of an unknown order is answered with
+// 101. A check that timed out or failed with an exception is called back as a
+// pass without rules. A callback is sent once; its answer is ignored.
 //
-// # Its own interface
+// # Control interface
 //
 //	PUT    /double/script   sets the script (204, or 400 with the mistake)
 //	GET    /double/script   shows it
@@ -44,41 +45,42 @@
 //	DELETE /double          forgets everything, the script too, and its file
 //	GET    /double/health   200
 //
-// Persist (STATE_FILE) keeps all of it in a file, as the server does in a
-// database: a double that was killed goes on where it was.
+// Persist (STATE_FILE) stores all of it in a file, as the server does in a
+// database: a killed double continues from its last state.
 //
 // # Scripts
 //
-// An empty script, {}, passes every check at once. Rules are tried in order;
-// what none matches behaves as default says. Match knows stage, step, batchNo,
-// pod (with * and ?), order, namespace and workload; nth and times count the
-// checks that match. The POST check of the third pod fails (one pod a batch):
+// An empty script, {}, passes every check at once. The first matching rule
+// decides; a check without a matching rule has the default behavior. The fields
+// of match are stage, step, batchNo, pod (with * and ?), order, namespace and
+// workload; nth and times count the matching checks. The POST check of the
+// third pod fails (one pod per batch):
 //
 //	{"checks": [{"match": {"stage": "POST", "batchNo": 2},
 //	  "then": {"verdict": "fail", "rules": [
 //	    {"name": "error rate", "verdict": "FAIL", "msg": "5xx above 1 %", "url": "http://example.com/r/1"}]}}]}
 //
-// The same by counting, which also fits a batch that is started twice:
+// The same by counting, which also works if a batch is started twice:
 //
 //	{"checks": [{"match": {"stage": "POST"}, "nth": 3, "then": {"verdict": "fail"}}]}
 //
-// All PRE checks fail; and all checks take 2 s and are then called back twice,
-// 5 s apart, which is out of order, too:
+// All PRE checks fail; all checks take 2 s and are called back twice, 5 s
+// apart, so the copies are out of order:
 //
 //	{"checks": [{"match": {"stage": "PRE"}, "then": {"verdict": "fail"}}]}
 //	{"default": {"delay": "2s", "copies": 2, "copyEvery": "5s"}}
 //
-// All verdicts as CloudEvents (binary, structured or batched), one with a
-// verdict of its own for a pod:
+// All verdicts as CloudEvents (binary, structured or batched), one of them with
+// a verdict for a single pod:
 //
 //	{"default": {"as": "binary"}}
 //	{"default": {"as": "structured", "verdict": "fail", "message": "find error",
 //	  "podResults": [{"pod": "sleep-1", "verdict": "fail", "message": "find error"}]}}
 //
-// Other defaults, each alone: a signature that does not fit, an unknown node,
-// no end, an end without a callback, a callback before the start is answered,
-// an old timestamp, a pass without rules though judged, a check that throws, a
-// word that nobody knows:
+// Other defaults, each alone: a wrong signature, an unknown node, a check that
+// never ends, a lost callback, a callback before the answer to the start, an
+// old timestamp, a judged pass without rules, a check that ends with an
+// exception, an unknown verdict:
 //
 //	{"badSignature": true}   {"unknownNode": true}   {"never": true}   {"lost": true}   {"early": true}
 //	{"skew": "-10m"}         {"noRules": true}       {"ending": "exception"}            {"verdict": "xyz"}
@@ -87,15 +89,15 @@
 //
 //	{"checkTimeout": "3s", "default": {"delay": "10s"}}
 //
-// A release is failed while it is asked about, and another is answered slowly:
+// The release check of one workload fails, and that of others is slow:
 //
 //	{"checks": [{"match": {"step": "RELEASE", "workload": "web"}, "then": {"verdict": "fail",
 //	  "rules": [{"name": "freeze", "verdict": "FAIL", "msg": "no releases on Friday"}]}},
 //	  {"match": {"step": "RELEASE"}, "then": {"verdict": "pass", "delay": "1s"}}]}
 //
-// Faults (901, 404, 500, 502, garbage, reset, slow) come before the server has
-// done its part, or after it ("after": true: only the answer is lost). The
-// first two finishes are lost with their answers, then all calls are slow:
+// Faults (901, 404, 500, 502, garbage, reset, slow) happen before the call is
+// executed, or after it ("after": true: only the answer is lost). The answers
+// to the first two finishes are lost, then all calls are slow:
 //
 //	{"faults": [{"action": "submitChangeFinishNotify", "times": 2, "fault": "reset", "after": true},
 //	  {"fault": "slow", "delay": "1s"}]}

@@ -11,38 +11,40 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// callbackTimeout is the server's: it does not wait longer for an answer, and
-// does not care for it.
+// callbackTimeout is the server's timeout for the answer to a callback.
 const callbackTimeout = 6 * time.Second
 
-// Options are what a double is told at its making.
+// Options configure a double.
 type Options struct {
-	// CallbackURL is where verdicts go. Empty: nothing is called back.
+	// CallbackURL is the URL for callbacks. Empty: no callbacks.
 	CallbackURL string
 	// Tokens are the tokens by platform. Default {"breakwater": "secret"}.
 	Tokens map[string]string
-	// HeaderPrefix begins the signature headers. Default X-AlterShield-.
+	// HeaderPrefix is the prefix of the signature headers. Default
+	// X-AlterShield-.
 	HeaderPrefix string
-	// Signature is Enforce, unless it is Skip.
+	// Signature is Enforce or Skip. Default Enforce.
 	Signature Signature
-	// Scene is the one change scene that exists; empty: all do.
+	// Scene is the only change scene that exists. Empty: all exist.
 	Scene string
-	// Generation1Scene is the scene of generation 1, which exists beside Scene:
-	// only orders of that one can be checked synchronously. Empty: none.
+	// Generation1Scene is an additional scene of generation 1. Only its orders
+	// can be checked synchronously. Empty: none.
 	Generation1Scene string
-	// CheckTimeout is the scene's, for both stages. 0: checks never time out.
+	// CheckTimeout is the check timeout of both stages. 0: checks never time
+	// out.
 	CheckTimeout time.Duration
-	// Rules judge a check whose script leaves the verdict open. They see what
-	// the server's rules see, and no more.
+	// Rules judge a check if the script leaves the verdict open. Their input is
+	// that of the server's rules.
 	Rules func(RuleInput) []Rule
-	// Clock is the time of everything but the network. Default the machine's.
+	// Clock is the clock for everything except the network. Default the system
+	// clock.
 	Clock clock.Clock
-	// HTTP sends the callbacks. Default a client of its own.
+	// HTTP sends the callbacks. Default a new client.
 	HTTP *http.Client
 }
 
-// RuleInput is what the server's rules see of a check. The locations are not
-// among it.
+// RuleInput is the input of the server's rules. It does not include the
+// locations.
 type RuleInput struct {
 	Stage                      Stage
 	Apps                       []string
@@ -54,14 +56,14 @@ type RuleInput struct {
 	ExtInfo                    map[string]any
 }
 
-// Double is the server. NewDouble makes it; Close ends it.
+// Double is the server double. Create it with NewDouble and stop it with Close.
 type Double struct {
 	options Options
 	mux     *http.ServeMux
-	// ids begins every id, so that a restarted double does not give one out again.
+	// ids is part of every id, so that a restarted double does not reuse ids.
 	ids string
 
-	// ctx ends what is under way at Close and Reset.
+	// ctx is canceled by Close and Reset to stop checks and callbacks.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -73,7 +75,7 @@ type Double struct {
 	nodeList []*node
 	log      journal
 	lastID   int64
-	// file is where Persist keeps the state, or nil; sends counts callbacks.
+	// file is the state file of Persist, or nil; sends counts callbacks.
 	file    *os.File
 	sends   int
 	pending int
@@ -105,10 +107,11 @@ func NewDouble(options Options) *Double {
 	return d
 }
 
-// Handler is the server's HTTP interface and, under /double/, the double's own.
+// Handler returns the HTTP interface of the server, and the control interface
+// under /double/.
 func (d *Double) Handler() http.Handler { return d.mux }
 
-// SetScript replaces the script; the counts of nth and times begin again.
+// SetScript replaces the script and resets the counts of nth and times.
 func (d *Double) SetScript(s Script) error {
 	if err := s.validate(); err != nil {
 		return err
@@ -120,14 +123,15 @@ func (d *Double) SetScript(s Script) error {
 	return nil
 }
 
-// Reset forgets orders, nodes, log and script, and stops what is under way.
+// Reset deletes orders, nodes, log and script, and stops running checks and
+// callbacks.
 func (d *Double) Reset() {
 	d.Close()
 	d.clear()
 }
 
-// Close stops checks and callbacks that are under way and waits for their end.
-// Slow calls end, too: close the double before a server that waits for them.
+// Close stops running checks and callbacks and waits for their end. It also
+// ends slow calls, so close the double before its HTTP server.
 func (d *Double) Close() {
 	d.mu.Lock()
 	d.cancel()
@@ -135,7 +139,7 @@ func (d *Double) Close() {
 	_ = d.Idle(context.Background()) // a background context does not end
 }
 
-// Idle returns when no check or callback is under way any more.
+// Idle waits until no check or callback is running.
 func (d *Double) Idle(ctx context.Context) error {
 	for {
 		d.mu.Lock()
@@ -163,7 +167,7 @@ func (d *Double) clear() {
 	d.forget()
 }
 
-// background runs f and counts it as under way until it returns. d.mu is held.
+// background runs f in a goroutine that Idle waits for. d.mu is held.
 func (d *Double) background(f func(ctx context.Context)) {
 	if d.pending == 0 {
 		d.idle = make(chan struct{})
@@ -181,7 +185,8 @@ func (d *Double) background(f func(ctx context.Context)) {
 	}()
 }
 
-// wait returns false when the double was closed meanwhile.
+// wait waits for the duration. It returns false if the double was closed
+// meanwhile.
 func (d *Double) wait(ctx context.Context, duration time.Duration) bool {
 	if duration <= 0 {
 		return ctx.Err() == nil
@@ -196,7 +201,7 @@ func (d *Double) wait(ctx context.Context, duration time.Duration) bool {
 	}
 }
 
-// newID returns an id that this server has not given out. d.mu is held.
+// newID returns an unused id. d.mu is held.
 func (d *Double) newID(of string) string {
 	d.lastID++
 	return of + "-" + d.ids + "-" + strconv.FormatInt(d.lastID, 10)

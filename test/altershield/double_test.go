@@ -37,14 +37,14 @@ func TestBodyThenSignatureThenLogic(t *testing.T) {
 	}
 }
 
-func TestSignaturesAreNotLookedAtWhereSkipped(t *testing.T) {
+func TestSkipAcceptsAnySignature(t *testing.T) {
 	b := newBench(t, func(o *Options) { o.Signature = Skip })
 	if got := b.callAs(t, actionOpenOrder, orderBody(nil), "", "", ""); got.code() != "000" {
 		t.Error(got.raw)
 	}
 }
 
-func TestTheEnvelopeHasItsNulls(t *testing.T) {
+func TestTheEnvelopeIncludesNulls(t *testing.T) {
 	b := newBench(t, nil)
 	got := b.call(t, actionFinishOrder, nodeBody("n", nil))
 	if want := `{"success":false,"resultCode":"101","msg":"changeOrder not found, bizExecOrderId=o","domain":null}`; got.raw != want {
@@ -87,7 +87,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-func TestEveryStartMakesANewNode(t *testing.T) {
+func TestEveryStartCreatesANewNode(t *testing.T) {
 	b := newBench(t, nil)
 	if a, c := b.started(t), b.started(t); a == c {
 		t.Errorf("both are %s", a)
@@ -107,7 +107,7 @@ func TestANodeFromStartToItsEnd(t *testing.T) {
 		a := b.call(t, actionRetrieve, nodeBody(node, map[string]any{"defenseStage": stage}))
 		said, _ := a.result.Domain["verdict"].(map[string]any)
 		if a.result.Domain["finished"] != true {
-			t.Errorf("retrieve says that it is not finished: %s", a.raw)
+			t.Errorf("retrieve returns not finished: %s", a.raw)
 		}
 		return said["verdict"]
 	}
@@ -137,10 +137,10 @@ func TestANodeFromStartToItsEnd(t *testing.T) {
 	}
 	b.idle(t)
 	if got := len(b.bodies(t)); got != 2 {
-		t.Errorf("%d callbacks: the dead finish was called back", got)
+		t.Errorf("%d callbacks: the finish without a check was called back", got)
 	}
 	if got := retrieve(Post); got != "pass" {
-		t.Errorf("after a dead finish: %s", got)
+		t.Errorf("after a finish without a check: %s", got)
 	}
 	if got := finish(); got.code() != "103" {
 		t.Error(got.raw)
@@ -204,7 +204,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestSlowIsDoneAfterTheDelayOrBefore(t *testing.T) {
+func TestASlowCallIsExecutedAfterOrBeforeTheDelay(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		b := newBench(t, nil)
 		b.put(t, `{"faults":[{"fault":"slow","delay":"3s","after":`+strconv.FormatBool(after)+`}]}`)
@@ -221,7 +221,7 @@ func TestSlowIsDoneAfterTheDelayOrBefore(t *testing.T) {
 	}
 }
 
-func TestALostStartIsCalledBackAllTheSame(t *testing.T) {
+func TestAStartWithALostAnswerIsCalledBack(t *testing.T) {
 	b := newBench(t, nil)
 	b.call(t, actionOpenOrder, orderBody(nil))
 	b.put(t, `{"faults":[{"fault":"reset","after":true}]}`)
@@ -229,7 +229,7 @@ func TestALostStartIsCalledBackAllTheSame(t *testing.T) {
 	b.await(t)
 }
 
-func TestTheRulesSeeWhatTheServersRulesSee(t *testing.T) {
+func TestTheRulesHaveTheInputOfTheServersRules(t *testing.T) {
 	var seen []RuleInput
 	b := newBench(t, func(o *Options) {
 		o.Rules = func(in RuleInput) []Rule {

@@ -15,14 +15,14 @@ const (
 	codeInternal  = "901"
 )
 
-// result is an answer of the server: HTTP 200, with explicit nulls.
+// result is a server answer: HTTP 200 with explicit nulls.
 type result struct {
 	Success    bool    `json:"success"`
 	ResultCode *string `json:"resultCode"`
 	Msg        *string `json:"msg"`
 	Domain     any     `json:"domain"`
 
-	// after is how long the call takes.
+	// after is the duration of the call.
 	after time.Duration
 }
 
@@ -31,7 +31,7 @@ func done(msg string, domain any) result {
 	return result{Success: true, ResultCode: &code, Msg: optional(msg), Domain: domain}
 }
 
-// doneWithoutCode is the one success that has no code.
+// doneWithoutCode is the only success without a code.
 func doneWithoutCode(domain any) result {
 	return result{Success: true, Msg: optional("success"), Domain: domain}
 }
@@ -56,7 +56,7 @@ func (r result) code() string {
 
 func (r result) bytes() []byte {
 	raw, err := json.Marshal(r)
-	if err != nil { // made of strings, bools and maps of them
+	if err != nil { // cannot fail: strings, bools and maps of them
 		panic(err)
 	}
 	return raw
@@ -80,7 +80,7 @@ type syncDomain struct {
 	Verdict syncVerdict `json:"verdict"`
 }
 
-// syncVerdict is a verdict with what only a synchronous answer says.
+// syncVerdict is a verdict with the additional fields of a synchronous answer.
 type syncVerdict struct {
 	verdict
 	Msg string `json:"msg"`
@@ -92,7 +92,7 @@ type progressDomain struct {
 	URL      string  `json:"url"`
 }
 
-// verdict is a verdict, in an answer and in a callback.
+// verdict is a verdict in an answer or a callback.
 type verdict struct {
 	AllFinish bool   `json:"allFinish"`
 	CheckPass bool   `json:"checkPass"`

@@ -6,25 +6,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FaultRule breaks calls.
+// FaultRule injects a fault into calls.
 type FaultRule struct {
-	// Action is the call, such as submitChangeFinishNotify; empty is all.
+	// Action is the call, such as submitChangeFinishNotify. Empty: all calls.
 	Action string `json:"action,omitempty"`
-	// Order is a part of the body, such as the bizExecOrderId; empty is all.
+	// Order is a part of the body, such as the bizExecOrderId. Empty: all
+	// calls.
 	Order string `json:"order,omitempty"`
 	// Nth and Times are as in CheckRule, over matching calls.
 	Nth   int `json:"nth,omitempty"`
 	Times int `json:"times,omitempty"`
-	// Fault is what happens.
+	// Fault is the injected fault.
 	Fault Fault `json:"fault"`
-	// After: the server has done its part, and only the answer is lost. The
-	// default is that nothing was done.
+	// After: the call is executed and only the answer is lost. By default the
+	// call is not executed.
 	After bool `json:"after,omitempty"`
-	// Delay is how long slow takes.
+	// Delay is the duration of FaultSlow.
 	Delay metav1.Duration `json:"delay,omitzero"`
 }
 
-// Fault is a way to break a call.
+// Fault is a kind of fault.
 type Fault string
 
 // The faults.
@@ -40,7 +41,7 @@ const (
 	FaultGarbage Fault = "garbage"
 	// FaultReset closes the connection without an answer.
 	FaultReset Fault = "reset"
-	// FaultSlow waits for Delay; then the call goes on as usual.
+	// FaultSlow waits for Delay and then executes the call.
 	FaultSlow Fault = "slow"
 )
 

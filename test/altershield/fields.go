@@ -1,6 +1,6 @@
 package altershield
 
-// kind is the type of a field, as the server's Java classes have it.
+// kind is the type of a field in the server's Java class.
 type kind int
 
 const (
@@ -19,13 +19,13 @@ const (
 type field struct {
 	name string
 	kind kind
-	// limit is the most UTF-8 bytes of a text; 0 is no limit.
+	// limit is the maximum number of UTF-8 bytes of a text; 0 is no limit.
 	limit int
-	// required: missing, null or (of a text) blank is a 101. A number must be
-	// at least 0, and null is 0, as it is for a Java int.
+	// required: a missing, null or (for a text) blank value is a 101. A number
+	// must be at least 0; null is 0, as for a Java int.
 	required bool
-	// implied is the value when the field is missing; null and blank still are
-	// a 101 where required.
+	// implied is the value of a missing field. If the field is required, null
+	// and blank are still a 101.
 	implied any
 	// json: a text must be JSON.
 	json bool
@@ -45,8 +45,8 @@ const (
 	actionEvent       = "submitChangeEventAction"
 )
 
-// fieldsOf returns what an action binds, or nil for an unknown action. Fields
-// that are not listed are ignored, as the server does.
+// fieldsOf returns the fields of an action, or nil for an unknown action. Other
+// fields are ignored, as in the server.
 func fieldsOf(action string) []field {
 	identity := []field{
 		{name: "tenantCode", required: true},

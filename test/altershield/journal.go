@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// maxEntries bounds each list of the log; the oldest go first.
+// maxEntries is the maximum length of each list of the log; the oldest entries
+// are dropped.
 const maxEntries = 20000
 
-// Log is what happened, for tests to look at.
+// Log has the calls and callbacks, for tests.
 type Log struct {
 	Calls     []CallEntry     `json:"calls"`
 	Callbacks []CallbackEntry `json:"callbacks"`
-	// Dropped is how many old entries the lists have lost.
+	// Dropped is the number of dropped entries.
 	Dropped int `json:"dropped"`
 }
 
-// CallEntry is one call that came.
+// CallEntry is one received call.
 type CallEntry struct {
-	// Seq orders calls and callbacks by the time of their writing down, which
-	// is when they were answered.
+	// Seq orders calls and callbacks by the time of their answers.
 	Seq    int       `json:"seq"`
 	Time   time.Time `json:"time"`
 	Done   time.Time `json:"done"`
 	Action string    `json:"action"`
 	Order  string    `json:"order,omitempty"`
-	// Node is the one that the call named or made.
+	// Node is the node id of the request or the answer.
 	Node string          `json:"node,omitempty"`
 	Body json.RawMessage `json:"body,omitempty"`
-	// Status is what was answered, 0 when the connection was closed instead.
+	// Status is the HTTP status of the answer, 0 if the connection was closed.
 	Status int    `json:"status"`
 	Code   string `json:"code,omitempty"`
 	Msg    string `json:"msg,omitempty"`
@@ -47,7 +47,7 @@ type CallbackEntry struct {
 	As      string    `json:"as"`
 	URL     string    `json:"url"`
 	Body    string    `json:"body"`
-	// Status is what was answered, 0 for none; Error says why.
+	// Status is the HTTP status of the answer, 0 for none; Error is the reason.
 	Status int    `json:"status"`
 	Error  string `json:"error,omitempty"`
 }
@@ -57,17 +57,16 @@ type journal struct {
 	seq int
 }
 
-func (d *Double) noteCall(e CallEntry) {
+func (d *Double) recordCall(e CallEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log.addCall(e)
 	d.keep(record{Call: &e})
 }
 
-// noteSending writes down that a callback is about to be sent, and returns its
-// number: whoever reads the log of a double that died must not take it for one
-// that was never sent.
-func (d *Double) noteSending(c *check, e CallbackEntry) int {
+// recordSending records the intent to send a callback and returns its number, so
+// that the log of a killed double includes the callback.
+func (d *Double) recordSending(c *check, e CallbackEntry) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sends++
@@ -77,7 +76,7 @@ func (d *Double) noteSending(c *check, e CallbackEntry) int {
 	return d.sends
 }
 
-func (d *Double) noteCallback(n int, e CallbackEntry) {
+func (d *Double) recordCallback(n int, e CallbackEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log.addCallback(e)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Steps: what a node is a check of.
+// The steps of a release that a node can check.
 const (
 	stepOrder = "ORDER"
 	stepBatch = "BATCH"
-	// stepRelease is the synchronous check of an order. The server calls its
-	// node one of the order; a script must be able to tell them apart.
+	// stepRelease is the synchronous check of an order. Its node has the type
+	// of an order node, but a script must distinguish it.
 	stepRelease = "RELEASE"
 )
 
@@ -23,10 +23,10 @@ type order struct {
 	scene     string
 	apps      []string
 	emergency bool
-	// namespace and workload are those of changeParamJson: what a match of a
-	// check without extInfo is tried on.
+	// namespace and workload are from changeParamJson. A Match uses them for a
+	// check without extInfo.
 	namespace, workload string
-	// state is INIT, RUNNING, SUCCESS or what the finish said.
+	// state is INIT, RUNNING, SUCCESS or the state of the finish.
 	state string
 }
 
@@ -44,14 +44,15 @@ type node struct {
 	finish    time.Time
 	locations []string
 	extInfo   map[string]any
-	// passed has a stage that was judged.
+	// passed has an entry for each judged stage.
 	passed map[Stage]bool
-	// due is the stage whose check runs, or whose callback was not sent yet.
+	// due is the stage whose check is running or whose callback is not yet
+	// sent.
 	due Stage
 }
 
-// act is the server's logic behind an action. The check that it begins, if
-// any, is returned beside the answer. d.mu is held.
+// act executes an action. It returns the answer and the started check, if any.
+// d.mu is held.
 func (d *Double) act(action string, in form) (result, *check) {
 	if scene := in.text("changeSceneKey"); d.options.Scene != "" && scene != d.options.Scene && scene != d.options.Generation1Scene {
 		return refused(codeArgument, "change scene not found, changeSceneKey="+scene), nil
@@ -88,8 +89,8 @@ func (d *Double) openOrder(key orderKey, in form) result {
 	return done("create exec order success", orderDomain{OrderID: o.id, URL: urlOf("order", o.id)})
 }
 
-// newOrder stores an order. A creator over 56 bytes passes validation and then
-// does not fit its column.
+// newOrder stores an order. A creator over 56 bytes passes validation but does
+// not fit its column.
 func (d *Double) newOrder(key orderKey, in form, state string) (*order, *result) {
 	if n := len(in.text("creator")); n > 56 {
 		r := refused(codeInternal, fmt.Sprintf("data too long for column 'creator': %d", n))
@@ -110,7 +111,7 @@ func (d *Double) newOrder(key orderKey, in form, state string) (*order, *result)
 	return o, nil
 }
 
-// event records: it opens a finished order, and does nothing when there is one.
+// event opens a finished order, unless the order exists.
 func (d *Double) event(key orderKey, in form) result {
 	if _, exists := d.orders[key]; exists {
 		return done("", nil)
@@ -133,7 +134,7 @@ func (d *Double) start(key orderKey, step string, in form) (result, *check) {
 	return done("", nodeDomain{NodeID: n.id, SkipCheck: skip, URL: urlOf("node", n.id)}), c
 }
 
-// newNode makes a node, each time: starts are not idempotent.
+// newNode creates a node for each call: starts are not idempotent.
 func (d *Double) newNode(o *order, step string, in form) *node {
 	n := &node{
 		id: d.newID("node"), order: o, step: step, state: PreSubmit,
@@ -172,8 +173,8 @@ func (d *Double) finish(in form) (result, *check) {
 	return answer, d.newCheck(n, Post)
 }
 
-// retrieve always says finished, and fail unless the stage was judged a pass:
-// so also while the check runs, and after it timed out or threw.
+// retrieve always returns finished. It returns fail unless the stage was judged
+// a pass, so also during the check and after a timeout or exception.
 func (d *Double) retrieve(in form) result {
 	n, exists := d.nodes[in.text("nodeId")]
 	if !exists {
@@ -198,7 +199,7 @@ func (d *Double) finishOrder(key orderKey, in form) result {
 
 func urlOf(kind, id string) string { return "/" + kind + "/" + id }
 
-// pods are the batch's: those of extInfo, or else the locations.
+// pods returns the pods of the batch: those of extInfo, or the locations.
 func (n *node) pods() []string {
 	list, _ := n.extInfo["pods"].([]any)
 	var out []string

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// ParseScript reads a script; an unknown field is an error, for a mistyped one
-// would make a test pass that tests nothing.
+// ParseScript parses a script. An unknown field is an error, because a test
+// with a mistyped field would test nothing.
 func ParseScript(raw []byte) (Script, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -38,13 +38,13 @@ func (s Script) validate() error {
 	}
 	for i, rule := range s.Faults {
 		if !slices.Contains(faults(), rule.Fault) {
-			return fmt.Errorf("faults[%d].fault: %q is none of %v", i, rule.Fault, faults())
+			return fmt.Errorf("faults[%d].fault: %q is not one of %v", i, rule.Fault, faults())
 		}
 		if rule.Nth < 0 || rule.Times < 0 {
 			return fmt.Errorf("faults[%d]: nth and times cannot be negative", i)
 		}
 		if rule.Fault == FaultSlow && rule.Delay.Duration <= 0 {
-			return fmt.Errorf("faults[%d].delay: slow needs one", i)
+			return fmt.Errorf("faults[%d].delay: required for slow", i)
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ func (m Match) validate(at string) error {
 		return fmt.Errorf("%s.match.stage: %q is neither PRE nor POST", at, m.Stage)
 	}
 	if !slices.Contains([]string{"", stepOrder, stepBatch, stepRelease}, m.Step) {
-		return fmt.Errorf("%s.match.step: %q is none of ORDER, BATCH, RELEASE", at, m.Step)
+		return fmt.Errorf("%s.match.step: %q is not one of ORDER, BATCH, RELEASE", at, m.Step)
 	}
 	if _, err := path.Match(m.Pod, ""); err != nil {
 		return fmt.Errorf("%s.match.pod: %w", at, err)
@@ -65,10 +65,10 @@ func (m Match) validate(at string) error {
 
 func (b Behaviour) validate(at string) error {
 	if !slices.Contains([]Ending{"", Judged, TimedOut, Threw}, b.Ending) {
-		return fmt.Errorf("%s: ending %q is none of judged, timeout, exception", at, b.Ending)
+		return fmt.Errorf("%s: ending %q is not one of judged, timeout, exception", at, b.Ending)
 	}
 	if !slices.Contains(modes(), b.As) {
-		return fmt.Errorf("%s: as %q is none of json, binary, structured, batched", at, b.As)
+		return fmt.Errorf("%s: as %q is not one of json, binary, structured, batched", at, b.As)
 	}
 	if b.Copies < 0 {
 		return fmt.Errorf("%s: copies cannot be negative", at)

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// maxLine bounds one record of the file, in bytes.
+// maxLine is the maximum size of a record in bytes.
 const maxLine = 16 << 20
 
-// record is one line of the file: what the double knows from then on.
+// record is one line of the file: one change of the state.
 type record struct {
 	Script *Script      `json:"script,omitempty"`
 	Order  *orderRecord `json:"order,omitempty"`
 	Node   *nodeRecord  `json:"node,omitempty"`
 	Call   *CallEntry   `json:"call,omitempty"`
-	// Sending is a callback that is about to be sent, Sent what came of it.
+	// Sending is the intent to send a callback, Sent its result.
 	Sending *sending `json:"sending,omitempty"`
 	Sent    *sending `json:"sent,omitempty"`
 }
@@ -50,16 +50,17 @@ type nodeRecord struct {
 	Due                     Stage
 }
 
-// Persist has the double remember in a file, as the server does in its
-// database. What the file has is taken over first, and checks that were under
-// way begin again; a callback that was being sent when the process died is not
-// sent again, and is in the log with status 0. Call it before serving, once.
+// Persist stores the state in a file, as the server does in its database. It
+// first restores the state of the file and restarts checks that were running. A
+// callback that was being sent when the process died is not sent again; its log
+// entry has status 0. Call it once, before serving.
 //
-// The file outlives the process, and not the machine: nothing is synced.
+// The file survives the process but not a crash of the machine: it is not
+// synced.
 func (d *Double) Persist(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("open the state: %w", err)
+		return fmt.Errorf("open state: %w", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,14 +73,14 @@ func (d *Double) Persist(path string) error {
 			continue
 		}
 		c := d.newCheck(n, n.due)
-		close(c.answered) // whoever asked was answered, or will ask again
+		close(c.answered) // the caller was answered or will retry
 		d.background(func(ctx context.Context) { d.run(ctx, c) })
 	}
 	return nil
 }
 
-// replay takes over what the file has. A last line that is cut off was never
-// answered to anybody. d.mu is held.
+// replay restores the state of the file. It ignores an incomplete last line,
+// whose call was never answered. d.mu is held.
 func (d *Double) replay(from io.Reader) error {
 	open := map[int]CallbackEntry{}
 	lines := bufio.NewScanner(from)
@@ -143,7 +144,8 @@ func (d *Double) restoreNode(r nodeRecord) {
 	}
 }
 
-// keepOrder and keepNode write down what an order or a node is now. d.mu is held.
+// keepOrder and keepNode record the current state of an order or a node. d.mu
+// is held.
 func (d *Double) keepOrder(o *order) {
 	if o == nil {
 		return
@@ -165,8 +167,8 @@ func (d *Double) keepNode(n *node) {
 	}})
 }
 
-// keep appends a record. A double that cannot remember must not go on as if it
-// could. d.mu is held.
+// keep appends a record. It panics on an error, because the double must not
+// continue without its file. d.mu is held.
 func (d *Double) keep(r record) {
 	if d.file == nil {
 		return
@@ -180,12 +182,12 @@ func (d *Double) keep(r record) {
 	}
 }
 
-// forget empties the file. d.mu is held.
+// forget truncates the file. d.mu is held.
 func (d *Double) forget() {
 	if d.file == nil {
 		return
 	}
 	if err := d.file.Truncate(0); err != nil {
-		panic(fmt.Errorf("empty the state: %w", err))
+		panic(fmt.Errorf("truncate the state: %w", err))
 	}
 }

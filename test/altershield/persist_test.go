@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// remembering is a bench whose double keeps its state in the file.
-func remembering(t *testing.T, file string, change func(*Options)) *bench {
+// persistent is a bench whose double stores its state in the file.
+func persistent(t *testing.T, file string, change func(*Options)) *bench {
 	t.Helper()
 	b := newBench(t, change)
 	if err := b.Persist(file); err != nil {
@@ -20,15 +20,15 @@ func remembering(t *testing.T, file string, change func(*Options)) *bench {
 	return b
 }
 
-// killed returns what the file of a double has at this moment, in a file of
-// its own: what the double does from now on is not in it.
+// killed copies the state file of a double to a new file, as if the double was
+// killed now.
 func killed(t *testing.T, file string) string {
 	t.Helper()
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A write that was cut off.
+	// An incomplete write.
 	raw = append(raw, `{"node":{"ID":"node-`...)
 	other := filepath.Join(t.TempDir(), "state")
 	if err := os.WriteFile(other, raw, 0o600); err != nil {
@@ -37,9 +37,9 @@ func killed(t *testing.T, file string) string {
 	return other
 }
 
-func TestADoubleThatWasKilledGoesOnWhereItWas(t *testing.T) {
+func TestAKilledDoubleContinuesFromItsState(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
-	first := remembering(t, file, nil)
+	first := persistent(t, file, nil)
 	first.put(t, `{"checks":[{"match":{"stage":"PRE"},"then":{"verdict":"fail"}}],"default":{"delay":"5s","verdict":"xyz"}}`)
 	node := first.started(t)
 	first.await(t)
@@ -47,7 +47,7 @@ func TestADoubleThatWasKilledGoesOnWhereItWas(t *testing.T) {
 	if a := first.call(t, actionFinish, nodeBody(node, nil)); a.code() != "000" {
 		t.Fatal(a.raw)
 	}
-	second := remembering(t, killed(t, file), nil)
+	second := persistent(t, killed(t, file), nil)
 	if diff := cmp.Diff(first.Nodes(), second.Nodes()); diff != "" {
 		t.Error("nodes: (-was +is)", diff)
 	}
@@ -58,7 +58,7 @@ func TestADoubleThatWasKilledGoesOnWhereItWas(t *testing.T) {
 		t.Error("log: (-was +is)", diff)
 	}
 	if a := second.call(t, actionOpenOrder, orderBody(nil)); a.code() != "106" {
-		t.Errorf("the order is not known: %s", a.raw)
+		t.Errorf("the order is unknown: %s", a.raw)
 	}
 	second.step(t, 5*time.Second)
 	second.await(t)
@@ -66,27 +66,27 @@ func TestADoubleThatWasKilledGoesOnWhereItWas(t *testing.T) {
 	got := second.bodies(t)
 	if len(got) != 1 || got[0].CallbackRequest.NodeID != node || got[0].CallbackRequest.DefenseStageEnum != Post ||
 		got[0].CallbackRequest.Verdict.Verdict != "xyz" {
-		t.Errorf("the check that was under way is called back as %+v", got)
+		t.Errorf("the callback of the restarted check is %+v", got)
 	}
-	if third := remembering(t, killed(t, second.file.Name()), nil); len(third.Log().Callbacks) != 2 {
+	if third := persistent(t, killed(t, second.file.Name()), nil); len(third.Log().Callbacks) != 2 {
 		t.Errorf("the log is %+v", third.Log().Callbacks)
 	}
 }
 
 func TestACallbackThatWasBeingSentIsNotSentAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
-	first := remembering(t, file, nil)
+	first := persistent(t, file, nil)
 	first.put(t, `{"default":{"copies":2,"copyEvery":"5s"}}`)
 	node := first.started(t)
 	first.await(t)
-	first.step(t, 0) // returns when the pause between the copies has begun
+	first.step(t, 0) // returns during the pause between the copies
 	between := killed(t, file)
 	first.step(t, 5*time.Second)
 	first.await(t)
 	first.idle(t)
 
 	for name, state := range map[string]string{"between the copies": between, "after them": killed(t, file)} {
-		second := remembering(t, state, nil)
+		second := persistent(t, state, nil)
 		second.idle(t)
 		if got := second.bodies(t); len(got) != 0 {
 			t.Errorf("%s: sent again: %+v", name, got)
@@ -96,14 +96,14 @@ func TestACallbackThatWasBeingSentIsNotSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The end of the first copy was not written down.
+	// The result of the first copy was not recorded.
 	cut := filepath.Join(t.TempDir(), "state")
 	if err := os.WriteFile(cut, withoutSent(raw), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := remembering(t, cut, nil).Log()
+	log := persistent(t, cut, nil).Log()
 	if len(log.Callbacks) != 1 || log.Callbacks[0].Node != node || log.Callbacks[0].Status != 0 || log.Callbacks[0].Error == "" {
-		t.Errorf("a callback whose answer nobody saw is in the log as %+v", log.Callbacks)
+		t.Errorf("the log entry of a callback without an answer is %+v", log.Callbacks)
 	}
 }
 
@@ -118,13 +118,13 @@ func withoutSent(raw []byte) []byte {
 	return out
 }
 
-func TestADoubleThatForgetsForgetsItsFile(t *testing.T) {
+func TestDeleteTruncatesTheStateFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
-	first := remembering(t, file, nil)
+	first := persistent(t, file, nil)
 	first.started(t)
 	first.Reset()
-	second := remembering(t, killed(t, file), nil)
+	second := persistent(t, killed(t, file), nil)
 	if n := len(second.Nodes()) + len(second.Orders()) + len(second.Log().Calls); n != 0 {
-		t.Errorf("%d things are remembered", n)
+		t.Errorf("%d entries are left", n)
 	}
 }

@@ -2,8 +2,8 @@ package altershield
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Script says how the double behaves. The zero value passes every check at
-// once and has no faults. See the package doc for examples.
+// Script defines the behavior of the double. The zero value passes every check
+// at once and has no faults. See the package doc for examples.
 type Script struct {
 	// CallbackURL replaces Options.CallbackURL, unless empty.
 	CallbackURL string `json:"callbackUrl,omitempty"`
@@ -11,29 +11,31 @@ type Script struct {
 	CheckTimeout metav1.Duration `json:"checkTimeout,omitzero"`
 	// Default is the behaviour of a check that no rule matches.
 	Default Behaviour `json:"default,omitzero"`
-	// Checks are tried in order; the first that matches and applies decides.
+	// Checks are the rules of checks; the first that matches and applies
+	// decides.
 	Checks []CheckRule `json:"checks,omitempty"`
-	// Faults are tried in order on each call, likewise.
+	// Faults are the rules of calls; the first that matches and applies
+	// decides.
 	Faults []FaultRule `json:"faults,omitempty"`
 }
 
-// CheckRule gives checks a behaviour.
+// CheckRule defines the behaviour of matching checks.
 type CheckRule struct {
 	Match Match `json:"match,omitzero"`
-	// Nth applies the rule from the nth matching check on, counted from 1
-	// since the script was set. 0 is from the first on.
+	// Nth is the number of the first matching check to which the rule applies,
+	// counted from 1 since the script was set. 0 is the first.
 	Nth int `json:"nth,omitempty"`
-	// Times is how many matching checks it applies to. 0 is 1 where Nth is
-	// set, else all.
+	// Times is the number of matching checks to which the rule applies. 0 means
+	// 1 if Nth is set, otherwise all.
 	Times int       `json:"times,omitempty"`
 	Then  Behaviour `json:"then,omitzero"`
 }
 
-// Match says which checks are meant; an empty field matches all.
+// Match selects checks; an empty field matches all.
 type Match struct {
 	Stage Stage `json:"stage,omitempty"`
-	// Step is ORDER, BATCH or RELEASE, the synchronous check. That one is meant
-	// only where the step says so.
+	// Step is ORDER, BATCH or RELEASE, the synchronous check. An empty step
+	// does not match RELEASE.
 	Step string `json:"step,omitempty"`
 	// BatchNo is the batch's number, from 0.
 	BatchNo *int64 `json:"batchNo,omitempty"`
@@ -46,63 +48,61 @@ type Match struct {
 	Workload  string `json:"workload,omitempty"`
 }
 
-// Behaviour is what becomes of one check, and how it is called back.
+// Behaviour is the behavior of one check and of its callback.
 type Behaviour struct {
-	// Verdict is the word: pass (the default), fail, or any other: none,
-	// inconc, one that nobody knows. Only pass passes at retrieve.
+	// Verdict is pass (the default), fail, or any other word, such as none,
+	// inconc or an unknown one. Retrieve returns pass only for pass.
 	Verdict string `json:"verdict,omitempty"`
-	// Ending is judged (the default), timeout or exception. The latter two
-	// are called back as pass without rules, and retrieve says fail.
+	// Ending is judged (the default), timeout or exception. The latter two are
+	// called back as pass without rules, and retrieve returns fail.
 	Ending Ending `json:"ending,omitempty"`
 	// Never: the check does not end; not even the check timeout ends it.
 	Never bool `json:"never,omitempty"`
-	// Lost: the check ends, but nothing is called back. Retrieve knows.
+	// Lost: the check ends without a callback. Retrieve returns the verdict.
 	Lost bool `json:"lost,omitempty"`
-	// SkipCheck: a start answers skipCheck true and calls nothing back.
+	// SkipCheck: a start is answered with skipCheck true and has no callback.
 	SkipCheck bool `json:"skipCheck,omitempty"`
 
-	// Delay is how long the check takes. Longer than the check timeout: it
-	// times out.
+	// Delay is the duration of the check. It times out after the check timeout.
 	Delay metav1.Duration `json:"delay,omitzero"`
-	// Lag is how long the callback comes after the end of the check.
+	// Lag is the time between the end of the check and the callback.
 	Lag metav1.Duration `json:"lag,omitzero"`
 	// Early: the callback is delivered before the call is answered. Delay and
-	// Lag do not count.
+	// Lag are ignored.
 	Early bool `json:"early,omitempty"`
-	// Copies is how often the callback is sent. Default 1.
+	// Copies is the number of times that the callback is sent. Default 1.
 	Copies int `json:"copies,omitempty"`
-	// CopyEvery is the pause between copies: a late copy is an old callback
-	// out of order.
+	// CopyEvery is the pause between copies. A late copy arrives out of order.
 	CopyEvery metav1.Duration `json:"copyEvery,omitzero"`
 
-	// Rules are called back. Without them a pass has one rule that passed and
-	// a fail one that failed.
+	// Rules are the rules of the callback. By default a pass has one passed
+	// rule and a fail one failed rule.
 	Rules []Rule `json:"rules,omitempty"`
-	// NoRules calls back no rules, although the check was judged.
+	// NoRules sends a callback without rules, although the check was judged.
 	NoRules bool `json:"noRules,omitempty"`
 	// Emergency sets the flag in the verdict.
 	Emergency bool `json:"emergency,omitempty"`
 	// CheckType replaces CHANGE_ORDER or CHANGE_BATCH.
 	CheckType string `json:"checkType,omitempty"`
-	// UnknownNode calls back a node id that no call has answered.
+	// UnknownNode sends a callback with an unknown node id.
 	UnknownNode bool `json:"unknownNode,omitempty"`
-	// BadSignature calls back with a signature that does not fit.
+	// BadSignature sends a callback with a wrong signature.
 	BadSignature bool `json:"badSignature,omitempty"`
-	// Skew moves the timestamp; the signature fits it.
+	// Skew is added to the timestamp; the signature is valid.
 	Skew metav1.Duration `json:"skew,omitzero"`
-	// BadBody calls back this body, signed, instead of the verdict.
+	// BadBody is the signed body of the callback instead of the verdict.
 	BadBody string `json:"badBody,omitempty"`
 
 	// As is json (the default), or the CloudEvent modes binary, structured
 	// and batched.
 	As string `json:"as,omitempty"`
-	// Message and PodResults are said in CloudEvents only. Without PodResults
+	// Message and PodResults are used only in CloudEvents. Without PodResults
 	// every pod of the batch gets the verdict.
 	Message    string      `json:"message,omitempty"`
 	PodResults []PodResult `json:"podResults,omitempty"`
 }
 
-// PodResult is the verdict on one pod.
+// PodResult is the verdict for one pod.
 type PodResult struct {
 	Pod     string `json:"pod"`
 	Verdict string `json:"verdict"`

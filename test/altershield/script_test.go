@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAScriptWithAMistakeIsRefused(t *testing.T) {
+func TestAnInvalidScriptIsRejected(t *testing.T) {
 	for name, tc := range map[string]struct{ script, want string }{
 		"not JSON":             {`{`, "parse script"},
 		"an unknown field":     {`{"default":{"verdikt":"fail"}}`, "verdikt"},
@@ -80,7 +80,7 @@ func TestNthAndTimes(t *testing.T) {
 	}
 }
 
-func TestTheFirstRuleThatAppliesDecidesAndAllCount(t *testing.T) {
+func TestTheFirstRuleThatAppliesDecidesAndAllRulesCount(t *testing.T) {
 	s, err := ParseScript([]byte(`{"default":{"verdict":"default"},"checks":[
 		{"match":{"stage":"PRE"},"times":1,"then":{"verdict":"first"}},
 		{"match":{"stage":"PRE"},"nth":2,"then":{"verdict":"second"}},

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxBody bounds a call's body, in bytes.
+// maxBody is the maximum size of a call's body in bytes.
 const maxBody = 4 << 20
 
 const exePath = "/openapi/v1/exe/"
@@ -20,7 +20,7 @@ func (d *Double) routes() {
 	d.control()
 }
 
-// reply is what goes out, or a connection that is closed.
+// reply is a response or a closed connection.
 type reply struct {
 	status int
 	html   bool
@@ -31,14 +31,14 @@ type reply struct {
 	check  *check
 }
 
-// serve answers one call: fault, logic, answer, check - in this order, so that
-// a fault can come before or after the server has done its part.
+// serve handles one call in this order: fault, logic, answer, check. So a fault
+// can happen before or after the call is executed.
 func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	action := r.PathValue("action")
 	entry := CallEntry{Time: d.options.Clock.Now(), Action: action}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		http.Error(w, "body is too long or was not sent to its end", http.StatusBadRequest)
+		http.Error(w, "body is too long or incomplete", http.StatusBadRequest)
 		return
 	}
 	if json.Valid(body) {
@@ -49,7 +49,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	d.mu.Unlock()
 
 	out := d.answer(ctx, r, action, body, fault)
-	d.wait(ctx, out.result.after) // closed meanwhile: answered at once
+	d.wait(ctx, out.result.after) // returns at once if the double is closed
 	if fault != nil {
 		entry.Fault = fault.Fault
 	}
@@ -61,18 +61,18 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	if out.result.Msg != nil {
 		entry.Msg = *out.result.Msg
 	}
-	d.noteCall(entry)
+	d.recordCall(entry)
 	if out.check != nil {
-		// Also a panic, which is how a connection is closed, ends the call.
+		// Runs also after the panic that closes a connection.
 		defer close(out.check.answered)
 		<-out.check.delivered
 	}
 	out.write(w)
 }
 
-// answer is the logic with the fault around it. A caller that has left is not
-// noticed: what is slow is done all the same, as at a real server. The check, if any, has begun;
-// it is in the reply only where it must wait for the answer.
+// answer executes a call with its fault. A slow call is executed even if the
+// caller has disconnected, as in a real server. A check has then started; it is
+// in the reply only if it must wait for the answer.
 func (d *Double) answer(ctx context.Context, r *http.Request, action string, body []byte, fault *FaultRule) reply {
 	if fault == nil {
 		return d.begin(d.process(r.Header, action, body))
@@ -88,12 +88,12 @@ func (d *Double) answer(ctx context.Context, r *http.Request, action string, bod
 	}
 	committed := d.begin(d.process(r.Header, action, body))
 	if committed.check != nil {
-		// The answer is late or lost: the check does not wait for it.
+		// The check does not wait for a late or lost answer.
 		close(committed.check.answered)
 		committed.check = nil
 	}
 	if fault.Fault == FaultSlow {
-		d.wait(ctx, fault.Delay.Duration) // closed meanwhile: answered at once
+		d.wait(ctx, fault.Delay.Duration) // returns at once if the double is closed
 		return committed
 	}
 	out := fault.reply(r.URL.Path)
@@ -101,7 +101,7 @@ func (d *Double) answer(ctx context.Context, r *http.Request, action string, bod
 	return out
 }
 
-// begin starts the check that a call brought about.
+// begin starts the check of a call.
 func (d *Double) begin(out reply) reply {
 	if c := out.check; c != nil {
 		d.mu.Lock()
@@ -111,8 +111,8 @@ func (d *Double) begin(out reply) reply {
 	return out
 }
 
-// process is the server: what the body binds to (101), then the signature
-// (102), then the logic.
+// process binds the body (101), checks the signature (102) and executes the
+// call.
 func (d *Double) process(header http.Header, action string, body []byte) reply {
 	fields := fieldsOf(action)
 	if fields == nil {
@@ -141,7 +141,7 @@ func (d *Double) process(header http.Header, action string, body []byte) reply {
 		out.node = c.node.id
 		d.keepNode(c.node)
 	case action == actionFinish:
-		d.keepNode(d.nodes[in.text("nodeId")]) // accepted, and dead
+		d.keepNode(d.nodes[in.text("nodeId")]) // accepted without a check
 	}
 	return out
 }
@@ -153,14 +153,14 @@ func resultReply(r result) reply {
 // statusReply is the error page of the server's framework.
 func statusReply(status int, path string) reply {
 	body, err := json.Marshal(map[string]any{"status": status, "error": http.StatusText(status), "path": path})
-	if err != nil { // made of strings and a number
+	if err != nil { // cannot fail: strings and a number
 		panic(err)
 	}
 	return reply{status: status, body: body}
 }
 
 func (f FaultRule) reply(path string) reply {
-	const page = "<html><head><title>Bad Gateway</title></head><body>upstream is away</body></html>"
+	const page = "<html><head><title>Bad Gateway</title></head><body>upstream is unreachable</body></html>"
 	switch f.Fault {
 	case Fault901:
 		return resultReply(refused(codeInternal, "system error"))
@@ -175,7 +175,7 @@ func (f FaultRule) reply(path string) reply {
 
 func (out reply) write(w http.ResponseWriter) {
 	if out.reset {
-		panic(http.ErrAbortHandler) // the server's way to close a connection
+		panic(http.ErrAbortHandler) // net/http closes the connection
 	}
 	w.Header().Set("Content-Type", "application/json;charset=UTF-8")
 	if out.html {
@@ -183,11 +183,11 @@ func (out reply) write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(out.body)))
 	w.WriteHeader(out.status)
-	_, _ = w.Write(out.body) // whoever went away cannot be told
+	_, _ = w.Write(out.body) // the caller has closed the connection
 	_ = http.NewResponseController(w).Flush()
 }
 
-// named reads the ids that a body names, for the log.
+// named returns the ids of a body for the log.
 func named(body []byte) (order, node string) {
 	var ids struct {
 		Order any `json:"bizExecOrderId"`

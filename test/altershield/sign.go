@@ -9,34 +9,35 @@ import (
 	"time"
 )
 
-// The ends of the signature headers.
+// The suffixes of the signature headers.
 const (
 	headerPlatform  = "Platform"
 	headerTimestamp = "Timestamp"
 	headerSign      = "Sign"
 )
 
-// Signature says whether the double checks signatures.
+// Signature is the mode of signature checks.
 type Signature string
 
 // The modes.
 const (
-	// Enforce answers 102 to a call that is not signed, as the server does.
+	// Enforce answers 102 to a call without a valid signature, as the server
+	// does.
 	Enforce Signature = "enforce"
-	// Skip believes everybody.
+	// Skip accepts all calls.
 	Skip Signature = "skip"
 )
 
-// sign is written anew here, and not taken from the client: two that share a
-// mistake would agree.
+// sign is implemented independently of the client, so that the tests find a
+// mistake in one of them.
 func sign(timestamp, body, token string) string {
 	oneLine := strings.NewReplacer("\r", "", "\n", "").Replace(body)
 	sum := sha256.Sum256([]byte(timestamp + oneLine + "&token=" + token))
 	return strings.ToUpper(base64.URLEncoding.EncodeToString(sum[:]))
 }
 
-// signed says whether a call's headers fit its body. The server demands a
-// number as timestamp and does not compare it with its clock.
+// signed reports whether the signature headers match the body. The timestamp
+// must be a number; the server does not compare it with its clock.
 func (d *Double) signed(header http.Header, body []byte) bool {
 	platform := header.Get(d.options.HeaderPrefix + headerPlatform)
 	timestamp := header.Get(d.options.HeaderPrefix + headerTimestamp)

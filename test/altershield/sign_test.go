@@ -2,7 +2,7 @@ package altershield
 
 import "testing"
 
-func TestSignFitsTheVectorsOfTheProtocol(t *testing.T) {
+func TestSignMatchesTheVectorsOfTheProtocol(t *testing.T) {
 	for want, tc := range map[string]struct{ timestamp, body, token string }{
 		"M38WRU7HVU9NPVW0GJEC64VWRGFLG2TC8ZRQHOYJUAG=": {"1700000000000", `{"a":1}`, "altershield-operator"},
 		"HLKS5W1W0ULX1PLH_2ZSNO8VLGVDNXOGC7ND1DKXKHE=": {"1700000000", `{"a":1}`, "123"},

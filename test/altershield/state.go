@@ -9,12 +9,12 @@ const (
 	Post Stage = "POST"
 )
 
-// State is a node's state, named as the server names it in its refusals.
+// State is a node's state, with the names from the server's messages.
 type State string
 
-// The states of a node. While a check runs the server moves from ..._SUBMIT to
-// PRE_AOP or POST_AOP; nothing outside can tell these two apart, so the double
-// has only the first.
+// The states of a node. During a check the server changes from ..._SUBMIT to
+// PRE_AOP or POST_AOP. Clients cannot distinguish the two, so the double has
+// only the first.
 const (
 	PreSubmit   State = "PRE_AOP_SUBMIT"
 	PreFinish   State = "PRE_AOP_FINISH"
@@ -31,7 +31,7 @@ type Ending string
 
 // The endings.
 const (
-	// Judged: the rules ran to their end, whatever they said.
+	// Judged: the rules completed, with any verdict.
 	Judged Ending = "judged"
 	// TimedOut: the scene's check timeout passed. Called back as a pass.
 	TimedOut Ending = "timeout"
@@ -39,19 +39,19 @@ const (
 	Threw Ending = "exception"
 )
 
-// finishing is what a finish notification does to a node.
+// finishing is the effect of a finish on a node.
 type finishing struct {
 	// Accepted: the answer is a success.
 	Accepted bool
-	// Runs: a POST check begins, and will be called back.
+	// Runs: a POST check starts and will be called back.
 	Runs bool
 	// Next is the state afterwards, if accepted.
 	Next State
 }
 
-// finishIn says what a finish does in a state. Before the PRE verdict, and
-// while a POST check runs, it is refused. After a POST check it is accepted,
-// and dead: the node waits for a check that nobody started.
+// finishIn returns the effect of a finish in a state. Before the PRE verdict
+// and during a POST check it is rejected. After a POST check it is accepted but
+// starts no check, so the node waits forever.
 func finishIn(s State) finishing {
 	switch s {
 	case PreFinish, PreFail, PreTimeout:
@@ -63,7 +63,7 @@ func finishIn(s State) finishing {
 	}
 }
 
-// endOf is the state of a node whose check of a stage ended.
+// endOf returns the state of a node after the check of a stage.
 func endOf(stage Stage, how Ending) State {
 	states := map[Ending]State{Judged: PreFinish, TimedOut: PreTimeout, Threw: PreFail}
 	if stage == Post {
@@ -72,8 +72,9 @@ func endOf(stage Stage, how Ending) State {
 	return states[how]
 }
 
-// lateEndOf is the state of a node whose check was judged after it had timed
-// out: POST takes the result over, PRE keeps its state. Neither calls back.
+// lateEndOf returns the state of a node whose check was judged after its
+// timeout. POST adopts the result, PRE keeps its state. Neither sends a
+// callback.
 func lateEndOf(stage Stage, s State) State {
 	if stage == Post && s == PostTimeout {
 		return PostFinish

@@ -2,17 +2,17 @@ package altershield
 
 import "time"
 
-// syncTimeout is how long a synchronous check may take whose call does not say.
+// syncTimeout is the default timeout of a synchronous check.
 const syncTimeout = 3 * time.Second
 
-// timedOutMsg is what the verdict of a synchronous check says that timed out.
+// timedOutMsg is the message of a synchronous check that timed out.
 const timedOutMsg = "the check took longer than its time-out"
 
-// syncStart opens an order and checks it before it answers. Asked again, it
+// syncStart opens an order and checks it before it answers. A repeated call
 // checks the same node of the same order again.
 //
 // The published server never has a verdict in time, so the double has one only
-// where the script has a rule for step RELEASE.
+// if the script has a rule for step RELEASE.
 func (d *Double) syncStart(key orderKey, in form) result {
 	if d.options.Generation1Scene == "" || in.text("changeSceneKey") != d.options.Generation1Scene {
 		return refused(codeState, "402:unsupported operation in "+string(PreSubmit))
@@ -37,7 +37,7 @@ func (d *Double) syncStart(key orderKey, in form) result {
 	n.state = endOf(Pre, how)
 	said := syncVerdict{verdict: verdict{AllFinish: true, CheckPass: true, Emergency: n.emergency, Rules: []Rule{}, Verdict: "pass"}}
 	if how == Judged {
-		// Whatever the verdict is: retrieve says pass from then on.
+		// From now on retrieve returns pass, whatever the verdict is.
 		n.passed[Pre] = true
 		said.Verdict, said.CheckPass, said.Rules, said.Msg = b.Verdict, passes(b.Verdict), rulesOf(b, Pre), b.Message
 	} else {
@@ -49,8 +49,8 @@ func (d *Double) syncStart(key orderKey, in form) result {
 	return answer
 }
 
-// syncEnding says how a synchronous check ends, and after how long. One that
-// the script says nothing of times out.
+// syncEnding returns the ending and duration of a synchronous check. Without a
+// matching rule it times out.
 func syncEnding(b Behaviour, timeout time.Duration) (Ending, time.Duration) {
 	switch {
 	case b.Ending == Threw:
@@ -62,7 +62,7 @@ func syncEnding(b Behaviour, timeout time.Duration) (Ending, time.Duration) {
 	}
 }
 
-// latestNode returns the last node that is of the order itself, or nil.
+// latestNode returns the last order node of the order itself, or nil.
 func (d *Double) latestNode(o *order) *node {
 	for i := len(d.nodeList) - 1; i >= 0; i-- {
 		if n := d.nodeList[i]; n.order == o && n.step != stepBatch {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// releaseScene is the one of generation 1.
+// releaseScene is the scene of generation 1.
 const releaseScene = "release"
 
 func newReleaseBench(t *testing.T) *bench {
@@ -15,8 +15,7 @@ func newReleaseBench(t *testing.T) *bench {
 	return newBench(t, func(o *Options) { o.Scene, o.Generation1Scene = "scene", releaseScene })
 }
 
-// checked calls the synchronous check and moves the clock for as long as the
-// check takes.
+// checked calls the synchronous check and advances the clock by its duration.
 func (b *bench) checked(t *testing.T, takes time.Duration, more map[string]any) answer {
 	t.Helper()
 	fields := map[string]any{
@@ -40,7 +39,7 @@ func (b *bench) checked(t *testing.T, takes time.Duration, more map[string]any) 
 	}
 }
 
-// said are the parts of the verdict of a synchronous check that decide.
+// said returns the decisive fields of the verdict of a synchronous check.
 func (a answer) said(t *testing.T) map[string]any {
 	t.Helper()
 	v, _ := a.result.Domain["verdict"].(map[string]any)
@@ -51,7 +50,7 @@ func (a answer) said(t *testing.T) map[string]any {
 	return map[string]any{"verdict": v["verdict"], "checkPass": v["checkPass"], "allFinish": v["allFinish"], "rules": len(rules)}
 }
 
-func TestASynchronousCheckTimesOutUnlessTheScriptSaysOtherwise(t *testing.T) {
+func TestASynchronousCheckTimesOutWithoutARuleForIt(t *testing.T) {
 	const failRule = `{"verdict":"fail","rules":[{"name":"freeze","verdict":"FAIL","msg":"not on Friday"}]}`
 	timedOut := map[string]any{"verdict": "pass", "checkPass": true, "allFinish": true, "rules": 0}
 	for name, tc := range map[string]struct {
@@ -103,7 +102,7 @@ func TestOnlyASceneOfGeneration1IsCheckedSynchronously(t *testing.T) {
 	}
 }
 
-func TestASynchronousCheckThatIsAskedAgainIsOfTheSameNode(t *testing.T) {
+func TestARepeatedSynchronousCheckHasTheSameNode(t *testing.T) {
 	b := newReleaseBench(t)
 	b.put(t, `{"checks":[{"match":{"step":"RELEASE"},"nth":1,"then":{"verdict":"fail"}},{"match":{"step":"RELEASE"},"then":{"verdict":"pass"}}]}`)
 	first := b.checked(t, 0, nil)
@@ -116,7 +115,7 @@ func TestASynchronousCheckThatIsAskedAgainIsOfTheSameNode(t *testing.T) {
 	}
 }
 
-func TestRetrieveSaysPassAfterAnySynchronousCheckThatEnded(t *testing.T) {
+func TestRetrieveReturnsPassAfterACompletedSynchronousCheck(t *testing.T) {
 	for script, want := range map[string]any{
 		`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"fail"}}]}`:                      "pass",
 		`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"fail","ending":"exception"}}]}`: "fail",

@@ -27,10 +27,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// dumps is where a run that failed leaves what it saw, from this folder.
+// dumps is the folder for the log and state of a failed run.
 const dumps = "../../bin/chaos"
 
-// quiet is how long nothing may move at the end.
+// quiet is the time without changes that ends a run.
 const quiet = 6 * time.Second
 
 // options are the environment variables; see the package doc.
@@ -42,8 +42,8 @@ type options struct {
 	Limit    time.Duration `default:"8m"`
 	// Pause is the mean time between two kills.
 	Pause time.Duration `default:"5s"`
-	// Deaths is how often each part is killed at most, ServerDeaths how often
-	// the double is; 0: no limit.
+	// Deaths is the maximum number of kills of each part, ServerDeaths that of
+	// the double; 0: no limit.
 	Deaths       int `default:"2"`
 	ServerDeaths int `split_words:"true" default:"1"`
 }
@@ -57,7 +57,7 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 		o.Seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("CHAOS_SEED=%d repeats these verdicts and this order of kills: %+v", o.Seed, o)
-	// An interrupt ends the run as the end of its time does: tidied up.
+	// An interrupt ends the run like its time limit, with a cleanup.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	w, err := connect()
@@ -65,7 +65,7 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(w.sweep(ctx), w.swept(ctx)); err != nil {
-		t.Fatal("tidy up after an earlier run:", err)
+		t.Fatal("clean up after an earlier run:", err)
 	}
 	if err := judge.Install(ctx, w.kube, os.Stderr); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := w.sweep(ctx); err != nil {
-			t.Errorf("tidy up: %v", err)
+			t.Errorf("clean up: %v", err)
 		}
 	})
 	if err := w.configure(ctx); err != nil {
@@ -120,7 +120,7 @@ func newRun(w *world, o options, logf func(format string, args ...any)) *run {
 	return r
 }
 
-// share is how many releases a lane does.
+// share is the number of releases of a lane.
 func (r *run) share(lane int) int {
 	n := r.Releases / len(r.lanes)
 	if lane < r.Releases%len(r.lanes) {
@@ -129,7 +129,8 @@ func (r *run) share(lane int) int {
 	return n
 }
 
-// do releases under fire, and checks afterwards that all stays as it ended.
+// do runs the releases during the kills, and then checks that their results do
+// not change.
 func (r *run) do(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(r.clients, 0)
 	seen := factory.App().V1alpha1().ChangeWorkloads().Informer()
@@ -165,7 +166,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	if len(r.killer.kills()) == 0 {
-		return errors.New("nothing was killed")
+		return errors.New("no part was killed")
 	}
 	if err := r.recovered(ctx); err != nil {
 		return err
@@ -184,7 +185,7 @@ func (r *run) do(ctx context.Context) error {
 	return nil
 }
 
-// batching draws whether pods are judged one by one, and puts that in force.
+// batching draws whether pods are judged one by one, and changes the setting.
 func (r *run) batching(ctx context.Context) error {
 	draw := rand.New(rand.NewPCG(r.Seed, 1<<32))
 	spec := v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigBatch, Content: "10"}
@@ -195,7 +196,7 @@ func (r *run) batching(ctx context.Context) error {
 	return r.setBatches(ctx, spec)
 }
 
-// settled waits until no object of ours has moved for a while.
+// settled waits until no object of the run has changed for a while.
 func (r *run) settled(ctx context.Context) error {
 	since, before := time.Now(), map[string]string{}
 	return await(ctx, time.Minute, "the cluster is quiet", func(ctx context.Context) error {
@@ -211,16 +212,16 @@ func (r *run) settled(ctx context.Context) error {
 		}
 		if diff := cmp.Diff(before, now); diff != "" {
 			since, before = time.Now(), now
-			return errors.New("something moved: " + diff)
+			return errors.New("objects changed: " + diff)
 		}
 		if left := quiet - time.Since(since); left > 0 {
-			return fmt.Errorf("nothing has moved for %s", time.Since(since).Round(time.Second))
+			return fmt.Errorf("no object has changed for %s", time.Since(since).Round(time.Second))
 		}
 		return nil
 	})
 }
 
-// keep leaves what there is to see in bin/chaos.
+// keep writes the log and state of a failed run to bin/chaos.
 func (r *run) keep(t *testing.T, since time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -8,13 +8,13 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-// Evidence is what the double knows about one order.
+// Evidence is the double's record of one order.
 type Evidence struct {
 	Log   double.Log
 	Nodes []double.Node
 }
 
-// Stage returns what the server did about a stage of a node.
+// Stage returns the server's actions for a stage of a node.
 func (e Evidence) Stage(node string, stage double.Stage) Stage {
 	var out Stage
 	for _, n := range e.Nodes {
@@ -36,13 +36,14 @@ func (e Evidence) Stage(node string, stage double.Stage) Stage {
 	return out
 }
 
-// refused says whether an answer proves that nothing was stored: it was not
-// believed, or not understood. No answer, or one of a proxy, proves nothing.
+// refused reports whether an answer proves that the callback was not stored,
+// because its signature or body was invalid. No answer, or the answer of a
+// proxy, proves nothing.
 func refused(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }
 
-// hollow says whether a callback had no rules. CloudEvents have none to have.
+// hollow reports whether a callback had no rules. CloudEvents never have rules.
 func hollow(c double.CallbackEntry) bool {
 	if c.As != "" && c.As != "json" {
 		return false

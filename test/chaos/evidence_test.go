@@ -8,7 +8,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-func TestWhatTheServerSpoke(t *testing.T) {
+func TestEvidenceHasTheVerdictsOfTheStage(t *testing.T) {
 	const empty, ruled = `{"callbackRequest":{"verdict":{"rules":[]}}}`, `{"callbackRequest":{"verdict":{"rules":[{}]}}}`
 	callback := func(c double.CallbackEntry) double.CallbackEntry {
 		if c.Node == "" {

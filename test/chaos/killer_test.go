@@ -16,23 +16,23 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-// target is a part that is killed again and again.
+// target is a part that is killed repeatedly.
 type target struct {
 	name string
 	part disruption.Part
-	// most is how often at most; 0: no limit.
+	// most is the maximum number of kills; 0: no limit.
 	most int
-	// keep: its pod must survive, only its process dies.
+	// keep: only the process is killed, the pod must stay.
 	keep bool
-	// sleeps: it is a function that may have no pod.
+	// sleeps: it is a function that may be scaled to zero.
 	sleeps bool
 }
 
-// atOnce is how many parts are down at a time. With all of them down all the
-// time nothing would be judged, and nothing tested.
+// atOnce is the maximum number of parts that are down at a time. If all parts
+// were down all the time, no release would be judged.
 const atOnce = 3
 
-// targets are all parts between a pod that is Ready and its verdict.
+// targets are all parts between a Ready pod and its verdict.
 func targets(deaths, serverDeaths int) []target {
 	out := []target{
 		{name: "controller", part: disruption.Component("controller")},
@@ -49,13 +49,13 @@ func targets(deaths, serverDeaths int) []target {
 	for i := range out {
 		out[i].most = deaths
 	}
-	// Its state is on a volume of its pod. The kubelet waits longer and longer
-	// before it starts a container again, so it dies a few times only.
+	// Its state is on a volume of its pod. The kubelet's restart back-off
+	// grows, so it is killed only a few times.
 	return append(out, target{name: "server", part: disruption.Server(), most: serverDeaths, keep: true})
 }
 
-// killer kills one target after the other, in random order, each once before
-// any twice, with random pauses.
+// killer kills the targets one at a time in random order with random pauses.
+// Each target is killed once before any is killed twice.
 type killer struct {
 	kube    kubernetes.Interface
 	rand    *rand.Rand
@@ -115,8 +115,8 @@ func ready(p corev1.Pod) bool {
 	})
 }
 
-// strike kills one of the ready pods of a target, or all of them. A part that
-// is down, and a function at zero, has none.
+// strike kills one or all of the ready pods of a target. A part that is down or
+// scaled to zero has none.
 func (k *killer) strike(ctx context.Context, t target) {
 	pods, err := t.part.Pods(ctx, k.kube)
 	if err != nil {
@@ -131,8 +131,8 @@ func (k *killer) strike(ctx context.Context, t target) {
 		}
 		how, err := disruption.Kill(ctx, k.kube, pod)
 		if err == nil && !t.keep && restarts(pod) > 0 {
-			// It was killed before: a new pod does not wait for the kubelet's
-			// back-off, which is not what is tested here.
+			// It was killed before. A new pod avoids the kubelet's back-off,
+			// which is not under test.
 			how += ", and replaced"
 			err = disruption.Delete(ctx, k.kube, pod)
 		}
@@ -157,7 +157,7 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// kills returns how often each target was killed.
+// kills returns the number of kills of each target.
 func (k *killer) kills() map[string]int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

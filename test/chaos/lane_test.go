@@ -26,19 +26,19 @@ import (
 )
 
 const (
-	// name is that of every Deployment; each has a namespace for itself.
+	// name is the name of every Deployment; each has its own namespace.
 	name = "web"
-	// endWithin is how long a release may take to end as it should. A callback
-	// that met nobody costs 75 s a stage, a controller that was killed 20 s.
+	// endWithin is the time limit of a release. A failed callback costs 75 s
+	// per stage, a killed controller 20 s.
 	endWithin = 5 * time.Minute
-	// acceptedWithin is how long a release of a suspended Deployment may be
-	// refused because the webhook is away.
+	// acceptedWithin is the time limit for the admission of a release of a
+	// suspended Deployment, during which the webhook may be unreachable.
 	acceptedWithin = time.Minute
-	// looks is how often in a row an end must be right.
+	// looks is the number of consecutive checks that must confirm an end.
 	looks = 4
 )
 
-// lane is one Deployment that is released again and again.
+// lane is one Deployment that is released repeatedly.
 type lane struct {
 	*world
 	namespace string
@@ -47,18 +47,19 @@ type lane struct {
 	log       func(format string, args ...any)
 	// suspended: the last release failed, so the next one is its repair.
 	suspended bool
-	// guarded is closed when the webhook has seen the first release. One that it
-	// missed is a baseline, which nobody judges.
+	// guarded is closed when the webhook has stamped the first release. Without
+	// the stamp it would be a baseline, which is not judged.
 	guarded chan struct{}
 }
 
-// run does a number of releases, each of which must end as the server says.
+// run does a number of releases, each of which must end according to the
+// verdicts.
 func (l *lane) run(ctx context.Context, releases int) error {
 	_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: l.namespace, Labels: map[string]string{mark: "true", v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("make namespace %s: %w", l.namespace, err)
+		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
 	for n := 1; n <= releases; n++ {
 		plan := NewPlan(l.rand, l.pods)
@@ -84,15 +85,16 @@ func (l *lane) run(ctx context.Context, releases int) error {
 			return err
 		}
 		l.suspended = end.Phase == v1alpha1.WorkloadSuspend
-		l.log("%s release %d: %s as it should be after %s; %d batches, failed: %v, unjudged: %d",
+		l.log("%s release %d: %s as expected after %s; %d batches, failed: %v, unjudged: %d",
 			l.namespace, n, end.Phase, time.Since(began).Round(time.Second), len(end.Batches), end.Failed, end.Counts.Unjudged)
 	}
 	return nil
 }
 
-// awaitGuarded waits until the Deployment says which release it is at.
+// awaitGuarded waits until the webhook has stamped the Deployment with its
+// release.
 func (l *lane) awaitGuarded(ctx context.Context) error {
-	return await(ctx, acceptedWithin, "the first release of "+l.namespace+" is one", func(ctx context.Context) error {
+	return await(ctx, acceptedWithin, "the first release of "+l.namespace+" is stamped", func(ctx context.Context) error {
 		d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -106,8 +108,8 @@ func (l *lane) awaitGuarded(ctx context.Context) error {
 
 func marker(n int) string { return "v" + strconv.Itoa(n) }
 
-// release makes the Deployment, or gives it another template; as a repair when
-// it is suspended. It is tried until it is accepted.
+// release creates the Deployment or changes its template, as a repair if it is
+// suspended. It retries until the request is admitted.
 func (l *lane) release(ctx context.Context, n int, paced bool) error {
 	d := gen.Deployment(name, int32(l.pods), gen.Simulated, gen.Release(marker(n)))
 	if paced {
@@ -118,7 +120,7 @@ func (l *lane) release(ctx context.Context, n int, paced bool) error {
 		d.Labels = maps.Clone(d.Labels)
 		d.Labels[v1alpha1.IgnoredSuspendLabel] = "true"
 	}
-	return await(ctx, acceptedWithin, fmt.Sprintf("release %d of %s is accepted", n, l.namespace), func(ctx context.Context) error {
+	return await(ctx, acceptedWithin, fmt.Sprintf("release %d of %s is admitted", n, l.namespace), func(ctx context.Context) error {
 		deployments := l.kube.AppsV1().Deployments(l.namespace)
 		now, err := deployments.Get(ctx, name, metav1.GetOptions{})
 		if apierrs.IsNotFound(err) {
@@ -126,7 +128,7 @@ func (l *lane) release(ctx context.Context, n int, paced bool) error {
 			return err
 		}
 		if err != nil || now.Spec.Template.Annotations[gen.Marker] == marker(n) {
-			return err // the answer to the last try was lost
+			return err // the answer to the previous request was lost
 		}
 		for key, value := range d.Labels {
 			now.Labels[key] = value
@@ -138,11 +140,11 @@ func (l *lane) release(ctx context.Context, n int, paced bool) error {
 	})
 }
 
-// awaitEnd waits until the release has ended as the server says.
+// awaitEnd waits until the release has ended according to the verdicts.
 func (l *lane) awaitEnd(ctx context.Context, n int) (Release, error) {
 	var end Release
 	right := 0
-	err := await(ctx, endWithin, fmt.Sprintf("release %d of %s ends as the server says", n, l.namespace), func(ctx context.Context) error {
+	err := await(ctx, endWithin, fmt.Sprintf("release %d of %s ends according to the verdicts", n, l.namespace), func(ctx context.Context) error {
 		r, err := l.look(ctx, n)
 		if err == nil {
 			if faults := Faults(r); len(faults) > 0 {
@@ -162,7 +164,7 @@ func (l *lane) awaitEnd(ctx context.Context, n int) (Release, error) {
 	return end, err
 }
 
-// look gathers all that is known of the release that was done last.
+// look returns the state of the last release.
 func (l *lane) look(ctx context.Context, n int) (Release, error) {
 	var r Release
 	d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
@@ -182,7 +184,7 @@ func (l *lane) look(ctx context.Context, n int) (Release, error) {
 		return r, err
 	}
 	if log.Dropped > 0 {
-		return r, errors.New("the double's log has lost its beginning")
+		return r, errors.New("the double's log has dropped entries")
 	}
 	heard := Evidence{Log: log, Nodes: nodes}
 	r = Release{
@@ -210,8 +212,8 @@ func (l *lane) look(ctx context.Context, n int) (Release, error) {
 	return r, err
 }
 
-// current returns the ChangeWorkload of the template that was applied last. The
-// webhook may have been away: then the Deployment is not stamped yet.
+// current returns the ChangeWorkload of the last template. If the webhook was
+// unreachable, the Deployment is not stamped yet.
 func (l *lane) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alpha1.ChangeWorkload, error) {
 	if got := d.Spec.Template.Annotations[gen.Marker]; got != marker(n) {
 		return nil, fmt.Errorf("the template is %s", got)
@@ -222,17 +224,17 @@ func (l *lane) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alp
 	}
 	release, known := v1alpha1.ReleaseOf(d.Annotations)
 	if !known || release.Version != version {
-		return nil, fmt.Errorf("the template is %s, the Deployment says %+v", version, release)
+		return nil, fmt.Errorf("the template is %s, the Deployment's release is %+v", version, release)
 	}
 	c, err := l.change.ChangeWorkloads(l.namespace).Get(ctx, v1alpha1.ChangeWorkloadName(name, version), metav1.GetOptions{})
 	if err == nil && c.Spec.Attempt != release.Attempt {
-		err = fmt.Errorf("%s is about attempt %d, the Deployment is at %d", c.Name, c.Spec.Attempt, release.Attempt)
+		err = fmt.Errorf("%s has attempt %d, the Deployment has %d", c.Name, c.Spec.Attempt, release.Attempt)
 	}
 	return c, err
 }
 
-// podsOf returns the pods of a release that are there, and whether each is
-// labelled as finished.
+// podsOf returns the existing pods of a release, and whether each is a finished
+// pod.
 func (l *lane) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) (map[string]bool, error) {
 	sets, err := l.kube.AppsV1().ReplicaSets(l.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -260,7 +262,7 @@ func (l *lane) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) (map[stri
 	return out, nil
 }
 
-// complete says whether the roll-out is over and all is available.
+// complete reports whether the rollout is complete and all pods are available.
 func complete(d *appsv1.Deployment) bool {
 	s := d.Status
 	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas &&
@@ -268,7 +270,7 @@ func complete(d *appsv1.Deployment) bool {
 }
 
 // versions returns the resourceVersions of all objects of a namespace that
-// could move.
+// could change.
 func (w *world) versions(ctx context.Context, namespace string) (map[string]string, error) {
 	out := map[string]string{}
 	all := metav1.ListOptions{}

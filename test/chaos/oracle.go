@@ -7,25 +7,25 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Word is a verdict that the server spoke.
+// Word is a verdict that the server sent.
 type Word struct {
 	Outcome v1alpha1.Outcome
 	// Hollow: a pass without rules, which retrieve has to confirm.
 	Hollow bool
-	// Taken: the callback was answered with 200. A word that is not may have
-	// arrived all the same.
+	// Taken: the callback was answered with 200. A verdict that is not taken
+	// may still have arrived.
 	Taken bool
 }
 
-// Stage is what the server did about one stage of a batch.
+// Stage has the server's actions for one stage of a batch.
 type Stage struct {
 	Words []Word
-	// Passed: retrieve says pass.
+	// Passed: retrieve returns pass.
 	Passed bool
 }
 
-// Ends are the outcomes that are right. More than one is where nobody can know
-// what arrived.
+// Ends are the correct outcomes. There are several if it is unknown which
+// callbacks arrived.
 type Ends struct{ Pass, Fail, None bool }
 
 func (e Ends) String() string {
@@ -39,7 +39,7 @@ func (e Ends) String() string {
 	return fmt.Sprint(out)
 }
 
-// Ends returns what a stage may count as.
+// Ends returns the correct outcomes of a stage.
 func (s Stage) Ends() Ends {
 	var taken, may Ends
 	for _, w := range s.Words {
@@ -54,7 +54,7 @@ func (s Stage) Ends() Ends {
 			e.Pass = true
 		default:
 			e.None = true
-			e.Pass = e.Pass || s.Passed // when retrieve could be asked
+			e.Pass = e.Pass || s.Passed // if retrieve was reachable
 		}
 	}
 	switch {
@@ -63,26 +63,26 @@ func (s Stage) Ends() Ends {
 	case taken == Ends{}:
 		taken = Ends{None: true, Pass: s.Passed}
 	case taken.Pass && slices.ContainsFunc(s.Words, Word.passes):
-		taken.None = false // a real pass weighs more than a hollow one
+		taken.None = false // a judged pass overrides a hollow one
 	}
 	return Ends{Pass: taken.Pass || may.Pass, Fail: may.Fail, None: taken.None}
 }
 
 func (w Word) passes() bool { return w.Taken && w.Outcome == v1alpha1.OutcomePass && !w.Hollow }
 
-// Batch is a ChangePod and what the server did about its node.
+// Batch is a ChangePod and the server's actions for its node.
 type Batch struct {
 	Name string
 	Pods []string
-	// Node is the server's id; empty when it was never started.
+	// Node is the server's node id; empty if it was never started.
 	Node string
 	// Done: its state is ExecuteDone.
 	Done      bool
 	Pre, Post Stage
 }
 
-// Ends returns what the batch may count as: a fail of either stage is a fail,
-// and only POST passes.
+// Ends returns the correct outcomes of the batch: a fail of either stage is a
+// fail, and only POST passes.
 func (b Batch) Ends() Ends {
 	pre, e := b.Pre.Ends(), b.Post.Ends()
 	if pre == (Ends{Fail: true}) {
@@ -92,7 +92,7 @@ func (b Batch) Ends() Ends {
 	return e
 }
 
-// Release is all that is known of a release that seems to have ended.
+// Release is the state of a release that seems to have ended.
 type Release struct {
 	Phase    v1alpha1.WorkloadPhase
 	Counts   v1alpha1.PodCounts
@@ -100,17 +100,17 @@ type Release struct {
 	// Failed are the pods that the ChangeWorkload names.
 	Failed  []string
 	Batches []Batch
-	// Pods are the pods of the release that are there, and whether they carry
-	// the label that they are finished.
+	// Pods are the existing pods of the release, and whether they have the
+	// label of finished pods.
 	Pods map[string]bool
-	// Inbox is how many verdicts wait on the ChangeWorkload.
+	// Inbox is the number of verdicts in the inbox of the ChangeWorkload.
 	Inbox int
 	// The Deployment: it has the suspend label, is paused, has rolled out.
 	Suspended, Paused, Complete bool
 }
 
-// Faults returns what is wrong with the end of a release; nothing when it is
-// what the verdicts say.
+// Faults returns the contradictions between the end of a release and the
+// verdicts.
 func Faults(r Release) []string {
 	var out []string
 	wrong := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -118,10 +118,10 @@ func Faults(r Release) []string {
 	for _, b := range r.Batches {
 		e := b.Ends()
 		if !b.Done {
-			wrong("batch %s is not over; the server says %s", b.Name, e)
+			wrong("batch %s has not ended; the verdicts say %s", b.Name, e)
 		}
 		if b.Node == "" {
-			wrong("batch %s was never put before the server", b.Name)
+			wrong("batch %s was never sent to the server", b.Name)
 		}
 		for _, pod := range b.Pods {
 			if other, twice := claimedBy[pod]; twice {
@@ -148,21 +148,21 @@ func Faults(r Release) []string {
 	return out
 }
 
-// wrongFails compares the pods that are named with those that failed.
+// wrongFails compares the reported failed pods with those that failed.
 func wrongFails(r Release, ends map[string]Ends) (out []string) {
 	named := map[string]bool{}
 	for _, pod := range r.Failed {
 		if named[pod] {
-			out = append(out, fmt.Sprintf("pod %s is named twice", pod))
+			out = append(out, fmt.Sprintf("pod %s is reported twice", pod))
 		}
 		named[pod] = true
 		if e, claimed := ends[pod]; !claimed || !e.Fail {
-			out = append(out, fmt.Sprintf("invented: pod %s is said to have failed, the server says %s", pod, e))
+			out = append(out, fmt.Sprintf("invented: pod %s is reported as failed, the verdicts say %s", pod, e))
 		}
 	}
 	for pod, e := range ends {
 		if e == (Ends{Fail: true}) && !named[pod] {
-			out = append(out, fmt.Sprintf("lost: pod %s failed and is not named", pod))
+			out = append(out, fmt.Sprintf("lost: pod %s failed and is not reported", pod))
 		}
 	}
 	return out
@@ -176,7 +176,7 @@ func wrongSuspend(r Release) (out []string) {
 		out = append(out, "a pod failed and the Deployment is not suspended")
 	}
 	if !r.Complete && !r.Paused {
-		out = append(out, "a pod failed and the roll-out goes on")
+		out = append(out, "a pod failed and the rollout continues")
 	}
 	return out
 }
@@ -190,7 +190,7 @@ func wrongSuccess(r Release, ends map[string]Ends) (out []string) {
 	}
 	c := r.Counts
 	if c.Passed != r.Replicas || c.Pods != r.Replicas || len(r.Pods) != int(r.Replicas) {
-		out = append(out, fmt.Sprintf("%d replicas, %d pods are there, the counts are %+v", r.Replicas, len(r.Pods), c))
+		out = append(out, fmt.Sprintf("%d replicas, %d pods exist, the counts are %+v", r.Replicas, len(r.Pods), c))
 	}
 	var least, most int32
 	for pod := range r.Pods {
@@ -202,7 +202,7 @@ func wrongSuccess(r Release, ends map[string]Ends) (out []string) {
 		}
 	}
 	if c.Unjudged < least || c.Unjudged > most {
-		out = append(out, fmt.Sprintf("%d pods count as unjudged, by the server's words it is %d to %d", c.Unjudged, least, most))
+		out = append(out, fmt.Sprintf("%d pods count as unjudged, by the verdicts it is %d to %d", c.Unjudged, least, most))
 	}
 	return out
 }

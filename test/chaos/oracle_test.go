@@ -17,7 +17,7 @@ const (
 func taken(o v1alpha1.Outcome) Word { return Word{Outcome: o, Taken: true} }
 func sent(o v1alpha1.Outcome) Word  { return Word{Outcome: o} }
 
-func TestWhatAStageMayCountAs(t *testing.T) {
+func TestTheOutcomesOfAStageFollowFromItsVerdicts(t *testing.T) {
 	hollow := Word{Outcome: pass, Hollow: true, Taken: true}
 	for name, tc := range map[string]struct {
 		stage Stage
@@ -44,7 +44,7 @@ func TestWhatAStageMayCountAs(t *testing.T) {
 	}
 }
 
-func TestWhatABatchMayCountAs(t *testing.T) {
+func TestTheOutcomesOfABatchFollowFromItsStages(t *testing.T) {
 	said := func(words ...Word) Stage { return Stage{Words: words} }
 	for name, tc := range map[string]struct {
 		pre, post Stage
@@ -84,7 +84,7 @@ func two(change func(*Release)) Release {
 	return r
 }
 
-// failed has the server fail pod b, and the release say so.
+// failed returns a release in which pod b failed and is reported.
 func failed(change func(*Release)) Release {
 	return two(func(r *Release) {
 		r.Batches[1].Post = Stage{Words: []Word{taken(fail)}}
@@ -96,7 +96,7 @@ func failed(change func(*Release)) Release {
 	})
 }
 
-func TestFaults(t *testing.T) {
+func TestFaultsAreTheContradictionsToTheVerdicts(t *testing.T) {
 	maybe := func(r *Release) { r.Batches[1].Post = Stage{Words: []Word{sent(fail)}} }
 	for name, tc := range map[string]struct {
 		release Release
@@ -108,31 +108,31 @@ func TestFaults(t *testing.T) {
 		"a fail that may have arrived and counts":         {failed(maybe), nil},
 		"a fail that may have arrived and does not count": {two(func(r *Release) { maybe(r); r.Counts.Unjudged = 1 }), nil},
 		"a fail that is not named": {two(func(r *Release) { r.Batches[1].Post = Stage{Words: []Word{taken(fail)}} }),
-			[]string{"lost: pod b failed and is not named"}},
+			[]string{"lost: pod b failed and is not reported"}},
 		"a fail that nobody spoke": {failed(func(r *Release) { r.Failed = []string{"a", "b", "z"} }),
-			[]string{"invented: pod a is said to have failed, the server says [pass]", "invented: pod z is said to have failed, the server says []"}},
-		"a pod that is named twice": {failed(func(r *Release) { r.Failed = []string{"b", "b"} }), []string{"pod b is named twice"}},
+			[]string{"invented: pod a is reported as failed, the verdicts say [pass]", "invented: pod z is reported as failed, the verdicts say []"}},
+		"a pod that is reported twice": {failed(func(r *Release) { r.Failed = []string{"b", "b"} }), []string{"pod b is reported twice"}},
 		"a fail whose Deployment is free": {failed(func(r *Release) { r.Suspended, r.Paused = false, false }),
-			[]string{"a pod failed and the Deployment is not suspended", "a pod failed and the roll-out goes on"}},
+			[]string{"a pod failed and the Deployment is not suspended", "a pod failed and the rollout continues"}},
 		"a fail that is a Success":   {failed(func(r *Release) { r.Phase = v1alpha1.WorkloadSuccess }), []string{`a pod failed and the release is "Success"`}},
 		"a Success that is held":     {two(func(r *Release) { r.Suspended = true }), []string{"no pod failed and the Deployment is suspended=true paused=false complete=true"}},
 		"a release that did not end": {two(func(r *Release) { r.Phase = v1alpha1.WorkloadRunning }), []string{`no pod failed and the release is "Running"`}},
 		"a pass that counts as unjudged": {two(func(r *Release) { r.Counts.Unjudged = 1 }),
-			[]string{"1 pods count as unjudged, by the server's words it is 0 to 0"}},
+			[]string{"1 pods count as unjudged, by the verdicts it is 0 to 0"}},
 		"a silence that counts as judged": {two(func(r *Release) { r.Batches[0].Post = Stage{} }),
-			[]string{"0 pods count as unjudged, by the server's words it is 1 to 1"}},
+			[]string{"0 pods count as unjudged, by the verdicts it is 1 to 1"}},
 		"a pod that is not finished": {two(func(r *Release) { r.Pods["b"] = false }), []string{`pod b: finished is false, claimed by "c2"`}},
 		"a pod that is not claimed": {two(func(r *Release) { r.Batches[1].Pods = nil }),
 			[]string{`pod b: finished is true, claimed by ""`}},
 		"a pod that is claimed twice": {two(func(r *Release) { r.Batches[1].Pods = []string{"a", "b"} }),
 			[]string{"pod a is claimed by c1 and by c2"}},
-		"a batch that is not over": {two(func(r *Release) { r.Batches[0].Done = false }), []string{"batch c1 is not over; the server says [pass]"}},
+		"a batch that is not over": {two(func(r *Release) { r.Batches[0].Done = false }), []string{"batch c1 has not ended; the verdicts say [pass]"}},
 		"a batch that nobody told the server of": {two(func(r *Release) {
 			r.Batches[0].Node, r.Batches[0].Pre, r.Batches[0].Post, r.Counts.Unjudged = "", Stage{}, Stage{}, 1
-		}), []string{"batch c1 was never put before the server"}},
+		}), []string{"batch c1 was never sent to the server"}},
 		"a verdict that waits for ever": {two(func(r *Release) { r.Inbox = 1 }), []string{"1 verdicts are left in the inbox"}},
 		"pods that are missing": {two(func(r *Release) { r.Replicas = 3 }),
-			[]string{"3 replicas, 2 pods are there, the counts are {Pods:2 Preparing:0 Checking:0 Passed:2 Failed:0 Unjudged:0}"}},
+			[]string{"3 replicas, 2 pods exist, the counts are {Pods:2 Preparing:0 Checking:0 Passed:2 Failed:0 Unjudged:0}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Faults(tc.release)); diff != "" {

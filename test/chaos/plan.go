@@ -9,11 +9,11 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-// Plan is what the server is told to say of one release.
+// Plan is the script of the server for one release.
 type Plan struct {
 	Rules []double.CheckRule
-	// Paced: the roll-out replaces one pod after the other, so that a fail can
-	// stop it.
+	// Paced: the rollout replaces one pod at a time, so that a fail can stop
+	// it.
 	Paced bool
 	text  []string
 }
@@ -25,11 +25,11 @@ func (p *Plan) String() string {
 	return strings.Join(p.text, ", ")
 }
 
-// slowest is how long a check may take.
+// slowest is the maximum duration of a check.
 const slowest = 3 * time.Second
 
-// NewPlan draws what becomes of a release of that many pods. About half of the
-// releases have a batch that fails; all of them have checks that end oddly.
+// NewPlan draws the verdicts of a release with the number of pods. About half
+// of the releases have a failed batch; all have checks with unusual endings.
 func NewPlan(r *rand.Rand, pods int) Plan {
 	p := Plan{Paced: r.IntN(3) == 0}
 	if r.IntN(2) == 0 {
@@ -45,8 +45,8 @@ func NewPlan(r *rand.Rand, pods int) Plan {
 	return p
 }
 
-// add gives a check of a random batch a behaviour. The batch may turn out not
-// to exist, and the first rule for a check counts.
+// add sets the behaviour of a check of a random batch. The batch may not exist,
+// and the first rule for a check counts.
 func (p *Plan) add(r *rand.Rand, pods int, what string, then double.Behaviour) {
 	stage := double.Post
 	if r.IntN(4) == 0 {
@@ -72,7 +72,7 @@ func failing(r *rand.Rand) double.Behaviour {
 	return b
 }
 
-// odd draws an ending that is neither a plain pass nor a fail.
+// odd draws an ending that is neither a normal pass nor a fail.
 func odd(r *rand.Rand) (string, double.Behaviour) {
 	switch r.IntN(6) {
 	case 0:

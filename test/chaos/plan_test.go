@@ -10,7 +10,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-func TestASeedRepeatsItsPlansAndTheDoubleTakesThem(t *testing.T) {
+func TestASeedRepeatsItsPlansAndTheDoubleAcceptsThem(t *testing.T) {
 	fails := 0
 	for seed := range uint64(200) {
 		plan := NewPlan(rand.New(rand.NewPCG(seed, 1)), 5)

@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// witness looks at every state of a ChangeWorkload that the watch tells of: a
-// wrong one must not be there for a moment.
+// witness checks every state of a ChangeWorkload that the watch returns, so
+// that no wrong state exists even briefly.
 type witness struct {
 	mu        sync.Mutex
 	suspended map[types.UID]bool
@@ -29,8 +29,8 @@ func (w *witness) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
 }
 
-// see holds a state against what is always true. Nobody overrules a verdict
-// in a run, so a fail is for ever.
+// see checks the invariants of a state. No person overrides a verdict in a run,
+// so a fail is final.
 func (w *witness) see(c *v1alpha1.ChangeWorkload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,10 +26,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// mark is a label of all that a run makes.
+// mark is a label of all objects that a run creates.
 const mark = "test.breakwater.dev/chaos"
 
-// world is the cluster, and the double on it.
+// world is the cluster with the double.
 type world struct {
 	kube    kubernetes.Interface
 	clients versioned.Interface
@@ -61,27 +61,27 @@ func connect() (*world, error) {
 	return &world{kube: kube, clients: change, change: change.AppV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
 }
 
-// await looks every 300 ms until the condition returns nil; until then its
-// error says what is there instead.
+// await polls the condition every 300 ms until it returns nil; its error
+// describes the current state.
 func await(ctx context.Context, within time.Duration, what string, condition func(context.Context) error) error {
-	last := errors.New("nothing was seen")
+	last := errors.New("no result")
 	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
 		seen := condition(ctx)
 		if seen != nil && ctx.Err() != nil {
-			return false, nil // cut off by the end
+			return false, nil // canceled at the time limit
 		}
 		last = seen
 		return seen == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("not within %s: %s; last seen: %w", within, what, last)
+		return fmt.Errorf("not within %s: %s; last result: %w", within, what, last)
 	}
 	return nil
 }
 
-// settings are in force during a run. The deadlines are what a callback that
-// met nobody costs; what is longest away, a controller that was killed, is
-// back before.
+// settings are used during a run. The deadlines are the cost of a failed
+// callback; they are longer than the longest outage, that of a killed
+// controller.
 func settings() map[v1alpha1.ConfigType]string {
 	return map[v1alpha1.ConfigType]string{
 		v1alpha1.ConfigPreTimeout:    "90s",
@@ -90,7 +90,8 @@ func settings() map[v1alpha1.ConfigType]string {
 	}
 }
 
-// configure has Breakwater ask a double that knows nothing, with our settings.
+// configure resets the double and configures Breakwater to use it with these
+// settings.
 func (w *world) configure(ctx context.Context) error {
 	if err := w.judge.Reset(ctx); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (w *world) configure(ctx context.Context) error {
 	for kind, content := range settings() {
 		_, err := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace).Create(ctx, &v1alpha1.OpsConfigInfo{
 			ObjectMeta: metav1.ObjectMeta{Name: "chaos-" + string(kind), Labels: map[string]string{mark: "true"}},
-			Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Content: content, Enable: true, Remark: "for the time of a chaos run"},
+			Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Content: content, Enable: true, Remark: "set during a chaos run"},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("set %s: %w", kind, err)
@@ -107,12 +108,11 @@ func (w *world) configure(ctx context.Context) error {
 	return judge.Configure(ctx, w.kube)
 }
 
-// branch is the OpsConfigInfo of batches, and before the annotation that keeps
-// what it was before the run.
+// branch is the OpsConfigInfo of batches, and before is the annotation with its
+// original spec.
 const branch, before = "branch", mark
 
-// setBatches changes how many pods are judged at a time, and keeps what was
-// there before.
+// setBatches changes the batch size and saves the original setting.
 func (w *world) setBatches(ctx context.Context, spec v1alpha1.OpsConfigInfoSpec) error {
 	infos := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	now, err := infos.Get(ctx, branch, metav1.GetOptions{})
@@ -150,7 +150,7 @@ func (w *world) resetBatches(ctx context.Context) error {
 	return err
 }
 
-// sweep takes away what a run has left, this one or one that was killed.
+// sweep deletes the objects of this run or of a killed one.
 func (w *world) sweep(ctx context.Context) error {
 	ours := metav1.ListOptions{LabelSelector: mark}
 	err := errors.Join(judge.Unconfigure(ctx, w.kube), w.resetBatches(ctx))
@@ -169,10 +169,10 @@ func (w *world) sweep(ctx context.Context) error {
 	return err
 }
 
-// swept waits until what was taken away is gone: a run with the same seed has
-// the same namespaces.
+// swept waits until the deleted namespaces are removed, because a run with the
+// same seed uses the same names.
 func (w *world) swept(ctx context.Context) error {
-	return await(ctx, 4*time.Minute, "the namespaces of an earlier run are gone", func(ctx context.Context) error {
+	return await(ctx, 4*time.Minute, "the namespaces of an earlier run are removed", func(ctx context.Context) error {
 		left, err := w.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: mark})
 		if err == nil && len(left.Items) > 0 {
 			err = fmt.Errorf("%d are left", len(left.Items))
@@ -181,7 +181,7 @@ func (w *world) swept(ctx context.Context) error {
 	})
 }
 
-// recovered waits until every part is there again.
+// recovered waits until every part is ready again.
 func (w *world) recovered(ctx context.Context) error {
 	const within = 4 * time.Minute
 	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, judge.Namespace} {

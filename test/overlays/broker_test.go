@@ -12,8 +12,8 @@ import (
 
 const eventing = "eventing.knative.dev"
 
-// broker returns the one Broker, its class and the object that its
-// spec.config refers to.
+// broker returns the class of the only Broker and the object of its
+// spec.config.
 func broker(t *testing.T, all []*unstructured.Unstructured) (class string, configuration *unstructured.Unstructured) {
 	t.Helper()
 	brokers := ofKind(all, eventing, "Broker")
@@ -31,13 +31,13 @@ func broker(t *testing.T, all []*unstructured.Unstructured) (class string, confi
 		}
 	}
 	if configuration == nil {
-		t.Fatalf("nothing is %v", ref)
+		t.Fatalf("no object matches %v", ref)
 	}
 	return brokers[0].GetAnnotations()["eventing.knative.dev/broker.class"], configuration
 }
 
-// The Broker for Kafka reads these keys, and is not ready without them.
-func TestTheKafkaBrokerFindsWhatItNeeds(t *testing.T) {
+// The Broker for Kafka requires these keys to become ready.
+func TestTheKafkaBrokerHasItsRequiredSettings(t *testing.T) {
 	class, configuration := broker(t, render(t, overlay("kafka")))
 	if class != "Kafka" {
 		t.Errorf("class %s", class)
@@ -48,7 +48,7 @@ func TestTheKafkaBrokerFindsWhatItNeeds(t *testing.T) {
 	}
 	for _, key := range []string{"default.topic.partitions", "default.topic.replication.factor"} {
 		if n, err := strconv.ParseInt(data[key], 10, 16); err != nil || n < 1 {
-			t.Errorf("%s: %q is no number above 0", key, data[key])
+			t.Errorf("%s: %q is not a number above 0", key, data[key])
 		}
 	}
 	if !strings.Contains(data["bootstrap.servers"], ":") {
@@ -57,25 +57,25 @@ func TestTheKafkaBrokerFindsWhatItNeeds(t *testing.T) {
 	for key := range data {
 		if !slices.Contains([]string{"bootstrap.servers", "default.topic.partitions", "default.topic.replication.factor", "auth.secret.ref.name"}, key) &&
 			!strings.HasPrefix(key, "default.topic.config.") {
-			t.Errorf("%s means nothing", key)
+			t.Errorf("unknown key %s", key)
 		}
 	}
 }
 
-func TestTheRabbitMQBrokerFindsWhatItNeeds(t *testing.T) {
+func TestTheRabbitMQBrokerHasItsConfiguration(t *testing.T) {
 	class, configuration := broker(t, render(t, overlay("rabbitmq")))
 	if class != "RabbitMQBroker" || configuration.GetKind() != "RabbitmqBrokerConfig" {
 		t.Errorf("class %s, config %s", class, configuration.GetKind())
 	}
 }
 
-// subscription is what one function is to get, and how.
+// subscription is the event types and the delivery of one function.
 type subscription struct {
 	Function, Type string
 	Delivery       map[string]any
 }
 
-// subscriptions reads Triggers, whichever of the two ways they filter in.
+// subscriptions reads Triggers with either kind of filter.
 func subscriptions(t *testing.T, all []*unstructured.Unstructured) []subscription {
 	t.Helper()
 	var out []subscription
@@ -100,7 +100,7 @@ func subscriptions(t *testing.T, all []*unstructured.Unstructured) []subscriptio
 	return out
 }
 
-// exact collects the types out of filters that are exact, or any of such.
+// exact collects the types of exact filters and of any-filters of exact ones.
 func exact(filters []any) []string {
 	var out []string
 	for _, f := range filters {
@@ -115,9 +115,9 @@ func exact(filters []any) []string {
 	return out
 }
 
-// The Broker for RabbitMQ knows spec.filter only: every Trigger without one
-// gets every event.
-func TestOnRabbitMQEveryFunctionGetsWhatItGetsElsewhere(t *testing.T) {
+// The Broker for RabbitMQ supports only spec.filter; a Trigger without it
+// receives every event.
+func TestTheRabbitMQOverlayHasTheSubscriptionsOfCore(t *testing.T) {
 	core, there := render(t, folders(t)["core"]), render(t, overlay("rabbitmq"))
 	if diff := cmp.Diff(subscriptions(t, core), subscriptions(t, there)); diff != "" {
 		t.Errorf("extend config/overlays/rabbitmq (-core +rabbitmq):\n%s", diff)

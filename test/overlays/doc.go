@@ -1,10 +1,8 @@
-// Package overlays tests config/core and config/overlays: every object that
-// kustomize makes of them is held against the schema that an API server would
-// hold it against.
+// Package overlays tests config/core and config/overlays. It validates every
+// object that kustomize renders against the schema that the API server uses.
 //
-// It is a module of its own, because the product needs neither kustomize nor
-// the code that API servers validate with. The schemas of Knative are taken
-// from the modules of Knative as the module proxy has them. The Broker for
-// Kafka has no kind of its own in the overlay: its ConfigMap is read as
-// Knative documents it.
+// It is a separate module, because Breakwater needs neither kustomize nor the
+// validation code of the API server. The schemas of Knative are from its Go
+// modules. The overlay for Kafka configures the Broker with a ConfigMap, which
+// is checked against Knative's documentation.
 package overlays

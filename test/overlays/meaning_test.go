@@ -33,7 +33,7 @@ func policies(t *testing.T, all []*unstructured.Unstructured) map[string]string 
 	return out
 }
 
-// inForce returns the settings that an overlay's objects make.
+// inForce returns the settings of an overlay's objects.
 func inForce(t *testing.T, all []*unstructured.Unstructured) settings.Settings {
 	t.Helper()
 	objects := typed[v1alpha1.OpsConfigInfo](t, ofKind(all, v1alpha1.SchemeGroupVersion.Group, "OpsConfigInfo"))
@@ -47,7 +47,7 @@ func inForce(t *testing.T, all []*unstructured.Unstructured) settings.Settings {
 	return settings.From(in)
 }
 
-func TestStrictLetsNothingPassUncheckedOrUnjudged(t *testing.T) {
+func TestTheStrictOverlayDeniesUncheckedAndUnjudgedChanges(t *testing.T) {
 	all := render(t, overlay("strict"))
 	for webhook, policy := range policies(t, all) {
 		if policy != "Fail" {
@@ -62,7 +62,7 @@ func TestStrictLetsNothingPassUncheckedOrUnjudged(t *testing.T) {
 	}
 }
 
-func TestShadowStopsNobody(t *testing.T) {
+func TestTheShadowOverlayDeniesNothing(t *testing.T) {
 	all := render(t, overlay("shadow"))
 	for webhook, policy := range policies(t, all) {
 		if policy != "Ignore" {
@@ -70,11 +70,11 @@ func TestShadowStopsNobody(t *testing.T) {
 		}
 	}
 	if s := inForce(t, all); !s.Shadow || s.Blocking {
-		t.Errorf("in force is %+v", s)
+		t.Errorf("the settings are %+v", s)
 	}
 }
 
-func TestWithoutScaleToZeroEveryFunctionKeepsAProcess(t *testing.T) {
+func TestTheNoScaleToZeroOverlayKeepsOnePodOfEveryFunction(t *testing.T) {
 	functions := ofKind(render(t, overlay("no-scale-to-zero")), "serving.knative.dev", "Service")
 	if len(functions) < 5 {
 		t.Fatalf("%d functions", len(functions))

@@ -12,22 +12,21 @@ import (
 // rabbitmq is not in the embedded cluster, so its version is pinned here.
 const rabbitmq = "knative.dev/eventing-rabbitmq"
 
-// rabbitmqVersion and rabbitmqSum name one content, as a line of go.sum does.
+// rabbitmqVersion and rabbitmqSum pin the content, like a line of go.sum.
 const (
 	rabbitmqVersion = "v0.48.0"
 	rabbitmqSum     = "h1:x20TB0TI+eF5Y9G2Irchtbr/FFRppWiZkoge78S5s/c="
 )
 
-// sources are where definitions of kinds come from: a module and a pattern of
-// files in it.
+// sources are the modules and file patterns of the CustomResourceDefinitions.
 var sources = []struct{ module, pattern string }{
 	{"knative.dev/eventing", "config/core/resources/*.yaml"},
 	{"knative.dev/serving", "config/core/300-resources/*.yaml"},
 	{rabbitmq, "config/broker/300-rabbitmqbrokerconfig.yaml"},
 }
 
-// module returns the folder of a module in Go's cache. It is not a requirement
-// in go.mod: nothing is compiled from it, and its own requirements are many.
+// module returns the folder of a module in Go's cache. The module is not in
+// go.mod, because no code of it is compiled and it has many requirements.
 func module(t *testing.T, path string) string {
 	t.Helper()
 	version, sum := rabbitmqVersion, rabbitmqSum
@@ -35,7 +34,7 @@ func module(t *testing.T, path string) string {
 		version, sum = pinned(t, path)
 	}
 	command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", path+"@"+version)
-	command.Dir = t.TempDir() // outside of any module
+	command.Dir = t.TempDir() // outside any module
 	out, err := command.Output()
 	var got struct{ Dir, Sum, Error string }
 	if unreadable := json.Unmarshal(out, &got); err != nil || unreadable != nil || got.Error != "" {
@@ -47,7 +46,7 @@ func module(t *testing.T, path string) string {
 	return got.Dir
 }
 
-// pinned returns what the embedded cluster runs of a module.
+// pinned returns the version and sum of a module in the embedded cluster.
 func pinned(t *testing.T, path string) (version, sum string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "cluster", "modules", "knative", "go.sum"))

@@ -14,7 +14,7 @@ import (
 // config is the folder of the manifests.
 var config = filepath.Join("..", "..", "config")
 
-// folders are what can be installed: core, and each overlay.
+// folders are the installable folders: core and each overlay.
 func folders(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(config, "overlays"))
@@ -28,7 +28,7 @@ func folders(t *testing.T) map[string]string {
 	return out
 }
 
-// render returns what kustomize makes of a folder.
+// render returns the objects that kustomize renders from a folder.
 func render(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
@@ -63,7 +63,7 @@ func ofKind(all []*unstructured.Unstructured, group, kind string) []*unstructure
 	return out
 }
 
-// typed reads objects into their type.
+// typed converts objects to their type.
 func typed[T any](t *testing.T, all []*unstructured.Unstructured) []T {
 	t.Helper()
 	var out []T

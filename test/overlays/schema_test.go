@@ -24,7 +24,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// kinds checks objects as an API server does that is told to be strict.
+// kinds validates objects like an API server with strict field validation.
 type kinds map[schema.GroupVersionKind]kind
 
 // kind is a version of a CustomResourceDefinition.
@@ -33,8 +33,7 @@ type kind struct {
 	validator validation.SchemaValidator
 }
 
-// check returns what is wrong with an object: a field that its kind does not
-// have, or a value that its schema does not allow.
+// check returns the unknown fields and invalid values of an object.
 func (k kinds) check(u *unstructured.Unstructured) error {
 	custom, ok := k[u.GroupVersionKind()]
 	if !ok {
@@ -52,8 +51,8 @@ func (k kinds) check(u *unstructured.Unstructured) error {
 	return errors.Join(errs...)
 }
 
-// builtIn checks an object of Kubernetes against its type. Values are checked
-// by the API server of the end-to-end tests.
+// builtIn checks the fields of a Kubernetes object against its type. The
+// end-to-end tests check the values.
 func builtIn(u *unstructured.Unstructured) error {
 	types := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(types), apiextensions.AddToScheme(types)); err != nil {
@@ -93,7 +92,7 @@ func loadKinds(t *testing.T) kinds {
 	return known
 }
 
-// add reads the definitions in a file, and leaves out what else there is.
+// add reads the CustomResourceDefinitions in a file and ignores other objects.
 func (k kinds) add(raw []byte) error {
 	documents := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
 	defer func() { _ = documents.Close() }()

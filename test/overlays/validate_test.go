@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestEveryObjectKeepsToItsSchema(t *testing.T) {
+func TestEveryObjectMatchesItsSchema(t *testing.T) {
 	known := loadKinds(t)
 	for name, folder := range folders(t) {
 		t.Run(name, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestEveryObjectKeepsToItsSchema(t *testing.T) {
 	}
 }
 
-// A test that finds nothing proves nothing: one wrong field of each kind.
+// One wrong field of each kind proves that the validation finds errors.
 func TestAWrongFieldIsFound(t *testing.T) {
 	known := loadKinds(t)
 	for name, tc := range map[string]struct {
@@ -33,19 +33,19 @@ func TestAWrongFieldIsFound(t *testing.T) {
 		path                 []string
 		value                any
 	}{
-		"a Broker's misspelt config":              {"kafka", "eventing.knative.dev", "Broker", []string{"spec", "confg"}, map[string]any{}},
-		"a Broker's retry that is no number":      {"kafka", "eventing.knative.dev", "Broker", []string{"spec", "delivery", "retry"}, "five"},
-		"a ConfigMap's value that is no string":   {"kafka", "", "ConfigMap", []string{"data", "default.topic.partitions"}, int64(10)},
-		"a Trigger's misspelt filter":             {"rabbitmq", "eventing.knative.dev", "Trigger", []string{"spec", "filter", "attribute"}, map[string]any{}},
-		"a queue of an unknown type":              {"rabbitmq", "eventing.knative.dev", "RabbitmqBrokerConfig", []string{"spec", "queueType"}, "stream"},
-		"a RabbitMQ's misspelt reference":         {"rabbitmq", "eventing.knative.dev", "RabbitmqBrokerConfig", []string{"spec", "rabbitmqCluster"}, map[string]any{}},
-		"a NetworkPolicy's misspelt selector":     {"rabbitmq", "networking.k8s.io", "NetworkPolicy", []string{"spec", "selector"}, map[string]any{}},
-		"a function's misspelt concurrency":       {"no-scale-to-zero", "serving.knative.dev", "Service", []string{"spec", "template", "spec", "concurrency"}, int64(5)},
-		"a function's concurrency that is a word": {"no-scale-to-zero", "serving.knative.dev", "Service", []string{"spec", "template", "spec", "containerConcurrency"}, "many"},
-		"an OpsConfigInfo's misspelt content":     {"strict", "app.ops.cloud.alipay.com", "OpsConfigInfo", []string{"spec", "contents"}, "Hold"},
-		"an OpsConfigInfo that is neither":        {"shadow", "app.ops.cloud.alipay.com", "OpsConfigInfo", []string{"spec", "enable"}, "yes"},
-		"a misspelt list of webhooks":             {"strict", "admissionregistration.k8s.io", "ValidatingWebhookConfiguration", []string{"webhook"}, []any{}},
-		"a Deployment's misspelt replicas":        {"core", "apps", "Deployment", []string{"spec", "replica"}, int64(2)},
+		"a Broker's misspelt config":               {"kafka", "eventing.knative.dev", "Broker", []string{"spec", "confg"}, map[string]any{}},
+		"a Broker's retry that is not a number":    {"kafka", "eventing.knative.dev", "Broker", []string{"spec", "delivery", "retry"}, "five"},
+		"a ConfigMap's value that is not a string": {"kafka", "", "ConfigMap", []string{"data", "default.topic.partitions"}, int64(10)},
+		"a Trigger's misspelt filter":              {"rabbitmq", "eventing.knative.dev", "Trigger", []string{"spec", "filter", "attribute"}, map[string]any{}},
+		"a queue of an unknown type":               {"rabbitmq", "eventing.knative.dev", "RabbitmqBrokerConfig", []string{"spec", "queueType"}, "stream"},
+		"a RabbitMQ's misspelt reference":          {"rabbitmq", "eventing.knative.dev", "RabbitmqBrokerConfig", []string{"spec", "rabbitmqCluster"}, map[string]any{}},
+		"a NetworkPolicy's misspelt selector":      {"rabbitmq", "networking.k8s.io", "NetworkPolicy", []string{"spec", "selector"}, map[string]any{}},
+		"a function's misspelt concurrency":        {"no-scale-to-zero", "serving.knative.dev", "Service", []string{"spec", "template", "spec", "concurrency"}, int64(5)},
+		"a function's concurrency that is a word":  {"no-scale-to-zero", "serving.knative.dev", "Service", []string{"spec", "template", "spec", "containerConcurrency"}, "many"},
+		"an OpsConfigInfo's misspelt content":      {"strict", "app.ops.cloud.alipay.com", "OpsConfigInfo", []string{"spec", "contents"}, "Hold"},
+		"an OpsConfigInfo that is neither":         {"shadow", "app.ops.cloud.alipay.com", "OpsConfigInfo", []string{"spec", "enable"}, "yes"},
+		"a misspelt list of webhooks":              {"strict", "admissionregistration.k8s.io", "ValidatingWebhookConfiguration", []string{"webhook"}, []any{}},
+		"a Deployment's misspelt replicas":         {"core", "apps", "Deployment", []string{"spec", "replica"}, int64(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := ofKind(render(t, folders(t)[tc.overlay]), tc.group, tc.kind)[0]
@@ -57,7 +57,7 @@ func TestAWrongFieldIsFound(t *testing.T) {
 			}
 			err := known.check(u)
 			if err == nil {
-				t.Fatal("nobody noticed")
+				t.Fatal("no error was found")
 			}
 			if last := tc.path[len(tc.path)-1]; !strings.Contains(err.Error(), last) && !strings.Contains(err.Error(), tc.path[0]) {
 				t.Errorf("%v does not name %s", err, last)
@@ -66,7 +66,7 @@ func TestAWrongFieldIsFound(t *testing.T) {
 	}
 }
 
-func TestOverlaysBuildFromEveryManifestOfCore(t *testing.T) {
+func TestOverlaysIncludeEveryManifestOfCore(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(config, "core", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// writes counts the writes of Breakwater's ServiceAccounts to a namespace.
+// writes counts writes of Breakwater's ServiceAccounts in a namespace.
 type writes struct {
-	// Objects are writes that were made, Events apart.
+	// Objects are successful writes, without Events.
 	Objects int
-	// Refused are writes that the API server refused: conflicts.
+	// Refused are writes that the API server rejected: conflicts.
 	Refused int
 	// Events are Kubernetes Events.
 	Events int
@@ -23,10 +23,10 @@ func (w writes) plus(o writes) writes {
 	return writes{w.Objects + o.Objects, w.Refused + o.Refused, w.Events + o.Events}
 }
 
-// call is one kind of write: who wrote what.
+// call is one kind of write: its binary, verb and resource.
 type call struct{ Binary, Verb, Resource string }
 
-// entry is what matters of a line of the API server's audit log.
+// entry has the used fields of a line of the API server's audit log.
 type entry struct {
 	Stage string
 	Verb  string
@@ -39,7 +39,7 @@ type entry struct {
 	Status struct{ Code int } `json:"responseStatus"`
 }
 
-// auditSize returns where the audit log ends now.
+// auditSize returns the current size of the audit log.
 func auditSize(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -48,9 +48,9 @@ func auditSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// countWrites counts the writes of the accounts with a prefix to a namespace
-// since an earlier end of the audit log. A log that was turned over meanwhile
-// is an error.
+// countWrites counts the writes of accounts with a prefix in a namespace since
+// an earlier size of the audit log. It returns an error if the log was rotated
+// meanwhile.
 func countWrites(path string, since int64, account, namespace string) (map[call]writes, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,7 +62,7 @@ func countWrites(path string, since int64, account, namespace string) (map[call]
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
 	if end < since {
-		return nil, fmt.Errorf("the audit log %s was turned over during the measurement: measure again", path)
+		return nil, fmt.Errorf("the audit log %s was rotated during the measurement: measure again", path)
 	}
 	if _, err := f.Seek(since, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
@@ -73,7 +73,7 @@ func countWrites(path string, since int64, account, namespace string) (map[call]
 	for lines.Scan() {
 		var e entry
 		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Stage != "ResponseComplete" || e.Ref.Namespace != namespace {
-			continue // the first line may be half of one
+			continue // the first line may be incomplete
 		}
 		binary, ours := strings.CutPrefix(e.User.Username, account)
 		if !ours {

@@ -44,6 +44,6 @@ func TestOnlyOurWritesToTheNamespaceAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := countWrites(path, since, "a:", "ns"); err == nil {
-		t.Error("a log that was turned over is counted")
+		t.Error("a rotated log is counted")
 	}
 }

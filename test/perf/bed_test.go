@@ -37,29 +37,30 @@ import (
 const (
 	name    = "web"
 	account = "system:serviceaccount:" + v1alpha1.SystemNamespace + ":"
-	// mark is a label of all that is made here.
+	// mark is a label of all objects that the benchmark creates.
 	mark = "test.breakwater.dev/bench"
-	// look is how often a state is looked at.
+	// look is the polling interval.
 	look = 100 * time.Millisecond
-	// document is where the results go; those of another size go to sketch.
+	// document is the file of the results; results with other sizes go to
+	// sketch.
 	document, sketch = "../../docs/performance.md", "../../bin/performance.md"
 )
 
-// options are the environment variables. With others than the default sizes
-// the results are not kept in docs.
+// options are the environment variables. Results with other than the default
+// sizes are not written to docs.
 type options struct {
-	// AuditLog is the API server's.
+	// AuditLog is the path of the API server's audit log.
 	AuditLog string `envconfig:"AUDIT_LOG" required:"true"`
-	// Pods are those of a release, IdlePods those of the idle part.
+	// Pods is the number of pods of a release, IdlePods that of the idle part.
 	Pods     int `envconfig:"BENCH_PODS" default:"1000"`
 	IdlePods int `envconfig:"BENCH_IDLE_PODS" default:"10000"`
-	// Deletions are the pods of a run of the protection part.
+	// Deletions is the number of pods of a run of the protection part.
 	Deletions int `envconfig:"BENCH_DELETIONS" default:"400"`
-	// Limit bounds each of the two parts.
+	// Limit is the time limit of each part.
 	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"20m"`
 }
 
-// bed is the cluster on which is measured.
+// bed is the cluster under measurement.
 type bed struct {
 	options
 	config *rest.Config
@@ -67,12 +68,12 @@ type bed struct {
 	change versioned.Interface
 	judge  *judge.Judge
 	log    func(string, ...any)
-	// made counts the runs that made pods of their own.
+	// made counts the runs that created pods.
 	made int
 }
 
-// newBed connects and tidies up, now and after the test, which an interrupt
-// ends as its limit does.
+// newBed connects to the cluster and cleans up, now and after the test. An
+// interrupt ends the test like its time limit.
 func newBed(t *testing.T) (*bed, context.Context) {
 	t.Helper()
 	b := &bed{judge: judge.New(nil), log: t.Logf}
@@ -91,26 +92,26 @@ func newBed(t *testing.T) (*bed, context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, b.Limit)
 	t.Cleanup(func() { cancel(); stop() })
 	if err := b.sweep(ctx); err != nil {
-		t.Fatal("tidy up after an earlier run:", err)
+		t.Fatal("clean up after an earlier run:", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := b.sweep(ctx); err != nil {
-			t.Errorf("tidy up: %v", err)
+			t.Errorf("clean up: %v", err)
 		}
 	})
 	return b, ctx
 }
 
-// sweep takes away what a run has left, and waits until it is gone: pods that
-// go would be measured with the next ones.
+// sweep deletes the objects of a run and waits for their removal, because
+// terminating pods would distort the next measurement.
 func (b *bed) sweep(ctx context.Context) error {
 	if err := errors.Join(judge.Unconfigure(ctx, b.kube), b.batches(ctx, false)); err != nil {
 		return err
 	}
 	ours := metav1.ListOptions{LabelSelector: mark}
-	return b.await(ctx, "the namespaces of an earlier run are gone", func(ctx context.Context) (bool, error) {
+	return b.await(ctx, "the namespaces of an earlier run are removed", func(ctx context.Context) (bool, error) {
 		left, err := b.kube.CoreV1().Namespaces().List(ctx, ours)
 		if err != nil {
 			return false, err
@@ -135,7 +136,7 @@ func (b *bed) await(ctx context.Context, what string, condition wait.ConditionWi
 	return nil
 }
 
-// batches switches judging in batches of 10 % on or off.
+// batches turns batches of 10 % on or off.
 func (b *bed) batches(ctx context.Context, on bool) error {
 	patch := fmt.Sprintf(`{"spec":{"enable":%t,"content":"10"}}`, on)
 	_, err := b.change.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).Patch(ctx, "branch",
@@ -146,7 +147,7 @@ func (b *bed) batches(ctx context.Context, on bool) error {
 	return nil
 }
 
-// namespace makes a namespace that is not opted in.
+// namespace creates a namespace that is not opted in.
 func (b *bed) namespace(ctx context.Context, name string) error {
 	_, err := b.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{mark: "true"}},
@@ -154,7 +155,7 @@ func (b *bed) namespace(ctx context.Context, name string) error {
 	return err
 }
 
-// optIn opts a namespace in: what runs there is not judged.
+// optIn opts a namespace in and waits for the baseline of its workload.
 func (b *bed) optIn(ctx context.Context, namespace string) error {
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
 	_, err := b.kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -176,9 +177,9 @@ func (b *bed) deploy(ctx context.Context, namespace string, pods int) error {
 	return b.complete(ctx, namespace)
 }
 
-// complete waits until the roll-out is over.
+// complete waits until the rollout is complete.
 func (b *bed) complete(ctx context.Context, namespace string) error {
-	return b.await(ctx, "the roll-out in "+namespace+" is over", func(ctx context.Context) (bool, error) {
+	return b.await(ctx, "the rollout in "+namespace+" is complete", func(ctx context.Context) (bool, error) {
 		d, err := b.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -210,7 +211,7 @@ func (b *bed) release(ctx context.Context, namespace string) (*v1alpha1.ChangeWo
 	return c, err
 }
 
-// usage returns what each part of the system uses now.
+// usage returns the CPU and memory of each part of the system.
 func (b *bed) usage(ctx context.Context) (map[string]usage, error) {
 	names := map[string]string{}
 	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", judge.Namespace} {
@@ -225,7 +226,7 @@ func (b *bed) usage(ctx context.Context) (map[string]usage, error) {
 	return processes(names, []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kwok", "traefik", "containerd"})
 }
 
-// partOf names a pod of the system by what it is.
+// partOf returns the name of the part to which a system pod belongs.
 func partOf(p *corev1.Pod) string {
 	for _, label := range []string{"serving.knative.dev/service", "app.kubernetes.io/component"} {
 		if value := p.Labels[label]; value != "" && p.Namespace == v1alpha1.SystemNamespace {
@@ -240,8 +241,7 @@ func partOf(p *corev1.Pod) string {
 // bodySize is a line of the API server's metrics.
 var bodySize = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_sum\{[^}]*resource="(?:changepods|changeworkloads)"[^}]*\} (\S+)$`)
 
-// bytesWritten returns how many bytes the API server was ever sent about our
-// objects.
+// bytesWritten returns the number of bytes of all requests for our objects.
 func (b *bed) bytesWritten(ctx context.Context) (sum int64, err error) {
 	raw, err := b.kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -257,7 +257,7 @@ func (b *bed) bytesWritten(ctx context.Context) (sum int64, err error) {
 	return sum, nil
 }
 
-// machine says when and where.
+// machine describes the date and the machine of the measurement.
 func machine() string {
 	model := "a CPU of unknown model"
 	if raw, err := os.ReadFile("/proc/cpuinfo"); err == nil {

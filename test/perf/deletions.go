@@ -13,19 +13,19 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// deletions are how requests to delete pods were answered.
+// deletions are the results of requests to delete pods.
 type deletions struct {
 	mu sync.Mutex
 	// Took is from the first request to the last answer.
 	Took time.Duration
-	// Latencies are those of the answers that were understood.
+	// Latencies are the latencies of Passed and Refused answers.
 	Latencies []time.Duration
-	// Passed and Refused are answers, Broken those of 500 and above, Others what
-	// came instead of an answer.
+	// Passed, Refused and Broken (500 and above) count answers; Others counts
+	// requests without an answer.
 	Passed, Refused, Broken, Others int
-	// Last is the last error that is none of a refusal.
+	// Last is the last error that is not a denial.
 	Last error
-	// CPU is what each part of the system spent meanwhile.
+	// CPU is the CPU time of each part of the system.
 	CPU map[string]time.Duration
 }
 
@@ -49,10 +49,11 @@ func (d *deletions) count(err error, latency time.Duration) {
 	d.Latencies = append(d.Latencies, latency)
 }
 
-// rate is how many passed a second.
+// rate is the number of passed deletions per second.
 func (d *deletions) rate() float64 { return float64(d.Passed) / d.Took.Seconds() }
 
-// spentEach says what the parts spent for each that passed, the most first.
+// spentEach describes the CPU time of each part per passed deletion, in
+// descending order.
 func (d *deletions) spentEach() string {
 	var each []string
 	for _, part := range parts(d.CPU) {
@@ -61,12 +62,12 @@ func (d *deletions) spentEach() string {
 	return strings.Join(each, ", ")
 }
 
-// spent says what a part spent for each that passed.
+// spent returns the CPU time of a part per passed deletion.
 func (d *deletions) spent(part string) string {
 	return fmt.Sprintf("%.2f ms", d.CPU[part].Seconds()*1000/float64(d.Passed))
 }
 
-// quantile returns the latency that this share of the answers stayed within.
+// quantile returns the latency that this share of the answers did not exceed.
 func (d *deletions) quantile(share float64) time.Duration { return quantile(d.Latencies, share) }
 
 func quantile(all []time.Duration, share float64) time.Duration {
@@ -77,7 +78,7 @@ func quantile(all []time.Duration, share float64) time.Duration {
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
 
-// middle returns the run whose rate is in the middle.
+// middle returns the run with the median rate.
 func middle(runs []*deletions) *deletions {
 	sorted := slices.Clone(runs)
 	slices.SortFunc(sorted, func(a, b *deletions) int { return cmp.Compare(a.rate(), b.rate()) })

@@ -21,7 +21,7 @@ const (
 	sectionPermission = "Permissions before a pod starts"
 )
 
-// replaceSection returns the document with a section made anew; others stay.
+// replaceSection returns the document with a new text of one section.
 func replaceSection(document, title, body string) string {
 	sections := map[string]string{}
 	for _, part := range strings.Split(document, "\n## ")[1:] {

@@ -18,14 +18,13 @@ import (
 	policy "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// protectionRounds is how often the runs that are compared are repeated, one
-// kind after the other and every second time the other way round, so that what
-// the machine does meanwhile meets all, and what a run leaves to do does not
-// always meet the same one.
+// protectionRounds is the number of repetitions of the compared runs. Every
+// second round has the reverse order, so that other load on the machine and the
+// after-effects of a run are distributed evenly.
 const protectionRounds = 5
 
-// settled is how long a charge may stay when nothing comes of it: the API
-// server's request timeout, and the time to see it.
+// settled is the maximum time until an unused charge is refunded: the API
+// server's request timeout and the time to observe it.
 const settled = 2 * time.Minute
 
 // deleting is a namespace in which pods are deleted.
@@ -35,7 +34,8 @@ type deleting struct {
 	clients   []kubernetes.Interface
 }
 
-// TestProtection measures what a budget costs whom it guards, and whom not.
+// TestProtection measures the cost of a budget for covered pods and for pods
+// without a budget.
 func TestProtection(t *testing.T) {
 	b, ctx := newBed(t)
 	m := protection{Machine: machine(), Pods: b.Deletions}
@@ -92,7 +92,8 @@ func TestProtection(t *testing.T) {
 	b.keep(t, sectionProtection, m.markdown())
 }
 
-// bareRun is a run while nothing of Breakwater is registered at the API server.
+// bareRun is a run without webhooks and policies of Breakwater at the API
+// server.
 func bareRun(ctx context.Context, t *testing.T, d deleting, clients, rate int) (out *deletions) {
 	t.Helper()
 	if err := d.without(ctx, func() { out = d.run(ctx, t, d.Deletions, clients, rate) }); err != nil {

@@ -22,8 +22,8 @@ import (
 // warmPods are released first, so that no function starts from zero.
 const warmPods = 20
 
-// TestReleases is a measurement in the shape of a test: it fails when a
-// release does not end, never because it was slow.
+// TestReleases is a measurement: it fails if a release does not end, but not
+// because it is slow.
 func TestReleases(t *testing.T) {
 	b, ctx := newBed(t)
 	m := releases{Machine: machine(), Pods: b.Pods}
@@ -155,7 +155,7 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) (ready t
 	}
 	success := time.Now()
 	if c.Status.Counts.Unjudged > 0 {
-		return ready, fmt.Errorf("nobody judged %d pods: this is not what is to be measured", c.Status.Counts.Unjudged)
+		return ready, fmt.Errorf("%d pods are unjudged: the measurement is invalid", c.Status.Counts.Unjudged)
 	}
 	pods, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

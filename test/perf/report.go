@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// rollOut is what one roll-out took. What only a guarded one has is zero in a
-// bare one.
+// rollOut has the measurements of one rollout. Those of judging are zero for a
+// bare rollout.
 type rollOut struct {
 	Took time.Duration
 	// AfterReady and AfterVerdict are how long Success came after the last pod

@@ -17,8 +17,8 @@ import (
 // partOfBreakwater is the label of all that Breakwater installs.
 var partOfBreakwater = metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=breakwater"}
 
-// without does something while no webhook and no policy of Breakwater is
-// registered at the API server, and registers them again.
+// without runs a function while no webhook or policy of Breakwater is
+// registered at the API server, and then registers them again.
 func (b *bed) without(ctx context.Context, do func()) (err error) {
 	objects, err := dynamic.NewForConfig(b.config)
 	if err != nil {

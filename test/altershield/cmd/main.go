@@ -1,5 +1,5 @@
-// Command cmd is the double of the AlterShield server as an image. It is for
-// tests and demonstrations: it has no authentication of its own interface.
+// Command cmd runs the double of the AlterShield server. Use it only for tests
+// and demonstrations: its control interface has no authentication.
 package main
 
 import (
@@ -29,8 +29,8 @@ type environment struct {
 	Scene            string
 	Generation1Scene string        `envconfig:"GENERATION1_SCENE"`
 	CheckTimeout     time.Duration `envconfig:"CHECK_TIMEOUT"`
-	// StateFile is where it remembers across a restart of its process; empty:
-	// nowhere.
+	// StateFile keeps the state across a restart of the process. Empty: no
+	// file.
 	StateFile string `envconfig:"STATE_FILE"`
 }
 
@@ -40,7 +40,7 @@ func main() {
 		log.Fatal(err)
 	}
 	if env.Signature != altershield.Enforce && env.Signature != altershield.Skip {
-		log.Fatalf("SIGNATURE is %q: use enforce or skip", env.Signature)
+		log.Fatalf("invalid SIGNATURE %q: use enforce or skip", env.Signature)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := serve(ctx, env)
@@ -80,6 +80,6 @@ func serve(ctx context.Context, env environment) error {
 		double.Close()
 		return server.Shutdown(last)
 	})
-	log.Printf("the double of AlterShield listens on %s and calls back %q", env.Listen, env.CallbackURL)
+	log.Printf("the AlterShield double listens on %s and sends callbacks to %q", env.Listen, env.CallbackURL)
 	return group.Wait()
 }
