@@ -1,6 +1,6 @@
 // Package protection wires the webhooks of runtime protection. They run in a
 // process of their own, because config/protection can be installed without Knative
-// and change defense, and a restart of one must not affect the other.
+// and the webhooks of changes, and a restart of one must not affect the other.
 package protection
 
 import (

@@ -12,14 +12,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
-// Why an event was dropped, as the metric names it; beside these it has the
-// result of the last try.
+// Values of the label reason of dropped events. Other values are results of the last
+// attempt.
 const (
 	droppedFull     = "queue_full"
 	droppedShutdown = "shutdown"
 )
 
-// instruments are those of a sender. The labels type, result and reason take
+// instruments are the metrics of a Sender. The labels type, result and reason take
 // only values that are constants here.
 type instruments struct {
 	attempts, dropped, coalesced metrics.Counter

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// serveHTTP serves until ctx ends, then waits up to DRAIN for requests in
+// serveHTTP serves until ctx ends, then waits up to DRAIN_TIMEOUT for requests in
 // progress.
 func (c *Centre) serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, secure bool) error {
 	server := &http.Server{

@@ -8,7 +8,7 @@
 // the invariants of invariants_test.go must hold. A history that violates one is
 // shrunk, and its seed is printed.
 //
-//	go test -tags property ./test/property                       # seconds
+//	go test ./test/property                       # seconds
 //	go test -tags property ./test/property -rapid.checks=3000    # longer
 //	go test -tags property ./test/property -rapid.seed=1234      # again
 package property

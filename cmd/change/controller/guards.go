@@ -12,8 +12,9 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
-// guards is what config/core installs and what has to stay as it is. Those that
-// only fill in what is missing, and that a reconciler makes up for, say Ignore.
+// guards returns the webhooks and policies of config/core that must be enforced.
+// Those with failurePolicy Ignore on purpose are marked: a reconciler does their work
+// later.
 func guards(ctx context.Context) webhookhealth.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }

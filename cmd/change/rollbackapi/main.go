@@ -1,4 +1,4 @@
-// The service openapi says what is suspended, and takes the wish to go back.
+// The service openapi lists suspended workloads and accepts rollback requests.
 package main
 
 import (

@@ -31,8 +31,8 @@ const (
 	name = "init-action-server"
 	// tokenFile is where the manifest mounts the token for the permission centre.
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
-	// qps is far above what is needed: a call that waits for a limit of ours is a
-	// pod that waits. The API server protects itself.
+	// qps and burst are far above what is needed: client-side throttling would delay
+	// pods. The API server protects itself.
 	qps, burst = 1000, 2000
 	// stepTimeout bounds one request of a step.
 	stepTimeout = 10 * time.Second
@@ -89,7 +89,8 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
-// client is one whose watches last, and that waits for no limit of its own.
+// client returns a client without a timeout, so that watches last, and with a high
+// rate limit.
 func client(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.Timeout = qps, burst, 0

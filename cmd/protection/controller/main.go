@@ -1,5 +1,5 @@
-// The protection controller runs the reconcilers of runtime protection. While
-// it is away, what was computed last counts, and is used up.
+// The protection controller runs the reconcilers of runtime protection. While it is
+// down, requests are allowed until the limit that it computed last is used up.
 package main
 
 import (
@@ -23,7 +23,7 @@ const component = "protection-controller"
 
 func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
-		"for how long a charge is kept whose pod does not change; at least the --request-timeout of the API server")
+		"how long a charge of an unchanged pod is kept; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}
 	leaderelection.Main(signals.NewContext(), component, injection.ParseAndGetRESTConfigOrDie(),
 		budget.NewController(kept),

@@ -33,8 +33,9 @@ import (
 const (
 	// agentName is the source of our Kubernetes Events.
 	agentName = "breakwater"
-	// remembered is how many releases that cannot go back are not told of again.
-	remembered = 4096
+	// maxReported is the size of the LRU cache of impossible rollbacks that were
+	// already reported.
+	maxReported = 4096
 )
 
 // NewController returns the controller of rollbacks. It adds an index to
@@ -73,7 +74,7 @@ func newReconciler(ctx context.Context, sender events.Sender) (*Reconciler, erro
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
 		rollbacks:       metrics.NewCounter(metrics.Meter(), "breakwater_rollbacks_total"),
-		reported:        lru.New(remembered),
+		reported:        lru.New(maxReported),
 		clock:           clock.RealClock{},
 	}, nil
 }
@@ -110,8 +111,8 @@ func asWorkload(obj any) *workload.Workload {
 	return w
 }
 
-// differs leaves out updates of the status, of which a roll-out makes many, but
-// for its end.
+// differs ignores updates of the status, which are frequent during a rollout, except
+// the one that completes it.
 func differs(before, after *workload.Workload) bool {
 	return before == nil || after == nil || before.ResourceVersion == after.ResourceVersion ||
 		before.Generation != after.Generation || before.Complete != after.Complete ||
@@ -119,8 +120,7 @@ func differs(before, after *workload.Workload) bool {
 		before.Annotations[v1alpha1.AttemptAnnotation] != after.Annotations[v1alpha1.AttemptAnnotation]
 }
 
-// enqueue looks at the release that a workload is at, and at the one that it
-// was taken back from.
+// enqueue enqueues the release of a workload, and the release that was rolled back.
 func enqueue(impl *controller.Impl, w *workload.Workload) {
 	if w == nil {
 		return

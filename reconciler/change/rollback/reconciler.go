@@ -61,7 +61,7 @@ type Reconciler struct {
 
 	workloads Workloads
 	finder    Finder
-	// pods carries the index revision.ByController.
+	// pods has the index releasefinder.ByController.
 	pods            cache.Indexer
 	changeWorkloads listers.ChangeWorkloadLister
 	// settings returns the settings in force.
