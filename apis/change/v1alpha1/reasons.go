@@ -121,7 +121,7 @@ const (
 	ReasonReleaseCheckThrottled = "ReleaseCheckThrottled"
 )
 
-// ReasonEventUndelivered: a CloudEvent about the object reached no function. The
+// ReasonEventUndelivered is the reason of a CloudEvent that reached no function. The
 // reconciler sends it again.
 const ReasonEventUndelivered = "EventUndelivered"
 

@@ -105,7 +105,7 @@ func (c *modelProvider) answer(call *modelCall) provider.Result {
 		return provider.Result{Outcome: provider.Pending, Reason: provider.ReasonPending, Sent: true}
 	case choice == 3: // revoked later
 		return provider.Result{Outcome: provider.Pending, Reason: provider.ReasonPending, Sent: true}
-	case choice == 4 && !(call.op == provider.Poll && held): // rejected, perhaps after a lost answer
+	case choice == 4 && (call.op != provider.Poll || !held): // rejected, perhaps after a lost answer
 		if call.op == provider.Poll {
 			delete(c.pending, call.of)
 		}

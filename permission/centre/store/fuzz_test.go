@@ -38,7 +38,7 @@ func FuzzImport(f *testing.F) {
 		if len(text) > 64<<10 {
 			return
 		}
-		clear(t, s)
+		deleteRows(t, s)
 		err := s.Import(t.Context(), strings.NewReader(text))
 		stored := export(t, s)
 		if err != nil {
@@ -47,7 +47,7 @@ func FuzzImport(f *testing.F) {
 			}
 			return
 		}
-		clear(t, again)
+		deleteRows(t, again)
 		if err := again.Import(t.Context(), strings.NewReader(stored)); err != nil {
 			t.Fatalf("an export is rejected: %v\n%s", err, stored)
 		}
@@ -67,8 +67,8 @@ func open(t testing.TB) *Store {
 	return s
 }
 
-// clear deletes all rows; to open a new store for each input takes too long.
-func clear(t testing.TB, s *Store) {
+// deleteRows deletes all rows; to open a new store for each input takes too long.
+func deleteRows(t testing.TB, s *Store) {
 	t.Helper()
 	for _, table := range exportTables {
 		if _, err := s.write.Exec("DELETE FROM " + table); err != nil {

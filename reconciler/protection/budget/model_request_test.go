@@ -107,7 +107,7 @@ func (m *budgetModel) ask(r *deletion, p *corev1.Pod) {
 	asked, review := r.asked, r.review()
 	go func() {
 		allowed := m.admitter.Admit(ctx, r.replica, review)
-		if r.asked == asked {
+		if r.asked.Equal(asked) {
 			r.answered, r.allowed = true, allowed
 		}
 	}()
@@ -171,5 +171,5 @@ const evictionsRace = false
 
 // evictable says whether an allowed eviction takes effect.
 func (m *budgetModel) evictable(r *deletion, p *corev1.Pod) bool {
-	return evictionsRace || p.UID == r.pod.UID && !(r.wasUnavailable && budget.Available(p))
+	return evictionsRace || p.UID == r.pod.UID && (!r.wasUnavailable || !budget.Available(p))
 }
