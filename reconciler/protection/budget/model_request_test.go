@@ -47,8 +47,9 @@ type deletion struct {
 	// pod is the pod as the webhook was asked about it.
 	pod    *corev1.Pod
 	cancel context.CancelFunc
-	// answered and allowed are the answer of the webhook, not received yet.
-	answered, allowed bool
+	// answer has the answer of the webhook until it is received; allowed is what it was.
+	answer  chan bool
+	allowed bool
 
 	// certain says that the pod was available, not charged and not about to be
 	// deleted when the webhook was asked, and was available ever since: then it
@@ -99,18 +100,13 @@ func encode(o any) runtime.RawExtension {
 // ask asks the webhook about a pod.
 func (m *budgetModel) ask(r *deletion, p *corev1.Pod) {
 	ctx, cancel := context.WithCancel(m.ctx)
-	r.state, r.pod, r.cancel, r.asked, r.answered, r.wasUnavailable, r.fitted = stateAsking, p, cancel, time.Now(), false, false, map[string]bool{}
+	r.state, r.pod, r.cancel, r.asked, r.answer, r.wasUnavailable, r.fitted = stateAsking, p, cancel, time.Now(), make(chan bool, 1), false, map[string]bool{}
 	r.certain = !r.dryRun && budget.Available(p) && !m.mayBeDeleted(p.UID, r)
 	for _, b := range m.api.budgets {
 		r.certain = r.certain && !m.admitter.Charged(b.Name).Has(p.UID)
 	}
-	asked, review := r.asked, r.review()
-	go func() {
-		allowed := m.admitter.Admit(ctx, r.replica, review)
-		if r.asked.Equal(asked) {
-			r.answered, r.allowed = true, allowed
-		}
-	}()
+	answer, replica, review := r.answer, r.replica, r.review()
+	go func() { answer <- m.admitter.Admit(ctx, replica, review) }()
 }
 
 // mayBeDeleted says whether another request about the pod is admitted, or may be.
@@ -131,7 +127,7 @@ func (r *deletion) end() {
 
 // receive receives the answer of the webhook.
 func (m *budgetModel) receive(r *deletion) {
-	if !r.allowed {
+	if r.allowed = <-r.answer; !r.allowed {
 		r.end()
 		return
 	}
