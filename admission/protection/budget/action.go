@@ -22,8 +22,6 @@ type Action struct {
 	// Relabeled is the pod after an update of labels or controller only. It matters
 	// to budgets that do not cover the pod afterwards.
 	Relabeled *corev1.Pod
-	// DryRun says whether the body of an eviction asks for a dry run.
-	DryRun bool
 }
 
 // ofUpdate decides what an update of a pod does; nil if it cannot make the pod

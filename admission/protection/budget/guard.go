@@ -78,6 +78,10 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	if len(budgets) == 0 {
 		return admission.Allow(DecisionUncovered)
 	}
+	dryRun, err := admission.DryRun(req)
+	if err != nil {
+		return undecided(nil, err)
+	}
 	action, err := reader{g.Pods, g.Owners}.read(ctx, req)
 	if err != nil {
 		return undecided(nil, err)
@@ -86,10 +90,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return admission.Allow(DecisionFree)
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	e := evaluation{
-		Guard: g, action: action, req: req, admissionID: g.References.nextID(),
-		dryRun: ptr.Deref(req.DryRun, false) || action.DryRun, decision: DecisionFree,
-	}
+	e := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionFree}
 	return e.evaluateAll(ctx, budgets)
 }
 

@@ -7,7 +7,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +38,7 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 	case req.Resource.Group != "" || req.Resource.Resource != "pods":
 		return r.ofOwner(ctx, req)
 	case req.SubResource == "eviction":
-		return r.ofEviction(ctx, req)
+		return r.ofPod(ctx, req.Namespace, req.Name, v1alpha1.OperationEvict)
 	}
 	before, err := decode[corev1.Pod](req.OldObject)
 	if err != nil {
@@ -56,20 +55,6 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 		return ofResize(before, after), nil
 	}
 	return ofUpdate(before, after), nil
-}
-
-// ofEviction reads whether the eviction is a dry run from its body too: kubectl drain
-// sets it only there.
-func (r reader) ofEviction(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
-	eviction, err := decode[policyv1.Eviction](req.Object)
-	if err != nil {
-		return nil, err
-	}
-	a, err := r.ofPod(ctx, req.Namespace, req.Name, v1alpha1.OperationEvict)
-	if a != nil && eviction.DeleteOptions != nil {
-		a.DryRun = len(eviction.DeleteOptions.DryRun) > 0
-	}
-	return a, err
 }
 
 // ofPod reads the pod, which an eviction or a ContainerRecreateRequest only names.

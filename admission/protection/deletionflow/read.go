@@ -8,13 +8,13 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
 )
 
@@ -58,20 +58,16 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*r
 
 // pod returns the pod of a request. That of an eviction has to be read.
 func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod *corev1.Pod, dryRun bool, err error) {
-	dryRun = ptr.Deref(req.DryRun, false)
+	dryRun, err = admission.DryRun(req)
+	if err != nil {
+		return nil, false, err
+	}
 	if req.SubResource != "eviction" {
 		pod = &corev1.Pod{}
 		if err := json.Unmarshal(req.OldObject.Raw, pod); err != nil {
 			return nil, false, fmt.Errorf("decode pod: %w", err)
 		}
 		return pod, dryRun, nil
-	}
-	var eviction policyv1.Eviction
-	if err := json.Unmarshal(req.Object.Raw, &eviction); err != nil {
-		return nil, false, fmt.Errorf("decode Eviction: %w", err)
-	}
-	if o := eviction.DeleteOptions; o != nil && len(o.DryRun) > 0 {
-		dryRun = true
 	}
 	pod, err = r.pods.Pods(req.Namespace).Get(ctx, req.Name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
