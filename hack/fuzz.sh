@@ -6,8 +6,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# A failure of go list ends the script here; in a substitution below it would be lost.
+packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}{{end}}' "${@:-./...}")
 targets=0
 while IFS=' ' read -r package dir tests; do
+  [[ -n $package ]] || continue
+  # grep fails if a package has no fuzz target.
   # shellcheck disable=SC2086 # a list of files
   names=$(cd "$dir" && grep -hoE '^func Fuzz[A-Za-z0-9_]*' $tests | awk '{print $2}' || true)
   for name in $names; do
@@ -17,8 +21,9 @@ while IFS=' ' read -r package dir tests; do
       echo "$package $name failed; the input is in $dir/testdata/fuzz/$name" >&2
       exit 1
     fi
-    executions=$(grep -oE 'execs: [0-9]+' "$log" | tail -1)
+    # go test reports executions every 3 s.
+    executions=$(grep -oE 'execs: [0-9]+' "$log" | tail -1) || executions="execs: not reported"
     printf '%-44s %-28s %s\n' "${package#github.com/breakwater-dev/breakwater/}" "$name" "$executions"
   done
-done < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}{{end}}' "${@:-./...}" | sed '/^$/d')
+done <<<"$packages"
 echo "$targets fuzz targets"

@@ -23,7 +23,7 @@ done
 count() { cat bin/*.json 2>/dev/null | grep -c "\"Action\":\"$1\".*\"Test\":" || true; }
 echo
 echo "=== slowest tests"
-cat bin/*.json 2>/dev/null | bin/gotestsum tool slowest --num 10 --threshold 10s || true
+cat bin/*.json 2>/dev/null | bin/gotestsum tool slowest --num 10 --threshold 10s
 echo
 echo "=== summary"
 printf '%s\n' "${rows[@]}"
