@@ -101,9 +101,6 @@ func killedPart(p part) func(*testing.T, *environment) {
 		e.kill(t, p)
 		n.awaitFailedBatch(t, recoveryTimeout, 4)
 		n.setChecks(t)
-		// A callback that meets a killed function is lost, and its verdict is
-		// retrieved two minutes later.
-		e.awaitFunctions(t)
 		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the killed part may be the webhook
 			return n.patch(ctx, "web", repairOf("v2"))
 		})
