@@ -8,7 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // The conditions under which a request leaves the API server are those of the
@@ -288,7 +288,7 @@ func match(t *testing.T, manifest, webhook string, vars object, want bool) {
 func conditions(t *testing.T, manifest, webhook string) []admissionregistrationv1.MatchCondition {
 	t.Helper()
 	// Both kinds have these fields in the same places.
-	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifest)[0]
+	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifest)[0]
 	for _, w := range config.Webhooks {
 		if w.Name == webhook {
 			return w.MatchConditions

@@ -17,7 +17,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // User is the user name of the requests.
@@ -35,11 +35,11 @@ func Request(t *testing.T, before, after *appsv1.Deployment) *admissionv1.Admiss
 		Namespace: after.Namespace,
 		Operation: admissionv1.Create,
 		UserInfo:  authenticationv1.UserInfo{Username: User},
-		Object:    runtime.RawExtension{Raw: gen.JSON(t, after)},
+		Object:    runtime.RawExtension{Raw: builder.JSON(t, after)},
 	}
 	if before != nil {
 		req.Operation = admissionv1.Update
-		req.OldObject = runtime.RawExtension{Raw: gen.JSON(t, before)}
+		req.OldObject = runtime.RawExtension{Raw: builder.JSON(t, before)}
 	}
 	return req
 }

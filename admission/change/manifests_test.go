@@ -19,15 +19,15 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const manifests = "../../config/core/"
 
 func configurations(t *testing.T) (admissionregistrationv1.MutatingWebhookConfiguration, admissionregistrationv1.ValidatingWebhookConfiguration) {
 	t.Helper()
-	return gen.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0],
-		gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
+	return builder.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0],
+		builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
 }
 
 // common is what a mutating and a validating webhook have in common.
@@ -138,7 +138,7 @@ func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
 		t.Errorf("the configurations are %s and %s, not %s", mutating.Name, validating.Name, Configuration)
 	}
 	named := map[string][]string{}
-	for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifests+"120-webhook-rbac.yaml") {
+	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"120-webhook-rbac.yaml") {
 		for _, rule := range role.Rules {
 			for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 				if slices.Contains(words, "*") {

@@ -19,14 +19,14 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const manifests = "../../config/permission/"
 
 func mutating(t *testing.T) admissionregistrationv1.MutatingWebhook {
 	t.Helper()
-	config := gen.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0]
+	config := builder.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0]
 	if config.Name != Configuration || len(config.Webhooks) != 1 {
 		t.Fatalf("%s has %d webhooks", config.Name, len(config.Webhooks))
 	}
@@ -35,7 +35,7 @@ func mutating(t *testing.T) admissionregistrationv1.MutatingWebhook {
 
 func validating(t *testing.T) admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
+	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
 	if config.Name != Configuration || len(config.Webhooks) != 1 {
 		t.Fatalf("%s has %d webhooks", config.Name, len(config.Webhooks))
 	}
@@ -136,7 +136,7 @@ func TestRBACHasNoWildcardsAndNamesTheWrittenObjects(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		for _, role := range gen.Manifests[rbacv1.ClusterRole](t, file) {
+		for _, role := range builder.Manifests[rbacv1.ClusterRole](t, file) {
 			for _, rule := range role.Rules {
 				for _, values := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 					if slices.Contains(values, "*") {
@@ -168,7 +168,7 @@ func TestRBACHasNoWildcardsAndNamesTheWrittenObjects(t *testing.T) {
 
 func TestTheInstalledConfigMapsContainTheDefaults(t *testing.T) {
 	file := manifests + "200-config-permission.yaml"
-	cm := gen.Manifests[corev1.ConfigMap](t, file)[0]
+	cm := builder.Manifests[corev1.ConfigMap](t, file)[0]
 	got, err := settings.Parse(cm.Data)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestTheInstalledConfigMapsContainTheDefaults(t *testing.T) {
 	if cm.Name != podmeta.ConfigName {
 		t.Errorf("the ConfigMap is named %s", cm.Name)
 	}
-	record := gen.Manifests[corev1.ConfigMap](t, manifests+"210-breaker.yaml")[0]
+	record := builder.Manifests[corev1.ConfigMap](t, manifests+"210-breaker.yaml")[0]
 	if record.Name != podbreaker.PrimaryName || record.Labels[podbreaker.Label] != "true" || record.Data != nil {
 		t.Errorf("the breaker ConfigMap is %+v; applying it again would remove entries", record)
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const manifests = "../../config/protection/"
 
 func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
-	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
+	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml")[0]
 	if config.Name != Configuration {
 		t.Errorf("the configuration is %s, the controller reconciles %s", config.Name, Configuration)
 	}
@@ -33,7 +33,7 @@ func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 }
 
 func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {
-	config := gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-deletionflow.yaml")[0]
+	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-deletionflow.yaml")[0]
 	if config.Name != deletionflow.Configuration || len(config.Webhooks) > 0 {
 		t.Errorf("%s has %d webhooks", config.Name, len(config.Webhooks))
 	}
@@ -79,7 +79,7 @@ func TestWebhooksSelectLabeledNamespacesAndExcludeSystemOnes(t *testing.T) {
 func TestRBACHasNoWildcardAndNamesWrittenObjects(t *testing.T) {
 	named := map[string][]string{}
 	for _, file := range []string{"120-webhook-rbac.yaml", "110-controller-rbac.yaml"} {
-		for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifests+file) {
+		for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+file) {
 			for _, rule := range role.Rules {
 				for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups} {
 					if slices.Contains(words, "*") {

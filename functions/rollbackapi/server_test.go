@@ -28,7 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const (
@@ -51,7 +51,7 @@ type cluster struct {
 func newCluster(t *testing.T, allowed ...string) *cluster {
 	t.Helper()
 	at := func(marker string, attempt int64) (*appsv1.Deployment, string) {
-		d := gen.Deployment("web", 2, gen.Release(marker))
+		d := builder.Deployment("web", 2, builder.Release(marker))
 		d.Namespace, d.UID = "default", "u1"
 		version, err := workload.Version(workload.Deployment, &d.Spec.Template)
 		if err != nil {
@@ -63,7 +63,7 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 	before, good := at("v1", 1)
 	now, bad := at("v2", 2)
 	now.Labels = map[string]string{v1alpha1.SuspendLabel: "1700000000", v1alpha1.VersionKey: bad}
-	idle := gen.Deployment("idle", 1)
+	idle := builder.Deployment("idle", 1)
 	idle.Namespace, idle.UID = "default", "u2"
 	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: before.ObjectMeta},
 		v1alpha1.Release{Version: good, Attempt: 1}, json.RawMessage(`{"spec":{}}`))

@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"knative.dev/pkg/leaderelection"
 
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func TestRolesNameTheLeasesOfTheirProcess(t *testing.T) {
@@ -48,7 +48,7 @@ func files(t *testing.T, part string) []string {
 func installedBuckets(t *testing.T, part string) uint32 {
 	t.Helper()
 	for _, file := range files(t, part) {
-		for _, cm := range gen.Manifests[corev1.ConfigMap](t, file) {
+		for _, cm := range builder.Manifests[corev1.ConfigMap](t, file) {
 			if cm.Kind != "ConfigMap" || !strings.HasSuffix(cm.Name, "-leader-election") {
 				continue
 			}
@@ -68,7 +68,7 @@ func namedLeases(t *testing.T, part string) map[string][]string {
 	t.Helper()
 	named := map[string][]string{}
 	for _, file := range files(t, part) {
-		for _, role := range gen.Manifests[rbacv1.Role](t, file) {
+		for _, role := range builder.Manifests[rbacv1.Role](t, file) {
 			for _, rule := range role.Rules {
 				if role.Kind == "Role" && slices.Contains(rule.Resources, "leases") && slices.Contains(rule.Verbs, "update") {
 					named[role.Name] = append(named[role.Name], rule.ResourceNames...)

@@ -22,7 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const (
@@ -111,9 +111,9 @@ func marker(n int) string { return "v" + strconv.Itoa(n) }
 // release creates the Deployment or changes its template, as a repair if it is
 // suspended. It retries until the request is admitted.
 func (l *lane) release(ctx context.Context, n int, paced bool) error {
-	d := gen.Deployment(name, int32(l.pods), gen.Simulated, gen.Release(marker(n)))
+	d := builder.Deployment(name, int32(l.pods), builder.Simulated, builder.Release(marker(n)))
 	if paced {
-		gen.Paced(1)(d)
+		builder.Paced(1)(d)
 	}
 	if l.suspended {
 		// The selector has the same map.
@@ -127,7 +127,7 @@ func (l *lane) release(ctx context.Context, n int, paced bool) error {
 			_, err = deployments.Create(ctx, d, metav1.CreateOptions{})
 			return err
 		}
-		if err != nil || now.Spec.Template.Annotations[gen.Marker] == marker(n) {
+		if err != nil || now.Spec.Template.Annotations[builder.Marker] == marker(n) {
 			return err // the answer to the previous request was lost
 		}
 		for key, value := range d.Labels {
@@ -215,7 +215,7 @@ func (l *lane) look(ctx context.Context, n int) (Release, error) {
 // current returns the ChangeWorkload of the last template. If the webhook was
 // unreachable, the Deployment is not stamped yet.
 func (l *lane) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alpha1.ChangeWorkload, error) {
-	if got := d.Spec.Template.Annotations[gen.Marker]; got != marker(n) {
+	if got := d.Spec.Template.Annotations[builder.Marker]; got != marker(n) {
 		return nil, fmt.Errorf("the template is %s", got)
 	}
 	version, err := workload.Version(workload.Deployment, &d.Spec.Template)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // unusualDeployment is released, suspended and repaired like any other
@@ -42,7 +42,7 @@ func longName() string { return strings.Repeat("long-name.", 25) + "end" }
 // hugeDeployment is near the largest object that the API server stores: 1.5 MiB
 // with the fields that it adds.
 func hugeDeployment() *appsv1.Deployment {
-	d := gen.Deployment("huge", 1, gen.Simulated)
+	d := builder.Deployment("huge", 1, builder.Simulated)
 	container := &d.Spec.Template.Spec.Containers[0]
 	for i := range 9 {
 		container.Env = append(container.Env, corev1.EnvVar{Name: fmt.Sprintf("PART_%d", i), Value: strings.Repeat("x", 100_000)})
@@ -51,7 +51,7 @@ func hugeDeployment() *appsv1.Deployment {
 }
 
 func unlabeledDeployment() *appsv1.Deployment {
-	return gen.Deployment("unlabelled", 1, gen.Simulated, gen.WithoutLabels)
+	return builder.Deployment("unlabelled", 1, builder.Simulated, builder.WithoutLabels)
 }
 
 // apply runs `kubectl apply` with a Deployment.
@@ -74,7 +74,7 @@ func (n *namespace) apply(t *testing.T, d *appsv1.Deployment, args ...string) ku
 // dryRun shows the result of the request and stores nothing.
 func dryRun(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	shown := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server", "-o", "yaml")
+	shown := n.apply(t, builder.Deployment("web", 1, builder.Simulated), "--dry-run=server", "-o", "yaml")
 	var d appsv1.Deployment
 	if err := yaml.Unmarshal([]byte(shown.Stdout), &d); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func dryRun(t *testing.T, e *environment) {
 // another apply needs no force.
 func serverSideApply(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	first, second := gen.Deployment("web", 1, gen.Simulated), gen.Deployment("web", 1, gen.Simulated, gen.Release("v2"))
+	first, second := builder.Deployment("web", 1, builder.Simulated), builder.Deployment("web", 1, builder.Simulated, builder.Release("v2"))
 	n.apply(t, first, "--server-side")
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is labeled as processed", isProcessed)
@@ -128,7 +128,7 @@ func serverSideApply(t *testing.T, e *environment) {
 // clientSideApply finds no difference when it is repeated.
 func clientSideApply(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	d := gen.Deployment("web", 1, gen.Simulated)
+	d := builder.Deployment("web", 1, builder.Simulated)
 	n.apply(t, d)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is labeled as processed", isProcessed)
@@ -153,7 +153,7 @@ func checkRelease(t *testing.T, d *appsv1.Deployment, version, attempt string) {
 // tampering with fields reserved for the webhook is undone.
 func tampering(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	for _, args := range [][]string{
 		{"label", "deployment", "web", v1alpha1.VersionKey + "=mine", "--overwrite"},

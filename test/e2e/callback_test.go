@@ -17,8 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // verdictAsCloudEvent accepts a verdict in a mode of CloudEvents.
@@ -32,7 +32,7 @@ func verdictAsCloudEvent(mode string) func(*testing.T, *environment) {
 			},
 			double.CheckRule{Then: double.Behaviour{As: mode}},
 		)
-		n.create(t, gen.Deployment("web", 3, gen.Simulated))
+		n.create(t, builder.Deployment("web", 3, builder.Simulated))
 		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 		n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 		n.awaitPassed(t, "web", 2)
@@ -53,7 +53,7 @@ func forgedVerdict(t *testing.T, e *environment) {
 	forged := failed()
 	forged.BadSignature = true
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: forged})
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusUnauthorized {
 		t.Errorf("callback status %d, want 401", sent.Status)
 	}

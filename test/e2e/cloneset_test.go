@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // cloneSet is the workload.Kind of the CloneSets of these tests.
@@ -73,7 +73,7 @@ func withCloneSets(t *testing.T, e *environment) {
 
 // cloneSetObject is the CloneSet web, whose pods are replaced one at a time.
 func cloneSetObject(seconds int64) *unstructured.Unstructured {
-	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&gen.Deployment("web", size, gen.Simulated).Spec.Template)
+	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&builder.Deployment("web", size, builder.Simulated).Spec.Template)
 	if err != nil {
 		panic(err) // the template is always convertible
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 // fact.
 func concurrentFact(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	p := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	events, err := n.change.ChangePods(n.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: p.ResourceVersion})

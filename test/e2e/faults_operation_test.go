@@ -16,7 +16,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // failingProbe is a probe that never succeeds.
@@ -32,7 +32,7 @@ func failingProbe() *corev1.Probe {
 func leadersEventsMetrics(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitEvent(t, "web", v1alpha1.ReasonCheckFailed, c.Name)
 

@@ -13,14 +13,14 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // crashLoop: a pod whose container crashes repeatedly is Running and not
 // finished.
 func crashLoop(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 1, func(d *appsv1.Deployment) {
+	n.create(t, builder.Deployment("web", 1, func(d *appsv1.Deployment) {
 		c := &d.Spec.Template.Spec.Containers[0]
 		// The probe never succeeds, as for an application that crashes before
 		// it is ready.
@@ -58,7 +58,7 @@ func crashLoop(t *testing.T, e *environment) {
 // lateFailOfAnOldVersion is recorded and does not change the Deployment.
 func lateFailOfAnOldVersion(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	old := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	stale := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	// The new version waits for its verdict, so that the old ChangeWorkload is
@@ -89,7 +89,7 @@ func deploymentsWithOneTemplate(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: double.Match{Stage: double.Post, Workload: "bad"}, Then: failed()})
 	for _, name := range []string{"good", "bad"} {
-		n.create(t, gen.Deployment(name, 2, gen.Simulated, func(d *appsv1.Deployment) {
+		n.create(t, builder.Deployment(name, 2, builder.Simulated, func(d *appsv1.Deployment) {
 			d.Spec.Selector.MatchLabels = map[string]string{"app": "twin"}
 			d.Spec.Template.Labels = maps.Clone(d.Spec.Selector.MatchLabels)
 		}))

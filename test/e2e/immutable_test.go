@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // immutableFields identify a release, a batch and a release check. A policy of
 // the API server denies changes by any user.
 func immutableFields(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	release := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	batch := v1alpha1.ChangePodName(release.Name, 1)
 	check, err := n.change.ReleaseChecks(n.name).Create(t.Context(), &v1alpha1.ReleaseCheck{

@@ -15,7 +15,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // errorRate is the message of a failed rule.
@@ -47,7 +47,7 @@ func (n *namespace) setChecks(t *testing.T, rules ...double.CheckRule) {
 // ChangePods.
 func passingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 10, gen.Simulated))
+	n.create(t, builder.Deployment("web", 10, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
@@ -113,7 +113,7 @@ func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 // failingRelease is held until it is repaired.
 func failingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 10, gen.Simulated, gen.Paced(2)))
+	n.create(t, builder.Deployment("web", 10, builder.Simulated, builder.Paced(2)))
 	good := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(3, double.Post), Then: failed()})
 	w := n.watchPods(t)
@@ -176,7 +176,7 @@ func (n *namespace) checkStopped(t *testing.T, w *podWatch) {
 func failInStagePre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(2, double.Pre), Then: failed()})
-	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	if len(c.Status.DefenseCheckFailPods) != 1 {
@@ -198,7 +198,7 @@ func unjudgedBatches(t *testing.T, e *environment) {
 		double.CheckRule{Match: batch(3, double.Post), Then: double.Behaviour{Ending: double.Threw}},
 		double.CheckRule{Match: batch(4, double.Post), Then: double.Behaviour{Verdict: "unknown"}},
 	)
-	n.create(t, gen.Deployment("web", 5, gen.Simulated))
+	n.create(t, builder.Deployment("web", 5, builder.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 5, Passed: 5, Unjudged: 4}) {
 		t.Errorf("counts are %+v, want 5 passed pods, 4 of them unjudged", got)
@@ -217,7 +217,7 @@ func earlyVerdict(t *testing.T, e *environment) {
 		double.CheckRule{Match: double.Match{Stage: double.Pre}, Then: double.Behaviour{Early: true}},
 		double.CheckRule{Match: batch(2, double.Post), Then: earlyFail},
 	)
-	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	n.awaitPassed(t, "web", 2)
 	if got := len(c.Status.DefenseCheckFailPods); got != 1 {
@@ -236,7 +236,7 @@ func repeatedVerdict(t *testing.T, e *environment) {
 		double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Copies: 3}},
 		double.CheckRule{Match: batch(2, double.Post), Then: unknown},
 	)
-	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitPassed(t, "web", 2)
 	n.awaitCallbacks(t, "fail", 2)
 	p := n.awaitBatch(t, shortTimeout, "web", 2, "exists", exists)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // Releases of every kind of workload are judged alike. There is no server; people judge.
@@ -59,13 +59,13 @@ func (n *namespace) createWorkload(t *testing.T, kind workload.Kind) testWorkloa
 	w := testWorkload{n, kind}
 	switch kind.Kind {
 	case workload.StatefulSet.Kind:
-		w.create(t, gen.StatefulSet("web", size, readySeconds))
+		w.create(t, builder.StatefulSet("web", size, readySeconds))
 	case workload.DaemonSet.Kind:
-		w.create(t, gen.DaemonSet("web", n.simulatedNodes(t)[:size], readySeconds))
+		w.create(t, builder.DaemonSet("web", n.simulatedNodes(t)[:size], readySeconds))
 	case cloneSet.Kind:
 		w.create(t, cloneSetObject(readySeconds))
 	default:
-		w.create(t, gen.Deployment("web", size, gen.Simulated, gen.Paced(readySeconds)))
+		w.create(t, builder.Deployment("web", size, builder.Simulated, builder.Paced(readySeconds)))
 	}
 	return w
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // delayed returns the behaviour with a delay.
@@ -40,7 +40,7 @@ func awaitsPostVerdict(p *v1alpha1.ChangePod) bool {
 // fail arrives.
 func lostEvents(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 6, gen.Simulated, gen.Paced(2)))
+	n.create(t, builder.Deployment("web", 6, builder.Simulated, builder.Paced(2)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(5, double.Post), Then: delayed(2*time.Second, failed())})
 	n.release(t, "web", "v2")
@@ -91,7 +91,7 @@ func killedPart(p part) func(*testing.T, *environment) {
 			double.CheckRule{Match: batch(4, double.Post), Then: delayed(4*time.Second, failed())},
 			double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 		)
-		n.create(t, gen.Deployment("web", 6, gen.Simulated))
+		n.create(t, builder.Deployment("web", 6, builder.Simulated))
 		n.awaitBatch(t, rolloutTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
 		if p == function("callback") || p == function("verdict") {
 			if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusOK {
@@ -117,7 +117,7 @@ func verdictDuringOutage(meanwhile func(*testing.T, *environment), stopParts ...
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
-		n.create(t, gen.Deployment("web", 3, gen.Simulated))
+		n.create(t, builder.Deployment("web", 3, builder.Simulated))
 		waiting := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
 		n.awaitPassed(t, "web", 2)
 		var undo []func()
@@ -183,7 +183,7 @@ func killDeadletter(t *testing.T, e *environment) { e.kill(t, function("deadlett
 func webhookUnreachable(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
-	n.create(t, gen.Deployment("free", 2, gen.Simulated))
+	n.create(t, builder.Deployment("free", 2, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.WorkloadSuccess)
 	// A workload created shortly after the opt-in counts as a baseline.
 	await(t, shortTimeout, "the opt-in is older than the tolerated clock skew", func(ctx context.Context) error {
@@ -203,7 +203,7 @@ func webhookUnreachable(t *testing.T, e *environment) {
 	n.run(t, "scale", "deployment", "web", "--replicas=3")
 	n.run(t, "label", "deployment", "web", "team=a")
 	n.release(t, "free", "v2")
-	n.create(t, gen.Deployment("new", 1, gen.Simulated))
+	n.create(t, builder.Deployment("new", 1, builder.Simulated))
 	n.awaitAvailable(t, "free")
 	n.awaitAvailable(t, "new")
 	undo()

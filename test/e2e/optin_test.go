@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // optIn does not judge or restart running workloads. Later releases are judged.
 func optIn(t *testing.T, e *environment) {
 	n := e.notOptedInNamespace(t)
-	n.create(t, gen.Deployment("web", 2))
+	n.create(t, builder.Deployment("web", 2))
 	n.awaitAvailable(t, "web")
 	before := n.deployment(t, "web")
 	pods := n.restartCounts(t)
@@ -83,7 +83,7 @@ func (n *namespace) awaitAvailable(t *testing.T, name string) {
 // templateAppliedAgain is a new attempt and is judged again.
 func templateAppliedAgain(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	seen := map[string]*v1alpha1.ChangeWorkload{}
 	for attempt, marker := range []string{"v1", "v2", "v1", "v2"} {
 		if attempt > 0 {
@@ -109,7 +109,7 @@ func templateAppliedAgain(t *testing.T, e *environment) {
 // that is opted in.
 func unchangedTemplate(t *testing.T, e *environment) {
 	optedIn, other := e.optedInNamespace(t), e.notOptedInNamespace(t)
-	d := gen.Deployment("web", 1, gen.Simulated)
+	d := builder.Deployment("web", 1, builder.Simulated)
 	want := other.create(t, d.DeepCopy()).Spec.Template
 	if diff := cmp.Diff(want, optedIn.create(t, d.DeepCopy()).Spec.Template); diff != "" {
 		t.Errorf("the template changed at creation (-want +got):\n%s", diff)
@@ -125,7 +125,7 @@ func unchangedTemplate(t *testing.T, e *environment) {
 func notOptedIn(t *testing.T, e *environment) {
 	n := e.notOptedInNamespace(t)
 	before := n.webhookRequests(t)
-	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitAvailable(t, "web")
 	n.release(t, "web", "v2")
 	n.run(t, "scale", "deployment", "web", "--replicas=4")
@@ -139,7 +139,7 @@ func notOptedIn(t *testing.T, e *environment) {
 	// The same request in a namespace that is opted in is counted, so the
 	// metric is valid.
 	in := e.optedInNamespace(t)
-	in.create(t, gen.Deployment("web", 1, gen.Simulated))
+	in.create(t, builder.Deployment("web", 1, builder.Simulated))
 	if cmp.Equal(before, in.webhookRequests(t)) {
 		t.Error("the API server's metrics do not count the request to the webhook")
 	}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // orderCheck matches the order check in a stage.
@@ -75,7 +75,7 @@ func (n *namespace) awaitOrderClosed(t *testing.T, order, state string) {
 func closedOrder(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Lag: metav1.Duration{Duration: 5 * time.Second}}})
-	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitPassed(t, "web", 3)
 	await(t, shortTimeout, "the release waits for the order check", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
@@ -106,7 +106,7 @@ func closedOrder(t *testing.T, e *environment) {
 // overrules it.
 func orderFailInPre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(2)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Pre), Then: failed()})
 	n.release(t, "web", "v2")
@@ -129,7 +129,7 @@ func orderFailInPre(t *testing.T, e *environment) {
 // rollback is admitted.
 func orderFailInPost(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: failed()})
 	n.release(t, "web", "v2")
@@ -148,7 +148,7 @@ func orderFailInPost(t *testing.T, e *environment) {
 func supersededOrder(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
-	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	n.awaitBatch(t, rolloutTimeout, "web", 1, "is started", func(p *v1alpha1.ChangePod) bool { return p.Status.ChangePodID != "" })
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
@@ -164,7 +164,7 @@ func supersededOrder(t *testing.T, e *environment) {
 // and a replaced pod is judged again.
 func scaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(2)))
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(2)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
 	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is done", isDone)
@@ -188,7 +188,7 @@ func scaledRelease(t *testing.T, e *environment) {
 // metrics to reach its minimum of replicas.
 func autoscaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: delayed(45*time.Second, double.Behaviour{Verdict: "pass"})})
 	n.release(t, "web", "v2")
@@ -251,13 +251,13 @@ func noVerdictPerStage(t *testing.T, e *environment) {
 
 	before := e.optedInNamespace(t)
 	before.setChecks(t, double.CheckRule{Match: batch(1, double.Pre), Then: double.Behaviour{Verdict: "inconc"}})
-	before.create(t, gen.Deployment("web", 1, gen.Simulated))
+	before.create(t, builder.Deployment("web", 1, builder.Simulated))
 	after := e.optedInNamespace(t)
 	after.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Verdict: "inconc"}})
-	after.create(t, gen.Deployment("web", 1, gen.Simulated))
+	after.create(t, builder.Deployment("web", 1, builder.Simulated))
 	whole := e.optedInNamespace(t)
 	whole.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Verdict: "inconc"}})
-	whole.create(t, gen.Deployment("web", 1, gen.Simulated))
+	whole.create(t, builder.Deployment("web", 1, builder.Simulated))
 
 	c := before.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonFailedUnjudged {
@@ -299,9 +299,9 @@ func verdictTimeout(t *testing.T, e *environment) {
 	lost.Lost = true
 	batchLost, orderNever := e.optedInNamespace(t), e.optedInNamespace(t)
 	batchLost.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: lost})
-	batchLost.create(t, gen.Deployment("web", 1, gen.Simulated))
+	batchLost.create(t, builder.Deployment("web", 1, builder.Simulated))
 	orderNever.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Never: true}})
-	orderNever.create(t, gen.Deployment("web", 1, gen.Simulated))
+	orderNever.create(t, builder.Deployment("web", 1, builder.Simulated))
 
 	c := batchLost.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
@@ -345,7 +345,7 @@ func percentageBatches(t *testing.T, e *environment) {
 	})
 	e.setConfig(t, v1alpha1.ConfigWaitThreshold, "5s")
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 5, gen.Simulated))
+	n.create(t, builder.Deployment("web", 5, builder.Simulated))
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	pods, err := n.changePods(t.Context(), c)
 	if err != nil {
@@ -364,7 +364,7 @@ func percentageBatches(t *testing.T, e *environment) {
 	}
 	// A release without pods times out, and continues when the pods are
 	// created.
-	n.create(t, gen.Deployment("late", 1, gen.Simulated, func(d *appsv1.Deployment) { d.Spec.Paused = true }))
+	n.create(t, builder.Deployment("late", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Paused = true }))
 	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadTimeOutPre)
 	n.run(t, "rollout", "resume", "deployment", "late")
 	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadSuccess)
@@ -377,7 +377,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigOrderTimeout, "10m")
 	e.setConfig(t, v1alpha1.ConfigPreTimeout, "10m")
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	restore := e.scaleToZero(t, judge.Namespace, "altershield")
 	n.release(t, "web", "v2")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // create creates a Deployment.
@@ -56,12 +56,12 @@ func (n *namespace) repair(t *testing.T, name, marker string) {
 }
 
 func releaseOf(marker string) string {
-	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, gen.Marker, marker)
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, builder.Marker, marker)
 }
 
 func repairOf(marker string) string {
 	return fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
-		v1alpha1.IgnoredSuspendLabel, gen.Marker, marker)
+		v1alpha1.IgnoredSuspendLabel, builder.Marker, marker)
 }
 
 func (n *namespace) patch(ctx context.Context, name, body string) error {

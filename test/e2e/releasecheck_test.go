@@ -18,8 +18,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // The server checks a release before the webhook admits it.
@@ -80,7 +80,7 @@ func (e *environment) awaitReleaseCheck(t *testing.T) {
 	n := e.optedInNamespace(t)
 	await(t, shortTimeout, "the release check is in force", func(context.Context) error {
 		for range 6 {
-			if r := n.apply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, dryRunWarning) {
+			if r := n.apply(t, builder.Deployment("web", 1, builder.Simulated), "--dry-run=server"); !strings.Contains(r.Stderr, dryRunWarning) {
 				return fmt.Errorf("%s", r)
 			}
 		}
@@ -98,7 +98,7 @@ func (e *environment) awaitUncheckedDenied(t *testing.T) {
 	await(t, rolloutTimeout, "the policy is in force", func(context.Context) error {
 		for range 4 {
 			count++
-			if r := n.tryApply(t, gen.Deployment(fmt.Sprint("web-", count), 0, gen.Simulated)); r.Code == 0 {
+			if r := n.tryApply(t, builder.Deployment(fmt.Sprint("web-", count), 0, builder.Simulated)); r.Code == 0 {
 				return fmt.Errorf("%s", r)
 			}
 		}
@@ -180,7 +180,7 @@ func (n *namespace) releaseCheckStatus(t *testing.T) v1alpha1.ReleaseCheckStatus
 func releaseCheckDisabled(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, failed())
-	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	checkResult(t, n.tryApply(t, builder.Deployment("web", 1, builder.Simulated)), 0)
 	n.checkReleaseChecks(t, 0)
 	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
 		t.Errorf("%d ReleaseChecks (%v), want none", len(kept.Items), err)
@@ -190,7 +190,7 @@ func releaseCheckDisabled(t *testing.T, e *environment) {
 func releaseCheckPasses(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
-	r := n.tryApply(t, gen.Deployment("web", 1, gen.Simulated))
+	r := n.tryApply(t, builder.Deployment("web", 1, builder.Simulated))
 	checkResult(t, r, 0)
 	if strings.Contains(r.Stderr, "Warning") {
 		t.Errorf("a pass returns a warning:\n%s", r)
@@ -204,17 +204,17 @@ func releaseCheckPasses(t *testing.T, e *environment) {
 	n.run(t, "label", "deployment", "web", "team=a")
 	n.run(t, "delete", "deployment", "web", "--cascade=foreground")
 	n.setReleaseChecks(t, failed())
-	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	checkResult(t, n.tryApply(t, builder.Deployment("web", 1, builder.Simulated)), 0)
 	n.checkReleaseChecks(t, 1)
 }
 
 func releaseCheckFails(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
-	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 0)
+	checkResult(t, n.tryApply(t, builder.Deployment("web", 1, builder.Simulated)), 0)
 	before := n.deployment(t, "web")
 	n.setReleaseChecks(t, failed())
-	second := gen.Deployment("web", 1, gen.Simulated, gen.Release("v2"))
+	second := builder.Deployment("web", 1, builder.Simulated, builder.Release("v2"))
 	denial := []string{
 		"Error from server (ReleaseCheckFailed)", `admission webhook "vrelease.kb.io" denied the request: release check of deployment web`,
 		"error rate: " + errorRate, "change the pod template, or apply it again after",
@@ -228,7 +228,7 @@ func releaseCheckFails(t *testing.T, e *environment) {
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
 	checkResult(t, n.tryApply(t, second), 1, denial...)
 	n.checkReleaseChecks(t, 2)
-	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated, gen.Release("v3"))), 0)
+	checkResult(t, n.tryApply(t, builder.Deployment("web", 1, builder.Simulated, builder.Release("v3"))), 0)
 	n.checkReleaseChecks(t, 3)
 	// A person overrules the server.
 	kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{})
@@ -258,7 +258,7 @@ func releaseCheckTimesOut(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	// Without a rule the double does not answer, like the published server.
 	began := time.Now()
-	r := n.tryApply(t, gen.Deployment("web", 1, gen.Simulated))
+	r := n.tryApply(t, builder.Deployment("web", 1, builder.Simulated))
 	checkResult(t, r, 0, "Warning: admitted unchecked: release check of deployment web")
 	t.Logf("the release waited %s for a server that does not answer", time.Since(began).Round(10*time.Millisecond))
 	n.checkTimedOut(t)
@@ -267,7 +267,7 @@ func releaseCheckTimesOut(t *testing.T, e *environment) {
 
 func unjudgedReleaseDenied(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated)), 1,
+	checkResult(t, n.tryApply(t, builder.Deployment("web", 1, builder.Simulated)), 1,
 		"Error from server (ReleaseUnchecked)", "release check of deployment web", "did not complete in time")
 	n.checkTimedOut(t)
 }
@@ -275,7 +275,7 @@ func unjudgedReleaseDenied(t *testing.T, e *environment) {
 func releaseCheckOfADryRun(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, failed())
-	checkResult(t, n.tryApply(t, gen.Deployment("web", 1, gen.Simulated), "--dry-run=server"), 0, dryRunWarning)
+	checkResult(t, n.tryApply(t, builder.Deployment("web", 1, builder.Simulated), "--dry-run=server"), 0, dryRunWarning)
 	n.checkReleaseChecks(t, 0)
 	if kept, err := n.change.ReleaseChecks(n.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(kept.Items) > 0 {
 		t.Errorf("%d ReleaseChecks (%v), want none", len(kept.Items), err)
@@ -285,7 +285,7 @@ func releaseCheckOfADryRun(t *testing.T, e *environment) {
 func releaseCheckOfOtherKinds(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, failed())
-	d := gen.Deployment("web", 1, gen.Simulated)
+	d := builder.Deployment("web", 1, builder.Simulated)
 	for _, kind := range []string{"StatefulSet", "DaemonSet"} {
 		object := map[string]any{
 			"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": "web"},
@@ -310,7 +310,7 @@ func releaseCheckOfOtherKinds(t *testing.T, e *environment) {
 func rollbackAndRepairUnchecked(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
@@ -337,7 +337,7 @@ func rollbackAndRepairUnchecked(t *testing.T, e *environment) {
 func releaseCheckSurvivesARestart(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
-	n.create(t, gen.Deployment("web", 0, gen.Simulated))
+	n.create(t, builder.Deployment("web", 0, builder.Simulated))
 	n.run(t, "delete", "deployment", "web")
 	before, err := e.kube.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=webhook"})
 	if err != nil {
@@ -362,6 +362,6 @@ func releaseCheckSurvivesARestart(t *testing.T, e *environment) {
 		return nil
 	})
 	n.setReleaseChecks(t, failed())
-	checkResult(t, n.tryApply(t, gen.Deployment("web", 0, gen.Simulated)), 0)
+	checkResult(t, n.tryApply(t, builder.Deployment("web", 0, builder.Simulated)), 0)
 	n.checkReleaseChecks(t, 1)
 }

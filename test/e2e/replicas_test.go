@@ -22,8 +22,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 const (
@@ -50,7 +50,7 @@ func bothControllersReconcile(t *testing.T, e *environment) {
 	e.shareLeases(t)
 	before := e.finishedPods(t)
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 20, gen.Simulated))
+	n.create(t, builder.Deployment("web", 20, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitClaims(t, "web")
 	await(t, shortTimeout, "both controllers have labeled pods", func(context.Context) error {
@@ -77,7 +77,7 @@ func leaderKilled(t *testing.T, e *environment) {
 		double.CheckRule{Match: batch(4, double.Post), Then: delayed(8*time.Second, failed())},
 		double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 	)
-	n.create(t, gen.Deployment("web", 6, gen.Simulated))
+	n.create(t, builder.Deployment("web", 6, builder.Simulated))
 	n.awaitBatch(t, rolloutTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
@@ -107,7 +107,7 @@ func optInWhileLeaderKilled(t *testing.T, e *environment) {
 	n := e.notOptedInNamespace(t)
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for _, name := range names {
-		n.create(t, gen.Deployment(name, 1, gen.Simulated))
+		n.create(t, builder.Deployment(name, 1, builder.Simulated))
 	}
 	for _, name := range names {
 		n.awaitAvailable(t, name)

@@ -14,14 +14,14 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // simulatedPods is the part of a manifest with a template for simulated nodes.
 const simulatedPods = `
   selector: {matchLabels: {app: %[1]s}}
   template:
-    metadata: {labels: {app: %[1]s}, annotations: {` + gen.Marker + `: v1}}
+    metadata: {labels: {app: %[1]s}, annotations: {` + builder.Marker + `: v1}}
     spec:
       terminationGracePeriodSeconds: 0
       nodeSelector: {type: kwok}

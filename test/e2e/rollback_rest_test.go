@@ -13,7 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // rollbackAPIURL is the address of the rollback API in the cluster.
@@ -75,7 +75,7 @@ func (n *namespace) rollbackRequest(more string) string {
 // rollbackByREST is requested by a user with no other permission.
 func rollbackByREST(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(3)))
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(3)))
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	first := n.deployment(t, "web")
 	n.release(t, "web", "v2")
@@ -130,7 +130,7 @@ func rollbackByREST(t *testing.T, e *environment) {
 // rejected.
 func rollbackByRESTDenied(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	bob := n.createUser(t, "bob", "view")
 	for name, tc := range map[string]struct {

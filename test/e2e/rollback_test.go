@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // selfHealingThreshold is longer than a pod needs to start on a busy machine
@@ -159,7 +159,7 @@ func (n *namespace) checkRollback(t *testing.T, kind workload.Kind, name string,
 func selfHealedRelease(broken, reason string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
-		n.create(t, gen.Deployment("web", 2))
+		n.create(t, builder.Deployment("web", 2))
 		n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 		before, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 		if err != nil {
@@ -219,7 +219,7 @@ func (n *namespace) awaitRollbackStatus(t *testing.T, within time.Duration, name
 // newerRelease is applied while the previous release is stuck.
 func newerRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	n.strategicPatch(t, workload.Deployment, "web", unschedulable)
 	await(t, rolloutTimeout, "the release has an unschedulable pod", func(ctx context.Context) error {
@@ -252,7 +252,7 @@ func newerRelease(t *testing.T, e *environment) {
 // no version succeeded.
 func noRollbackTarget(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 1, gen.Simulated, func(d *appsv1.Deployment) {
+	n.create(t, builder.Deployment("web", 1, builder.Simulated, func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.NodeSelector = map[string]string{"type": "none"}
 	}))
 	await(t, selfHealingTimeout, "an Event reports that no rollback is possible", func(ctx context.Context) error {
@@ -276,7 +276,7 @@ func noRollbackTarget(t *testing.T, e *environment) {
 // succeeded.
 func rollbackToOlderVersion(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 1, gen.Simulated))
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	n.release(t, "web", "v2")
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 2)
@@ -329,7 +329,7 @@ func historyLimit(t *testing.T, e *environment) {
 func automaticRollback(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigAutomaticRollback, "")
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 3, gen.Simulated, gen.Paced(3)))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated, builder.Paced(3)))
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	before, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 	if err != nil {

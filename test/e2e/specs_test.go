@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // spec is one sentence of the specification and its test.
@@ -44,7 +44,7 @@ func TestWithoutAServer(t *testing.T) {
 		{"a rollback to a version that succeeded is admitted", rollbackAdmitted},
 		{"a Deployment without labels is judged, suspended and repaired", unusualDeployment(unlabeledDeployment())},
 		{"a Deployment near the size limit is judged, suspended and repaired", unusualDeployment(hugeDeployment())},
-		{"a Deployment whose name has 253 characters is judged, suspended and repaired", unusualDeployment(gen.Deployment(longName(), 2, gen.Simulated))},
+		{"a Deployment whose name has 253 characters is judged, suspended and repaired", unusualDeployment(builder.Deployment(longName(), 2, builder.Simulated))},
 		{"a dry run changes nothing", dryRun},
 		{"a server-side apply does not own the fields of Breakwater", serverSideApply},
 		{"a client-side apply sees no drift", clientSideApply},

@@ -14,15 +14,15 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // suspendWeb creates a Deployment web whose only release failed after it was
 // complete: it is suspended and not paused.
 func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)) {
 	t.Helper()
-	n.create(t, gen.Deployment("web", 2, append(options, gen.Simulated)...))
+	n.create(t, builder.Deployment("web", 2, append(options, builder.Simulated)...))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
@@ -33,7 +33,7 @@ func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)
 // pod: it is suspended and paused, and v1 succeeded.
 func (n *namespace) holdWeb(t *testing.T) {
 	t.Helper()
-	n.create(t, gen.Deployment("web", 4, gen.Simulated, gen.Paced(3)))
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(3)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
 	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
@@ -164,7 +164,7 @@ func rollbackAdmitted(t *testing.T, e *environment) {
 // does not undo a paused rollout.
 func rolloutUndo(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 2, gen.Simulated))
+	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
@@ -186,7 +186,7 @@ func rolloutUndo(t *testing.T, e *environment) {
 		if err != nil {
 			return err
 		}
-		if got := d.Spec.Template.Annotations[gen.Marker]; got != "v1" || !isNotSuspended(d) {
+		if got := d.Spec.Template.Annotations[builder.Marker]; got != "v1" || !isNotSuspended(d) {
 			return fmt.Errorf("%s, labels %v, paused %t", got, d.Labels, d.Spec.Paused)
 		}
 		return nil

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // scaledToZeroFunctions returns the functions that run only while they have
@@ -26,7 +26,7 @@ func functionSelector(function string) string { return "serving.knative.dev/serv
 func fromZeroAndBack(t *testing.T, e *environment) {
 	awaitZero(t)
 	n := e.optedInNamespace(t)
-	n.create(t, gen.Deployment("web", 3, gen.Simulated))
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	ran := map[string]bool{} // a function may end before another starts
 	await(t, rolloutTimeout, "submit, verdict and report run", func(ctx context.Context) error {
 		for _, function := range []string{"submit", "verdict", "report"} {

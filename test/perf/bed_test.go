@@ -29,9 +29,9 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 const (
@@ -170,7 +170,7 @@ func (b *bed) optIn(ctx context.Context, namespace string) error {
 
 // deploy creates a Deployment and waits for its pods.
 func (b *bed) deploy(ctx context.Context, namespace string, pods int) error {
-	d := gen.Deployment(name, int32(pods), gen.Simulated)
+	d := builder.Deployment(name, int32(pods), builder.Simulated)
 	if _, err := b.kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // warmPods are released first, so that no function starts from zero.
@@ -96,7 +96,7 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 		return r, err
 	}
 	began := time.Now()
-	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, gen.Marker, began.Format(time.RFC3339Nano))
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, builder.Marker, began.Format(time.RFC3339Nano))
 	_, err = b.kube.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		return r, err

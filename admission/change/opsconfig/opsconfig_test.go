@@ -12,7 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func request(t *testing.T, spec v1alpha1.OpsConfigInfoSpec) *admissionv1.AdmissionRequest {
@@ -20,7 +20,7 @@ func request(t *testing.T, spec v1alpha1.OpsConfigInfoSpec) *admissionv1.Admissi
 	c := &v1alpha1.OpsConfigInfo{ObjectMeta: metav1.ObjectMeta{Name: "branch", Namespace: v1alpha1.SystemNamespace}, Spec: spec}
 	return &admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create,
-		Object:    runtime.RawExtension{Raw: gen.JSON(t, c)},
+		Object:    runtime.RawExtension{Raw: builder.JSON(t, c)},
 	}
 }
 

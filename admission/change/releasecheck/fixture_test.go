@@ -21,7 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // fixture is a webhook with a fake cluster and a double of the AlterShield server.
@@ -137,6 +137,6 @@ func (w *fixture) events() []string {
 // release returns a request that changes the template.
 func release(t *testing.T) *admissionv1.AdmissionRequest {
 	t.Helper()
-	build := gen.StoredDeployment
-	return admissiontest.Request(t, build(gen.Versioned(2)), build(gen.Versioned(2), gen.Image("busybox:2")))
+	build := builder.StoredDeployment
+	return admissiontest.Request(t, build(builder.Versioned(2)), build(builder.Versioned(2), builder.Image("busybox:2")))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const (
@@ -166,8 +166,8 @@ func TestAVersionThatPassedIsNotCheckedAgain(t *testing.T) {
 	w.answer(t, fails)
 	w.clock.SetTime(noon.Add(24 * time.Hour))
 	// Another webhook with an empty cache, and another attempt.
-	build := gen.StoredDeployment
-	again := admissiontest.Request(t, build(gen.Versioned(7)), build(gen.Versioned(7), gen.Image("busybox:2")))
+	build := builder.StoredDeployment
+	again := admissiontest.Request(t, build(builder.Versioned(7)), build(builder.Versioned(7), builder.Image("busybox:2")))
 	if got := w.webhook(t).Admit(t.Context(), again); !got.Response.Allowed || got.Decision != PassedBefore {
 		t.Errorf("%+v", got)
 	}
@@ -267,10 +267,10 @@ func expectNoEffect(t *testing.T, w *fixture) {
 }
 
 func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
-	build, stamped, image, held := gen.StoredDeployment, gen.Versioned, gen.Image, gen.Held
-	good := gen.Version(build(image("busybox:0")))
-	repair := gen.Label(v1alpha1.IgnoredSuspendLabel, "true")
-	repaired := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 3})
+	build, stamped, image, held := builder.StoredDeployment, builder.Versioned, builder.Image, builder.Held
+	good := builder.Version(build(image("busybox:0")))
+	repair := builder.Label(v1alpha1.IgnoredSuspendLabel, "true")
+	repaired := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: builder.SuspendedAt, Attempt: 3})
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		by       string
@@ -278,8 +278,8 @@ func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 		want     string
 	}{
 		"check is disabled":              {old: build(stamped(2)), new: build(image("busybox:2")), off: true, want: Disabled},
-		"change of metadata":             {old: build(stamped(2)), new: build(stamped(2), gen.Label("team", "a")), want: NotARelease},
-		"first update after opt-in":      {old: build(), new: build(gen.Label("team", "a")), want: NotARelease},
+		"change of metadata":             {old: build(stamped(2)), new: build(stamped(2), builder.Label("team", "a")), want: NotARelease},
+		"first update after opt-in":      {old: build(), new: build(builder.Label("team", "a")), want: NotARelease},
 		"empty update by the controller": {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
 		"rollback by the controller":     {old: build(stamped(2)), new: build(stamped(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
 		"version succeeded":              {old: build(stamped(2)), new: build(stamped(2), image("busybox:0")), want: Rollback},
@@ -307,7 +307,7 @@ func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 }
 
 func TestAReleaseIsChecked(t *testing.T) {
-	build, stamped, image := gen.StoredDeployment, gen.Versioned, gen.Image
+	build, stamped, image := builder.StoredDeployment, builder.Versioned, builder.Image
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		kind     string
@@ -348,8 +348,8 @@ func TestAReleaseIsChecked(t *testing.T) {
 func TestAWorkloadNameOf253CharactersIsChecked(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, fails)
-	long := gen.Name(strings.Repeat("n", 253))
-	got := w.Admit(t.Context(), admissiontest.Request(t, nil, gen.StoredDeployment(long)))
+	long := builder.Name(strings.Repeat("n", 253))
+	got := w.Admit(t.Context(), admissiontest.Request(t, nil, builder.StoredDeployment(long)))
 	if r := w.record(t); got.Response.Allowed || r == nil || len(r.Name) > 253 || len(r.Labels[v1alpha1.DeploymentNameLabel]) > 63 {
 		t.Errorf("%+v", r)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*Index, *fake.Clientset) {
@@ -38,9 +38,9 @@ func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*Index, 
 }
 
 func TestAVersionSucceeded(t *testing.T) {
-	d := gen.StoredDeployment()
+	d := builder.StoredDeployment()
 	in := func(phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
-		return gen.ChangeWorkload(d, 1, phase)
+		return builder.ChangeWorkload(d, 1, phase)
 	}
 	change := func(f func(*v1alpha1.ChangeWorkload)) *v1alpha1.ChangeWorkload {
 		c := in(v1alpha1.WorkloadSuccess)
@@ -63,7 +63,7 @@ func TestAVersionSucceeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHistory(t, tc.cached, tc.stored)
-			got, err := h.Succeeded(t.Context(), gen.Workload(t, d), gen.Version(d))
+			got, err := h.Succeeded(t.Context(), builder.Workload(t, d), builder.Version(d))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,9 +75,9 @@ func TestAVersionSucceeded(t *testing.T) {
 }
 
 func TestWhatTheCacheKnowsToBeGoodIsNotAskedFor(t *testing.T) {
-	d := gen.StoredDeployment()
-	h, client := newHistory(t, gen.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
-	if ok, err := h.Succeeded(t.Context(), gen.Workload(t, d), gen.Version(d)); err != nil || !ok {
+	d := builder.StoredDeployment()
+	h, client := newHistory(t, builder.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
+	if ok, err := h.Succeeded(t.Context(), builder.Workload(t, d), builder.Version(d)); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	if n := len(client.Actions()); n > 0 {
@@ -90,30 +90,30 @@ func TestAnAPIServerThatDoesNotAnswerIsNotANo(t *testing.T) {
 	client.PrependReactor("get", "changeworkloads", func(clientgotesting.Action) (bool, runtime.Object, error) {
 		return true, nil, context.DeadlineExceeded
 	})
-	if _, err := h.Succeeded(t.Context(), gen.Workload(t, gen.StoredDeployment()), "v"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := h.Succeeded(t.Context(), builder.Workload(t, builder.StoredDeployment()), "v"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestTheReleasesOfADeploymentAreItsOwn(t *testing.T) {
-	d := gen.StoredDeployment()
-	own := gen.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess)
+	d := builder.StoredDeployment()
+	own := builder.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess)
 	h, _ := newHistory(t, own, nil)
-	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(gen.Workload(t, d))); diff != "" {
+	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(builder.Workload(t, d))); diff != "" {
 		t.Error(diff)
 	}
 	d.UID = "another"
-	if got := h.Releases(gen.Workload(t, d)); len(got) > 0 {
+	if got := h.Releases(builder.Workload(t, d)); len(got) > 0 {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestTheCacheKeepsWhatIsLookedAt(t *testing.T) {
-	c := gen.ChangeWorkload(gen.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
+	c := builder.ChangeWorkload(builder.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
 	c.ManagedFields = make([]metav1.ManagedFieldsEntry, 3)
 	c.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, 1000)
 	c.Status.DefenseCheckPassPods = make([]v1alpha1.PodSummary, 100)
-	want := gen.ChangeWorkload(gen.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
+	want := builder.ChangeWorkload(builder.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
 	want.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, maxFailedPods)
 	got, err := Trim(c)
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func TestAVersionWhoseChangeWorkloadIsGoneSucceeded(t *testing.T) {
-	d := gen.StoredDeployment()
-	w := gen.Workload(t, d)
-	version := gen.Version(d)
+	d := builder.StoredDeployment()
+	w := builder.Workload(t, d)
+	version := builder.Version(d)
 	for name, tc := range map[string]struct {
 		change func(*appsv1.ControllerRevision)
 		stored *v1alpha1.ChangeWorkload
 		want   bool
 	}{
 		"when its template is kept":                       {want: true},
-		"when it is released again and not judged yet":    {stored: gen.ChangeWorkload(d, 4, v1alpha1.WorkloadRunning), want: true},
-		"not when it failed since":                        {stored: gen.ChangeWorkload(d, 4, v1alpha1.WorkloadSuspend)},
+		"when it is released again and not judged yet":    {stored: builder.ChangeWorkload(d, 4, v1alpha1.WorkloadRunning), want: true},
+		"not when it failed since":                        {stored: builder.ChangeWorkload(d, 4, v1alpha1.WorkloadSuspend)},
 		"not when it was that of an earlier workload":     {change: func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "earlier" }},
 		"not when another version has the shortened name": {change: func(r *appsv1.ControllerRevision) { r.Annotations[v1alpha1.VersionKey] = "other" }},
 		"not when somebody else's revision has that name": {change: func(r *appsv1.ControllerRevision) { r.Labels = nil }},

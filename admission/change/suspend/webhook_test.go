@@ -26,15 +26,15 @@ import (
 	"github.com/breakwater-dev/breakwater/events/eventstest"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 var (
-	build   = gen.StoredDeployment
-	stamped = gen.Versioned
-	image   = gen.Image
-	label   = gen.Label
-	held    = gen.Held
+	build   = builder.StoredDeployment
+	stamped = builder.Versioned
+	image   = builder.Image
+	label   = builder.Label
+	held    = builder.Held
 	repair  = label(v1alpha1.IgnoredSuspendLabel, "true")
 )
 
@@ -69,7 +69,7 @@ func newFixture(h admissiontest.History, blocking bool) fixture {
 	in := func() settings.Settings { return s }
 	w := fixture{rights: &rights{}, settings: &s, recorder: record.NewFakeRecorder(10), sent: &eventstest.Recorder{}}
 	w.validating = &suspend.Handler{Kind: workload.Deployment, Settings: in, History: h, Authorizer: w.rights, Recorder: w.recorder, Sender: w.sent}
-	w.mutating = &version.Handler{Kind: workload.Deployment, Settings: in, History: h, Clock: clocktesting.NewFakePassiveClock(gen.Now)}
+	w.mutating = &version.Handler{Kind: workload.Deployment, Settings: in, History: h, Clock: clocktesting.NewFakePassiveClock(builder.Now)}
 	return w
 }
 
@@ -84,8 +84,8 @@ func (w fixture) admit(t *testing.T, req *admissionv1.AdmissionRequest, skipped 
 }
 
 func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
-	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
-	good := gen.Version(build(image("busybox:0")))
+	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
+	good := builder.Version(build(image("busybox:0")))
 	for name, tc := range map[string]struct {
 		old     *appsv1.Deployment
 		new     *appsv1.Deployment
@@ -103,16 +103,16 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 			reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"suspend label removed": {
-			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutLabel(v1alpha1.SuspendLabel)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, builder.WithoutLabel(v1alpha1.SuspendLabel)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"hold removed": {
-			old: build(stamped(1), held), new: build(stamped(1), held, gen.WithoutAnnotation(v1alpha1.HoldAnnotation)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, builder.WithoutAnnotation(v1alpha1.HoldAnnotation)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"pause removed": {
-			old: build(stamped(1), held), new: build(stamped(1), held, gen.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"repair label, pause removed, same template": {
-			old: build(stamped(1), held), new: build(stamped(1), held, repair, gen.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(stamped(1), held), new: build(stamped(1), held, repair, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"other metadata": {
 			old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a")), reason: admission.DecisionAdmitted,
@@ -152,12 +152,12 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"forged record of another attempt": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
-				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: gen.SuspendedAt, Attempt: 2})),
+				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: builder.SuspendedAt, Attempt: 2})),
 			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"forged record of another user": {
 			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
-				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 3})),
+				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 3})),
 			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"release, blocking off": {
@@ -202,9 +202,9 @@ func TestADenialHasNoRetryAfter(t *testing.T) {
 
 func TestADenialNamesTheAlternatives(t *testing.T) {
 	bad := build(stamped(2), held)
-	failed := gen.ChangeWorkload(bad, 2, v1alpha1.WorkloadSuspend)
+	failed := builder.ChangeWorkload(bad, 2, v1alpha1.WorkloadSuspend)
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a", Message: "find error"}, {Pod: "sleep-b"}}
-	good := gen.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.WorkloadSuccess)
+	good := builder.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.WorkloadSuccess)
 	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, failed}}
 	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(stamped(2), held, image("busybox:2"))), false).Response.Result
 	want := &metav1.StatusDetails{
@@ -237,7 +237,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 }
 
 func TestADenialOfASecondRepairNamesTheUserOfTheFirst(t *testing.T) {
-	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
+	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	causes := newFixture(admissiontest.History{}, true).admit(t,
 		admissiontest.Request(t, build(stamped(2), held, used), build(stamped(2), held, used, repair, image("busybox:3"))), false,
 	).Response.Result.Details.Causes
@@ -306,7 +306,7 @@ func TestTheDenialOfADryRunIsNotReported(t *testing.T) {
 }
 
 func TestALargeDeploymentIsDenied(t *testing.T) {
-	huge := gen.Annotation("note", strings.Repeat("x", 1<<20))
+	huge := builder.Annotation("note", strings.Repeat("x", 1<<20))
 	req := admissiontest.Request(t, build(stamped(1), held, huge), build(stamped(1), held, huge, image("busybox:2")))
 	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != fixed {
 		t.Errorf("message is %q", got)
@@ -314,7 +314,7 @@ func TestALargeDeploymentIsDenied(t *testing.T) {
 }
 
 func TestALongNameIsNotTruncated(t *testing.T) {
-	long := gen.Name(strings.Repeat("n", 253))
+	long := builder.Name(strings.Repeat("n", 253))
 	req := admissiontest.Request(t, build(stamped(1), held, long), build(stamped(1), held, long, image("busybox:2")))
 	want := "deployment " + strings.Repeat("n", 253) + " is suspended"
 	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != want {
@@ -343,9 +343,9 @@ func TestAMalformedUpdateIsDenied(t *testing.T) {
 }
 
 func TestABypassRequiresPermission(t *testing.T) {
-	used := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: gen.SuspendedAt, Attempt: 2})
-	old := gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
-	good := gen.Version(build(image("busybox:0")))
+	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
+	old := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
+	good := builder.Version(build(image("busybox:0")))
 	const (
 		lacking = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
 			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"

@@ -17,7 +17,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const (
@@ -75,7 +75,7 @@ func TestAWorkloadThatTheWebhookDidNotSeeIsMissed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, _ := newGuard(t, tc.namespace, tc.config)
-			w := gen.Workload(t, build())
+			w := builder.Workload(t, build())
 			w.CreationTimestamp = metav1.NewTime(tc.created)
 			got, err := g.Missed(t.Context(), w)
 			if err != nil || got != tc.want {

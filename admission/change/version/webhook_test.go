@@ -18,39 +18,39 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 var (
-	build     = gen.StoredDeployment
-	stamped   = gen.Versioned
-	image     = gen.Image
-	label     = gen.Label
-	annotated = gen.Annotation
-	paused    = gen.Paused
+	build     = builder.StoredDeployment
+	stamped   = builder.Versioned
+	image     = builder.Image
+	label     = builder.Label
+	annotated = builder.Annotation
+	paused    = builder.Paused
 )
 
-const alice, since = admissiontest.User, gen.SuspendedAt
+const alice, since = admissiontest.User, builder.SuspendedAt
 
 func newStamper(successes ...string) *Handler {
 	return &Handler{
 		Kind: workload.Deployment, Settings: settings.Default, History: admissiontest.History{Successes: successes},
-		Clock: clocktesting.NewFakePassiveClock(gen.Now),
+		Clock: clocktesting.NewFakePassiveClock(builder.Now),
 	}
 }
 
-func repair(attempt int64) gen.Option {
-	return gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: attempt})
+func repair(attempt int64) builder.Option {
+	return builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: attempt})
 }
 
-func rollback(user string, attempt int64) gen.Option {
-	return gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
+func rollback(user string, attempt int64) builder.Option {
+	return builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
 }
 
 // Each case has the stored object, the new object of the request, and the object after
 // the webhook.
 func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
-	held, bare := gen.Held, gen.Bare
+	held, bare := builder.Held, builder.Bare
 	asksRepair := label(v1alpha1.IgnoredSuspendLabel, "true")
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
@@ -68,11 +68,11 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			new: build(bare), want: build(bare, stamped(1)), decision: Released,
 		},
 		"created with generateName": {
-			new:  build(gen.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }),
-			want: build(gen.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), decision: Released,
+			new:  build(builder.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }),
+			want: build(builder.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), decision: Released,
 		},
 		"created with a name of 253 characters": {
-			new: build(gen.Name(long)), want: build(gen.Name(long), stamped(1)), decision: Released,
+			new: build(builder.Name(long)), want: build(builder.Name(long), stamped(1)), decision: Released,
 		},
 		"created with a forged release": {
 			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "77")),
@@ -197,14 +197,14 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),
 			new: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000"), asksRepair, image("busybox:3")),
 			want: build(image("busybox:3"), stamped(3), label(v1alpha1.SuspendLabel, "1800000000"),
-				gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: "1800000000", Attempt: 3})),
+				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: "1800000000", Attempt: 3})),
 			decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"repair label without a template change": {
 			old: build(stamped(1), held), new: build(stamped(1), held, asksRepair), want: build(stamped(1), held), decision: Kept,
 		},
 		"rollback resumes the rollout": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), good: gen.Version(build(image("busybox:0"))),
+			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
 			want: build(image("busybox:0"), stamped(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"rollback by the controller": {
@@ -239,11 +239,11 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 }
 
 func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAnotherAttempt(t *testing.T) {
-	old := build(stamped(1), gen.Held)
-	req := admissiontest.Request(t, old, build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
+	old := build(stamped(1), builder.Held)
+	req := admissiontest.Request(t, old, build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
 	d := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
 	image("mirror/busybox:2")(d)
-	req.Object.Raw = gen.JSON(t, d)
+	req.Object.Raw = builder.JSON(t, d)
 	got := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
 	want := build(image("mirror/busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since))
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -252,8 +252,8 @@ func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAn
 }
 
 func TestThePatchTouchesNothingButOurFields(t *testing.T) {
-	old := build(stamped(1), gen.Held)
-	repair := build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+	old := build(stamped(1), builder.Held)
+	repair := build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
 	// Server-side apply: who owns what is the API server's to keep.
 	repair.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
@@ -324,8 +324,8 @@ func TestASubresourceIsLeftAlone(t *testing.T) {
 }
 
 func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
-	held := build(stamped(1), gen.Held)
-	asksRepair := build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
+	held := build(stamped(1), builder.Held)
+	asksRepair := build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
 	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, held, asksRepair))
 	want := []string{"deployment sleep is suspended, and this update does not change its pod template: " +
 		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
@@ -335,14 +335,14 @@ func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
 }
 
 func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
-	held, update := build(stamped(1), gen.Held), build(stamped(1), gen.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
-	record := func(at time.Time) gen.Option {
-		return gen.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Time: metav1.NewTime(at)})
+	held, update := build(stamped(1), builder.Held), build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+	record := func(at time.Time) builder.Option {
+		return builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Time: metav1.NewTime(at)})
 	}
 	for name, tc := range map[string]struct{ said, want time.Time }{
-		"a second later": {gen.Now.Add(-time.Second), gen.Now.Add(-time.Second)},
-		"an hour later":  {gen.Now.Add(-time.Hour), gen.Now},
-		"in the future":  {gen.Now.Add(time.Hour), gen.Now},
+		"a second later": {builder.Now.Add(-time.Second), builder.Now.Add(-time.Second)},
+		"an hour later":  {builder.Now.Add(-time.Hour), builder.Now},
+		"in the future":  {builder.Now.Add(time.Hour), builder.Now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			record(tc.said)(update)
@@ -356,19 +356,19 @@ func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
 }
 
 func TestTheStampThatWasLostIsKnownFromTheHistory(t *testing.T) {
-	bare, next := build(gen.Bare), build(gen.Bare, image("busybox:2"))
+	bare, next := build(builder.Bare), build(builder.Bare, image("busybox:2"))
 	for name, tc := range map[string]struct {
 		object *appsv1.Deployment
 		want   *appsv1.Deployment
 	}{
-		"of what runs still":             {bare, build(gen.Bare, stamped(4))},
-		"of what was replaced meanwhile": {next, build(gen.Bare, image("busybox:2"), stamped(5))},
+		"of what runs still":             {bare, build(builder.Bare, stamped(4))},
+		"of what was replaced meanwhile": {next, build(builder.Bare, image("busybox:2"), stamped(5))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStamper()
 			s.History = admissiontest.History{Known: []*v1alpha1.ChangeWorkload{
-				gen.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.WorkloadSuccess),
-				gen.ChangeWorkload(bare, 4, v1alpha1.WorkloadRunning),
+				builder.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.WorkloadSuccess),
+				builder.ChangeWorkload(bare, 4, v1alpha1.WorkloadRunning),
 			}}
 			req := admissiontest.Request(t, tc.object, tc.object)
 			req.UserInfo.Username = v1alpha1.ControllerUser

@@ -24,8 +24,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/fakestore"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 // chains are the owners of objects, by the name of the first. Live chains replace
@@ -144,7 +144,7 @@ func newPod(change func(*corev1.Pod)) *corev1.Pod {
 
 func raw(t *testing.T, o any) runtime.RawExtension {
 	t.Helper()
-	return runtime.RawExtension{Raw: gen.JSON(t, o)}
+	return runtime.RawExtension{Raw: builder.JSON(t, o)}
 }
 
 func request(op admissionv1.Operation, sub string) *admissionv1.AdmissionRequest {

@@ -24,8 +24,8 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/fakestore"
-	"github.com/breakwater-dev/breakwater/test/gen"
 )
 
 const skew = 5 * time.Second
@@ -149,7 +149,7 @@ func newPod(name string, change func(*corev1.Pod)) *corev1.Pod {
 
 func raw(t *testing.T, o any) runtime.RawExtension {
 	t.Helper()
-	return runtime.RawExtension{Raw: gen.JSON(t, o)}
+	return runtime.RawExtension{Raw: builder.JSON(t, o)}
 }
 
 func newRequest(op admissionv1.Operation, resource, name string) *admissionv1.AdmissionRequest {

@@ -14,18 +14,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 	const manifests = "../../../config/core/"
 	want := map[string]bool{}
-	for _, config := range gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml") {
+	for _, config := range builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml") {
 		for _, w := range config.Webhooks {
 			want[config.Name+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
 		}
 	}
-	for _, config := range gen.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml") {
+	for _, config := range builder.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml") {
 		for _, w := range config.Webhooks {
 			want[config.Name+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
 		}
@@ -47,7 +47,7 @@ func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
 	}
 	var installed []string
 	for _, file := range files {
-		for _, b := range gen.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
+		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
 			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
 				if b.Name != b.Spec.PolicyName {
 					t.Errorf("%s binds %s", b.Name, b.Spec.PolicyName)
@@ -68,7 +68,7 @@ func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
 
 // readable are the names of the policies that the controller may read.
 func readable(t *testing.T, manifest string) (names []string) {
-	for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifest) {
+	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifest) {
 		for _, rule := range role.Rules {
 			if slices.Contains(rule.Resources, "validatingadmissionpolicies") {
 				names = append(names, rule.ResourceNames...)

@@ -15,7 +15,7 @@ import (
 
 	admissionpermission "github.com/breakwater-dev/breakwater/admission/permission"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const manifests = "../../../config/permission/"
@@ -36,10 +36,10 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 		t.Errorf("looks after %+v", plan)
 	}
 	want := map[string]bool{}
-	for _, w := range gen.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0].Webhooks {
+	for _, w := range builder.Manifests[admissionregistrationv1.MutatingWebhookConfiguration](t, manifests+"430-webhook-mutating.yaml")[0].Webhooks {
 		want["mutating "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
 	}
-	for _, w := range gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0].Webhooks {
+	for _, w := range builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0].Webhooks {
 		want["validating "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
 	}
 	got := map[string]bool{}
@@ -61,7 +61,7 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 
 func TestTheControllerMayReadItsGuards(t *testing.T) {
 	named := map[string][]string{}
-	for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
+	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				named[resource] = append(named[resource], rule.ResourceNames...)

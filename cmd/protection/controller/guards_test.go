@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 const manifests = "../../../config/protection/"
@@ -45,7 +45,7 @@ func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, config := range gen.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml") {
+	for _, config := range builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"430-webhook-validating.yaml") {
 		for _, w := range config.Webhooks {
 			want[config.Name+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
 		}
@@ -66,13 +66,13 @@ func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
 	plan := newPlan(t, nil, nil, nil)
 	var policies, bindings []string
 	for _, file := range []string{"200-cascading-deletion-replicas.yaml", "201-cascading-deletion-status.yaml", "202-delete-protection-always.yaml", "203-protection-removed.yaml"} {
-		for _, b := range gen.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, manifests+file) {
+		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, manifests+file) {
 			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
 				bindings = append(bindings, b.Name)
 				policies = append(policies, b.Spec.PolicyName)
 			}
 		}
-		for _, p := range gen.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+file) {
+		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+file) {
 			if p.Kind == "ValidatingAdmissionPolicy" && slices.Contains(plan.Policies, p.Name) && ptr.Deref(p.Spec.FailurePolicy, "") != admissionregistrationv1.Fail {
 				t.Errorf("%s is installed with failurePolicy %v", p.Name, p.Spec.FailurePolicy)
 			}
@@ -85,7 +85,7 @@ func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
 		t.Errorf("bindings (-installed +looked after):\n%s", diff)
 	}
 	named := map[string][]string{}
-	for _, role := range gen.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
+	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				named[resource] = append(named[resource], rule.ResourceNames...)

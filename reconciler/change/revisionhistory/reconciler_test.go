@@ -29,7 +29,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // fixture is one workload with its ChangeWorkload and saved templates.
@@ -43,7 +43,7 @@ type fixture struct {
 // and its ChangeWorkload is in the phase.
 func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase, reason string, kept ...*appsv1.ControllerRevision) fixture {
 	t.Helper()
-	d := gen.Deployment("web", 2, gen.Release(marker))
+	d := builder.Deployment("web", 2, builder.Release(marker))
 	d.Namespace, d.UID = "default", "u1"
 	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
 	if err != nil {

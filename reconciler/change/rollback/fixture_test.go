@@ -40,7 +40,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
-	"github.com/breakwater-dev/breakwater/test/gen"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // fixture is a fake API server with a webhook, a Deployment web that was updated from
@@ -105,7 +105,7 @@ func newFixture(t *testing.T) *fixture {
 }
 
 func deployment(marker string, attempt int64) *appsv1.Deployment {
-	d := gen.Deployment("web", 2, gen.Release(marker))
+	d := builder.Deployment("web", 2, builder.Release(marker))
 	d.Namespace, d.UID, d.Generation = "default", "u1", attempt
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: attempt, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2}
 	return d

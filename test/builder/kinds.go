@@ -1,4 +1,4 @@
-package gen
+package builder
 
 import (
 	appsv1 "k8s.io/api/apps/v1"

@@ -1,5 +1,5 @@
-// Package gen builds the objects that tests work with.
-package gen
+// Package builder builds the objects that tests work with.
+package builder
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
