@@ -13,14 +13,14 @@ import (
 type writes struct {
 	// Objects are successful writes, without Events.
 	Objects int
-	// Refused are writes that the API server rejected: conflicts.
-	Refused int
+	// Rejected are writes that conflicted.
+	Rejected int
 	// Events are Kubernetes Events.
 	Events int
 }
 
 func (w writes) plus(o writes) writes {
-	return writes{w.Objects + o.Objects, w.Refused + o.Refused, w.Events + o.Events}
+	return writes{w.Objects + o.Objects, w.Rejected + o.Rejected, w.Events + o.Events}
 }
 
 // call is one kind of write: its binary, verb and resource.
@@ -89,7 +89,7 @@ func countWrites(path string, since int64, account, namespace string) (map[call]
 		case e.Ref.Resource == "events":
 			n.Events++
 		case e.Status.Code >= 400:
-			n.Refused++
+			n.Rejected++
 		default:
 			n.Objects++
 		}

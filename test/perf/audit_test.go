@@ -35,7 +35,7 @@ func TestOnlyOurWritesToTheNamespaceAreCounted(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[call]writes{
 		{"controller", "patch", "pods"}:              {Objects: 1},
-		{"controller", "patch", "changepods/status"}: {Refused: 1},
+		{"controller", "patch", "changepods/status"}: {Rejected: 1},
 		{"controller", "create", "events"}:           {Events: 1},
 	}, got); diff != "" {
 		t.Error(diff)

@@ -18,13 +18,13 @@ type deletions struct {
 	mu sync.Mutex
 	// Took is from the first request to the last answer.
 	Took time.Duration
-	// Latencies are the latencies of Passed and Refused answers.
+	// Latencies are the latencies of Allowed and Denied requests.
 	Latencies []time.Duration
-	// Passed, Refused and Broken (500 and above) count answers; Others counts
-	// requests without an answer.
-	Passed, Refused, Broken, Others int
-	// Last is the last error that is not a denial.
-	Last error
+	// Allowed, Denied and Failed (500 and above) count answers; Others counts
+	// other errors, mostly requests without an answer.
+	Allowed, Denied, Failed, Others int
+	// LastError is the last error that is not a denial.
+	LastError error
 	// CPU is the CPU time of each part of the system.
 	CPU map[string]time.Duration
 }
@@ -36,23 +36,23 @@ func (d *deletions) count(err error, latency time.Duration) {
 	answered := errors.As(err, &status)
 	switch {
 	case err == nil:
-		d.Passed++
+		d.Allowed++
 	case answered && status.Status().Code == http.StatusForbidden:
-		d.Refused++
+		d.Denied++
 	case answered && status.Status().Code >= http.StatusInternalServerError:
-		d.Broken, d.Last = d.Broken+1, err
+		d.Failed, d.LastError = d.Failed+1, err
 		return
 	default:
-		d.Others, d.Last = d.Others+1, err
+		d.Others, d.LastError = d.Others+1, err
 		return
 	}
 	d.Latencies = append(d.Latencies, latency)
 }
 
-// rate is the number of passed deletions per second.
-func (d *deletions) rate() float64 { return float64(d.Passed) / d.Took.Seconds() }
+// rate returns the number of allowed deletions per second.
+func (d *deletions) rate() float64 { return float64(d.Allowed) / d.Took.Seconds() }
 
-// spentEach describes the CPU time of each part per passed deletion, in
+// spentEach describes the CPU time of each part per allowed deletion, in
 // descending order.
 func (d *deletions) spentEach() string {
 	var each []string
@@ -62,9 +62,9 @@ func (d *deletions) spentEach() string {
 	return strings.Join(each, ", ")
 }
 
-// spent returns the CPU time of a part per passed deletion.
+// spent returns the CPU time of a part per allowed deletion.
 func (d *deletions) spent(part string) string {
-	return fmt.Sprintf("%.2f ms", d.CPU[part].Seconds()*1000/float64(d.Passed))
+	return fmt.Sprintf("%.2f ms", d.CPU[part].Seconds()*1000/float64(d.Allowed))
 }
 
 // quantile returns the latency that this share of the answers did not exceed.
@@ -78,8 +78,8 @@ func quantile(all []time.Duration, share float64) time.Duration {
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
 
-// middle returns the run with the median rate.
-func middle(runs []*deletions) *deletions {
+// median returns the run with the median rate.
+func median(runs []*deletions) *deletions {
 	sorted := slices.Clone(runs)
 	slices.SortFunc(sorted, func(a, b *deletions) int { return cmp.Compare(a.rate(), b.rate()) })
 	return sorted[len(sorted)/2]

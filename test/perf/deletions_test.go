@@ -19,10 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// deleters returns that many clients, each with a connection of its own, of a
-// user who may delete pods and is no master: masters are exempt from the API
-// server's priority and fairness.
-func (b *bed) deleters(ctx context.Context, namespace string, many int) ([]kubernetes.Interface, error) {
+// deleters returns that many clients, each with its own connection. Their user
+// may delete pods and is not in the group system:masters, because API Priority
+// and Fairness exempts that group.
+func (b *benchmark) deleters(ctx context.Context, namespace string, many int) ([]kubernetes.Interface, error) {
 	const user = "deleter"
 	if _, err := b.kube.CoreV1().ServiceAccounts(namespace).Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: user}}, metav1.CreateOptions{}); err != nil && !apierrs.IsAlreadyExists(err) {
@@ -57,17 +57,17 @@ func (b *bed) deleters(ctx context.Context, namespace string, many int) ([]kuber
 			return nil, err
 		}
 	}
-	return clients, b.warm(ctx, namespace, clients)
+	return clients, b.connect(ctx, namespace, clients)
 }
 
-// warm opens every client's connection; the first ones may be refused until
-// the API server knows the user's role.
-func (b *bed) warm(ctx context.Context, namespace string, clients []kubernetes.Interface) error {
+// connect opens the connection of each client. The first requests may be
+// denied until the API server has the user's role.
+func (b *benchmark) connect(ctx context.Context, namespace string, clients []kubernetes.Interface) error {
 	errs := make([]error, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		wg.Go(func() {
-			errs[i] = b.await(ctx, "the deleting user is known", func(ctx context.Context) (bool, error) {
+			errs[i] = b.await(ctx, "the role of the deleting user takes effect", func(ctx context.Context) (bool, error) {
 				_, err := c.CoreV1().Pods(namespace).Get(ctx, "none", metav1.GetOptions{})
 				return apierrs.IsNotFound(err), nil
 			})
@@ -82,16 +82,15 @@ func (b *bed) warm(ctx context.Context, namespace string, clients []kubernetes.I
 	return nil
 }
 
-// pods makes simulated pods that nobody replaces, and waits until they are Ready.
-// No two have one name: a simulated kubelet may be late with the removal of an
-// earlier one.
-func (b *bed) pods(ctx context.Context, namespace string, many int) ([]string, error) {
-	b.made++
+// pods creates simulated pods without a controller and waits until they are
+// Ready. Each pod name is used once, because kwok may remove an earlier pod late.
+func (b *benchmark) pods(ctx context.Context, namespace string, many int) ([]string, error) {
+	b.podRuns++
 	names := make([]string, many)
 	errs := make(chan error, many)
 	slots := make(chan struct{}, 20)
 	for i := range many {
-		names[i] = fmt.Sprintf("web-%d-%04d", b.made, i)
+		names[i] = fmt.Sprintf("web-%d-%04d", b.podRuns, i)
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots }()
@@ -101,9 +100,8 @@ func (b *bed) pods(ctx context.Context, namespace string, many int) ([]string, e
 					NodeSelector: map[string]string{"type": "kwok"},
 					Tolerations:  []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},
 					Containers:   []corev1.Container{{Name: "sleep", Image: "busybox"}},
-					// The end of a pod is work, too, and comes at any time within its grace
-					// period: with the 30 s that are usual it came after a fast run and in
-					// the middle of a slow one.
+					// Removing a pod costs CPU too, at any time within its grace period. With
+					// the default of 30 s, slow runs included removals and fast ones did not.
 					TerminationGracePeriodSeconds: new(int64(1)),
 				},
 			}, metav1.CreateOptions{})
@@ -132,10 +130,10 @@ func (b *bed) pods(ctx context.Context, namespace string, many int) ([]string, e
 	})
 }
 
-// emptied deletes the pods that are left and waits until all are gone.
-func (b *bed) emptied(ctx context.Context, namespace string) error {
+// removePods deletes the remaining pods and waits until they are removed.
+func (b *benchmark) removePods(ctx context.Context, namespace string) error {
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	return b.await(ctx, "the pods are gone", func(ctx context.Context) (bool, error) {
+	return b.await(ctx, "the pods are removed", func(ctx context.Context) (bool, error) {
 		if err := b.kube.CoreV1().Pods(namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
 			return false, err
 		}
@@ -144,8 +142,9 @@ func (b *bed) emptied(ctx context.Context, namespace string) error {
 	})
 }
 
-// closed deletes the pods, each client one after the other.
-func closed(ctx context.Context, clients []kubernetes.Interface, namespace string, names []string) *deletions {
+// deleteSequentially deletes the pods with all clients. Each client waits for an
+// answer before its next request (closed loop).
+func deleteSequentially(ctx context.Context, clients []kubernetes.Interface, namespace string, names []string) *deletions {
 	jobs := make(chan string, len(names))
 	for _, n := range names {
 		jobs <- n
@@ -167,9 +166,9 @@ func closed(ctx context.Context, clients []kubernetes.Interface, namespace strin
 	return d
 }
 
-// open deletes the pods at a rate a second that does not wait for answers; what
-// a request waited for a free client counts as its latency.
-func open(ctx context.Context, clients []kubernetes.Interface, namespace string, names []string, rate int) *deletions {
+// deleteAtRate deletes that many pods per second, independently of the answers
+// (open loop). The latency of a request includes its wait for a free client.
+func deleteAtRate(ctx context.Context, clients []kubernetes.Interface, namespace string, names []string, rate int) *deletions {
 	type job struct {
 		name string
 		due  time.Time

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// head begins the document.
-const head = "# Performance\n\nWritten by `make bench`, but for the notes; what is measured is in test/perf.\n"
+// head is the beginning of the document.
+const head = "# Performance\n\n`make bench` runs the benchmarks of [test/perf](../test/perf/doc.go) and writes this page, except its first\n" +
+	"section, which is written by hand.\n"
 
-// Sections of the document. Each is kept until it is measured again.
+// The sections of the document. A section stays until it is measured again.
 const (
 	// sectionNotes is written by hand.
 	sectionNotes      = "Against the targets"
@@ -41,12 +42,12 @@ func replaceSection(document, title, body string) string {
 
 // write puts a section into the document at path.
 func write(path, title, body string) error {
-	was, err := os.ReadFile(path)
+	document, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the results: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(replaceSection(string(was), title, body)), 0o644); err != nil {
-		return fmt.Errorf("keep the results: %w", err)
+	if err := os.WriteFile(path, []byte(replaceSection(string(document), title, body)), 0o644); err != nil {
+		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil
 }

@@ -8,24 +8,26 @@ import (
 	"time"
 )
 
-// permissions are what the fourth part of the benchmark is about.
+// permissions are the measurements of TestPermission.
 type permissions struct {
 	Machine string
-	// Bare and Authorized are how long pods took from their creation until their
-	// app container ran; bare ones have an init container that exits at once.
+	// Bare and Authorized are the times from the creation of a pod until its app
+	// container runs. A bare pod has an init container that exits immediately.
 	Bare, Authorized []time.Duration
-	// Server is from the call of an init container to its end, as the server says.
+	// Server is the duration of the calls of init containers, as the
+	// init-action-server reports it.
 	Server []time.Duration
-	// Rates are applications a second, by store.
+	// Rates are applications per second, by store.
 	Rates map[string]float64
-	// Image is the size of the init-action-client, as it is pulled, in bytes.
+	// Image is the compressed size of the image of init-action-client, in bytes.
 	Image int64
 }
 
 func (m permissions) markdown() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s %d pods each, one after the other, bare and authorised in turns, from the creation of the pod until its app container runs. "+
-		"A bare pod has an init container that exits at once, an authorised one waits for a provider that grants at once.\n\n", m.Machine, len(m.Authorized))
+	fmt.Fprintf(&s, "%s A start is the time from the creation of a pod until its app container runs. %d bare and %d authorized pods "+
+		"are started alternately, one at a time. A bare pod has an init container that exits immediately; an authorized pod waits for a provider "+
+		"that grants immediately.\n\n", m.Machine, len(m.Bare), len(m.Authorized))
 	s.WriteString("| measure | target | bare | Breakwater |\n|---|---|---|---|\n")
 	row := func(cells ...string) { s.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	milli := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
@@ -35,10 +37,10 @@ func (m permissions) markdown() string {
 	}
 	row("start, median", "500 ms more", milli(quantile(m.Bare, 0.5)), more(0.5))
 	row("start, p90", "", milli(quantile(m.Bare, 0.9)), more(0.9))
-	row("of it the call to the init-action-server, median", "", "", milli(quantile(m.Server, 0.5)))
+	row("call to the init-action-server within the start, median", "", "", milli(quantile(m.Server, 0.5)))
 	row("the same, p90", "", "", milli(quantile(m.Server, 0.9)))
 	for _, store := range slices.Sorted(maps.Keys(m.Rates)) {
-		row("applications a second, centre on "+store, "", "", fmt.Sprintf("%.0f", m.Rates[store]))
+		row("applications per second, permission centre with "+store, "", "", fmt.Sprintf("%.0f", m.Rates[store]))
 	}
 	row("image of init-action-client", "10 MB", "", fmt.Sprintf("%.1f MB", float64(m.Image)/1e6))
 	return s.String()

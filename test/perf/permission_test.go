@@ -27,21 +27,21 @@ import (
 )
 
 const (
-	// starts is how many pods of each kind are started.
+	// starts is the number of pods of each kind.
 	starts = 20
-	// benchStarts is their namespace.
+	// benchStarts is the namespace of the pods.
 	benchStarts = "bench-starts"
-	// startLimit bounds one.
+	// startLimit is the time limit of one start.
 	startLimit = time.Minute
 )
 
 // TestPermission measures how much later a pod starts that waits for permissions.
 func TestPermission(t *testing.T) {
-	b, ctx := newBed(t)
-	var said bytes.Buffer
-	c, err := setup.Install(ctx, b.kube, "../..", &said)
+	b, ctx := newBenchmark(t)
+	var output bytes.Buffer
+	c, err := setup.Install(ctx, b.kube, "../..", &output)
 	if err != nil {
-		t.Fatalf("%v: %s", err, said.String())
+		t.Fatalf("%v: %s", err, output.String())
 	}
 	if err := c.Register(ctx, setup.WebObjects()...); err != nil {
 		t.Fatal(err)
@@ -53,16 +53,16 @@ func TestPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := permissions{Machine: machine(), Rates: map[string]float64{}}
-	s := b.listen(ctx, t)
+	s := b.listenForPods(ctx, t)
 	for i := range starts + 1 {
 		bare, _ := s.start(ctx, t, fmt.Sprintf("bare-%d", i), "")
 		authorized, p := s.start(ctx, t, fmt.Sprintf("authorized-%d", i), "web")
 		if i == 0 {
 			m.Image = b.imageSize(ctx, t, p)
-			continue // images and caches are there from now on
+			continue // the first start also pulls images and fills caches
 		}
-		m.Bare, m.Authorized, m.Server = append(m.Bare, bare), append(m.Authorized, authorized), append(m.Server, called(t, p))
-		t.Logf("bare %s, authorised %s, the call %s", bare.Round(time.Millisecond), authorized.Round(time.Millisecond), called(t, p))
+		m.Bare, m.Authorized, m.Server = append(m.Bare, bare), append(m.Authorized, authorized), append(m.Server, callTime(t, p))
+		t.Logf("bare %s, authorized %s, the call %s", bare.Round(time.Millisecond), authorized.Round(time.Millisecond), callTime(t, p))
 	}
 	out, err := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Applications", "-benchtime", "1x", "../../permission/centre").CombinedOutput()
 	if err != nil {
@@ -76,15 +76,17 @@ func TestPermission(t *testing.T) {
 	b.keep(t, sectionPermission, m.markdown())
 }
 
-// starter starts pods, whose app containers tell it that they run.
+// starter starts pods. The app container of a pod sends it an HTTP request.
 type starter struct {
-	*bed
+	*benchmark
 	address string
-	runs    chan string
+	// running receives the name of each pod whose app container runs.
+	running chan string
 }
 
-// listen waits for app containers at the address of the real node.
-func (b *bed) listen(ctx context.Context, t *testing.T) *starter {
+// listenForPods receives the requests of app containers at the address of the
+// real node.
+func (b *benchmark) listenForPods(ctx context.Context, t *testing.T) *starter {
 	t.Helper()
 	nodes, err := b.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "type!=kwok"})
 	if err != nil || len(nodes.Items) == 0 {
@@ -102,15 +104,15 @@ func (b *bed) listen(ctx context.Context, t *testing.T) *starter {
 	}
 	s := &starter{b, listener.Addr().String(), make(chan string, 2*starts)}
 	server := &http.Server{ReadHeaderTimeout: startLimit, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		s.runs <- strings.TrimPrefix(r.URL.Path, "/")
+		s.running <- strings.TrimPrefix(r.URL.Path, "/")
 	})}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return s
 }
 
-// start starts a pod, authorised for the sets or bare, and returns how long that
-// took, and the pod as it was then. It is gone afterwards.
+// start starts a pod with permission sets, or a bare one if there are none. It
+// returns the duration and the running pod, which is removed on return.
 func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (time.Duration, *corev1.Pod) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
@@ -124,19 +126,20 @@ func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (t
 		p.Annotations[podmeta.SetAnnotation] = sets
 	}
 	pods := s.kube.CoreV1().Pods(benchStarts)
-	// The kubelet looks once a second: a pod may come at any time between two looks.
+	// The kubelet checks containers once per second. A random delay distributes
+	// the starts evenly between two checks.
 	time.Sleep(rand.N(time.Second))
 	began := time.Now()
 	if _, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case who := <-s.runs:
-		if who != name {
-			t.Fatalf("%s runs instead of %s", who, name)
+	case pod := <-s.running:
+		if pod != name {
+			t.Fatalf("%s runs instead of %s", pod, name)
 		}
 	case <-ctx.Done():
-		t.Fatalf("%s does not run within %s", name, startLimit)
+		t.Fatalf("%s does not run after %s", name, startLimit)
 	}
 	took := time.Since(began)
 	p, err := pods.Get(ctx, name, metav1.GetOptions{})
@@ -146,7 +149,7 @@ func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (t
 	if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.await(ctx, name+" is gone", func(ctx context.Context) (bool, error) {
+	if err := s.await(ctx, name+" is removed", func(ctx context.Context) (bool, error) {
 		_, err := pods.Get(ctx, name, metav1.GetOptions{})
 		if apierrs.IsNotFound(err) {
 			return true, nil
@@ -158,12 +161,13 @@ func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (t
 	return took, p
 }
 
-// called is how long the call of the init container took, as its condition says.
-func called(t *testing.T, p *corev1.Pod) time.Duration {
+// callTime returns the duration of the init container's call, from the message
+// of the pod's condition.
+func callTime(t *testing.T, p *corev1.Pod) time.Duration {
 	t.Helper()
 	c := podmeta.Condition(p, podmeta.ConditionAuthorized)
 	if c == nil || c.Status != corev1.ConditionTrue {
-		t.Fatalf("%s is not authorised: %+v", p.Name, c)
+		t.Fatalf("%s is not authorized: %+v", p.Name, c)
 	}
 	took, err := time.ParseDuration(c.Message[strings.LastIndex(c.Message, " ")+1:])
 	if err != nil {
@@ -172,8 +176,9 @@ func called(t *testing.T, p *corev1.Pod) time.Duration {
 	return took
 }
 
-// imageSize asks the registry for the size of the init-action-client, as it is pulled.
-func (b *bed) imageSize(ctx context.Context, t *testing.T, p *corev1.Pod) (size int64) {
+// imageSize returns the compressed size of the image of init-action-client, from
+// its manifest in the registry.
+func (b *benchmark) imageSize(ctx context.Context, t *testing.T, p *corev1.Pod) (size int64) {
 	t.Helper()
 	host, rest, _ := strings.Cut(podmeta.InitContainer(p).Image, "/")
 	repository, digest, _ := strings.Cut(rest, "@")
@@ -194,7 +199,7 @@ func (b *bed) imageSize(ctx context.Context, t *testing.T, p *corev1.Pod) (size 
 		var manifest struct {
 			Config struct{ Size int64 }
 			Layers []struct{ Size int64 }
-			// Manifests are those of an index.
+			// Manifests is set in an index only.
 			Manifests []struct{ Digest string }
 		}
 		err = json.NewDecoder(res.Body).Decode(&manifest)

@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// ticks are how many a second /proc counts CPU time in: USER_HZ, 100 on every
-// Linux that Go runs on.
+// ticks is the unit of CPU time in /proc, per second: USER_HZ, which is 100 on
+// every Linux that Go supports.
 const ticks = 100
 
-// usage is what a part of the system has used and uses.
+// usage is the CPU time and memory of a part of the system.
 type usage struct {
 	CPU time.Duration
-	// RSS is the memory of its largest process, in bytes.
+	// RSS is the memory of the largest process of the part, in bytes.
 	RSS int64
 }
 
-// podUID finds the UID in the name of a pod's control group.
+// podUID matches the UID in the name of a pod's control group.
 var podUID = regexp.MustCompile(`[/-]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})`)
 
-// processes returns what each part uses: a pod's processes under the name that
-// parts has for its UID, and the processes with one of the names under their
-// own. Others are left out. The processes of the embedded cluster are this
-// machine's, so that nothing has to be asked.
+// processes returns the usage of each part. The part of a pod's process is the
+// value of its UID in parts; the part of another process is its name, if it is
+// one of names. Other processes do not count. All processes of the embedded
+// cluster run on this machine, so /proc has them.
 func processes(parts map[string]string, names []string) (map[string]usage, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -53,7 +53,7 @@ func processes(parts map[string]string, names []string) (map[string]usage, error
 			part = parts[strings.ReplaceAll(string(found[1]), "_", "-")]
 		} else {
 			for _, n := range names {
-				if strings.HasPrefix(n, name) { // a name is cut after 15 bytes
+				if strings.HasPrefix(n, name) { // /proc has the first 15 bytes
 					part = n
 				}
 			}
@@ -68,15 +68,15 @@ func processes(parts map[string]string, names []string) (map[string]usage, error
 }
 
 // parseStat reads the name, the CPU time and the memory of /proc/<pid>/stat.
-// The name stands in brackets and may have any of them in it.
+// The name is in parentheses and may itself contain parentheses.
 func parseStat(raw []byte) (string, usage, error) {
 	from, to := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
 	if from < 0 || to < from {
-		return "", usage{}, fmt.Errorf("not understood: %q", raw)
+		return "", usage{}, fmt.Errorf("parse stat %q: no name or too few fields", raw)
 	}
-	fields := strings.Fields(string(raw[to+1:])) // from the third one on
+	fields := strings.Fields(string(raw[to+1:])) // begins with field 3
 	if len(fields) < 22 {
-		return "", usage{}, fmt.Errorf("not understood: %q", raw)
+		return "", usage{}, fmt.Errorf("parse stat %q: no name or too few fields", raw)
 	}
 	var n [3]int64
 	for i, at := range []int{14, 15, 24} { // utime, stime, rss
@@ -90,8 +90,8 @@ func parseStat(raw []byte) (string, usage, error) {
 	}, nil
 }
 
-// spent returns what each part has spent between two looks. A process that has
-// begun or ended between them is counted from its beginning, or not at all.
+// spent returns the CPU time of each part between two measurements. If its
+// processes restarted, the time since then counts; if they ended, none does.
 func spent(before, after map[string]usage) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for part, now := range after {
@@ -104,8 +104,8 @@ func spent(before, after map[string]usage) map[string]time.Duration {
 	return out
 }
 
-// acceptedBy returns how many TCP connections were accepted in a pod since it
-// began: its network namespace counts them.
+// acceptedBy returns the number of TCP connections that a pod has accepted, from
+// the counters of its network namespace.
 func acceptedBy(uid string) (int, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -129,7 +129,8 @@ func acceptedBy(uid string) (int, error) {
 	return 0, fmt.Errorf("pod %s has no process", uid)
 }
 
-// passiveOpens reads a counter of /proc/net/snmp: a line of names, and one of values.
+// passiveOpens parses a counter of /proc/net/snmp, which has a line of names and
+// a line of values.
 func passiveOpens(snmp string) (int, error) {
 	var names []string
 	for line := range strings.Lines(snmp) {

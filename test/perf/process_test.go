@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAProcessIsReadWhateverItsName(t *testing.T) {
+func TestAProcessWithParenthesesInItsNameIsParsed(t *testing.T) {
 	const stat = "4345 (a) b ( c) S 1 4345 4345 0 -1 4194560 61 0 3 0 250 50 0 0 20 0 13 0 1029 1 7 18446744073709551615\n"
 	name, used, err := parseStat([]byte(stat))
 	if err != nil {
@@ -20,11 +20,11 @@ func TestAProcessIsReadWhateverItsName(t *testing.T) {
 		t.Errorf("%q %s", name, diff)
 	}
 	if _, _, err := parseStat([]byte("1 (x) S 1")); err == nil {
-		t.Error("half a line is read")
+		t.Error("an incomplete line is parsed")
 	}
 }
 
-func TestAPodIsKnownByItsControlGroup(t *testing.T) {
+func TestTheUIDOfAPodIsReadFromItsControlGroup(t *testing.T) {
 	const uid = "926bcc60-0225-4028-b857-70af0985f488"
 	for _, group := range []string{
 		"8:pids:/breakwater/kubepods/burstable/pod" + uid + "/b5be",
@@ -37,8 +37,8 @@ func TestAPodIsKnownByItsControlGroup(t *testing.T) {
 	}
 }
 
-func TestWhatWasSpent(t *testing.T) {
-	before := map[string]usage{"a": {CPU: 3 * time.Second}, "restarted": {CPU: time.Hour}, "gone": {CPU: 1}}
+func TestSpentIsTheCPUTimeBetweenTwoMeasurements(t *testing.T) {
+	before := map[string]usage{"a": {CPU: 3 * time.Second}, "restarted": {CPU: time.Hour}, "ended": {CPU: 1}}
 	after := map[string]usage{"a": {CPU: 5 * time.Second}, "restarted": {CPU: time.Second}, "new": {CPU: 4 * time.Second}}
 	want := map[string]time.Duration{"a": 2 * time.Second, "restarted": time.Second, "new": 4 * time.Second}
 	if diff := cmp.Diff(want, spent(before, after)); diff != "" {

@@ -6,70 +6,72 @@ import (
 	"time"
 )
 
-// protection is what the third part of the benchmark measures.
+// protection are the measurements of TestProtection.
 type protection struct {
 	Machine string
-	// Pods are those of a run.
+	// Pods is the number of pods of a run.
 	Pods int
 	// Bare runs have no webhook and no policy of Breakwater in the cluster,
-	// unguarded ones are in a namespace without a budget, guarded ones under a
-	// budget that allows them all; each with 20 clients.
-	Bare, Unguarded, Guarded []*deletions
-	// Bare100 and Guarded100 have a hundred clients.
-	Bare100, Guarded100 *deletions
-	// BareOpen and GuardedOpen do not wait for answers.
-	BareOpen, GuardedOpen *deletions
-	// Writes20 and Writes100 are what the webhook wrote to the budget's status.
+	// NoBudget runs are in a namespace without a budget, Budget runs under a
+	// budget that allows all deletions. Each has 20 clients.
+	Bare, NoBudget, Budget []*deletions
+	// Bare100 and Budget100 have 100 clients.
+	Bare100, Budget100 *deletions
+	// BareAtRate and BudgetAtRate have a fixed rate (deletionRate).
+	BareAtRate, BudgetAtRate *deletions
+	// Writes20 and Writes100 are the webhook's writes of the budget's status.
 	Writes20, Writes100 writes
-	// Handshakes are the connections that the webhooks accepted in a guarded
-	// run with a hundred clients, the probes of the kubelet among them.
-	Handshakes int
-	// Room is for 300 of 400, with 20 clients; Crowd is 600 clients at once of
-	// which 300 may pass.
-	Room, Crowd *deletions
-	// Left are the charges that were left when everything was over.
-	Left int
+	// Connections is the number of connections that the webhooks accepted during
+	// Budget100, including probes of the kubelet.
+	Connections int
+	// WithinBudget are 300 deletions of 400 pods with 20 clients, all of which
+	// the budget allows; OverBudget are 600 concurrent deletions of which it
+	// allows 300.
+	WithinBudget, OverBudget *deletions
+	// Charges is the number of charges that remain after all runs.
+	Charges int
 }
 
 const (
-	roomPods, roomAllowed   = 400, 300
-	crowdPods, crowdAllowed = 600, 300
-	openRate                = 300
+	withinPods, withinAllowed = 400, 300
+	overPods, overAllowed     = 600, 300
+	deletionRate              = 300
 )
 
 func (m protection) markdown() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s Runs of %d simulated pods; the middle one of %d. The clients are no masters; each has a connection of its own. "+
-		"Bare is without any webhook or policy of Breakwater, at the same time on the same cluster.\n\n", m.Machine, m.Pods, len(m.Bare))
+	fmt.Fprintf(&s, "%s A run deletes %d simulated pods; comparisons with 20 clients are the median of %d runs. Each client has its own connection "+
+		"and is not in the group system:masters, so API Priority and Fairness applies to it. "+
+		"Bare runs have no webhook or policy of Breakwater; they alternate with the others on the same cluster.\n\n", m.Machine, m.Pods, len(m.Bare))
 	s.WriteString("| measure | target | bare | Breakwater | OpenKruise 1.8 |\n|---|---|---|---|---|\n")
 	row := func(cells ...string) { s.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	milli := func(d time.Duration) string { return fmt.Sprintf("%.0f ms", d.Seconds()*1000) }
-	bare, unguarded, guarded := middle(m.Bare), middle(m.Unguarded), middle(m.Guarded)
+	bare, noBudget, budget := median(m.Bare), median(m.NoBudget), median(m.Budget)
 	pace := func(d, bare *deletions) string {
 		return fmt.Sprintf("%.0f/s, %.2f ×", d.rate(), d.rate()/bare.rate())
 	}
 	rate := func(d *deletions) string { return fmt.Sprintf("%.0f/s", d.rate()) }
 	perDelete := func(w writes, d int) string {
-		return fmt.Sprintf("%.3f, %.3f conflicts", float64(w.Objects)/float64(d), float64(w.Refused)/float64(d))
+		return fmt.Sprintf("%.3f, %.3f conflicts", float64(w.Objects)/float64(d), float64(w.Rejected)/float64(d))
 	}
-	row("unguarded deletes, 20 clients", "0.98 ×", rate(bare), pace(unguarded, bare), "0.88 ×")
-	row("deletes under one budget that allows them, 20 clients", "0.5 ×", rate(bare), pace(guarded, bare), "0.035 × (0.16 × without its client's limits)")
-	row("the same, 100 clients", "", rate(m.Bare100), pace(m.Guarded100, m.Bare100), "")
-	row("status writes for an allowed delete, 20 clients", "0.3", "", perDelete(m.Writes20, m.Pods*len(m.Guarded)), "1.05")
+	row("deletions without a budget, 20 clients", "0.98 ×", rate(bare), pace(noBudget, bare), "0.88 ×")
+	row("deletions that one budget allows, 20 clients", "0.5 ×", rate(bare), pace(budget, bare), "0.035 × (0.16 × without its client's limits)")
+	row("the same, 100 clients", "", rate(m.Bare100), pace(m.Budget100, m.Bare100), "")
+	row("status writes per allowed deletion, 20 clients", "0.3", "", perDelete(m.Writes20, m.Pods*len(m.Budget)), "1.05")
 	row("the same, 100 clients", "0.1", "", perDelete(m.Writes100, m.Pods), "1.0 and conflicts")
 	row("p99, 100 clients", "50 ms more", milli(m.Bare100.quantile(0.99)),
-		fmt.Sprintf("%s, %s more", milli(m.Guarded100.quantile(0.99)), milli(m.Guarded100.quantile(0.99)-m.Bare100.quantile(0.99))), "over 1 s more")
-	row("p50, 100 clients", "", milli(m.Bare100.quantile(0.5)), milli(m.Guarded100.quantile(0.5)), "")
-	row(fmt.Sprintf("p99 at %d deletes/s that wait for nobody", openRate), "100 ms", milli(m.BareOpen.quantile(0.99)), milli(m.GuardedOpen.quantile(0.99)), "not reached")
-	row("p50 at the same", "", milli(m.BareOpen.quantile(0.5)), milli(m.GuardedOpen.quantile(0.5)), "")
-	row(fmt.Sprintf("false refusals, %d of %d, 20 clients", roomAllowed, roomPods), "0", "", fmt.Sprint(roomAllowed-m.Room.Passed), "8")
-	row(fmt.Sprintf("%d clients at once, %d may pass", crowdPods, crowdAllowed), "all answered, no 5xx", "",
-		fmt.Sprintf("%d passed, %d refused, %d 5xx, %d other", m.Crowd.Passed, m.Crowd.Refused, m.Crowd.Broken, m.Crowd.Others), "half answered 500")
-	row("charges left behind", "0", "", fmt.Sprint(m.Left), "88 of 600")
-	row("connections that the webhooks accepted, 100 clients", "", "", fmt.Sprint(m.Handshakes), "")
-	s.WriteString("\nCPU a delete, 20 clients:\n\n| part | bare | unguarded | under a budget |\n|---|---|---|---|\n")
-	for _, part := range parts(bare.CPU, unguarded.CPU, guarded.CPU) {
-		row(part, bare.spent(part), unguarded.spent(part), guarded.spent(part))
+		fmt.Sprintf("%s, %s more", milli(m.Budget100.quantile(0.99)), milli(m.Budget100.quantile(0.99)-m.Bare100.quantile(0.99))), "over 1 s more")
+	row("p50, 100 clients", "", milli(m.Bare100.quantile(0.5)), milli(m.Budget100.quantile(0.5)), "")
+	row(fmt.Sprintf("p99 at a fixed rate of %d deletions/s (open loop)", deletionRate), "100 ms", milli(m.BareAtRate.quantile(0.99)), milli(m.BudgetAtRate.quantile(0.99)), "not reached")
+	row("p50 at the same rate", "", milli(m.BareAtRate.quantile(0.5)), milli(m.BudgetAtRate.quantile(0.5)), "")
+	row(fmt.Sprintf("false denials, %d deletions of %d pods, 20 clients", withinAllowed, withinPods), "0", "", fmt.Sprint(withinAllowed-m.WithinBudget.Allowed), "8")
+	row(fmt.Sprintf("%d concurrent clients, the budget allows %d", overPods, overAllowed), "all answered, no 5xx", "",
+		fmt.Sprintf("%d allowed, %d denied, %d 5xx, %d other", m.OverBudget.Allowed, m.OverBudget.Denied, m.OverBudget.Failed, m.OverBudget.Others), "500 for half of them")
+	row("remaining charges", "0", "", fmt.Sprint(m.Charges), "88 of 600")
+	row("connections that the webhooks accepted, 100 clients", "", "", fmt.Sprint(m.Connections), "")
+	s.WriteString("\nCPU per deletion, 20 clients:\n\n| part | bare | without a budget | with a budget |\n|---|---|---|---|\n")
+	for _, part := range parts(bare.CPU, noBudget.CPU, budget.CPU) {
+		row(part, bare.spent(part), noBudget.spent(part), budget.spent(part))
 	}
 	return s.String()
 }

@@ -18,18 +18,18 @@ import (
 	policy "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// protectionRounds is the number of repetitions of the compared runs. Every
-// second round has the reverse order, so that other load on the machine and the
-// after-effects of a run are distributed evenly.
+// protectionRounds is the number of repetitions of each kind of run. Every
+// second round is in reverse order, so that background load and work that a run
+// leaves behind (the removal of pods) affect all kinds equally.
 const protectionRounds = 5
 
-// settled is the maximum time until an unused charge is refunded: the API
+// refundTimeout is the maximum time until an unused charge is refunded: the API
 // server's request timeout and the time to observe it.
-const settled = 2 * time.Minute
+const refundTimeout = 2 * time.Minute
 
-// deleting is a namespace in which pods are deleted.
-type deleting struct {
-	*bed
+// deletionTarget is a namespace in which pods are deleted.
+type deletionTarget struct {
+	*benchmark
 	namespace string
 	clients   []kubernetes.Interface
 }
@@ -37,21 +37,21 @@ type deleting struct {
 // TestProtection measures the cost of a budget for covered pods and for pods
 // without a budget.
 func TestProtection(t *testing.T) {
-	b, ctx := newBed(t)
+	b, ctx := newBenchmark(t)
 	m := protection{Machine: machine(), Pods: b.Deletions}
-	beds := map[string]deleting{}
-	for _, n := range []string{"bench-open", "bench-budget"} {
+	namespaces := map[string]deletionTarget{}
+	for _, n := range []string{"bench-nobudget", "bench-budget"} {
 		if err := b.namespace(ctx, n); err != nil {
 			t.Fatal(err)
 		}
-		clients, err := b.deleters(ctx, n, crowdPods)
+		clients, err := b.deleters(ctx, n, overPods)
 		if err != nil {
 			t.Fatal(err)
 		}
-		beds[n] = deleting{b, n, clients}
+		namespaces[n] = deletionTarget{b, n, clients}
 	}
-	unguarded, guarded := beds["bench-open"], beds["bench-budget"]
-	if err := guarded.budget(ctx, 0); err != nil {
+	noBudget, budget := namespaces["bench-nobudget"], namespaces["bench-budget"]
+	if err := budget.budget(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
 	first, err := auditSize(b.AuditLog)
@@ -59,9 +59,9 @@ func TestProtection(t *testing.T) {
 		t.Fatal(err)
 	}
 	compared := []func(){
-		func() { m.Bare = append(m.Bare, bareRun(ctx, t, unguarded, 20, 0)) },
-		func() { m.Unguarded = append(m.Unguarded, unguarded.run(ctx, t, m.Pods, 20, 0)) },
-		func() { m.Guarded = append(m.Guarded, guarded.run(ctx, t, m.Pods, 20, 0)) },
+		func() { m.Bare = append(m.Bare, bareRun(ctx, t, noBudget, 20, 0)) },
+		func() { m.NoBudget = append(m.NoBudget, noBudget.run(ctx, t, m.Pods, 20, 0)) },
+		func() { m.Budget = append(m.Budget, budget.run(ctx, t, m.Pods, 20, 0)) },
 	}
 	for range protectionRounds {
 		for _, run := range compared {
@@ -69,61 +69,61 @@ func TestProtection(t *testing.T) {
 		}
 		slices.Reverse(compared)
 	}
-	m.Writes20 = guarded.statusWrites(t, first)
-	m.BareOpen, m.GuardedOpen = bareRun(ctx, t, unguarded, 100, openRate), guarded.run(ctx, t, m.Pods, 100, openRate)
-	m.Bare100 = bareRun(ctx, t, unguarded, 100, 0)
+	m.Writes20 = budget.statusWrites(t, first)
+	m.BareAtRate, m.BudgetAtRate = bareRun(ctx, t, noBudget, 100, deletionRate), budget.run(ctx, t, m.Pods, 100, deletionRate)
+	m.Bare100 = bareRun(ctx, t, noBudget, 100, 0)
 	second, err := auditSize(b.AuditLog)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := b.accepted(t)
-	m.Guarded100 = guarded.run(ctx, t, m.Pods, 100, 0)
-	m.Handshakes, m.Writes100 = b.accepted(t)-before, guarded.statusWrites(t, second)
+	m.Budget100 = budget.run(ctx, t, m.Pods, 100, 0)
+	m.Connections, m.Writes100 = b.accepted(t)-before, budget.statusWrites(t, second)
 
-	if err := guarded.budget(ctx, roomPods-roomAllowed); err != nil {
+	if err := budget.budget(ctx, withinPods-withinAllowed); err != nil {
 		t.Fatal(err)
 	}
-	m.Room = guarded.some(ctx, t, roomPods, roomAllowed, 20)
-	if err := guarded.budget(ctx, crowdPods-crowdAllowed); err != nil {
+	m.WithinBudget = budget.runPart(ctx, t, withinPods, withinAllowed, 20)
+	if err := budget.budget(ctx, overPods-overAllowed); err != nil {
 		t.Fatal(err)
 	}
-	m.Crowd = guarded.some(ctx, t, crowdPods, crowdPods, crowdPods)
-	m.Left = guarded.charges(ctx, t)
+	m.OverBudget = budget.runPart(ctx, t, overPods, overPods, overPods)
+	m.Charges = budget.charges(ctx, t)
 	b.keep(t, sectionProtection, m.markdown())
 }
 
 // bareRun is a run without webhooks and policies of Breakwater at the API
 // server.
-func bareRun(ctx context.Context, t *testing.T, d deleting, clients, rate int) (out *deletions) {
+func bareRun(ctx context.Context, t *testing.T, d deletionTarget, clients, rate int) (out *deletions) {
 	t.Helper()
-	if err := d.without(ctx, func() { out = d.run(ctx, t, d.Deletions, clients, rate) }); err != nil {
+	if err := d.withoutWebhooks(ctx, func() { out = d.run(ctx, t, d.Deletions, clients, rate) }); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// run makes pods and deletes them all; none is to be refused.
-func (d deleting) run(ctx context.Context, t *testing.T, pods, clients, rate int) *deletions {
+// run creates pods and deletes all of them. Every deletion must be allowed.
+func (d deletionTarget) run(ctx context.Context, t *testing.T, pods, clients, rate int) *deletions {
 	t.Helper()
 	out := d.deleteSome(ctx, t, pods, pods, clients, rate)
-	if out.Passed != pods {
-		t.Fatalf("of %d in %s %d passed, %d were refused, %d broke, %d others; last: %v",
-			pods, d.namespace, out.Passed, out.Refused, out.Broken, out.Others, out.Last)
+	if out.Allowed != pods {
+		t.Fatalf("of %d in %s %d allowed, %d denied, %d failed, %d others; last error: %v",
+			pods, d.namespace, out.Allowed, out.Denied, out.Failed, out.Others, out.LastError)
 	}
-	t.Logf("%s, %d clients: %.0f deletes/s, p99 %s, CPU a delete: %s", d.namespace, clients, out.rate(),
+	t.Logf("%s, %d clients: %.0f deletions/s, p99 %s, CPU per deletion: %s", d.namespace, clients, out.rate(),
 		out.quantile(0.99).Round(time.Millisecond), out.spentEach())
 	return out
 }
 
-// some makes pods and deletes a part of them.
-func (d deleting) some(ctx context.Context, t *testing.T, pods, deleted, clients int) *deletions {
+// runPart creates pods and deletes a part of them.
+func (d deletionTarget) runPart(ctx context.Context, t *testing.T, pods, deleted, clients int) *deletions {
 	t.Helper()
 	out := d.deleteSome(ctx, t, pods, deleted, clients, 0)
-	t.Logf("%d of %d, %d clients: %d passed, %d refused, %d broke, %d others, %v", deleted, pods, clients, out.Passed, out.Refused, out.Broken, out.Others, out.Last)
+	t.Logf("%d of %d, %d clients: %d allowed, %d denied, %d failed, %d others, %v", deleted, pods, clients, out.Allowed, out.Denied, out.Failed, out.Others, out.LastError)
 	return out
 }
 
-func (d deleting) deleteSome(ctx context.Context, t *testing.T, pods, deleted, clients, rate int) *deletions {
+func (d deletionTarget) deleteSome(ctx context.Context, t *testing.T, pods, deleted, clients, rate int) *deletions {
 	t.Helper()
 	names, err := d.pods(ctx, d.namespace, pods)
 	if err != nil {
@@ -138,43 +138,44 @@ func (d deleting) deleteSome(ctx context.Context, t *testing.T, pods, deleted, c
 	}
 	var out *deletions
 	if rate > 0 {
-		out = open(ctx, d.clients[:clients], d.namespace, names[:deleted], rate)
+		out = deleteAtRate(ctx, d.clients[:clients], d.namespace, names[:deleted], rate)
 	} else {
-		out = closed(ctx, d.clients[:clients], d.namespace, names[:deleted])
+		out = deleteSequentially(ctx, d.clients[:clients], d.namespace, names[:deleted])
 	}
 	after, err := d.usage(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.CPU = spent(before, after)
-	if deleted < pods || out.Refused > 0 {
-		return out // who measures the charges empties
+	if deleted < pods || out.Denied > 0 {
+		return out // the caller removes the pods after it has counted the charges
 	}
-	if err := d.emptied(ctx, d.namespace); err != nil {
+	if err := d.removePods(ctx, d.namespace); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// budget makes the budget anew, over no pods.
-func (d deleting) budget(ctx context.Context, minAvailable int) error {
+// budget replaces the budget, in a namespace without pods.
+func (d deletionTarget) budget(ctx context.Context, minAvailable int) error {
 	all := d.change.PolicyV1alpha1().PodUnavailableBudgets(d.namespace)
-	if err := errors.Join(all.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), d.emptied(ctx, d.namespace)); err != nil {
+	if err := errors.Join(all.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), d.removePods(ctx, d.namespace)); err != nil {
 		return err
 	}
-	least := intstr.FromInt32(int32(minAvailable))
+	minimum := intstr.FromInt32(int32(minAvailable))
 	_, err := all.Create(ctx, &policy.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policy.PodUnavailableBudgetSpec{
-			Selector: &policy.PodSelector{MatchLabels: map[string]string{"app": name}}, MinAvailable: &least,
+			Selector: &policy.PodSelector{MatchLabels: map[string]string{"app": name}}, MinAvailable: &minimum,
 		},
 	}, metav1.CreateOptions{})
 	return err
 }
 
-// synced waits until the budgets of the namespace, if any, guard and count the pods.
-func (d deleting) synced(ctx context.Context, pods int) error {
-	return d.await(ctx, "the budget of "+d.namespace+" guards", func(ctx context.Context) (bool, error) {
+// synced waits until the budgets of the namespace, if any, are guarding and
+// count that many available pods.
+func (d deletionTarget) synced(ctx context.Context, pods int) error {
+	return d.await(ctx, "the budget of "+d.namespace+" is guarding", func(ctx context.Context) (bool, error) {
 		list, err := d.change.PolicyV1alpha1().PodUnavailableBudgets(d.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -189,13 +190,13 @@ func (d deleting) synced(ctx context.Context, pods int) error {
 	})
 }
 
-// charges returns how many charges are left when everything is over.
-func (d deleting) charges(ctx context.Context, t *testing.T) int {
+// charges returns the number of charges that remain after refundTimeout.
+func (d deletionTarget) charges(ctx context.Context, t *testing.T) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, settled)
+	ctx, cancel := context.WithTimeout(ctx, refundTimeout)
 	defer cancel()
 	left := 0
-	err := d.await(ctx, "no charge is left", func(ctx context.Context) (bool, error) {
+	err := d.await(ctx, "no charge remains", func(ctx context.Context) (bool, error) {
 		p, err := d.change.PolicyV1alpha1().PodUnavailableBudgets(d.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -209,8 +210,8 @@ func (d deleting) charges(ctx context.Context, t *testing.T) int {
 	return left
 }
 
-// statusWrites are those of the webhook to the budget.
-func (d deleting) statusWrites(t *testing.T, since int64) (n writes) {
+// statusWrites counts the webhook's writes of the budget's status.
+func (d deletionTarget) statusWrites(t *testing.T, since int64) (n writes) {
 	t.Helper()
 	made, err := countWrites(d.AuditLog, since, account, d.namespace)
 	if err != nil {
@@ -224,9 +225,9 @@ func (d deleting) statusWrites(t *testing.T, since int64) (n writes) {
 	return n
 }
 
-// accepted returns how many connections the webhooks of protection have
-// accepted since they began.
-func (b *bed) accepted(t *testing.T) int {
+// accepted returns the number of connections that all protection-webhooks have
+// accepted since they started.
+func (b *benchmark) accepted(t *testing.T) int {
 	t.Helper()
 	pods, err := b.kube.CoreV1().Pods(v1alpha1.SystemNamespace).List(t.Context(),
 		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=protection-webhook"})

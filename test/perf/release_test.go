@@ -19,13 +19,14 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// warmPods are released first, so that no function starts from zero.
+// warmPods is the number of pods of the first release, which starts the
+// functions, so that no cold start is measured.
 const warmPods = 20
 
-// TestReleases is a measurement: it fails if a release does not end, but not
+// TestReleases measures releases. It fails if a release does not end, but not
 // because it is slow.
 func TestReleases(t *testing.T) {
-	b, ctx := newBed(t)
+	b, ctx := newBenchmark(t)
 	m := releases{Machine: machine(), Pods: b.Pods}
 	if err := judge.Install(ctx, b.kube, os.Stderr); err != nil {
 		t.Fatal(err)
@@ -36,8 +37,8 @@ func TestReleases(t *testing.T) {
 	if err := judge.Configure(ctx, b.kube); err != nil {
 		t.Fatal(err)
 	}
-	const bare, guarded, warm = "bench-bare", "bench-guarded", "bench-warm"
-	for namespace, pods := range map[string]int{bare: b.Pods, guarded: b.Pods, warm: warmPods} {
+	const bare, judged, warm = "bench-bare", "bench-judged", "bench-warm"
+	for namespace, pods := range map[string]int{bare: b.Pods, judged: b.Pods, warm: warmPods} {
 		if err := b.namespace(ctx, namespace); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,7 @@ func TestReleases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, namespace := range []string{guarded, warm} {
+	for _, namespace := range []string{judged, warm} {
 		if err := b.optIn(ctx, namespace); err != nil {
 			t.Fatal(err)
 		}
@@ -54,35 +55,35 @@ func TestReleases(t *testing.T) {
 		what      string
 		namespace string
 		batches   bool
-		into      *rollOut
+		into      *rollout
 	}{
 		{"bare", bare, false, &m.Bare[0]},
-		{"one by one", guarded, false, &m.Single},
+		{"one by one", judged, false, &m.Single},
 		{"bare", bare, false, &m.Bare[1]},
-		{"10 %", guarded, true, &m.Batched},
+		{"10 %", judged, true, &m.Batched},
 		{"bare", bare, false, &m.Bare[2]},
 	} {
 		if err := b.batches(ctx, step.batches); err != nil {
 			t.Fatal(err)
 		}
-		if step.namespace == guarded {
+		if step.namespace == judged {
 			if _, err := b.roll(ctx, warm, true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r, err := b.roll(ctx, step.namespace, step.namespace == guarded)
+		r, err := b.roll(ctx, step.namespace, step.namespace == judged)
 		if err != nil {
 			t.Fatalf("%s: %v", step.what, err)
 		}
 		*step.into = r
-		t.Logf("%s: roll-out %s, Success %s after the last verdict", step.what, r.Took.Round(look), r.AfterVerdict.Round(time.Millisecond))
+		t.Logf("%s: rollout %s, Success %s after the last verdict", step.what, r.Took.Round(pollInterval), r.AfterVerdict.Round(time.Millisecond))
 	}
 	b.keep(t, sectionReleases, m.markdown())
 }
 
-// roll rolls a Deployment out once more and measures it.
-func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut, error) {
-	var r rollOut
+// roll starts another rollout of a Deployment and measures it.
+func (b *benchmark) roll(ctx context.Context, namespace string, judged bool) (rollout, error) {
+	var r rollout
 	since, err := auditSize(b.AuditLog)
 	if err != nil {
 		return r, err
@@ -122,10 +123,10 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 	}
 	r.CPU, r.RSS = spent(before, after), after["controller"].RSS
 	if judged {
-		if err := b.labelled(ctx, namespace); err != nil {
+		if err := b.awaitLabels(ctx, namespace); err != nil {
 			return r, err
 		}
-		r.Labelled = time.Since(ready)
+		r.Labeled = time.Since(ready)
 	}
 	now, err := b.bytesWritten(ctx)
 	if err != nil {
@@ -136,9 +137,9 @@ func (b *bed) roll(ctx context.Context, namespace string, judged bool) (rollOut,
 	return r, err
 }
 
-// judged waits for Success, and reads when the server sent its last verdict and
-// when the last pod was Ready, which it returns.
-func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) (ready time.Time, _ error) {
+// judged waits for Success and measures it from the last Ready pod and from the
+// last verdict. It returns the time at which the last pod was Ready.
+func (b *benchmark) judged(ctx context.Context, namespace string, r *rollout) (ready time.Time, _ error) {
 	var c *v1alpha1.ChangeWorkload
 	err := b.await(ctx, "the release in "+namespace+" is a Success", func(ctx context.Context) (_ bool, err error) {
 		c, err = b.release(ctx, namespace)
@@ -161,7 +162,7 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) (ready t
 	if err != nil {
 		return ready, err
 	}
-	var said time.Time
+	var lastVerdict time.Time
 	for i := range pods.Items {
 		for _, cond := range pods.Items[i].Status.Conditions {
 			if cond.Type == corev1.PodReady && cond.LastTransitionTime.After(ready) {
@@ -174,18 +175,18 @@ func (b *bed) judged(ctx context.Context, namespace string, r *rollOut) (ready t
 		return ready, err
 	}
 	for _, sent := range log.Callbacks {
-		if sent.Stage == double.Post && sent.Sent.After(said) && sent.Sent.Before(success) {
-			said = sent.Sent
+		if sent.Stage == double.Post && sent.Sent.After(lastVerdict) && sent.Sent.Before(success) {
+			lastVerdict = sent.Sent
 		}
 	}
-	r.AfterReady, r.AfterVerdict = success.Sub(ready), success.Sub(said)
+	r.AfterReady, r.AfterVerdict = success.Sub(ready), success.Sub(lastVerdict)
 	return ready, nil
 }
 
-// labelled waits until every pod carries the label that it is finished.
-func (b *bed) labelled(ctx context.Context, namespace string) error {
-	return b.await(ctx, "all pods in "+namespace+" are labelled as finished", func(ctx context.Context) (bool, error) {
-		// The API server looks in its cache, and sends only those that are left.
+// awaitLabels waits until every pod has the label operate-finished.
+func (b *benchmark) awaitLabels(ctx context.Context, namespace string) error {
+	return b.await(ctx, "all pods in "+namespace+" are labeled as finished", func(ctx context.Context) (bool, error) {
+		// The API server reads from its cache and sends only unlabeled pods.
 		left, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!" + v1alpha1.FinishedLabel, ResourceVersion: "0"})
 		return err == nil && len(left.Items) == 0, err
 	})

@@ -11,12 +11,12 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// idlePods are the pods of each Deployment of the idle part.
+// idlePods is the largest number of pods of a Deployment of TestIdle.
 const idlePods = 1000
 
-// TestIdle measures what it costs to watch many pods while nothing happens.
+// TestIdle measures the cost of watching many idle pods.
 func TestIdle(t *testing.T) {
-	b, ctx := newBed(t)
+	b, ctx := newBenchmark(t)
 	m := idle{Machine: machine(), Pods: b.IdlePods}
 	for left, i := b.IdlePods, 1; left > 0; left, i = left-idlePods, i+1 {
 		namespace := fmt.Sprintf("bench-idle-%d", i)
@@ -30,7 +30,7 @@ func TestIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.settle(ctx); err != nil {
+	if err := b.awaitIdle(ctx); err != nil {
 		t.Fatal(err)
 	}
 	since, err := auditSize(b.AuditLog)
@@ -41,7 +41,7 @@ func TestIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	select { // the measurement is a minute of nothing
+	select { // measure one idle minute
 	case <-time.After(time.Minute):
 	case <-ctx.Done():
 		t.Fatal(ctx.Err())
@@ -55,16 +55,16 @@ func TestIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Writes = rollOut{Writes: made}.total().Objects
+	m.Writes = rollout{Writes: made}.total().Objects
 	b.keep(t, sectionIdle, m.markdown())
 }
 
-// settle waits until the controller has done what the new pods made it do: it
-// spends less than a tenth of a core for five seconds.
-func (b *bed) settle(ctx context.Context) error {
+// awaitIdle waits until the controller has processed the new pods: it uses less
+// than 10 % of a core for five seconds.
+func (b *benchmark) awaitIdle(ctx context.Context) error {
 	const span = 5 * time.Second
 	last, at := time.Duration(0), time.Time{}
-	return b.await(ctx, "the controller has nothing to do", func(ctx context.Context) (bool, error) {
+	return b.await(ctx, "the controller is idle", func(ctx context.Context) (bool, error) {
 		if time.Since(at) < span {
 			return false, nil
 		}

@@ -37,13 +37,13 @@ import (
 const (
 	name    = "web"
 	account = "system:serviceaccount:" + v1alpha1.SystemNamespace + ":"
-	// mark is a label of all objects that the benchmark creates.
-	mark = "test.breakwater.dev/bench"
-	// look is the polling interval.
-	look = 100 * time.Millisecond
-	// document is the file of the results; results with other sizes go to
-	// sketch.
-	document, sketch = "../../docs/performance.md", "../../bin/performance.md"
+	// benchLabel is a label of all objects that the benchmark creates.
+	benchLabel = "test.breakwater.dev/bench"
+	// pollInterval is the polling interval.
+	pollInterval = 100 * time.Millisecond
+	// resultsPath is the file of the results; results with other than the
+	// default sizes go to partialResultsPath.
+	resultsPath, partialResultsPath = "../../docs/performance.md", "../../bin/performance.md"
 )
 
 // options are the environment variables. Results with other than the default
@@ -60,23 +60,23 @@ type options struct {
 	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"20m"`
 }
 
-// bed is the cluster under measurement.
-type bed struct {
+// benchmark has the options of a measurement and the clients of its cluster.
+type benchmark struct {
 	options
 	config *rest.Config
 	kube   kubernetes.Interface
 	change versioned.Interface
 	judge  *judge.Judge
 	log    func(string, ...any)
-	// made counts the runs that created pods.
-	made int
+	// podRuns counts the runs that created pods; pod names contain it.
+	podRuns int
 }
 
-// newBed connects to the cluster and cleans up, now and after the test. An
+// newBenchmark connects to the cluster and cleans up, now and after the test. An
 // interrupt ends the test like its time limit.
-func newBed(t *testing.T) (*bed, context.Context) {
+func newBenchmark(t *testing.T) (*benchmark, context.Context) {
 	t.Helper()
-	b := &bed{judge: judge.New(nil), log: t.Logf}
+	b := &benchmark{judge: judge.New(nil), log: t.Logf}
 	if err := envconfig.Process("", &b.options); err != nil {
 		t.Fatalf("%v: run make bench", err)
 	}
@@ -106,11 +106,11 @@ func newBed(t *testing.T) (*bed, context.Context) {
 
 // sweep deletes the objects of a run and waits for their removal, because
 // terminating pods would distort the next measurement.
-func (b *bed) sweep(ctx context.Context) error {
+func (b *benchmark) sweep(ctx context.Context) error {
 	if err := errors.Join(judge.Unconfigure(ctx, b.kube), b.batches(ctx, false)); err != nil {
 		return err
 	}
-	ours := metav1.ListOptions{LabelSelector: mark}
+	ours := metav1.ListOptions{LabelSelector: benchLabel}
 	return b.await(ctx, "the namespaces of an earlier run are removed", func(ctx context.Context) (bool, error) {
 		left, err := b.kube.CoreV1().Namespaces().List(ctx, ours)
 		if err != nil {
@@ -129,34 +129,34 @@ func (b *bed) sweep(ctx context.Context) error {
 	})
 }
 
-func (b *bed) await(ctx context.Context, what string, condition wait.ConditionWithContextFunc) error {
-	if err := wait.PollUntilContextCancel(ctx, look, true, condition); err != nil {
+func (b *benchmark) await(ctx context.Context, what string, condition wait.ConditionWithContextFunc) error {
+	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, condition); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)
 	}
 	return nil
 }
 
 // batches turns batches of 10 % on or off.
-func (b *bed) batches(ctx context.Context, on bool) error {
+func (b *benchmark) batches(ctx context.Context, on bool) error {
 	patch := fmt.Sprintf(`{"spec":{"enable":%t,"content":"10"}}`, on)
 	_, err := b.change.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).Patch(ctx, "branch",
 		types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
-		return fmt.Errorf("switch batches: %w", err)
+		return fmt.Errorf("set batches to %t: %w", on, err)
 	}
 	return nil
 }
 
 // namespace creates a namespace that is not opted in.
-func (b *bed) namespace(ctx context.Context, name string) error {
+func (b *benchmark) namespace(ctx context.Context, name string) error {
 	_, err := b.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{mark: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{benchLabel: "true"}},
 	}, metav1.CreateOptions{})
 	return err
 }
 
 // optIn opts a namespace in and waits for the baseline of its workload.
-func (b *bed) optIn(ctx context.Context, namespace string) error {
+func (b *benchmark) optIn(ctx context.Context, namespace string) error {
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
 	_, err := b.kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
@@ -169,7 +169,7 @@ func (b *bed) optIn(ctx context.Context, namespace string) error {
 }
 
 // deploy creates a Deployment and waits for its pods.
-func (b *bed) deploy(ctx context.Context, namespace string, pods int) error {
+func (b *benchmark) deploy(ctx context.Context, namespace string, pods int) error {
 	d := builder.Deployment(name, int32(pods), builder.Simulated)
 	if _, err := b.kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (b *bed) deploy(ctx context.Context, namespace string, pods int) error {
 }
 
 // complete waits until the rollout is complete.
-func (b *bed) complete(ctx context.Context, namespace string) error {
+func (b *benchmark) complete(ctx context.Context, namespace string) error {
 	return b.await(ctx, "the rollout in "+namespace+" is complete", func(ctx context.Context) (bool, error) {
 		d, err := b.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -194,7 +194,7 @@ func rolledOut(d *appsv1.Deployment) bool {
 }
 
 // release returns the ChangeWorkload of the current release, or nil.
-func (b *bed) release(ctx context.Context, namespace string) (*v1alpha1.ChangeWorkload, error) {
+func (b *benchmark) release(ctx context.Context, namespace string) (*v1alpha1.ChangeWorkload, error) {
 	d, err := b.kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (b *bed) release(ctx context.Context, namespace string) (*v1alpha1.ChangeWo
 }
 
 // usage returns the CPU and memory of each part of the system.
-func (b *bed) usage(ctx context.Context) (map[string]usage, error) {
+func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 	names := map[string]string{}
 	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", judge.Namespace} {
 		pods, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
@@ -242,7 +242,7 @@ func partOf(p *corev1.Pod) string {
 var bodySize = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_sum\{[^}]*resource="(?:changepods|changeworkloads)"[^}]*\} (\S+)$`)
 
 // bytesWritten returns the number of bytes of all requests for our objects.
-func (b *bed) bytesWritten(ctx context.Context) (sum int64, err error) {
+func (b *benchmark) bytesWritten(ctx context.Context) (sum int64, err error) {
 	raw, err := b.kube.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the API server's metrics: %w", err)
@@ -269,17 +269,17 @@ func machine() string {
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		load, _, _ = strings.Cut(string(raw), " ")
 	}
-	return fmt.Sprintf("Measured on %s, %d cores (%s), everything on this one machine, its load before was %s.",
+	return fmt.Sprintf("Measured on %s on one machine with %d cores (%s) that ran everything. The load average before the run was %s.",
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, load)
 }
 
 // keep writes a section of the results.
-func (b *bed) keep(t *testing.T, title, body string) {
+func (b *benchmark) keep(t *testing.T, title, body string) {
 	t.Helper()
 	t.Log("\n" + body)
-	path := document
+	path := resultsPath
 	if b.Pods != 1000 || b.IdlePods != 10000 {
-		path = sketch
+		path = partialResultsPath
 	}
 	if err := write(path, title, body); err != nil {
 		t.Error(err)

@@ -14,12 +14,12 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// partOfBreakwater is the label of all that Breakwater installs.
+// partOfBreakwater selects all objects that Breakwater installs.
 var partOfBreakwater = metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=breakwater"}
 
-// without runs a function while no webhook or policy of Breakwater is
+// withoutWebhooks runs a function while no webhook or policy of Breakwater is
 // registered at the API server, and then registers them again.
-func (b *bed) without(ctx context.Context, do func()) (err error) {
+func (b *benchmark) withoutWebhooks(ctx context.Context, do func()) (err error) {
 	objects, err := dynamic.NewForConfig(b.config)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (b *bed) without(ctx context.Context, do func()) (err error) {
 	if len(found["validatingwebhookconfigurations"]) == 0 || len(found["validatingadmissionpolicybindings"]) == 0 {
 		return fmt.Errorf("Breakwater is not installed: run make up") //nolint:staticcheck // a name
 	}
-	// Also when the run is interrupted.
+	// Register them also after an interrupt.
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
