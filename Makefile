@@ -61,7 +61,7 @@ test-chaos: up ## Random kills during releases, two to three minutes; CHAOS_SEED
 	@GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 chaos: up ## test-chaos with 50 releases of 20 pods; about 15 minutes.
-	@CHAOS_RELEASES=50 CHAOS_PODS=20 CHAOS_LANES=6 CHAOS_LIMIT=40m CHAOS_DEATHS=0 CHAOS_SERVER_DEATHS=4 GOTESTSUM_FORMAT=standard-verbose \
+	@CHAOS_RELEASES=50 CHAOS_PODS=20 CHAOS_DEPLOYMENTS=6 CHAOS_LIMIT=40m CHAOS_KILLS_PER_PART=0 CHAOS_SERVER_KILLS=4 GOTESTSUM_FORMAT=standard-verbose \
 	  $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 45m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.

@@ -30,22 +30,22 @@ import (
 // dumps is the folder for the log and state of a failed run.
 const dumps = "../../bin/chaos"
 
-// quiet is the time without changes that ends a run.
-const quiet = 6 * time.Second
+// quietPeriod is the time without changes that ends a run.
+const quietPeriod = 6 * time.Second
 
 // options are the environment variables; see the package doc.
 type options struct {
-	Seed     uint64
-	Releases int           `default:"8"`
-	Pods     int           `default:"5"`
-	Lanes    int           `default:"4"`
-	Limit    time.Duration `default:"8m"`
+	Seed        uint64
+	Releases    int           `default:"8"`
+	Pods        int           `default:"5"`
+	Deployments int           `default:"4"`
+	Limit       time.Duration `default:"8m"`
 	// Pause is the mean time between two kills.
 	Pause time.Duration `default:"5s"`
-	// Deaths is the maximum number of kills of each part, ServerDeaths that of
-	// the double; 0: no limit.
-	Deaths       int `default:"2"`
-	ServerDeaths int `split_words:"true" default:"1"`
+	// KillsPerPart is the maximum number of kills of each part, ServerKills that
+	// of the double; 0: no limit.
+	KillsPerPart int `split_words:"true" default:"2"`
+	ServerKills  int `split_words:"true" default:"1"`
 }
 
 func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
@@ -60,70 +60,70 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 	// An interrupt ends the run like its time limit, with a cleanup.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	w, err := connect()
+	f, err := connect()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.sweep(ctx), w.swept(ctx)); err != nil {
+	if err := errors.Join(f.cleanUp(ctx), f.awaitCleanup(ctx)); err != nil {
 		t.Fatal("clean up after an earlier run:", err)
 	}
-	if err := judge.Install(ctx, w.kube, os.Stderr); err != nil {
+	if err := judge.Install(ctx, f.kube, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := w.sweep(ctx); err != nil {
+		if err := f.cleanUp(ctx); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
-	if err := w.configure(ctx); err != nil {
+	if err := f.configure(ctx); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Limit)
 	defer cancel()
-	r := newRun(w, o, t.Logf)
+	r := newRun(f, o, t.Logf)
 	began := time.Now()
 	if err := r.do(ctx); err != nil {
-		r.keep(t, began)
+		r.save(t, began)
 		t.Fatalf("CHAOS_SEED=%d: %v", o.Seed, err)
 	}
-	t.Logf("%d releases of %d pods in %s; killed: %v", o.Releases, o.Pods, time.Since(began).Round(time.Second), r.killer.kills())
+	t.Logf("%d releases of %d pods in %s; killed: %v", o.Releases, o.Pods, time.Since(began).Round(time.Second), r.injector.kills())
 }
 
 // run is one chaos run.
 type run struct {
-	*world
+	*fixture
 	options
-	log     func(format string, args ...any)
-	lanes   []*lane
-	killer  *killer
-	witness *witness
+	log      func(format string, args ...any)
+	loops    []*releaseLoop
+	injector *injector
+	watcher  *watcher
 }
 
-func newRun(w *world, o options, logf func(format string, args ...any)) *run {
+func newRun(f *fixture, o options, logf func(format string, args ...any)) *run {
 	log := func(format string, args ...any) {
 		logf(time.Now().Format("15:04:05.000 ")+format, args...)
 	}
-	r := &run{world: w, options: o, log: log, witness: &witness{suspended: map[types.UID]bool{}}}
-	r.killer = &killer{
-		kube: w.kube, rand: rand.New(rand.NewPCG(o.Seed, 0)), pause: o.Pause, log: log,
-		targets: targets(o.Deaths, o.ServerDeaths), killed: map[string]int{},
+	r := &run{fixture: f, options: o, log: log, watcher: &watcher{suspended: map[types.UID]bool{}}}
+	r.injector = &injector{
+		kube: f.kube, rand: rand.New(rand.NewPCG(o.Seed, 0)), pause: o.Pause, log: log,
+		targets: targets(o.KillsPerPart, o.ServerKills), killed: map[string]int{},
 	}
 	run := fmt.Sprintf("chaos-%x", o.Seed&0xffff)
-	for i := range min(o.Lanes, o.Releases) {
-		r.lanes = append(r.lanes, &lane{
-			world: w, guarded: make(chan struct{}), namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
+	for i := range min(o.Deployments, o.Releases) {
+		r.loops = append(r.loops, &releaseLoop{
+			fixture: f, versioned: make(chan struct{}), namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
 			rand: rand.New(rand.NewPCG(o.Seed, uint64(i)+1)),
 		})
 	}
 	return r
 }
 
-// share is the number of releases of a lane.
-func (r *run) share(lane int) int {
-	n := r.Releases / len(r.lanes)
-	if lane < r.Releases%len(r.lanes) {
+// share is the number of releases of a loop.
+func (r *run) share(loop int) int {
+	n := r.Releases / len(r.loops)
+	if loop < r.Releases%len(r.loops) {
 		n++
 	}
 	return n
@@ -133,60 +133,60 @@ func (r *run) share(lane int) int {
 // not change.
 func (r *run) do(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(r.clients, 0)
-	seen := factory.App().V1alpha1().ChangeWorkloads().Informer()
-	if _, err := seen.AddEventHandler(r.witness.handler()); err != nil {
+	workloads := factory.App().V1alpha1().ChangeWorkloads().Informer()
+	if _, err := workloads.AddEventHandler(r.watcher.handler()); err != nil {
 		return err
 	}
 	factory.Start(ctx.Done())
-	if err := r.batching(ctx); err != nil {
+	if err := r.drawBatches(ctx); err != nil {
 		return err
 	}
 
-	fire, cease := context.WithCancel(ctx)
-	ceased := make(chan struct{})
+	injection, stop := context.WithCancel(ctx)
+	stopped := make(chan struct{})
 	go func() {
-		defer close(ceased)
-		for _, l := range r.lanes {
+		defer close(stopped)
+		for _, l := range r.loops {
 			select {
-			case <-l.guarded:
-			case <-fire.Done():
+			case <-l.versioned:
+			case <-injection.Done():
 				return
 			}
 		}
-		r.killer.run(fire)
+		r.injector.run(injection)
 	}()
 	group, gctx := errgroup.WithContext(ctx)
-	for i, l := range r.lanes {
+	for i, l := range r.loops {
 		group.Go(func() error { return l.run(gctx, r.share(i)) })
 	}
 	err := group.Wait()
-	cease()
-	<-ceased
+	stop()
+	<-stopped
 	if err != nil {
 		return err
 	}
-	if len(r.killer.kills()) == 0 {
+	if len(r.injector.kills()) == 0 {
 		return errors.New("no part was killed")
 	}
-	if err := r.recovered(ctx); err != nil {
+	if err := r.awaitRecovery(ctx); err != nil {
 		return err
 	}
-	if err := r.settled(ctx); err != nil {
+	if err := r.awaitQuiet(ctx); err != nil {
 		return err
 	}
-	for i, l := range r.lanes {
+	for i, l := range r.loops {
 		if _, err := l.awaitEnd(ctx, r.share(i)); err != nil {
 			return err
 		}
 	}
-	if wrong := r.witness.complaints(); len(wrong) > 0 {
+	if wrong := r.watcher.violations(); len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "\n"))
 	}
 	return nil
 }
 
-// batching draws whether pods are judged one by one, and changes the setting.
-func (r *run) batching(ctx context.Context) error {
+// drawBatches draws whether pods are judged one by one, and changes the setting.
+func (r *run) drawBatches(ctx context.Context) error {
 	draw := rand.New(rand.NewPCG(r.Seed, 1<<32))
 	spec := v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigBatch, Content: "10"}
 	if draw.IntN(2) == 0 {
@@ -196,12 +196,12 @@ func (r *run) batching(ctx context.Context) error {
 	return r.setBatches(ctx, spec)
 }
 
-// settled waits until no object of the run has changed for a while.
-func (r *run) settled(ctx context.Context) error {
+// awaitQuiet waits until no object of the run has changed for a while.
+func (r *run) awaitQuiet(ctx context.Context) error {
 	since, before := time.Now(), map[string]string{}
-	return await(ctx, time.Minute, "the cluster is quiet", func(ctx context.Context) error {
+	return await(ctx, time.Minute, "no object changes", func(ctx context.Context) error {
 		now := map[string]string{}
-		for _, l := range r.lanes {
+		for _, l := range r.loops {
 			versions, err := r.versions(ctx, l.namespace)
 			if err != nil {
 				return err
@@ -214,20 +214,20 @@ func (r *run) settled(ctx context.Context) error {
 			since, before = time.Now(), now
 			return errors.New("objects changed: " + diff)
 		}
-		if left := quiet - time.Since(since); left > 0 {
+		if left := quietPeriod - time.Since(since); left > 0 {
 			return fmt.Errorf("no object has changed for %s", time.Since(since).Round(time.Second))
 		}
 		return nil
 	})
 }
 
-// keep writes the log and state of a failed run to bin/chaos.
-func (r *run) keep(t *testing.T, since time.Time) {
+// save writes the log and state of a failed run to bin/chaos.
+func (r *run) save(t *testing.T, since time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	dir := filepath.Join(dumps, fmt.Sprint(r.Seed))
 	var namespaces []string
-	for _, l := range r.lanes {
+	for _, l := range r.loops {
 		namespaces = append(namespaces, l.namespace)
 	}
 	if err := dump.Write(ctx, r.kube, dir, since, namespaces...); err != nil {

@@ -27,10 +27,10 @@ func (e Evidence) Stage(node string, stage double.Stage) Stage {
 			continue
 		}
 		outcome := v1alpha1.ParseVerdict(c.Verdict)
-		out.Words = append(out.Words, Word{
-			Outcome: outcome,
-			Hollow:  outcome == v1alpha1.OutcomePass && hollow(c),
-			Taken:   c.Status == http.StatusOK,
+		out.Verdicts = append(out.Verdicts, Verdict{
+			Outcome:      outcome,
+			WithoutRules: outcome == v1alpha1.OutcomePass && withoutRules(c),
+			Accepted:     c.Status == http.StatusOK,
 		})
 	}
 	return out
@@ -43,8 +43,8 @@ func refused(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }
 
-// hollow reports whether a callback had no rules. CloudEvents never have rules.
-func hollow(c double.CallbackEntry) bool {
+// withoutRules reports whether a callback had no rules. CloudEvents never have rules.
+func withoutRules(c double.CallbackEntry) bool {
 	if c.As != "" && c.As != "json" {
 		return false
 	}

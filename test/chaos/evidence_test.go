@@ -35,17 +35,17 @@ func TestEvidenceHasTheVerdictsOfTheStage(t *testing.T) {
 	} {
 		e.Log.Callbacks = append(e.Log.Callbacks, callback(c))
 	}
-	want := Stage{Passed: true, Words: []Word{
-		{Outcome: pass, Taken: true},
-		{Outcome: pass, Taken: true, Hollow: true},
-		{Outcome: pass, Taken: true},
+	want := Stage{Passed: true, Verdicts: []Verdict{
+		{Outcome: pass, Accepted: true},
+		{Outcome: pass, Accepted: true, WithoutRules: true},
+		{Outcome: pass, Accepted: true},
 		{Outcome: fail},
 		{Outcome: none},
 	}}
 	if diff := cmp.Diff(want, e.Stage("n", double.Post)); diff != "" {
 		t.Error("(-want +got)", diff)
 	}
-	if got := e.Stage("n", double.Pre); got.Passed || len(got.Words) != 1 {
+	if got := e.Stage("n", double.Pre); got.Passed || len(got.Verdicts) != 1 {
 		t.Errorf("PRE is %+v", got)
 	}
 }

@@ -7,50 +7,50 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Word is a verdict that the server sent.
-type Word struct {
+// Verdict is a verdict that the server sent.
+type Verdict struct {
 	Outcome v1alpha1.Outcome
-	// Hollow: a pass without rules, which retrieve has to confirm.
-	Hollow bool
-	// Taken: the callback was answered with 200. A verdict that is not taken
-	// may still have arrived.
-	Taken bool
+	// WithoutRules: a pass without rules, which retrieve has to confirm.
+	WithoutRules bool
+	// Accepted: the callback was answered with 200. A verdict that is not
+	// accepted may still have been stored.
+	Accepted bool
 }
 
 // Stage has the server's actions for one stage of a batch.
 type Stage struct {
-	Words []Word
+	Verdicts []Verdict
 	// Passed: retrieve returns pass.
 	Passed bool
 }
 
-// Ends are the correct outcomes. There are several if it is unknown which
-// callbacks arrived.
-type Ends struct{ Pass, Fail, None bool }
+// Outcomes are the outcomes that the verdicts permit. There are several if it is
+// unknown which callbacks arrived.
+type Outcomes struct{ Pass, Fail, None bool }
 
-func (e Ends) String() string {
+func (o Outcomes) String() string {
 	var out []string
-	for word, may := range map[string]bool{"pass": e.Pass, "fail": e.Fail, "no verdict": e.None} {
-		if may {
-			out = append(out, word)
+	for outcome, permitted := range map[string]bool{"pass": o.Pass, "fail": o.Fail, "no verdict": o.None} {
+		if permitted {
+			out = append(out, outcome)
 		}
 	}
 	slices.Sort(out)
 	return fmt.Sprint(out)
 }
 
-// Ends returns the correct outcomes of a stage.
-func (s Stage) Ends() Ends {
-	var taken, may Ends
-	for _, w := range s.Words {
-		e := &may
-		if w.Taken {
-			e = &taken
+// Outcomes returns the permitted outcomes of a stage.
+func (s Stage) Outcomes() Outcomes {
+	var accepted, possible Outcomes
+	for _, v := range s.Verdicts {
+		e := &possible
+		if v.Accepted {
+			e = &accepted
 		}
 		switch {
-		case w.Outcome == v1alpha1.OutcomeFail:
+		case v.Outcome == v1alpha1.OutcomeFail:
 			e.Fail = true
-		case w.Outcome == v1alpha1.OutcomePass && !w.Hollow:
+		case v.Outcome == v1alpha1.OutcomePass && !v.WithoutRules:
 			e.Pass = true
 		default:
 			e.None = true
@@ -58,17 +58,20 @@ func (s Stage) Ends() Ends {
 		}
 	}
 	switch {
-	case taken.Fail:
-		return Ends{Fail: true}
-	case taken == Ends{}:
-		taken = Ends{None: true, Pass: s.Passed}
-	case taken.Pass && slices.ContainsFunc(s.Words, Word.passes):
-		taken.None = false // a judged pass overrides a hollow one
+	case accepted.Fail:
+		return Outcomes{Fail: true}
+	case accepted == Outcomes{}:
+		accepted = Outcomes{None: true, Pass: s.Passed}
+	case accepted.Pass && slices.ContainsFunc(s.Verdicts, Verdict.passes):
+		accepted.None = false // a pass with rules overrides one without
 	}
-	return Ends{Pass: taken.Pass || may.Pass, Fail: may.Fail, None: taken.None}
+	return Outcomes{Pass: accepted.Pass || possible.Pass, Fail: possible.Fail, None: accepted.None}
 }
 
-func (w Word) passes() bool { return w.Taken && w.Outcome == v1alpha1.OutcomePass && !w.Hollow }
+// passes reports whether the verdict is a pass that needs no confirmation.
+func (v Verdict) passes() bool {
+	return v.Accepted && v.Outcome == v1alpha1.OutcomePass && !v.WithoutRules
+}
 
 // Batch is a ChangePod and the server's actions for its node.
 type Batch struct {
@@ -81,11 +84,11 @@ type Batch struct {
 	Pre, Post Stage
 }
 
-// Ends returns the correct outcomes of the batch: a fail of either stage is a
-// fail, and only POST passes.
-func (b Batch) Ends() Ends {
-	pre, e := b.Pre.Ends(), b.Post.Ends()
-	if pre == (Ends{Fail: true}) {
+// Outcomes returns the permitted outcomes of the batch: a fail of either stage
+// is a fail, and only POST passes.
+func (b Batch) Outcomes() Outcomes {
+	pre, e := b.Pre.Outcomes(), b.Post.Outcomes()
+	if pre == (Outcomes{Fail: true}) {
 		return pre
 	}
 	e.Fail = e.Fail || pre.Fail
@@ -109,16 +112,16 @@ type Release struct {
 	Suspended, Paused, Complete bool
 }
 
-// Faults returns the contradictions between the end of a release and the
+// Faults returns the contradictions between the end of a release and its
 // verdicts.
 func Faults(r Release) []string {
 	var out []string
 	wrong := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	claimedBy, ends := map[string]string{}, map[string]Ends{}
+	claimedBy, permitted := map[string]string{}, map[string]Outcomes{}
 	for _, b := range r.Batches {
-		e := b.Ends()
+		e := b.Outcomes()
 		if !b.Done {
-			wrong("batch %s has not ended; the verdicts say %s", b.Name, e)
+			wrong("batch %s has not ended; permitted: %s", b.Name, e)
 		}
 		if b.Node == "" {
 			wrong("batch %s was never sent to the server", b.Name)
@@ -127,10 +130,10 @@ func Faults(r Release) []string {
 			if other, twice := claimedBy[pod]; twice {
 				wrong("pod %s is claimed by %s and by %s", pod, other, b.Name)
 			}
-			claimedBy[pod], ends[pod] = b.Name, e
+			claimedBy[pod], permitted[pod] = b.Name, e
 		}
 	}
-	out = append(out, wrongFails(r, ends)...)
+	out = append(out, wrongFails(r, permitted)...)
 	for pod, finished := range r.Pods {
 		if !finished || claimedBy[pod] == "" {
 			wrong("pod %s: finished is %t, claimed by %q", pod, finished, claimedBy[pod])
@@ -142,26 +145,26 @@ func Faults(r Release) []string {
 	if len(r.Failed) > 0 {
 		out = append(out, wrongSuspend(r)...)
 	} else {
-		out = append(out, wrongSuccess(r, ends)...)
+		out = append(out, wrongSuccess(r, permitted)...)
 	}
 	slices.Sort(out)
 	return out
 }
 
 // wrongFails compares the reported failed pods with those that failed.
-func wrongFails(r Release, ends map[string]Ends) (out []string) {
+func wrongFails(r Release, permitted map[string]Outcomes) (out []string) {
 	named := map[string]bool{}
 	for _, pod := range r.Failed {
 		if named[pod] {
 			out = append(out, fmt.Sprintf("pod %s is reported twice", pod))
 		}
 		named[pod] = true
-		if e, claimed := ends[pod]; !claimed || !e.Fail {
-			out = append(out, fmt.Sprintf("invented: pod %s is reported as failed, the verdicts say %s", pod, e))
+		if e, claimed := permitted[pod]; !claimed || !e.Fail {
+			out = append(out, fmt.Sprintf("invented: pod %s is reported as failed; permitted: %s", pod, e))
 		}
 	}
-	for pod, e := range ends {
-		if e == (Ends{Fail: true}) && !named[pod] {
+	for pod, e := range permitted {
+		if e == (Outcomes{Fail: true}) && !named[pod] {
 			out = append(out, fmt.Sprintf("lost: pod %s failed and is not reported", pod))
 		}
 	}
@@ -181,7 +184,7 @@ func wrongSuspend(r Release) (out []string) {
 	return out
 }
 
-func wrongSuccess(r Release, ends map[string]Ends) (out []string) {
+func wrongSuccess(r Release, permitted map[string]Outcomes) (out []string) {
 	if r.Phase != v1alpha1.WorkloadSuccess {
 		out = append(out, fmt.Sprintf("no pod failed and the release is %q", r.Phase))
 	}
@@ -194,15 +197,15 @@ func wrongSuccess(r Release, ends map[string]Ends) (out []string) {
 	}
 	var least, most int32
 	for pod := range r.Pods {
-		if ends[pod] == (Ends{None: true}) {
+		if permitted[pod] == (Outcomes{None: true}) {
 			least++
 		}
-		if ends[pod].None {
+		if permitted[pod].None {
 			most++
 		}
 	}
 	if c.Unjudged < least || c.Unjudged > most {
-		out = append(out, fmt.Sprintf("%d pods count as unjudged, by the verdicts it is %d to %d", c.Unjudged, least, most))
+		out = append(out, fmt.Sprintf("%d pods count as unjudged; permitted: %d to %d", c.Unjudged, least, most))
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-// Plan is the script of the server for one release.
+// Plan is the script of the double for one release.
 type Plan struct {
 	Rules []double.CheckRule
 	// Paced: the rollout replaces one pod at a time, so that a fail can stop
@@ -25,8 +25,8 @@ func (p *Plan) String() string {
 	return strings.Join(p.text, ", ")
 }
 
-// slowest is the maximum duration of a check.
-const slowest = 3 * time.Second
+// maxDelay is the maximum duration of a check.
+const maxDelay = 3 * time.Second
 
 // NewPlan draws the verdicts of a release with the number of pods. About half
 // of the releases have a failed batch; all have checks with unusual endings.
@@ -38,7 +38,7 @@ func NewPlan(r *rand.Rand, pods int) Plan {
 		}
 	}
 	for range r.IntN(3) {
-		what, then := odd(r)
+		what, then := unusual(r)
 		p.add(r, pods, what, then)
 	}
 	p.Rules = append(p.Rules, double.CheckRule{Then: delayed(r, double.Behaviour{})})
@@ -60,7 +60,7 @@ func (p *Plan) add(r *rand.Rand, pods int, what string, then double.Behaviour) {
 }
 
 func delayed(r *rand.Rand, b double.Behaviour) double.Behaviour {
-	b.Delay.Duration = time.Duration(r.Int64N(int64(slowest)))
+	b.Delay.Duration = time.Duration(r.Int64N(int64(maxDelay)))
 	return b
 }
 
@@ -72,12 +72,12 @@ func failing(r *rand.Rand) double.Behaviour {
 	return b
 }
 
-// odd draws an ending that is neither a normal pass nor a fail.
-func odd(r *rand.Rand) (string, double.Behaviour) {
+// unusual draws an ending that is neither a normal pass nor a fail.
+func unusual(r *rand.Rand) (string, double.Behaviour) {
 	switch r.IntN(6) {
 	case 0:
-		word := pick(r, "none", "inconc", "a word of a later server")
-		return "is " + word, double.Behaviour{Verdict: word}
+		verdict := pick(r, "none", "inconc", "a verdict of a later server")
+		return "is " + verdict, double.Behaviour{Verdict: verdict}
 	case 1:
 		return "times out", double.Behaviour{Ending: double.TimedOut}
 	case 2:
@@ -93,4 +93,4 @@ func odd(r *rand.Rand) (string, double.Behaviour) {
 	}
 }
 
-func pick(r *rand.Rand, words ...string) string { return words[r.IntN(len(words))] }
+func pick(r *rand.Rand, values ...string) string { return values[r.IntN(len(values))] }

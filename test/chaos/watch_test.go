@@ -12,26 +12,26 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// witness checks every state of a ChangeWorkload that the watch returns, so
-// that no wrong state exists even briefly.
-type witness struct {
+// watcher checks every state of every ChangeWorkload that the watch returns, so
+// that a wrong state is found even if it is brief.
+type watcher struct {
 	mu        sync.Mutex
 	suspended map[types.UID]bool
 	faults    []string
 }
 
-func (w *witness) handler() cache.ResourceEventHandler {
-	see := func(obj any) {
+func (w *watcher) handler() cache.ResourceEventHandler {
+	check := func(obj any) {
 		if c, ok := obj.(*v1alpha1.ChangeWorkload); ok {
-			w.see(c)
+			w.check(c)
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
+	return cache.ResourceEventHandlerFuncs{AddFunc: check, UpdateFunc: func(_, obj any) { check(obj) }}
 }
 
-// see checks the invariants of a state. No person overrides a verdict in a run,
-// so a fail is final.
-func (w *witness) see(c *v1alpha1.ChangeWorkload) {
+// check checks the invariants of a state. No person overrides a verdict in a
+// run, so a fail is final.
+func (w *watcher) check(c *v1alpha1.ChangeWorkload) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := c.Status.Counts
@@ -48,7 +48,7 @@ func (w *witness) see(c *v1alpha1.ChangeWorkload) {
 	}
 }
 
-func (w *witness) complaints() []string {
+func (w *watcher) violations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.faults...)

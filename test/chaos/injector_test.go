@@ -28,12 +28,12 @@ type target struct {
 	sleeps bool
 }
 
-// atOnce is the maximum number of parts that are down at a time. If all parts
+// maxDown is the maximum number of parts that are down at a time. If all parts
 // were down all the time, no release would be judged.
-const atOnce = 3
+const maxDown = 3
 
 // targets are all parts between a Ready pod and its verdict.
-func targets(deaths, serverDeaths int) []target {
+func targets(killsPerPart, serverKills int) []target {
 	out := []target{
 		{name: "controller", part: disruption.Component("controller")},
 		{name: "webhook", part: disruption.Component("webhook")},
@@ -47,16 +47,16 @@ func targets(deaths, serverDeaths int) []target {
 		{name: "filter", part: disruption.Filter()},
 	}
 	for i := range out {
-		out[i].most = deaths
+		out[i].most = killsPerPart
 	}
 	// Its state is on a volume of its pod. The kubelet's restart back-off
 	// grows, so it is killed only a few times.
-	return append(out, target{name: "server", part: disruption.Server(), most: serverDeaths, keep: true})
+	return append(out, target{name: "server", part: disruption.Server(), most: serverKills, keep: true})
 }
 
-// killer kills the targets one at a time in random order with random pauses.
+// injector kills the targets one at a time in random order with random pauses.
 // Each target is killed once before any is killed twice.
-type killer struct {
+type injector struct {
 	kube    kubernetes.Interface
 	rand    *rand.Rand
 	pause   time.Duration // mean
@@ -68,7 +68,7 @@ type killer struct {
 }
 
 // run kills until ctx ends.
-func (k *killer) run(ctx context.Context) {
+func (k *injector) run(ctx context.Context) {
 	for {
 		for _, i := range k.rand.Perm(len(k.targets)) {
 			timer := time.NewTimer(k.pause/2 + time.Duration(k.rand.Int64N(int64(k.pause))))
@@ -79,15 +79,15 @@ func (k *killer) run(ctx context.Context) {
 			case <-timer.C:
 			}
 			if t := k.targets[i]; t.most == 0 || k.kills()[t.name] < t.most {
-				k.letRecover(ctx)
-				k.strike(ctx, t)
+				k.awaitFewDown(ctx)
+				k.kill(ctx, t)
 			}
 		}
 	}
 }
 
-// letRecover waits until fewer than atOnce parts are down.
-func (k *killer) letRecover(ctx context.Context) {
+// awaitFewDown waits until fewer than maxDown parts are down.
+func (k *injector) awaitFewDown(ctx context.Context) {
 	err := await(ctx, time.Minute, "some parts are up", func(ctx context.Context) error {
 		var down []string
 		for _, t := range k.targets {
@@ -99,7 +99,7 @@ func (k *killer) letRecover(ctx context.Context) {
 				down = append(down, t.name)
 			}
 		}
-		if len(down) >= atOnce {
+		if len(down) >= maxDown {
 			return fmt.Errorf("%v are down", down)
 		}
 		return nil
@@ -115,9 +115,9 @@ func ready(p corev1.Pod) bool {
 	})
 }
 
-// strike kills one or all of the ready pods of a target. A part that is down or
+// kill kills one or all of the ready pods of a target. A part that is down or
 // scaled to zero has none.
-func (k *killer) strike(ctx context.Context, t target) {
+func (k *injector) kill(ctx context.Context, t target) {
 	pods, err := t.part.Pods(ctx, k.kube)
 	if err != nil {
 		k.log("find %s: %v", t.name, err)
@@ -158,7 +158,7 @@ func restarts(pod *corev1.Pod) (n int32) {
 }
 
 // kills returns the number of kills of each target.
-func (k *killer) kills() map[string]int {
+func (k *injector) kills() map[string]int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := make(map[string]int, len(k.killed))

@@ -26,11 +26,11 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// mark is a label of all objects that a run creates.
-const mark = "test.breakwater.dev/chaos"
+// chaosLabel is a label of all objects that a run creates.
+const chaosLabel = "test.breakwater.dev/chaos"
 
-// world is the cluster with the double.
-type world struct {
+// fixture is the cluster with the double.
+type fixture struct {
 	kube    kubernetes.Interface
 	clients versioned.Interface
 	change  client.AppV1alpha1Interface
@@ -38,7 +38,7 @@ type world struct {
 	judge   *judge.Judge
 }
 
-func connect() (*world, error) {
+func connect() (*fixture, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
@@ -58,30 +58,30 @@ func connect() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &world{kube: kube, clients: change, change: change.AppV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
+	return &fixture{kube: kube, clients: change, change: change.AppV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
 }
 
 // await polls the condition every 300 ms until it returns nil; its error
 // describes the current state.
 func await(ctx context.Context, within time.Duration, what string, condition func(context.Context) error) error {
-	last := errors.New("no result")
+	state := errors.New("no result")
 	err := wait.PollUntilContextTimeout(ctx, 300*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		seen := condition(ctx)
-		if seen != nil && ctx.Err() != nil {
+		now := condition(ctx)
+		if now != nil && ctx.Err() != nil {
 			return false, nil // canceled at the time limit
 		}
-		last = seen
-		return seen == nil, nil
+		state = now
+		return now == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("not within %s: %s; last result: %w", within, what, last)
+		return fmt.Errorf("not within %s: %s; last state: %w", within, what, state)
 	}
 	return nil
 }
 
-// settings are used during a run. The deadlines are the cost of a failed
-// callback; they are longer than the longest outage, that of a killed
-// controller.
+// settings are the OpsConfigInfos during a run. After a lost callback a release
+// waits until these timeouts expire. They are longer than the longest recovery,
+// that of a killed controller.
 func settings() map[v1alpha1.ConfigType]string {
 	return map[v1alpha1.ConfigType]string{
 		v1alpha1.ConfigPreTimeout:    "90s",
@@ -92,29 +92,29 @@ func settings() map[v1alpha1.ConfigType]string {
 
 // configure resets the double and configures Breakwater to use it with these
 // settings.
-func (w *world) configure(ctx context.Context) error {
-	if err := w.judge.Reset(ctx); err != nil {
+func (f *fixture) configure(ctx context.Context) error {
+	if err := f.judge.Reset(ctx); err != nil {
 		return err
 	}
 	for kind, content := range settings() {
-		_, err := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace).Create(ctx, &v1alpha1.OpsConfigInfo{
-			ObjectMeta: metav1.ObjectMeta{Name: "chaos-" + string(kind), Labels: map[string]string{mark: "true"}},
+		_, err := f.change.OpsConfigInfoes(v1alpha1.SystemNamespace).Create(ctx, &v1alpha1.OpsConfigInfo{
+			ObjectMeta: metav1.ObjectMeta{Name: "chaos-" + string(kind), Labels: map[string]string{chaosLabel: "true"}},
 			Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Content: content, Enable: true, Remark: "set during a chaos run"},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("set %s: %w", kind, err)
 		}
 	}
-	return judge.Configure(ctx, w.kube)
+	return judge.Configure(ctx, f.kube)
 }
 
 // branch is the OpsConfigInfo of batches, and before is the annotation with its
 // original spec.
-const branch, before = "branch", mark
+const branch, before = "branch", chaosLabel
 
 // setBatches changes the batch size and saves the original setting.
-func (w *world) setBatches(ctx context.Context, spec v1alpha1.OpsConfigInfoSpec) error {
-	infos := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+func (f *fixture) setBatches(ctx context.Context, spec v1alpha1.OpsConfigInfoSpec) error {
+	infos := f.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	now, err := infos.Get(ctx, branch, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -132,8 +132,8 @@ func (w *world) setBatches(ctx context.Context, spec v1alpha1.OpsConfigInfoSpec)
 }
 
 // resetBatches undoes setBatches.
-func (w *world) resetBatches(ctx context.Context) error {
-	infos := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+func (f *fixture) resetBatches(ctx context.Context) error {
+	infos := f.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	now, err := infos.Get(ctx, branch, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -150,30 +150,30 @@ func (w *world) resetBatches(ctx context.Context) error {
 	return err
 }
 
-// sweep deletes the objects of this run or of a killed one.
-func (w *world) sweep(ctx context.Context) error {
-	ours := metav1.ListOptions{LabelSelector: mark}
-	err := errors.Join(judge.Unconfigure(ctx, w.kube), w.resetBatches(ctx))
-	infos := w.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
+// cleanUp deletes the objects of this run or of a killed one.
+func (f *fixture) cleanUp(ctx context.Context) error {
+	ours := metav1.ListOptions{LabelSelector: chaosLabel}
+	err := errors.Join(judge.Unconfigure(ctx, f.kube), f.resetBatches(ctx))
+	infos := f.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	err = errors.Join(err, infos.DeleteCollection(ctx, metav1.DeleteOptions{}, ours))
-	left, listed := w.kube.CoreV1().Namespaces().List(ctx, ours)
+	left, listed := f.kube.CoreV1().Namespaces().List(ctx, ours)
 	if listed != nil {
 		return errors.Join(err, listed)
 	}
 	for i := range left.Items {
-		gone := w.kube.CoreV1().Namespaces().Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{})
-		if gone != nil && !apierrs.IsNotFound(gone) && !apierrs.IsConflict(gone) {
-			err = errors.Join(err, gone)
+		deleted := f.kube.CoreV1().Namespaces().Delete(ctx, left.Items[i].Name, metav1.DeleteOptions{})
+		if deleted != nil && !apierrs.IsNotFound(deleted) && !apierrs.IsConflict(deleted) {
+			err = errors.Join(err, deleted)
 		}
 	}
 	return err
 }
 
-// swept waits until the deleted namespaces are removed, because a run with the
-// same seed uses the same names.
-func (w *world) swept(ctx context.Context) error {
+// awaitCleanup waits until the deleted namespaces are removed, because a run
+// with the same seed uses the same names.
+func (f *fixture) awaitCleanup(ctx context.Context) error {
 	return await(ctx, 4*time.Minute, "the namespaces of an earlier run are removed", func(ctx context.Context) error {
-		left, err := w.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: mark})
+		left, err := f.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: chaosLabel})
 		if err == nil && len(left.Items) > 0 {
 			err = fmt.Errorf("%d are left", len(left.Items))
 		}
@@ -181,12 +181,12 @@ func (w *world) swept(ctx context.Context) error {
 	})
 }
 
-// recovered waits until every part is ready again.
-func (w *world) recovered(ctx context.Context) error {
+// awaitRecovery waits until every part is ready again.
+func (f *fixture) awaitRecovery(ctx context.Context) error {
 	const within = 4 * time.Minute
 	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, judge.Namespace} {
 		err := await(ctx, within, "the Deployments of "+namespace+" are available", func(ctx context.Context) error {
-			list, err := w.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!serving.knative.dev/service"})
+			list, err := f.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!serving.knative.dev/service"})
 			if err != nil {
 				return err
 			}
@@ -206,7 +206,7 @@ func (w *world) recovered(ctx context.Context) error {
 		{Group: "eventing.knative.dev", Version: "v1", Resource: "triggers"},
 	} {
 		err := await(ctx, within, "all "+kind.Resource+" are ready", func(ctx context.Context) error {
-			list, err := w.dynamic.Resource(kind).Namespace(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
+			list, err := f.dynamic.Resource(kind).Namespace(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err
 			}

@@ -34,29 +34,29 @@ const (
 	// acceptedWithin is the time limit for the admission of a release of a
 	// suspended Deployment, during which the webhook may be unreachable.
 	acceptedWithin = time.Minute
-	// looks is the number of consecutive checks that must confirm an end.
-	looks = 4
+	// confirmations is the number of consecutive checks that must confirm an end.
+	confirmations = 4
 )
 
-// lane is one Deployment that is released repeatedly.
-type lane struct {
-	*world
+// releaseLoop releases one Deployment repeatedly.
+type releaseLoop struct {
+	*fixture
 	namespace string
 	pods      int
 	rand      *rand.Rand
 	log       func(format string, args ...any)
 	// suspended: the last release failed, so the next one is its repair.
 	suspended bool
-	// guarded is closed when the webhook has stamped the first release. Without
-	// the stamp it would be a baseline, which is not judged.
-	guarded chan struct{}
+	// versioned is closed when the webhook has annotated the first release.
+	// Without the annotations it would be a baseline, which is not judged.
+	versioned chan struct{}
 }
 
 // run does a number of releases, each of which must end according to the
 // verdicts.
-func (l *lane) run(ctx context.Context, releases int) error {
+func (l *releaseLoop) run(ctx context.Context, releases int) error {
 	_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: l.namespace, Labels: map[string]string{mark: "true", v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
+		Name: l.namespace, Labels: map[string]string{chaosLabel: "true", v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
@@ -64,7 +64,7 @@ func (l *lane) run(ctx context.Context, releases int) error {
 	for n := 1; n <= releases; n++ {
 		plan := NewPlan(l.rand, l.pods)
 		l.log("%s release %d: %s", l.namespace, n, &plan)
-		err := await(ctx, time.Minute, "the double takes its script", func(ctx context.Context) error {
+		err := await(ctx, time.Minute, "the double accepts its script", func(ctx context.Context) error {
 			return l.judge.SetChecks(ctx, l.namespace, plan.Rules...)
 		})
 		if err != nil {
@@ -75,10 +75,10 @@ func (l *lane) run(ctx context.Context, releases int) error {
 			return err
 		}
 		if n == 1 {
-			if err := l.awaitGuarded(ctx); err != nil {
+			if err := l.awaitVersion(ctx); err != nil {
 				return err
 			}
-			close(l.guarded)
+			close(l.versioned)
 		}
 		end, err := l.awaitEnd(ctx, n)
 		if err != nil {
@@ -91,10 +91,10 @@ func (l *lane) run(ctx context.Context, releases int) error {
 	return nil
 }
 
-// awaitGuarded waits until the webhook has stamped the Deployment with its
-// release.
-func (l *lane) awaitGuarded(ctx context.Context) error {
-	return await(ctx, acceptedWithin, "the first release of "+l.namespace+" is stamped", func(ctx context.Context) error {
+// awaitVersion waits until the webhook has annotated the Deployment with its
+// version and attempt.
+func (l *releaseLoop) awaitVersion(ctx context.Context) error {
+	return await(ctx, acceptedWithin, "the first release of "+l.namespace+" has a version", func(ctx context.Context) error {
 		d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func marker(n int) string { return "v" + strconv.Itoa(n) }
 
 // release creates the Deployment or changes its template, as a repair if it is
 // suspended. It retries until the request is admitted.
-func (l *lane) release(ctx context.Context, n int, paced bool) error {
+func (l *releaseLoop) release(ctx context.Context, n int, paced bool) error {
 	d := builder.Deployment(name, int32(l.pods), builder.Simulated, builder.Release(marker(n)))
 	if paced {
 		builder.Paced(1)(d)
@@ -141,11 +141,11 @@ func (l *lane) release(ctx context.Context, n int, paced bool) error {
 }
 
 // awaitEnd waits until the release has ended according to the verdicts.
-func (l *lane) awaitEnd(ctx context.Context, n int) (Release, error) {
+func (l *releaseLoop) awaitEnd(ctx context.Context, n int) (Release, error) {
 	var end Release
 	right := 0
 	err := await(ctx, endWithin, fmt.Sprintf("release %d of %s ends according to the verdicts", n, l.namespace), func(ctx context.Context) error {
-		r, err := l.look(ctx, n)
+		r, err := l.observe(ctx, n)
 		if err == nil {
 			if faults := Faults(r); len(faults) > 0 {
 				err = errors.New(strings.Join(faults, "\n\t"))
@@ -156,7 +156,7 @@ func (l *lane) awaitEnd(ctx context.Context, n int) (Release, error) {
 			return err
 		}
 		end = r
-		if right++; right < looks {
+		if right++; right < confirmations {
 			return fmt.Errorf("right %d times in a row", right)
 		}
 		return nil
@@ -164,8 +164,8 @@ func (l *lane) awaitEnd(ctx context.Context, n int) (Release, error) {
 	return end, err
 }
 
-// look returns the state of the last release.
-func (l *lane) look(ctx context.Context, n int) (Release, error) {
+// observe returns the state of the last release.
+func (l *releaseLoop) observe(ctx context.Context, n int) (Release, error) {
 	var r Release
 	d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -186,7 +186,7 @@ func (l *lane) look(ctx context.Context, n int) (Release, error) {
 	if log.Dropped > 0 {
 		return r, errors.New("the double's log has dropped entries")
 	}
-	heard := Evidence{Log: log, Nodes: nodes}
+	evidence := Evidence{Log: log, Nodes: nodes}
 	r = Release{
 		Phase: c.Status.Phase, Counts: c.Status.Counts, Replicas: *d.Spec.Replicas, Inbox: len(c.Status.Inbox),
 		Suspended: d.Labels[v1alpha1.SuspendLabel] != "", Paused: d.Spec.Paused, Complete: complete(d),
@@ -201,7 +201,7 @@ func (l *lane) look(ctx context.Context, n int) (Release, error) {
 		}
 		b := Batch{
 			Name: p.Name, Node: p.Status.ChangePodID, Done: p.Status.Phase == v1alpha1.PodExecuteDone,
-			Pre: heard.Stage(p.Status.ChangePodID, double.Pre), Post: heard.Stage(p.Status.ChangePodID, double.Post),
+			Pre: evidence.Stage(p.Status.ChangePodID, double.Pre), Post: evidence.Stage(p.Status.ChangePodID, double.Post),
 		}
 		for _, info := range p.Spec.PodInfos {
 			b.Pods = append(b.Pods, info.Pod)
@@ -213,8 +213,8 @@ func (l *lane) look(ctx context.Context, n int) (Release, error) {
 }
 
 // current returns the ChangeWorkload of the last template. If the webhook was
-// unreachable, the Deployment is not stamped yet.
-func (l *lane) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alpha1.ChangeWorkload, error) {
+// unreachable, the Deployment has no annotations of it yet.
+func (l *releaseLoop) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alpha1.ChangeWorkload, error) {
 	if got := d.Spec.Template.Annotations[builder.Marker]; got != marker(n) {
 		return nil, fmt.Errorf("the template is %s", got)
 	}
@@ -235,7 +235,7 @@ func (l *lane) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alp
 
 // podsOf returns the existing pods of a release, and whether each is a finished
 // pod.
-func (l *lane) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) (map[string]bool, error) {
+func (l *releaseLoop) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) (map[string]bool, error) {
 	sets, err := l.kube.AppsV1().ReplicaSets(l.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -271,31 +271,31 @@ func complete(d *appsv1.Deployment) bool {
 
 // versions returns the resourceVersions of all objects of a namespace that
 // could change.
-func (w *world) versions(ctx context.Context, namespace string) (map[string]string, error) {
+func (f *fixture) versions(ctx context.Context, namespace string) (map[string]string, error) {
 	out := map[string]string{}
 	all := metav1.ListOptions{}
-	deployments, err := w.kube.AppsV1().Deployments(namespace).List(ctx, all)
+	deployments, err := f.kube.AppsV1().Deployments(namespace).List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	for i := range deployments.Items {
 		out["deployment "+deployments.Items[i].Name] = deployments.Items[i].ResourceVersion
 	}
-	pods, err := w.kube.CoreV1().Pods(namespace).List(ctx, all)
+	pods, err := f.kube.CoreV1().Pods(namespace).List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	for i := range pods.Items {
 		out["pod "+pods.Items[i].Name] = pods.Items[i].ResourceVersion
 	}
-	workloads, err := w.change.ChangeWorkloads(namespace).List(ctx, all)
+	workloads, err := f.change.ChangeWorkloads(namespace).List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	for i := range workloads.Items {
 		out["changeworkload "+workloads.Items[i].Name] = workloads.Items[i].ResourceVersion
 	}
-	batches, err := w.change.ChangePods(namespace).List(ctx, all)
+	batches, err := f.change.ChangePods(namespace).List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
