@@ -16,16 +16,16 @@ func answerChecks() []check {
 	}
 }
 
-// readable are the calls that a judge must parse; it may answer others with
-// HTTP 400.
-func (s *side) readable() []exchange {
+// readable returns the calls that were not answered with HTTP 400. A judge may
+// answer so to a body that cannot be parsed.
+func (s *suite) readable() []exchange {
 	return slices.DeleteFunc(s.wire.all(), func(e exchange) bool { return e.status == http.StatusBadRequest })
 }
 
-func answersWithTheEnvelope(_ context.Context, s *side) error {
+func answersWithTheEnvelope(_ context.Context, s *suite) error {
 	for _, e := range s.readable() {
-		if e.broken != nil {
-			return fmt.Errorf("%s got no answer: %w", e.action, e.broken)
+		if e.err != nil {
+			return fmt.Errorf("%s got no answer: %w", e.action, e.err)
 		}
 		if e.status != http.StatusOK {
 			return fmt.Errorf("%s was answered with HTTP %d: %s", e.action, e.status, head(e.answer))
@@ -37,7 +37,7 @@ func answersWithTheEnvelope(_ context.Context, s *side) error {
 	return nil
 }
 
-func namesAllFields(_ context.Context, s *side) error {
+func namesAllFields(_ context.Context, s *suite) error {
 	return s.eachAnswer(func(e exchange, answer envelope) error {
 		for _, name := range []string{"success", "resultCode", "msg", "domain"} {
 			if _, ok := answer.has[name]; !ok {
@@ -48,7 +48,7 @@ func namesAllFields(_ context.Context, s *side) error {
 	})
 }
 
-func rejectionsHaveACode(_ context.Context, s *side) error {
+func rejectionsHaveACode(_ context.Context, s *suite) error {
 	return s.eachAnswer(func(e exchange, answer envelope) error {
 		if !answer.success && (answer.code == "" || answer.code == "000") {
 			return fmt.Errorf("%s was rejected with code %q: %s", e.action, answer.code, answer.msg)
@@ -57,10 +57,10 @@ func rejectionsHaveACode(_ context.Context, s *side) error {
 	})
 }
 
-func (s *side) eachAnswer(look func(exchange, envelope) error) error {
+func (s *suite) eachAnswer(look func(exchange, envelope) error) error {
 	for _, e := range s.readable() {
 		answer, err := e.envelope()
-		if e.broken != nil || e.status != http.StatusOK || err != nil {
+		if e.err != nil || e.status != http.StatusOK || err != nil {
 			continue // reported by another check
 		}
 		if err := look(e, answer); err != nil {

@@ -26,7 +26,7 @@ func argumentChecks() []check {
 	}
 }
 
-func rejectsAnUnknownOrder(ctx context.Context, s *side) error {
+func rejectsAnUnknownOrder(ctx context.Context, s *suite) error {
 	e, err := s.again(ctx, actionStartBatch, map[string]any{"bizExecOrderId": s.order + "/never-opened"}, s.sign)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func rejectsAnUnknownOrder(ctx context.Context, s *side) error {
 	return err
 }
 
-func checksArgumentsFirst(ctx context.Context, s *side) error {
+func checksArgumentsFirst(ctx context.Context, s *suite) error {
 	e, err := s.again(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": nil}, s.signWith(s.config.Platform, s.config.Token+"-not"))
 	if err != nil {
 		return err
@@ -46,21 +46,21 @@ func checksArgumentsFirst(ctx context.Context, s *side) error {
 	return e.rejectedWith(altershield.CodeArgument)
 }
 
-func rejectsALongerID(ctx context.Context, s *side) error {
+func rejectsALongerID(ctx context.Context, s *suite) error {
 	return s.rejects(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": padded(s.order+"/", 129)}, altershield.CodeArgument)
 }
 
-func rejectsALongCreator(ctx context.Context, s *side) error {
+func rejectsALongCreator(ctx context.Context, s *suite) error {
 	return s.rejects(ctx, actionOpenOrder, map[string]any{
 		"bizExecOrderId": s.order + "/creator", "creator": padded("c", 57),
 	}, altershield.CodeInternal)
 }
 
-func rejectsABatchWithoutNumber(ctx context.Context, s *side) error {
+func rejectsABatchWithoutNumber(ctx context.Context, s *suite) error {
 	return s.rejects(ctx, actionStartBatch, map[string]any{"batchNo": nil}, altershield.CodeArgument)
 }
 
-func rejectsABatchWithoutTotals(ctx context.Context, s *side) error {
+func rejectsABatchWithoutTotals(ctx context.Context, s *suite) error {
 	for _, field := range []string{"totalBatchNum", "totalBatchNumInChangePhase"} {
 		if err := s.rejects(ctx, actionStartBatch, map[string]any{field: nil}, altershield.CodeArgument); err != nil {
 			return fmt.Errorf("without %s: %w", field, err)
@@ -69,7 +69,7 @@ func rejectsABatchWithoutTotals(ctx context.Context, s *side) error {
 	return nil
 }
 
-func (s *side) rejects(ctx context.Context, action string, fields map[string]any, code string) error {
+func (s *suite) rejects(ctx context.Context, action string, fields map[string]any, code string) error {
 	e, err := s.again(ctx, action, fields, s.sign)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *side) rejects(ctx context.Context, action string, fields map[string]any
 	return e.rejectedWith(code)
 }
 
-func ignoresLineEnds(ctx context.Context, s *side) error {
+func ignoresLineEnds(ctx context.Context, s *suite) error {
 	good, err := s.wire.last(actionOpenOrder)
 	if err != nil {
 		return err
@@ -98,11 +98,11 @@ func ignoresLineEnds(ctx context.Context, s *side) error {
 	return e.accepted()
 }
 
-func rejectsInvalidJSON(ctx context.Context, s *side) error {
+func rejectsInvalidJSON(ctx context.Context, s *suite) error {
 	return s.isBadRequest(ctx, actionOpenOrder, []byte(`{"tenantCode":`))
 }
 
-func rejectsAnUnknownStage(ctx context.Context, s *side) error {
+func rejectsAnUnknownStage(ctx context.Context, s *suite) error {
 	good, err := s.wire.last(actionRetrieve)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func rejectsAnUnknownStage(ctx context.Context, s *side) error {
 	return s.isBadRequest(ctx, actionRetrieve, body)
 }
 
-func (s *side) isBadRequest(ctx context.Context, action string, body []byte) error {
+func (s *suite) isBadRequest(ctx context.Context, action string, body []byte) error {
 	e, err := s.send(ctx, action, body, s.sign)
 	if err != nil {
 		return err

@@ -34,8 +34,8 @@ func newBatch(no int32, node string, pods []string) *batch {
 }
 
 // applyNew applies the new trusted verdicts of a stage, as function verdict
-// does. Without a verdict it asks the judge with retrieve.
-func (b *batch) applyNew(ctx context.Context, s *side, stage v1alpha1.Stage) {
+// does. If there is no verdict at all, it calls retrieve.
+func (b *batch) applyNew(ctx context.Context, s *suite, stage v1alpha1.Stage) {
 	received := s.callbacks.trusted(b.node, stage)
 	for _, r := range received[b.applied[stage]:] {
 		b.apply(ctx, s, r)
@@ -46,8 +46,8 @@ func (b *batch) applyNew(ctx context.Context, s *side, stage v1alpha1.Stage) {
 	}
 }
 
-// apply applies one verdict. It confirms an unjudged pass with retrieve.
-func (b *batch) apply(ctx context.Context, s *side, r callback.Received) {
+// apply applies one verdict. A pass without rules is confirmed with retrieve first.
+func (b *batch) apply(ctx context.Context, s *suite, r callback.Received) {
 	in := verdict.Input{Pod: b.pod, Now: time.Now(), Received: events.ChangePodVerdict{
 		UID: b.pod.UID, NodeID: r.Data.NodeID, Stage: r.Data.Stage, Verdict: r.Data.Verdict, Unjudged: r.Unjudged,
 		Message: r.Data.Message, PodResults: r.Data.PodResults,

@@ -28,8 +28,8 @@ func callbackChecks() []check {
 }
 
 // eachCallback applies a check to every callback, trusted or not.
-func eachCallback(look func(arrival) error) func(context.Context, *side) error {
-	return func(_ context.Context, s *side) error {
+func eachCallback(look func(arrival) error) func(context.Context, *suite) error {
+	return func(_ context.Context, s *suite) error {
 		callbacks := s.callbacks.arrivals()
 		if len(callbacks) == 0 {
 			return skip("no callback arrived")
@@ -45,12 +45,12 @@ func eachCallback(look func(arrival) error) func(context.Context, *side) error {
 
 // eachVerdict applies a check to every verdict that can be parsed. It ignores
 // verdicts of other orders.
-func eachVerdict(look func(*side, time.Time, callback.Received) error) func(context.Context, *side) error {
-	return func(_ context.Context, s *side) error {
+func eachVerdict(look func(*suite, time.Time, callback.Received) error) func(context.Context, *suite) error {
+	return func(_ context.Context, s *suite) error {
 		found := false
 		for _, a := range s.callbacks.arrivals() {
 			for _, r := range a.received {
-				if !strings.HasPrefix(r.Data.BizExecOrderID, s.order) && s.askedFor(r.Data.NodeID) == nil {
+				if !strings.HasPrefix(r.Data.BizExecOrderID, s.order) && s.requestedChecksOf(r.Data.NodeID) == nil {
 					continue
 				}
 				found = true
@@ -94,10 +94,10 @@ func hasJSONContentType(a arrival) error {
 
 func isReadable(a arrival) error { return a.unreadable }
 
-// askedFor returns the requested checks of a node.
-func (s *side) askedFor(node string) []*asked {
-	var out []*asked
-	for _, a := range s.asked {
+// requestedChecksOf returns the requested checks of a node.
+func (s *suite) requestedChecksOf(node string) []*requestedCheck {
+	var out []*requestedCheck
+	for _, a := range s.requested {
 		if a.node == node {
 			out = append(out, a)
 		}
@@ -105,8 +105,8 @@ func (s *side) askedFor(node string) []*asked {
 	return out
 }
 
-func namesARequestedCheck(s *side, at time.Time, r callback.Received) error {
-	nodes := s.askedFor(r.Data.NodeID)
+func namesARequestedCheck(s *suite, at time.Time, r callback.Received) error {
+	nodes := s.requestedChecksOf(r.Data.NodeID)
 	if r.Data.BizExecOrderID != s.order {
 		return fmt.Errorf("the callback of node %s has order %s, want %s", r.Data.NodeID, r.Data.BizExecOrderID, s.order)
 	}
@@ -125,22 +125,22 @@ func namesARequestedCheck(s *side, at time.Time, r callback.Received) error {
 }
 
 // lostStart reports whether a start got no usable answer.
-func (s *side) lostStart() bool {
+func (s *suite) lostStart() bool {
 	return slices.ContainsFunc(s.wire.all(), func(e exchange) bool {
 		_, err := e.envelope()
-		return strings.HasSuffix(e.action, "StartNotify") && (e.broken != nil || e.status != http.StatusOK || err != nil)
+		return strings.HasSuffix(e.action, "StartNotify") && (e.err != nil || e.status != http.StatusOK || err != nil)
 	})
 }
 
 // hasCheckType checks JSON only: Breakwater handles verdicts of orders and
 // batches differently, and a CloudEvent has no check type.
-func hasCheckType(s *side, _ time.Time, r callback.Received) error {
+func hasCheckType(s *suite, _ time.Time, r callback.Received) error {
 	if r.Form != "json" {
 		return nil
 	}
-	for _, a := range s.askedFor(r.Data.NodeID) {
+	for _, a := range s.requestedChecksOf(r.Data.NodeID) {
 		if (a.kind == altershield.CheckOrder) != (r.Check == altershield.CheckOrder) {
-			return fmt.Errorf("the callback of %s has changeCheckType %q", a.what, r.Check)
+			return fmt.Errorf("the callback of %s has changeCheckType %q", a.name, r.Check)
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ func checkPassAgrees(a arrival) error {
 	return nil
 }
 
-func namesPodsOfTheBatch(s *side, _ time.Time, r callback.Received) error {
+func namesPodsOfTheBatch(s *suite, _ time.Time, r callback.Received) error {
 	for _, b := range s.batches {
 		if b.node != r.Data.NodeID {
 			continue

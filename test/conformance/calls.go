@@ -31,7 +31,7 @@ func callChecks() []check {
 	}
 }
 
-func opensAnOrder(ctx context.Context, s *side) error {
+func opensAnOrder(ctx context.Context, s *suite) error {
 	answer, err := s.client.OpenOrder(ctx, s.orderOf(s.order))
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func opensAnOrder(ctx context.Context, s *side) error {
 	return nil
 }
 
-func (s *side) orderOf(id string) altershield.OpenOrder {
+func (s *suite) orderOf(id string) altershield.OpenOrder {
 	return altershield.OpenOrder{
 		OrderID: id, Title: "conformance test of a judge", Apps: []string{"conformance"},
 		Contents: []altershield.Content{{Type: "Deployment", Name: "default/conformance"}},
@@ -54,7 +54,7 @@ func (s *side) orderOf(id string) altershield.OpenOrder {
 	}
 }
 
-func opensItOnce(ctx context.Context, s *side) error {
+func opensItOnce(ctx context.Context, s *suite) error {
 	if err := s.needOrder(); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func opensItOnce(ctx context.Context, s *side) error {
 	return err
 }
 
-func answers106(ctx context.Context, s *side) error {
+func answers106(ctx context.Context, s *suite) error {
 	e, err := s.again(ctx, actionOpenOrder, nil, s.sign)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func answers106(ctx context.Context, s *side) error {
 	return e.rejectedWith(altershield.CodeExists)
 }
 
-func acceptsALongID(ctx context.Context, s *side) error {
+func acceptsALongID(ctx context.Context, s *suite) error {
 	if err := s.needOrder(); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func acceptsALongID(ctx context.Context, s *side) error {
 	return err
 }
 
-func ignoresUnknownFields(ctx context.Context, s *side) error {
+func ignoresUnknownFields(ctx context.Context, s *suite) error {
 	e, err := s.again(ctx, actionOpenOrder, map[string]any{
 		"bizExecOrderId": s.order + "/unknown-field", "breakwaterConformance": map[string]int{"a": 1},
 	}, s.sign)
@@ -88,19 +88,19 @@ func ignoresUnknownFields(ctx context.Context, s *side) error {
 	return e.accepted()
 }
 
-func rejectsAWrongSignature(ctx context.Context, s *side) error {
+func rejectsAWrongSignature(ctx context.Context, s *suite) error {
 	return s.rejectsSignature(ctx, s.signWith(s.config.Platform, s.config.Token+"-not"))
 }
 
-func rejectsAnUnknownPlatform(ctx context.Context, s *side) error {
+func rejectsAnUnknownPlatform(ctx context.Context, s *suite) error {
 	return s.rejectsSignature(ctx, s.signWith("not-"+s.config.Platform, s.config.Token))
 }
 
-func rejectsUnsigned(ctx context.Context, s *side) error {
+func rejectsUnsigned(ctx context.Context, s *suite) error {
 	return s.rejectsSignature(ctx, func(http.Header, []byte) {})
 }
 
-func (s *side) rejectsSignature(ctx context.Context, sign func(http.Header, []byte)) error {
+func (s *suite) rejectsSignature(ctx context.Context, sign func(http.Header, []byte)) error {
 	e, err := s.again(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": s.order + "/forged"}, sign)
 	if err != nil {
 		return err

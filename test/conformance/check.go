@@ -19,21 +19,21 @@ const (
 	published level = "published"
 )
 
-// check is one statement about a judge and its test.
+// check is one statement about a judge, and the test of that statement.
 type check struct {
-	says  string
-	level level
-	try   func(context.Context, *side) error
+	statement string
+	level     level
+	try       func(context.Context, *suite) error
 }
 
 // result is the result of a check. Err is nil if the statement is true.
 type result struct {
-	says  string
-	level level
-	err   error
+	statement string
+	level     level
+	err       error
 }
 
-// skipped is the reason why a check was not tested.
+// skipped is the error of a check that could not be tested.
 type skipped struct{ why string }
 
 func (s *skipped) Error() string { return s.why }
@@ -60,16 +60,16 @@ func afterChecks() []check {
 
 // try runs all checks against the judge. Before afterChecks it waits for late
 // and repeated callbacks.
-func (s *side) try(ctx context.Context) []result {
+func (s *suite) try(ctx context.Context) []result {
 	var out []result
 	run := func(checks []check) {
 		for _, c := range checks {
-			out = append(out, result{c.says, c.level, c.try(ctx, s)})
+			out = append(out, result{c.statement, c.level, c.try(ctx, s)})
 		}
 	}
 	run(duringChecks())
 	select {
-	case <-time.After(s.linger):
+	case <-time.After(s.lateWait):
 	case <-ctx.Done():
 	}
 	run(afterChecks())

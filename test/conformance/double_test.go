@@ -21,7 +21,7 @@ const (
 	called      = "a callback has the order, node and stage of a call"
 	checked     = "a callback has the check type of its node"
 	envelopes   = "every call is answered with HTTP 200 and the envelope"
-	meaning     = "a verdict is a known word"
+	meaning     = "a verdict has a known value"
 	readable    = "a callback can be parsed"
 	retrieves   = "retrieve agrees with the callbacks"
 	signed      = "a callback is signed with the platform's token"
@@ -30,9 +30,9 @@ const (
 )
 
 var (
-	starts   = []string{"the start of an order is answered with a node and followed by a callback", "the start of a batch is answered with a node and followed by a callback"}
-	finishes = []string{"the finish of a batch is accepted and followed by a callback", "the finish of an order is accepted and followed by a callback"}
-	silent   = slices.Concat(starts, finishes)
+	starts      = []string{"the start of an order is answered with a node and followed by a callback", "the start of a batch is answered with a node and followed by a callback"}
+	finishes    = []string{"the finish of a batch is accepted and followed by a callback", "the finish of an order is accepted and followed by a callback"}
+	noCallbacks = slices.Concat(starts, finishes)
 )
 
 // scripts are the behaviors of the double, with the expected outcome of the
@@ -62,14 +62,14 @@ var scripts = map[string]struct {
 	"callbacks are early":            {`{"default": {"early": true}}`, pass, nil, nil},
 	"callbacks come twice":           {`{"default": {"copies": 2}}`, pass, nil, nil},
 	"copies come out of order":       {`{"default": {"copies": 2, "copyEvery": "60ms"}}`, pass, nil, nil},
-	"checks never end":               {`{"default": {"never": true}}`, none, silent, nil},
+	"checks never end":               {`{"default": {"never": true}}`, none, noCallbacks, nil},
 	"checks are skipped":             {`{"default": {"skipCheck": true}}`, none, finishes, nil},
-	"callbacks of passes are lost":   {`{"default": {"lost": true}}`, pass, silent, nil},
-	"callbacks of fails are lost":    {`{"default": {"lost": true, "verdict": "fail"}}`, none, silent, nil},
-	"callbacks name unknown nodes":   {`{"default": {"unknownNode": true}}`, pass, with(silent, called), nil},
-	"callbacks are signed badly":     {`{"default": {"badSignature": true}}`, pass, with(silent, signed), nil},
-	"callbacks have an old time":     {`{"default": {"skew": "-10m"}}`, pass, with(silent, timely), nil},
-	"callbacks cannot be read":       {`{"default": {"badBody": "not JSON"}}`, pass, with(silent, readable), nil},
+	"callbacks of passes are lost":   {`{"default": {"lost": true}}`, pass, noCallbacks, nil},
+	"callbacks of fails are lost":    {`{"default": {"lost": true, "verdict": "fail"}}`, none, noCallbacks, nil},
+	"callbacks name unknown nodes":   {`{"default": {"unknownNode": true}}`, pass, with(noCallbacks, called), nil},
+	"callbacks are signed badly":     {`{"default": {"badSignature": true}}`, pass, with(noCallbacks, signed), nil},
+	"callbacks have an old time":     {`{"default": {"skew": "-10m"}}`, pass, with(noCallbacks, timely), nil},
+	"callbacks cannot be read":       {`{"default": {"badBody": "not JSON"}}`, pass, with(noCallbacks, readable), nil},
 	"callbacks are of actions":       {`{"default": {"checkType": "CHANGE_ACTION"}}`, pass, []string{checked}, nil},
 	"callbacks are of orders":        {`{"default": {"checkType": "CHANGE_ORDER"}}`, pass, []string{checked}, nil},
 	"binary CloudEvents":             {`{"default": {"as": "binary"}}`, pass, nil, nil},
@@ -98,11 +98,11 @@ func TestEachScriptOfTheDoubleGivesTheExpectedReport(t *testing.T) {
 	for name, tc := range scripts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			patience := 10 * time.Second
+			callbackWait := 10 * time.Second
 			if slices.Contains(tc.fails, finishes[0]) {
-				patience = 250 * time.Millisecond // no callback will arrive
+				callbackWait = 250 * time.Millisecond // no callback will arrive
 			}
-			r := try(t, trial{script: tc.script, patience: patience})
+			r := try(t, fixture{script: tc.script, callbackWait: callbackWait})
 			if !r.counts(tc.counts) {
 				t.Errorf("the outcomes are %v, want %s", r.outcomes, tc.counts)
 			}
@@ -120,7 +120,7 @@ func TestEachScriptOfTheDoubleGivesTheExpectedReport(t *testing.T) {
 }
 
 func TestAPodVerdictCountsForThatPod(t *testing.T) {
-	r := try(t, trial{patience: 10 * time.Second, script: `{"checks": [{"match": {"stage": "POST", "batchNo": 0}, "then": {
+	r := try(t, fixture{callbackWait: 10 * time.Second, script: `{"checks": [{"match": {"stage": "POST", "batchNo": 0}, "then": {
 		"as": "structured", "podResults": [{"pod": "conformance-b", "verdict": "fail", "message": "find error"}]}}]}`})
 	want := []podOutcome{{"conformance-a", pass, ""}, {"conformance-b", fail, "find error"}, {"conformance-c", pass, ""}}
 	if diff := cmp.Diff(want, r.outcomes, cmp.AllowUnexported(podOutcome{})); diff != "" {

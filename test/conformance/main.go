@@ -20,10 +20,10 @@ import (
 const (
 	conforms = 0
 	deviates = 1
-	untried  = 2
+	untested = 2
 )
 
-// callbackPath is where the real callback listens.
+// callbackPath is the path of function callback.
 const callbackPath = "/openapi/altershield/callback"
 
 func main() {
@@ -35,28 +35,28 @@ func main() {
 
 // options are the flags.
 type options struct {
-	config       altershield.Config
-	listen       string
-	expect       string
-	strict       bool
-	wait, linger time.Duration
+	config         altershield.Config
+	listen         string
+	expect         string
+	strict         bool
+	wait, lateWait time.Duration
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err) // the error of the flags
-		return untried
+		_, _ = fmt.Fprintln(stderr, err)
+		return untested
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "serve callbacks:", err)
-		return untried
+		return untested
 	}
 	_, _ = fmt.Fprintf(stderr, "listening for callbacks at http://%s%s\n", listener.Addr(), callbackPath)
-	result := judged(ctx, listener, o)
+	result := runSuite(ctx, listener, o)
 	if err := result.print(stdout); err != nil {
-		return untried
+		return untested
 	}
 	switch {
 	case len(result.outcomes) == 0:
@@ -71,15 +71,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return conforms
 }
 
-// judged runs the suite once.
-func judged(ctx context.Context, listener net.Listener, o options) report {
+// runSuite runs the suite once.
+func runSuite(ctx context.Context, listener net.Listener, o options) report {
 	callbacks := newEndpoint(o.config)
 	mux := http.NewServeMux()
 	mux.Handle("POST "+callbackPath, callbacks)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with Close
 	defer func() { _ = server.Close() }()
-	s := newSide(o.config, callbacks, o.wait, o.linger)
+	s := newSuite(o.config, callbacks, o.wait, o.lateWait)
 	return s.evaluate(ctx, s.try(ctx))
 }
 
@@ -97,7 +97,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.expect, "expect", "", "expected outcome of every pod: Pass, Fail or NoVerdict (default: any)")
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 also for a note")
 	f.DurationVar(&o.wait, "wait", 30*time.Second, "maximum time until a callback")
-	f.DurationVar(&o.linger, "linger", 2*time.Second, "time to wait for late and repeated callbacks at the end")
+	f.DurationVar(&o.lateWait, "late-wait", 2*time.Second, "time to wait for late and repeated callbacks at the end")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -19,13 +19,13 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// tried runs the command against a judge. It retries with another address if
+// runCommand runs the command against a judge. It retries with another address if
 // another process uses the address first.
-func tried(t *testing.T, script string, args []string) (code int, printed string) {
+func runCommand(t *testing.T, script string, args []string) (code int, printed string) {
 	t.Helper()
 	for range 5 {
 		listen := freeAddress(t)
-		url := trial{script: script}.serve(t, "http://"+listen+callbackPath)
+		url := fixture{script: script}.serve(t, "http://"+listen+callbackPath)
 		var out strings.Builder
 		code = run(t.Context(), append([]string{"-url", url, "-listen", listen}, args...), &out, &out)
 		if printed = out.String(); !strings.Contains(printed, "address already in use") {
@@ -44,7 +44,7 @@ func TestTheExitCodeReportsConformance(t *testing.T) {
 		script string
 		flags  []string
 		want   int
-		says   string
+		output string
 	}{
 		"a good judge":                                     {`{}`, nil, conforms, "conformance-a  Pass"},
 		"a good judge with the expected outcome":           {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Fail"}, conforms, "conformance-a  Fail"},
@@ -56,12 +56,12 @@ func TestTheExitCodeReportsConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, out := tried(t, tc.script, append([]string{"-token-file", token, "-linger", "50ms", "-wait", "10s"}, tc.flags...))
+			got, out := runCommand(t, tc.script, append([]string{"-token-file", token, "-late-wait", "50ms", "-wait", "10s"}, tc.flags...))
 			if got != tc.want {
 				t.Errorf("exit code %d, want %d", got, tc.want)
 			}
-			if !strings.Contains(out, tc.says) {
-				t.Errorf("the output has no %q", tc.says)
+			if !strings.Contains(out, tc.output) {
+				t.Errorf("the output has no %q", tc.output)
 			}
 			if t.Failed() {
 				t.Log(out)
@@ -72,7 +72,7 @@ func TestTheExitCodeReportsConformance(t *testing.T) {
 
 func TestInvalidFlagsAreReported(t *testing.T) {
 	url := []string{"-url", "http://127.0.0.1:1"}
-	for says, tc := range map[string]struct {
+	for message, tc := range map[string]struct {
 		token string
 		args  []string
 	}{
@@ -85,11 +85,11 @@ func TestInvalidFlagsAreReported(t *testing.T) {
 	} {
 		t.Setenv("ALTERSHIELD_TOKEN", tc.token)
 		var out strings.Builder
-		if got := run(t.Context(), tc.args, &out, &out); got != untried {
+		if got := run(t.Context(), tc.args, &out, &out); got != untested {
 			t.Errorf("%v: exit code %d", tc.args, got)
 		}
-		if !strings.Contains(out.String(), says) {
-			t.Errorf("%v: the output is %s, want %q", tc.args, out.String(), says)
+		if !strings.Contains(out.String(), message) {
+			t.Errorf("%v: the output is %s, want %q", tc.args, out.String(), message)
 		}
 	}
 }

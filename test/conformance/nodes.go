@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// nodeChecks are about nodes outside the normal flow of a release.
+// nodeChecks check order nodes in states that a normal release does not reach.
 func nodeChecks() []check {
 	return []check{
 		{"every start creates a new node", published, createsANewNode},
@@ -24,7 +24,7 @@ func nodeChecks() []check {
 	}
 }
 
-func createsANewNode(ctx context.Context, s *side) error {
+func createsANewNode(ctx context.Context, s *suite) error {
 	if len(s.batches) == 0 {
 		return skip("no batch was started")
 	}
@@ -33,8 +33,8 @@ func createsANewNode(ctx context.Context, s *side) error {
 	if err != nil {
 		return err
 	}
-	s.asked = append(s.asked, &asked{
-		what: "batch 1 PRE, once more", kind: altershield.CheckBatch, node: answer.NodeID, stage: v1alpha1.StagePre, since: since, skipped: answer.SkipCheck,
+	s.requested = append(s.requested, &requestedCheck{
+		name: "batch 1 PRE, once more", kind: altershield.CheckBatch, node: answer.NodeID, stage: v1alpha1.StagePre, since: since, skipped: answer.SkipCheck,
 	})
 	for _, b := range s.batches {
 		if b.node == answer.NodeID {
@@ -44,16 +44,16 @@ func createsANewNode(ctx context.Context, s *side) error {
 	return nil
 }
 
-// rejectsAnEarlyFinish uses the node of the previous start. Only a check that
-// passes afterwards proves that it was still running.
-func rejectsAnEarlyFinish(ctx context.Context, s *side) error {
-	if len(s.asked) == 0 {
+// rejectsAnEarlyFinish finishes the node of the previous start. Only a pass after
+// the finish proves that the check was still running.
+func rejectsAnEarlyFinish(ctx context.Context, s *suite) error {
+	if len(s.requested) == 0 {
 		return skip("no batch was started")
 	}
-	node := s.asked[len(s.asked)-1].node
-	faster := skip("the check ended before the finish, or it did not pass")
+	node := s.requested[len(s.requested)-1].node
+	inconclusive := skip("the check ended before the finish, or it did not pass")
 	if s.passed(ctx, node, v1alpha1.StagePre) {
-		return faster
+		return inconclusive
 	}
 	since := time.Now()
 	_, err := s.client.Finish(ctx, altershield.Finish{OrderID: s.order, NodeID: node})
@@ -63,19 +63,19 @@ func rejectsAnEarlyFinish(ctx context.Context, s *side) error {
 	case err != nil:
 		return err
 	}
-	s.asked = append(s.asked, &asked{what: "batch 1 POST, again", kind: altershield.CheckBatch, node: node, stage: v1alpha1.StagePost, since: since})
+	s.requested = append(s.requested, &requestedCheck{name: "batch 1 POST, again", kind: altershield.CheckBatch, node: node, stage: v1alpha1.StagePost, since: since})
 	if s.passed(ctx, node, v1alpha1.StagePre) || !s.callbacks.await(ctx, node, v1alpha1.StagePre, s.wait) {
-		return faster
+		return inconclusive
 	}
 	if received := s.callbacks.trusted(node, v1alpha1.StagePre)[0]; received.Unjudged || counts(received.Data.Verdict) != v1alpha1.OutcomePass {
-		return faster
+		return inconclusive
 	}
 	return errors.New("the finish was accepted while the check was running")
 }
 
-func acceptsASecondFinish(ctx context.Context, s *side) error {
-	for _, a := range s.asked {
-		if a.stage != v1alpha1.StagePost || !a.called {
+func acceptsASecondFinish(ctx context.Context, s *suite) error {
+	for _, a := range s.requested {
+		if a.stage != v1alpha1.StagePost || !a.calledBack {
 			continue
 		}
 		_, err := s.client.Finish(ctx, altershield.Finish{OrderID: s.order, NodeID: a.node})
@@ -84,12 +84,12 @@ func acceptsASecondFinish(ctx context.Context, s *side) error {
 	return skip("no finish was followed by a callback")
 }
 
-func rejectsFinishOfAnUnknownNode(ctx context.Context, s *side) error {
+func rejectsFinishOfAnUnknownNode(ctx context.Context, s *suite) error {
 	_, err := s.client.Finish(ctx, altershield.Finish{OrderID: s.order, NodeID: "no-such-node"})
 	return wantRejection(err)
 }
 
-func rejectsRetrieveOfAnUnknownNode(ctx context.Context, s *side) error {
+func rejectsRetrieveOfAnUnknownNode(ctx context.Context, s *suite) error {
 	_, err := s.client.Retrieve(ctx, altershield.Retrieve{OrderID: s.order, NodeID: "no-such-node", Stage: v1alpha1.StagePre})
 	return wantRejection(err)
 }
@@ -106,14 +106,14 @@ func wantRejection(err error) error {
 	}
 }
 
-func closesTheOrder(ctx context.Context, s *side) error {
+func closesTheOrder(ctx context.Context, s *suite) error {
 	if err := s.needOrder(); err != nil {
 		return err
 	}
 	return s.client.FinishOrder(ctx, altershield.FinishOrder{OrderID: s.order, State: altershield.FinishSuccess})
 }
 
-func readsNumbers(ctx context.Context, s *side) error {
+func readsNumbers(ctx context.Context, s *suite) error {
 	e, err := s.again(ctx, actionFinishOrder, map[string]any{"finishTime": "1700000000000"}, s.sign)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func readsNumbers(ctx context.Context, s *side) error {
 	return e.accepted()
 }
 
-func recordsAnEvent(ctx context.Context, s *side) error {
+func recordsAnEvent(ctx context.Context, s *suite) error {
 	event := altershield.SubmitEvent{
 		OrderID: altershield.EventOrderID(s.order, "conformance"), Title: "conformance", Apps: []string{"conformance"},
 	}

@@ -24,7 +24,7 @@ func releaseChecks() []check {
 // nameOfOrder is the name of the order check in the report.
 const nameOfOrder = "order"
 
-func startsTheOrder(ctx context.Context, s *side) error {
+func startsTheOrder(ctx context.Context, s *suite) error {
 	if err := s.needOrder(); err != nil {
 		return err
 	}
@@ -35,12 +35,12 @@ func startsTheOrder(ctx context.Context, s *side) error {
 	if err != nil {
 		return err
 	}
-	return s.expect(ctx, &asked{
-		what: nameOfOrder + " PRE", kind: altershield.CheckOrder, node: answer.NodeID, stage: v1alpha1.StagePre, since: since, skipped: answer.SkipCheck,
+	return s.expect(ctx, &requestedCheck{
+		name: nameOfOrder + " PRE", kind: altershield.CheckOrder, node: answer.NodeID, stage: v1alpha1.StagePre, since: since, skipped: answer.SkipCheck,
 	})
 }
 
-func startsBatches(ctx context.Context, s *side) error {
+func startsBatches(ctx context.Context, s *suite) error {
 	if err := s.needOrder(); err != nil {
 		return err
 	}
@@ -55,15 +55,15 @@ func startsBatches(ctx context.Context, s *side) error {
 		}
 		b := newBatch(no, answer.NodeID, pods)
 		s.batches = append(s.batches, b)
-		wrong = append(wrong, s.expect(ctx, &asked{
-			what: b.name + " PRE", kind: altershield.CheckBatch, node: answer.NodeID, stage: v1alpha1.StagePre, since: since, skipped: answer.SkipCheck,
+		wrong = append(wrong, s.expect(ctx, &requestedCheck{
+			name: b.name + " PRE", kind: altershield.CheckBatch, node: answer.NodeID, stage: v1alpha1.StagePre, since: since, skipped: answer.SkipCheck,
 		}))
 		b.applyNew(ctx, s, v1alpha1.StagePre)
 	}
 	return errors.Join(wrong...)
 }
 
-func (s *side) batchOf(no int32, pods []string) altershield.StartBatch {
+func (s *suite) batchOf(no int32, pods []string) altershield.StartBatch {
 	return altershield.StartBatch{
 		OrderID: s.order, BatchNo: no, TotalBatches: 2, Last: no == 1,
 		Info: altershield.BatchInfo{
@@ -74,7 +74,7 @@ func (s *side) batchOf(no int32, pods []string) altershield.StartBatch {
 
 // passesOnlyRequestedChecks matters after a lost answer to a finish: Breakwater
 // calls retrieve and would use the pass as a verdict.
-func passesOnlyRequestedChecks(ctx context.Context, s *side) error {
+func passesOnlyRequestedChecks(ctx context.Context, s *suite) error {
 	if len(s.batches) == 0 {
 		return skip("no batch was started")
 	}
@@ -86,7 +86,7 @@ func passesOnlyRequestedChecks(ctx context.Context, s *side) error {
 	return nil
 }
 
-func finishesBatches(ctx context.Context, s *side) error {
+func finishesBatches(ctx context.Context, s *suite) error {
 	var wrong []error
 	tried := false
 	for _, b := range s.batches {
@@ -99,7 +99,7 @@ func finishesBatches(ctx context.Context, s *side) error {
 			wrong = append(wrong, fmt.Errorf("%s: %w", b.name, err))
 			continue
 		}
-		wrong = append(wrong, s.expect(ctx, &asked{what: b.name + " POST", kind: altershield.CheckBatch, node: b.node, stage: v1alpha1.StagePost, since: since}))
+		wrong = append(wrong, s.expect(ctx, &requestedCheck{name: b.name + " POST", kind: altershield.CheckBatch, node: b.node, stage: v1alpha1.StagePost, since: since}))
 		b.applyNew(ctx, s, v1alpha1.StagePost)
 	}
 	if !tried {
@@ -108,8 +108,8 @@ func finishesBatches(ctx context.Context, s *side) error {
 	return errors.Join(wrong...)
 }
 
-func finishesTheNode(ctx context.Context, s *side) error {
-	for _, a := range s.asked {
+func finishesTheNode(ctx context.Context, s *suite) error {
+	for _, a := range s.requested {
 		if a.kind != altershield.CheckOrder || a.stage != v1alpha1.StagePre {
 			continue
 		}
@@ -117,7 +117,7 @@ func finishesTheNode(ctx context.Context, s *side) error {
 		if err := s.finish(ctx, a.node, nil); err != nil {
 			return err
 		}
-		return s.expect(ctx, &asked{what: nameOfOrder + " POST", kind: altershield.CheckOrder, node: a.node, stage: v1alpha1.StagePost, since: since})
+		return s.expect(ctx, &requestedCheck{name: nameOfOrder + " POST", kind: altershield.CheckOrder, node: a.node, stage: v1alpha1.StagePost, since: since})
 	}
 	return skip("no order node was created")
 }

@@ -19,21 +19,21 @@ type report struct {
 }
 
 // stageReport has the verdicts of one check.
-type stageReport struct{ what, received, retrieve string }
+type stageReport struct{ name, received, retrieve string }
 
 // evaluate applies all trusted verdicts and returns the report.
-func (s *side) evaluate(ctx context.Context, results []result) report {
+func (s *suite) evaluate(ctx context.Context, results []result) report {
 	out := report{results: results}
-	for _, a := range s.asked {
-		var words []string
+	for _, a := range s.requested {
+		var verdicts []string
 		for _, r := range s.callbacks.trusted(a.node, a.stage) {
-			word := fmt.Sprintf("%q as %s", r.Data.Verdict, r.Form)
+			verdict := fmt.Sprintf("%q as %s", r.Data.Verdict, r.Form)
 			if r.Unjudged {
-				word += " without a rule"
+				verdict += " without a rule"
 			}
-			words = append(words, word)
+			verdicts = append(verdicts, verdict)
 		}
-		received := strings.Join(words, ", ")
+		received := strings.Join(verdicts, ", ")
 		switch {
 		case a.skipped:
 			received = "skipped by the judge"
@@ -44,7 +44,7 @@ func (s *side) evaluate(ctx context.Context, results []result) report {
 		if s.passed(ctx, a.node, a.stage) {
 			retrieve = "pass"
 		}
-		out.stages = append(out.stages, stageReport{a.what, received, retrieve})
+		out.stages = append(out.stages, stageReport{a.name, received, retrieve})
 	}
 	for _, b := range s.batches {
 		for _, stage := range []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} {
@@ -67,7 +67,7 @@ func (r report) failed(at level) []string {
 	var out []string
 	for _, c := range r.results {
 		if c.level == at && c.failed() {
-			out = append(out, c.says)
+			out = append(out, c.statement)
 		}
 	}
 	return out
@@ -90,18 +90,18 @@ func (r report) print(to io.Writer) error {
 	for _, c := range r.results {
 		switch {
 		case c.err == nil:
-			line("ok\t%s", c.says)
+			line("ok\t%s", c.statement)
 		case c.skipped():
-			line("skip\t%s: %s", c.says, c.err)
+			line("skip\t%s: %s", c.statement, c.err)
 		case c.level == required:
-			line("FAIL\t%s: %s", c.says, oneLine(c.err))
+			line("FAIL\t%s: %s", c.statement, oneLine(c.err))
 		default:
-			line("note\t%s: %s", c.says, oneLine(c.err))
+			line("note\t%s: %s", c.statement, oneLine(c.err))
 		}
 	}
 	line("\nCHECK\tCALLBACKS\tRETRIEVE")
 	for _, s := range r.stages {
-		line("%s\t%s\t%s", s.what, s.received, s.retrieve)
+		line("%s\t%s\t%s", s.name, s.received, s.retrieve)
 	}
 	line("\nPOD\tOUTCOME\tMESSAGE")
 	for _, o := range r.outcomes {

@@ -20,8 +20,8 @@ type exchange struct {
 	body   []byte
 	status int
 	answer []byte
-	// broken is the error if there was no answer.
-	broken error
+	// err is the error if there was no answer.
+	err error
 	// variant: a check sent the call, not the client.
 	variant bool
 }
@@ -49,7 +49,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // the body was read completely
 		response.Body = io.NopCloser(bytes.NewReader(e.answer))
 	}
-	e.broken = err
+	e.err = err
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = append(w.seen, e)

@@ -24,19 +24,19 @@ type object = map[string]any
 // wrongJudges are judges with one fault each and the expected findings. They
 // prove that the suite detects faults.
 var wrongJudges = map[string]struct {
-	trial trial
+	judge fixture
 	finds []string
 }{
 	"opens an order again": {
-		trial{calls: answers(func(c call) { c.turn("106", success(object{"orderId": "again"})) })},
+		fixture{calls: answers(func(c call) { c.replace("106", success(object{"orderId": "again"})) })},
 		[]string{"opening an existing order is answered with 106"},
 	},
 	"does not recognize an existing order": {
-		trial{calls: answers(func(c call) { c.turn("106", rejection("105")) })},
+		fixture{calls: answers(func(c call) { c.replace("106", rejection("105")) })},
 		[]string{"opening an order twice results in one order", "opening an existing order is answered with 106"},
 	},
 	"omits null fields": {
-		trial{calls: answers(func(c call) {
+		fixture{calls: answers(func(c call) {
 			for name, value := range c.out {
 				if value == nil {
 					delete(c.out, name)
@@ -46,42 +46,42 @@ var wrongJudges = map[string]struct {
 		[]string{"success, resultCode, msg and domain are always present, even if null"},
 	},
 	"rejects without a code": {
-		trial{calls: answers(func(c call) { c.turn("103", rejection("")) })},
+		fixture{calls: answers(func(c call) { c.replace("103", rejection("")) })},
 		[]string{"a rejection has a code"},
 	},
 	"does not check signatures": {
-		trial{calls: resigned},
+		fixture{calls: signsAgain},
 		[]string{
 			"a call with a wrong signature is rejected with 102", "a call from an unknown platform is rejected with 102",
 			"a call without a signature is rejected with 102",
 		},
 	},
 	"checks the signature first": {
-		trial{calls: verifiesFirst(func(body []byte) []byte { return body })},
+		fixture{calls: verifiesFirst(func(body []byte) []byte { return body })},
 		[]string{"arguments are checked before the signature", "a body that is not JSON is answered with HTTP 400"},
 	},
 	"signs line ends": {
-		trial{calls: verifiesFirst(func(body []byte) []byte { return bytes.ReplaceAll(body, []byte("\r\n"), []byte("--")) })},
+		fixture{calls: verifiesFirst(func(body []byte) []byte { return bytes.ReplaceAll(body, []byte("\r\n"), []byte("--")) })},
 		[]string{"arguments are checked before the signature", "the signature is over the body without line ends", "a body that is not JSON is answered with HTTP 400"},
 	},
 	"rejects unknown fields": {
-		trial{calls: rejectsIf(func(in object) bool { _, ok := in["breakwaterConformance"]; return ok })},
+		fixture{calls: rejectsIf(func(in object) bool { _, ok := in["breakwaterConformance"]; return ok })},
 		[]string{"unknown fields are ignored"},
 	},
 	"accepts 64 bytes of an order id": {
-		trial{calls: rejectsIf(func(in object) bool { return len(text(in["bizExecOrderId"])) > 64 })},
+		fixture{calls: rejectsIf(func(in object) bool { return len(text(in["bizExecOrderId"])) > 64 })},
 		[]string{"an order id may have 128 bytes"},
 	},
 	"starts batches of any order": {
-		trial{calls: answers(func(c call) {
+		fixture{calls: answers(func(c call) {
 			if c.action == actionStartBatch && strings.HasSuffix(text(c.in["bizExecOrderId"]), "/never-opened") {
-				c.turn("101", success(object{"nodeId": "n", "skipCheck": false}))
+				c.replace("101", success(object{"nodeId": "n", "skipCheck": false}))
 			}
 		})},
 		[]string{"a batch of an unknown order is rejected"},
 	},
 	"starts without a node": {
-		trial{calls: answers(func(c call) {
+		fixture{calls: answers(func(c call) {
 			if c.action == actionStartBatch {
 				c.out["domain"] = object{"nodeId": nil}
 			}
@@ -89,31 +89,31 @@ var wrongJudges = map[string]struct {
 		nil,
 	},
 	"has one node for all starts": {
-		trial{calls: oneNode()},
+		fixture{calls: oneNode()},
 		nil,
 	},
 	"finishes unknown nodes": {
-		trial{calls: answers(func(c call) {
+		fixture{calls: answers(func(c call) {
 			if c.action == "submitChangeFinishNotify" && c.in["nodeId"] == "no-such-node" {
-				c.turn("103", success(object{"nodeId": "no-such-node"}))
+				c.replace("103", success(object{"nodeId": "no-such-node"}))
 			}
 		})},
 		[]string{"the finish of an unknown node is rejected"},
 	},
 	"finishes a node whose check runs": {
-		trial{
+		fixture{
 			// The check runs until the suite has sent its finish.
 			script: `{"checks": [{"match": {"stage": "PRE", "batchNo": 1}, "then": {"delay": "2s"}}]}`,
 			calls: answers(func(c call) {
 				if c.in["nodeId"] != "no-such-node" {
-					c.turn("103", success(object{"nodeId": c.in["nodeId"]}))
+					c.replace("103", success(object{"nodeId": c.in["nodeId"]}))
 				}
 			}),
 		},
 		[]string{"a finish before the PRE verdict is rejected with 103"},
 	},
 	"passes every retrieve": {
-		trial{calls: answers(func(c call) {
+		fixture{calls: answers(func(c call) {
 			if c.action == actionRetrieve && c.status == http.StatusOK {
 				c.set(success(object{"finished": true, "verdict": object{"verdict": "pass"}}))
 			}
@@ -121,7 +121,7 @@ var wrongJudges = map[string]struct {
 		[]string{"retrieve does not return pass for a check that was not requested", "retrieve of an unknown node is rejected"},
 	},
 	"passes a failed check at retrieve": {
-		trial{
+		fixture{
 			script: `{"checks": [{"match": {"stage": "POST"}, "then": {"verdict": "fail"}}]}`,
 			calls: answers(func(c call) {
 				if c.action == actionRetrieve && c.in["nodeId"] != "no-such-node" && c.status == http.StatusOK {
@@ -132,7 +132,7 @@ var wrongJudges = map[string]struct {
 		[]string{"retrieve does not return pass for a check that was not requested", retrieves},
 	},
 	"fails a passed check at retrieve": {
-		trial{calls: answers(func(c call) {
+		fixture{calls: answers(func(c call) {
 			if c.action == actionRetrieve && c.in["nodeId"] != "no-such-node" && c.status == http.StatusOK {
 				c.set(success(object{"finished": true, "verdict": object{"verdict": "fail"}}))
 			}
@@ -140,11 +140,11 @@ var wrongJudges = map[string]struct {
 		nil,
 	},
 	"rejects a repeated event": {
-		trial{calls: once("submitChangeEventAction")},
+		fixture{calls: rejectsSecond("submitChangeEventAction")},
 		[]string{"recording an event twice is not an error"},
 	},
 	"rejects with an HTTP status": {
-		trial{calls: answers(func(c call) {
+		fixture{calls: answers(func(c call) {
 			if c.out["resultCode"] == "103" {
 				c.status = http.StatusConflict
 				c.set(c.out)
@@ -154,7 +154,7 @@ var wrongJudges = map[string]struct {
 	},
 }
 
-// found is a required finding of faults that cause many findings.
+// found has one expected finding for each fault that causes many findings.
 var found = map[string]string{
 	"starts without a node":            starts[1],
 	"has one node for all starts":      "every start creates a new node",
@@ -166,21 +166,22 @@ func TestEachFaultOfAJudgeIsFound(t *testing.T) {
 	for name, tc := range wrongJudges {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			finds(t, tc.trial, tc.finds, found[name])
+			expectFindings(t, tc.judge, tc.finds, found[name])
 		})
 	}
 }
 
-// finds runs the suite against a judge with a fault.
-func finds(t *testing.T, tr trial, all []string, one string) {
+// expectFindings runs the suite against a judge with a fault. It expects the
+// finding one, or exactly the findings all if one is empty.
+func expectFindings(t *testing.T, f fixture, all []string, one string) {
 	t.Helper()
-	if tr.script == "" {
-		tr.script = "{}"
+	if f.script == "" {
+		f.script = "{}"
 	}
-	if tr.patience == 0 {
-		tr.patience = 10 * time.Second
+	if f.callbackWait == 0 {
+		f.callbackWait = 10 * time.Second
 	}
-	r := try(t, tr)
+	r := try(t, f)
 	got := with(r.failed(required), r.failed(published)...)
 	switch {
 	case one != "" && !slices.Contains(got, one):
@@ -209,8 +210,8 @@ type answered struct {
 
 func (a *answered) set(out object) { a.out = out }
 
-// turn replaces the answer if it has the code.
-func (a *answered) turn(code string, out object) {
+// replace replaces the answer if it has the code.
+func (a *answered) replace(code string, out object) {
 	if a.out["resultCode"] == code {
 		a.set(out)
 	}
@@ -268,11 +269,11 @@ func text(v any) string {
 }
 
 // rejectsIf answers 101 if the body meets a condition.
-func rejectsIf(what func(object) bool) func(http.Handler) http.Handler {
+func rejectsIf(condition func(object) bool) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			in := object{}
-			if json.Unmarshal(bodyOf(r), &in) == nil && what(in) {
+			if json.Unmarshal(bodyOf(r), &in) == nil && condition(in) {
 				respond(w, http.StatusOK, rejection("101"))
 				return
 			}
@@ -281,21 +282,21 @@ func rejectsIf(what func(object) bool) func(http.Handler) http.Handler {
 	}
 }
 
-// resigned signs every call again.
-func resigned(next http.Handler) http.Handler {
+// signsAgain signs every call again.
+func signsAgain(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		altershield.SignHeader(r.Header, altershield.DefaultHeaderPrefix, testPlatform, bodyOf(r), testToken, time.Now())
 		next.ServeHTTP(w, r)
 	})
 }
 
-// verifiesFirst checks the signature before anything else, over the body that
-// of returns. It answers 101 to an invalid body.
-func verifiesFirst(of func([]byte) []byte) func(http.Handler) http.Handler {
+// verifiesFirst checks the signature before anything else, over the result of
+// signedBody. It answers 101 to an invalid body.
+func verifiesFirst(signedBody func([]byte) []byte) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body := bodyOf(r)
-			if altershield.Verify(r.Header, altershield.DefaultHeaderPrefix, testPlatform, of(body), testToken, time.Now(), 0) != nil {
+			if altershield.Verify(r.Header, altershield.DefaultHeaderPrefix, testPlatform, signedBody(body), testToken, time.Now(), 0) != nil {
 				respond(w, http.StatusOK, rejection("102"))
 				return
 			}
@@ -327,8 +328,8 @@ func oneNode() func(http.Handler) http.Handler {
 	})
 }
 
-// once rejects the second call of an action.
-func once(action string) func(http.Handler) http.Handler {
+// rejectsSecond rejects the second call of an action.
+func rejectsSecond(action string) func(http.Handler) http.Handler {
 	var mu sync.Mutex
 	seen := false
 	return answers(func(c call) {

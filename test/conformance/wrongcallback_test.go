@@ -53,11 +53,11 @@ func TestEachFaultOfACallbackIsFound(t *testing.T) {
 	for name, tc := range wrongCallbacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := trial{script: tc.script, patience: 300 * time.Millisecond}
+			f := fixture{script: tc.script, callbackWait: 300 * time.Millisecond}
 			if tc.edit != nil {
-				tr.callbacks = rewritten(func(body object) { tc.edit(body["callbackRequest"].(object)) }, signMillis)
+				f.callbacks = rewritten(func(body object) { tc.edit(body["callbackRequest"].(object)) }, signMillis)
 			}
-			finds(t, tr, nil, tc.finds)
+			expectFindings(t, f, nil, tc.finds)
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestACallbackWithAWrongSignatureIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			finds(t, trial{callbacks: rewritten(keep, tc.sign), patience: 300 * time.Millisecond}, nil, tc.finds)
+			expectFindings(t, fixture{callbacks: rewritten(keep, tc.sign), callbackWait: 300 * time.Millisecond}, nil, tc.finds)
 		})
 	}
 }
@@ -92,7 +92,7 @@ func TestACallbackWithAWrongContentTypeIsReadAndFound(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	finds(t, trial{callbacks: plain}, []string{"a callback's content type is JSON"}, "")
+	expectFindings(t, fixture{callbacks: plain}, []string{"a callback's content type is JSON"}, "")
 }
 
 // If callbacks contradict each other, the fail counts.
@@ -110,9 +110,9 @@ func TestContradictingCallbacksAreFound(t *testing.T) {
 			again.ServeHTTP(discard{http.Header{}}, second)
 		})
 	}
-	tr := trial{script: "{}", patience: 10 * time.Second, callbacks: contradicting}
-	finds(t, tr, nil, "callbacks of one stage agree")
-	if r := try(t, tr); !r.counts(fail) {
+	f := fixture{script: "{}", callbackWait: 10 * time.Second, callbacks: contradicting}
+	expectFindings(t, f, nil, "callbacks of one stage agree")
+	if r := try(t, f); !r.counts(fail) {
 		t.Errorf("the outcomes are %v", r.outcomes)
 	}
 }
@@ -124,7 +124,7 @@ func TestACloudEventOfAnotherTypeIsFound(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	finds(t, trial{script: `{"default": {"as": "binary"}}`, patience: 300 * time.Millisecond, callbacks: renamed}, nil, readable)
+	expectFindings(t, fixture{script: `{"default": {"as": "binary"}}`, callbackWait: 300 * time.Millisecond, callbacks: renamed}, nil, readable)
 }
 
 func signMillis(h http.Header, body []byte) {
@@ -154,7 +154,7 @@ func rewritten(edit func(object), sign func(http.Header, []byte)) func(http.Hand
 	}
 }
 
-// discard is a response that is thrown away.
+// discard is an http.ResponseWriter that ignores the response.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }

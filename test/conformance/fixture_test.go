@@ -16,16 +16,17 @@ const (
 	testScene    = "breakwater"
 )
 
-// trial is a judge under test: a double with a script, and handlers that change
-// its calls and callbacks.
-type trial struct {
-	script   string
-	patience time.Duration
-	// calls wraps the handler of the calls, callbacks that of the callbacks.
+// fixture is a judge under test: a double with a script, and handlers that
+// change its calls and callbacks.
+type fixture struct {
+	script string
+	// callbackWait is the maximum time until a callback.
+	callbackWait time.Duration
+	// calls wraps the handler of calls, callbacks wraps that of callbacks.
 	calls, callbacks func(http.Handler) http.Handler
 }
 
-func (tr trial) config() altershield.Config {
+func (f fixture) config() altershield.Config {
 	return altershield.Config{
 		Platform: testPlatform, Token: testToken, HeaderPrefix: altershield.DefaultHeaderPrefix,
 		TenantCode: "t", ChangeSceneKey: testScene, QPS: 1000, Burst: 1000,
@@ -33,9 +34,9 @@ func (tr trial) config() altershield.Config {
 }
 
 // serve starts the double, which calls back to the URL, and returns its URL.
-func (tr trial) serve(t *testing.T, callbackURL string) string {
+func (f fixture) serve(t *testing.T, callbackURL string) string {
 	t.Helper()
-	script, err := double.ParseScript([]byte(tr.script))
+	script, err := double.ParseScript([]byte(f.script))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,27 +46,27 @@ func (tr trial) serve(t *testing.T, callbackURL string) string {
 	if err := d.SetScript(script); err != nil {
 		t.Fatal(err)
 	}
-	judge := httptest.NewServer(through(tr.calls, d.Handler()))
+	judge := httptest.NewServer(wrap(f.calls, d.Handler()))
 	t.Cleanup(judge.Close)
 	t.Cleanup(d.Close)
 	return judge.URL
 }
 
 // try runs the suite against the judge.
-func try(t *testing.T, tr trial) report {
+func try(t *testing.T, f fixture) report {
 	t.Helper()
-	config := tr.config()
+	config := f.config()
 	callbacks := newEndpoint(config)
-	receiver := httptest.NewServer(through(tr.callbacks, callbacks))
+	receiver := httptest.NewServer(wrap(f.callbacks, callbacks))
 	t.Cleanup(receiver.Close)
-	config.BaseURL = tr.serve(t, receiver.URL)
-	s := newSide(config, callbacks, tr.patience, 100*time.Millisecond)
+	config.BaseURL = f.serve(t, receiver.URL)
+	s := newSuite(config, callbacks, f.callbackWait, 100*time.Millisecond)
 	return s.evaluate(t.Context(), s.try(t.Context()))
 }
 
-func through(between func(http.Handler) http.Handler, to http.Handler) http.Handler {
-	if between == nil {
-		return to
+func wrap(wrapper func(http.Handler) http.Handler, handler http.Handler) http.Handler {
+	if wrapper == nil {
+		return handler
 	}
-	return between(to)
+	return wrapper(handler)
 }

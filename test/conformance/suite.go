@@ -12,27 +12,28 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// side is Breakwater's side of one run.
-type side struct {
+// suite is one run of the tests. It calls the judge and receives its callbacks
+// as Breakwater does.
+type suite struct {
 	config    altershield.Config
 	client    *altershield.Client
 	wire      *wire
 	callbacks *endpoint
-	// wait is the maximum time until a callback; linger is the time to wait for
-	// additional callbacks at the end.
-	wait, linger time.Duration
+	// wait is the maximum time until a callback. lateWait is the time to wait for
+	// late and repeated callbacks at the end.
+	wait, lateWait time.Duration
 
 	// order is the id of the order of this run.
 	order  string
 	opened bool
-	// asked are the requested checks.
-	asked   []*asked
-	batches []*batch
+	// requested are the checks that the judge was asked for.
+	requested []*requestedCheck
+	batches   []*batch
 }
 
-// asked is a requested check.
-type asked struct {
-	what  string
+// requestedCheck is the check of one stage of a node.
+type requestedCheck struct {
+	name  string
 	kind  altershield.CheckType
 	node  string
 	stage v1alpha1.Stage
@@ -40,40 +41,40 @@ type asked struct {
 	since time.Time
 	// skipped: the judge answered that it skips the check.
 	skipped bool
-	// called: the judge called back in time.
-	called bool
+	// calledBack: the judge called back in time.
+	calledBack bool
 }
 
-// newSide returns a side with a new order id.
-func newSide(config altershield.Config, callbacks *endpoint, wait, linger time.Duration) *side {
+// newSuite returns a suite with a new order id.
+func newSuite(config altershield.Config, callbacks *endpoint, wait, lateWait time.Duration) *suite {
 	w := &wire{}
-	return &side{
-		config: config, callbacks: callbacks, wire: w, wait: wait, linger: linger,
+	return &suite{
+		config: config, callbacks: callbacks, wire: w, wait: wait, lateWait: lateWait,
 		client: altershield.New(config, altershield.WithTransport(w), altershield.WithPause(50*time.Millisecond)),
 		order:  "conformance/" + strconv.FormatInt(time.Now().UnixNano(), 36),
 	}
 }
 
-// sign signs as Breakwater does.
-func (s *side) sign(header http.Header, body []byte) {
+// sign signs a call as Breakwater does.
+func (s *suite) sign(header http.Header, body []byte) {
 	altershield.SignHeader(header, s.config.HeaderPrefix, s.config.Platform, body, s.config.Token, time.Now())
 }
 
-// signWith signs with another platform or token.
-func (s *side) signWith(platform, token string) func(http.Header, []byte) {
+// signWith returns a function that signs with this platform and token.
+func (s *suite) signWith(platform, token string) func(http.Header, []byte) {
 	return func(header http.Header, body []byte) {
 		altershield.SignHeader(header, s.config.HeaderPrefix, platform, body, token, time.Now())
 	}
 }
 
 // send posts a body to an action.
-func (s *side) send(ctx context.Context, action string, body []byte, sign func(http.Header, []byte)) (exchange, error) {
+func (s *suite) send(ctx context.Context, action string, body []byte, sign func(http.Header, []byte)) (exchange, error) {
 	return s.wire.send(ctx, strings.TrimRight(s.config.BaseURL, "/")+"/openapi/v1/exe/"+action, body, sign)
 }
 
 // again repeats the last successful call of an action with changed fields; nil
 // removes a field.
-func (s *side) again(ctx context.Context, action string, fields map[string]any, sign func(http.Header, []byte)) (exchange, error) {
+func (s *suite) again(ctx context.Context, action string, fields map[string]any, sign func(http.Header, []byte)) (exchange, error) {
 	good, err := s.wire.last(action)
 	if err != nil {
 		return exchange{}, err
@@ -86,13 +87,13 @@ func (s *side) again(ctx context.Context, action string, fields map[string]any, 
 }
 
 // expect records a requested check and waits for its callback.
-func (s *side) expect(ctx context.Context, a *asked) error {
-	s.asked = append(s.asked, a)
+func (s *suite) expect(ctx context.Context, a *requestedCheck) error {
+	s.requested = append(s.requested, a)
 	if a.skipped {
 		return nil
 	}
-	if a.called = s.callbacks.await(ctx, a.node, a.stage, s.wait); !a.called {
-		return fmt.Errorf("no trusted callback of %s arrived within %s", a.what, s.wait)
+	if a.calledBack = s.callbacks.await(ctx, a.node, a.stage, s.wait); !a.calledBack {
+		return fmt.Errorf("no trusted callback of %s arrived within %s", a.name, s.wait)
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ func start(do func() (altershield.StartAnswer, error)) (altershield.StartAnswer,
 
 // finish finishes a node. After a lost answer it calls retrieve before it
 // retries, as Breakwater does.
-func (s *side) finish(ctx context.Context, node string, pods []string) error {
+func (s *suite) finish(ctx context.Context, node string, pods []string) error {
 	in := altershield.Finish{OrderID: s.order, NodeID: node, Message: "conformance", Pods: pods}
 	_, err := s.client.Finish(ctx, in)
 	for i := 1; i < attempts && err != nil && altershield.MayHaveReached(err); i++ {
@@ -126,14 +127,14 @@ func (s *side) finish(ctx context.Context, node string, pods []string) error {
 	return err
 }
 
-// passed calls retrieve and reports whether the verdict is pass.
-func (s *side) passed(ctx context.Context, node string, stage v1alpha1.Stage) bool {
+// passed calls retrieve and reports whether it returns pass.
+func (s *suite) passed(ctx context.Context, node string, stage v1alpha1.Stage) bool {
 	answer, err := s.client.Retrieve(ctx, altershield.Retrieve{OrderID: s.order, NodeID: node, Stage: stage})
 	return err == nil && answer.Passed()
 }
 
 // needOrder skips a check that needs an open order.
-func (s *side) needOrder() error {
+func (s *suite) needOrder() error {
 	if !s.opened {
 		return skip("no order could be opened")
 	}
