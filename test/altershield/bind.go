@@ -81,7 +81,7 @@ func coerce(field field, v any) (any, bool) {
 	switch field.kind {
 	case kindText:
 		s, ok := scalar(v)
-		return s, ok && (len(field.words) == 0 || slices.Contains(field.words, s))
+		return s, ok && (len(field.values) == 0 || slices.Contains(field.values, s))
 	case kindInt:
 		return whole(v)
 	case kindBool:

@@ -15,14 +15,14 @@ import (
 )
 
 func TestCallbacksAreAsScripted(t *testing.T) {
-	defaultRule := func(word string) []Rule {
+	defaultRule := func(verdict string) []Rule {
 		return []Rule{{
-			ExternalRuleID: "double-1", ControlKey: "double", Status: "SUCCESS", Verdict: word, Msg: "as scripted",
+			ExternalRuleID: "double-1", ControlKey: "double", Status: "SUCCESS", Verdict: verdict, Msg: "as scripted",
 			Stage: Pre, RiskLevel: "HIGH", Name: "double", Owner: "double",
 		}}
 	}
-	said := func(word string, pass bool, rules []Rule) verdict {
-		return verdict{AllFinish: true, CheckPass: pass, Rules: rules, Verdict: word}
+	sent := func(name string, pass bool, rules []Rule) verdict {
+		return verdict{AllFinish: true, CheckPass: pass, Rules: rules, Verdict: name}
 	}
 	for name, tc := range map[string]struct {
 		behaviour string
@@ -30,31 +30,31 @@ func TestCallbacksAreAsScripted(t *testing.T) {
 		want      verdict
 		state     State
 	}{
-		"pass":                    {`{}`, nil, said("pass", true, defaultRule("PASS")), PreFinish},
-		"fail with rules":         {`{"verdict":"fail","rules":[{"name":"r","verdict":"FAIL"}]}`, nil, said("fail", false, []Rule{{Name: "r", Verdict: "FAIL"}}), PreFinish},
-		"fail":                    {`{"verdict":"fail"}`, nil, said("fail", false, defaultRule("FAIL")), PreFinish},
-		"inconc":                  {`{"verdict":"inconc"}`, nil, said("inconc", false, defaultRule("INCONC")), PreFinish},
-		"none":                    {`{"verdict":"none"}`, nil, said("none", false, defaultRule("NONE")), PreFinish},
-		"an unknown word":         {`{"verdict":"xyz"}`, nil, said("xyz", false, defaultRule("XYZ")), PreFinish},
-		"a timeout is a pass":     {`{"ending":"timeout","verdict":"fail"}`, nil, said("pass", true, []Rule{}), PreTimeout},
-		"an exception is a pass":  {`{"ending":"exception"}`, nil, said("pass", true, []Rule{}), PreFail},
-		"judged without rules":    {`{"noRules":true}`, nil, said("pass", true, []Rule{}), PreFinish},
+		"pass":                    {`{}`, nil, sent("pass", true, defaultRule("PASS")), PreFinish},
+		"fail with rules":         {`{"verdict":"fail","rules":[{"name":"r","verdict":"FAIL"}]}`, nil, sent("fail", false, []Rule{{Name: "r", Verdict: "FAIL"}}), PreFinish},
+		"fail":                    {`{"verdict":"fail"}`, nil, sent("fail", false, defaultRule("FAIL")), PreFinish},
+		"inconc":                  {`{"verdict":"inconc"}`, nil, sent("inconc", false, defaultRule("INCONC")), PreFinish},
+		"none":                    {`{"verdict":"none"}`, nil, sent("none", false, defaultRule("NONE")), PreFinish},
+		"an unknown verdict":      {`{"verdict":"xyz"}`, nil, sent("xyz", false, defaultRule("XYZ")), PreFinish},
+		"a timeout is a pass":     {`{"ending":"timeout","verdict":"fail"}`, nil, sent("pass", true, []Rule{}), PreTimeout},
+		"an exception is a pass":  {`{"ending":"exception"}`, nil, sent("pass", true, []Rule{}), PreFail},
+		"judged without rules":    {`{"noRules":true}`, nil, sent("pass", true, []Rule{}), PreFinish},
 		"an emergency":            {`{"emergency":true,"noRules":true}`, nil, verdict{AllFinish: true, CheckPass: true, Emergency: true, Rules: []Rule{}, Verdict: "pass"}, PreFinish},
 		"an emergency of a start": {`{"noRules":true}`, map[string]any{"emergency": true}, verdict{AllFinish: true, CheckPass: true, Emergency: true, Rules: []Rule{}, Verdict: "pass"}, PreFinish},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, nil)
-			b.put(t, `{"default":`+tc.behaviour+`}`)
-			b.call(t, actionOpenOrder, orderBody(nil))
-			node := b.call(t, actionStartBatch, batch(tc.start)).node()
-			b.idle(t)
+			f := newFixture(t, nil)
+			f.setScript(t, `{"default":`+tc.behaviour+`}`)
+			f.call(t, actionOpenOrder, orderBody(nil))
+			node := f.call(t, actionStartBatch, batch(tc.start)).node()
+			f.idle(t)
 			want := []callbackBody{{ChangeCheckType: "CHANGE_BATCH", CallbackRequest: callbackRequest{
 				BizExecOrderID: "o", ChangeSceneKey: "scene", DefenseStageEnum: Pre, NodeID: node, Verdict: tc.want,
 			}}}
-			if diff := cmp.Diff(want, b.bodies(t)); diff != "" {
+			if diff := cmp.Diff(want, f.bodies(t)); diff != "" {
 				t.Errorf("-want +got: %s", diff)
 			}
-			if got := b.state(node); got != tc.state {
+			if got := f.state(node); got != tc.state {
 				t.Errorf("state %s, want %s", got, tc.state)
 			}
 		})
@@ -62,15 +62,15 @@ func TestCallbacksAreAsScripted(t *testing.T) {
 }
 
 func TestACallbackIsSignedAndHasTheServersContentType(t *testing.T) {
-	b := newBench(t, nil)
-	b.started(t)
-	b.idle(t)
-	r := b.received[0]
+	f := newFixture(t, nil)
+	f.started(t)
+	f.idle(t)
+	r := f.received[0]
 	if got := r.header.Get("Content-Type"); got != "application/json;UTF-8" {
 		t.Error(got)
 	}
 	if r.header.Get("X-AlterShield-Platform") != "breakwater" || r.header.Get("X-AlterShield-Timestamp") != "1700000000000" ||
-		r.header.Get("X-AlterShield-Sign") != sign("1700000000000", string(r.body), b.token) {
+		r.header.Get("X-AlterShield-Sign") != sign("1700000000000", string(r.body), f.token) {
 		t.Errorf("%v", r.header)
 	}
 }
@@ -78,30 +78,30 @@ func TestACallbackIsSignedAndHasTheServersContentType(t *testing.T) {
 func TestEachFaultOfACallbackCanBeScripted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		behaviour string
-		wrong     func(*bench, string) bool
+		has       func(*fixture, string) bool
 	}{
-		"a bad signature": {`{"badSignature":true}`, func(b *bench, _ string) bool {
-			r := b.received[0]
-			return r.header.Get("X-AlterShield-Sign") != sign("1700000000000", string(r.body), b.token)
+		"a bad signature": {`{"badSignature":true}`, func(f *fixture, _ string) bool {
+			r := f.received[0]
+			return r.header.Get("X-AlterShield-Sign") != sign("1700000000000", string(r.body), f.token)
 		}},
-		"an old timestamp, signed": {`{"skew":"-10m"}`, func(b *bench, _ string) bool {
-			r := b.received[0]
-			return r.header.Get("X-AlterShield-Timestamp") == "1699999400000" && r.header.Get("X-AlterShield-Sign") == sign("1699999400000", string(r.body), b.token)
+		"an old timestamp, signed": {`{"skew":"-10m"}`, func(f *fixture, _ string) bool {
+			r := f.received[0]
+			return r.header.Get("X-AlterShield-Timestamp") == "1699999400000" && r.header.Get("X-AlterShield-Sign") == sign("1699999400000", string(r.body), f.token)
 		}},
-		"an unknown node": {`{"unknownNode":true}`, func(b *bench, node string) bool {
-			return bytes.Contains(b.received[0].body, []byte(`"nodeId":"unknown-`+node))
+		"an unknown node": {`{"unknownNode":true}`, func(f *fixture, node string) bool {
+			return bytes.Contains(f.received[0].body, []byte(`"nodeId":"unknown-`+node))
 		}},
-		"another check type": {`{"checkType":"CHANGE_ACTION"}`, func(b *bench, _ string) bool {
-			return bytes.Contains(b.received[0].body, []byte(`"changeCheckType":"CHANGE_ACTION"`))
+		"another check type": {`{"checkType":"CHANGE_ACTION"}`, func(f *fixture, _ string) bool {
+			return bytes.Contains(f.received[0].body, []byte(`"changeCheckType":"CHANGE_ACTION"`))
 		}},
-		"another body": {`{"badBody":"{]"}`, func(b *bench, _ string) bool { return string(b.received[0].body) == "{]" }},
+		"another body": {`{"badBody":"{]"}`, func(f *fixture, _ string) bool { return string(f.received[0].body) == "{]" }},
 	} {
-		b := newBench(t, nil)
-		b.put(t, `{"default":`+tc.behaviour+`}`)
-		node := b.started(t)
-		b.idle(t)
-		if len(b.received) != 1 || !tc.wrong(b, node) {
-			t.Errorf("%s: %+v", name, b.received)
+		f := newFixture(t, nil)
+		f.setScript(t, `{"default":`+tc.behaviour+`}`)
+		node := f.started(t)
+		f.idle(t)
+		if len(f.received) != 1 || !tc.has(f, node) {
+			t.Errorf("%s: %+v", name, f.received)
 		}
 	}
 }
@@ -110,54 +110,54 @@ func TestABehaviourWithoutACallbackSendsNone(t *testing.T) {
 	for behaviour, state := range map[string]State{
 		`{"never":true}`: PreSubmit, `{"lost":true}`: PreFinish, `{"skipCheck":true}`: PreSubmit,
 	} {
-		b := newBench(t, nil)
-		b.put(t, `{"default":`+behaviour+`}`)
-		node := b.started(t)
-		b.idle(t)
-		if len(b.received) != 0 || b.state(node) != state {
-			t.Errorf("%s: %d callbacks, state %s", behaviour, len(b.received), b.state(node))
+		f := newFixture(t, nil)
+		f.setScript(t, `{"default":`+behaviour+`}`)
+		node := f.started(t)
+		f.idle(t)
+		if len(f.received) != 0 || f.state(node) != state {
+			t.Errorf("%s: %d callbacks, state %s", behaviour, len(f.received), f.state(node))
 		}
 	}
 }
 
 func TestTheCallbackOfAnOrderNodeHasItsCheckType(t *testing.T) {
-	b := newBench(t, nil)
-	b.call(t, actionOpenOrder, orderBody(nil))
-	b.call(t, actionStartOrder, batch(nil))
-	b.idle(t)
-	if got := b.bodies(t)[0].ChangeCheckType; got != "CHANGE_ORDER" {
+	f := newFixture(t, nil)
+	f.call(t, actionOpenOrder, orderBody(nil))
+	f.call(t, actionStartOrder, batch(nil))
+	f.idle(t)
+	if got := f.bodies(t)[0].ChangeCheckType; got != "CHANGE_ORDER" {
 		t.Error(got)
 	}
 }
 
 func TestAnEarlyCallbackComesBeforeTheAnswer(t *testing.T) {
-	b := newBench(t, nil)
-	b.put(t, `{"default":{"early":true,"copies":2}}`)
-	b.started(t)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.received) != 2 {
-		t.Errorf("%d callbacks had come when the start was answered", len(b.received))
+	f := newFixture(t, nil)
+	f.setScript(t, `{"default":{"early":true,"copies":2}}`)
+	f.started(t)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.received) != 2 {
+		t.Errorf("%d callbacks arrived before the answer, want 2", len(f.received))
 	}
 }
 
 func TestCallbacksComeLateTwiceAndOutOfOrder(t *testing.T) {
-	b := newBench(t, nil)
-	b.put(t, `{"checks":[{"match":{"stage":"PRE"},"then":{"delay":"1s","lag":"1s","copies":2,"copyEvery":"10s"}}]}`)
-	node := b.started(t)
-	b.step(t, time.Second)
-	b.step(t, 0) // the check has ended, and the callback waits
-	if len(b.received) != 0 || b.state(node) != PreFinish {
-		t.Errorf("%d callbacks, state %s", len(b.received), b.state(node))
+	f := newFixture(t, nil)
+	f.setScript(t, `{"checks":[{"match":{"stage":"PRE"},"then":{"delay":"1s","lag":"1s","copies":2,"copyEvery":"10s"}}]}`)
+	node := f.started(t)
+	f.step(t, time.Second)
+	f.step(t, 0) // the check has ended and its callback waits for the lag
+	if len(f.received) != 0 || f.state(node) != PreFinish {
+		t.Errorf("%d callbacks, state %s", len(f.received), f.state(node))
 	}
-	b.step(t, time.Second)
-	b.await(t)
-	b.call(t, actionFinish, nodeBody(node, nil))
-	b.await(t)
-	b.step(t, 10*time.Second)
-	b.await(t)
+	f.step(t, time.Second)
+	f.await(t)
+	f.call(t, actionFinish, nodeBody(node, nil))
+	f.await(t)
+	f.step(t, 10*time.Second)
+	f.await(t)
 	var stages []Stage
-	for _, body := range b.bodies(t) {
+	for _, body := range f.bodies(t) {
 		stages = append(stages, body.CallbackRequest.DefenseStageEnum)
 	}
 	if diff := cmp.Diff([]Stage{Pre, Post, Pre}, stages); diff != "" {
@@ -165,32 +165,32 @@ func TestCallbacksComeLateTwiceAndOutOfOrder(t *testing.T) {
 	}
 }
 
-func TestACheckThatTakesTooLongTimesOutAndIsJudgedLater(t *testing.T) {
-	b := newBench(t, func(o *Options) { o.CheckTimeout = time.Minute })
-	b.put(t, `{"checkTimeout":"3s","default":{"delay":"10s"}}`)
-	node := b.started(t)
-	b.step(t, 3*time.Second)
-	b.await(t)
-	if got := b.bodies(t)[0].CallbackRequest.Verdict; got.Verdict != "pass" || len(got.Rules) != 0 || b.state(node) != PreTimeout {
-		t.Errorf("%+v, %s", got, b.state(node))
+func TestACheckOverItsTimeoutIsCalledBackAsAPassAndJudgedLater(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.CheckTimeout = time.Minute })
+	f.setScript(t, `{"checkTimeout":"3s","default":{"delay":"10s"}}`)
+	node := f.started(t)
+	f.step(t, 3*time.Second)
+	f.await(t)
+	if got := f.bodies(t)[0].CallbackRequest.Verdict; got.Verdict != "pass" || len(got.Rules) != 0 || f.state(node) != PreTimeout {
+		t.Errorf("%+v, %s", got, f.state(node))
 	}
-	b.step(t, 7*time.Second)
-	b.idle(t)
-	if got := b.Nodes()[0]; got.State != PreTimeout || !got.Passed[Pre] || len(b.bodies(t)) != 1 {
-		t.Errorf("%+v, %d callbacks", got, len(b.bodies(t)))
+	f.step(t, 7*time.Second)
+	f.idle(t)
+	if got := f.Nodes()[0]; got.State != PreTimeout || !got.Passed[Pre] || len(f.bodies(t)) != 1 {
+		t.Errorf("%+v, %d callbacks", got, len(f.bodies(t)))
 	}
 }
 
 func TestVerdictsAsCloudEvents(t *testing.T) {
 	for _, mode := range []string{"binary", "structured", "batched"} {
 		t.Run(mode, func(t *testing.T) {
-			b := newBench(t, nil)
-			b.put(t, `{"default":{"as":"`+mode+`","verdict":"fail","message":"find error"}}`)
-			b.call(t, actionOpenOrder, orderBody(nil))
-			node := b.call(t, actionStartBatch, batch(map[string]any{"extInfo": map[string]any{"pods": []string{"a", "b"}}})).node()
-			b.idle(t)
-			r := b.received[0]
-			if r.header.Get("X-AlterShield-Sign") != sign("1700000000000", string(r.body), b.token) {
+			f := newFixture(t, nil)
+			f.setScript(t, `{"default":{"as":"`+mode+`","verdict":"fail","message":"find error"}}`)
+			f.call(t, actionOpenOrder, orderBody(nil))
+			node := f.call(t, actionStartBatch, batch(map[string]any{"extInfo": map[string]any{"pods": []string{"a", "b"}}})).node()
+			f.idle(t)
+			r := f.received[0]
+			if r.header.Get("X-AlterShield-Sign") != sign("1700000000000", string(r.body), f.token) {
 				t.Error("not signed over the body")
 			}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x", bytes.NewReader(r.body))

@@ -117,7 +117,7 @@ func (d *Double) lateEnd(c *check) {
 	d.keepNode(c.node)
 }
 
-func passes(word string) bool { return strings.EqualFold(word, "pass") }
+func passes(verdict string) bool { return strings.EqualFold(verdict, "pass") }
 
 // silent reports whether no callback is sent.
 func (c *check) silent() bool { return c.behaviour.Lost || c.url == "" }

@@ -76,7 +76,7 @@ func (d *Double) control() {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	d.mux.HandleFunc("GET /double/log", func(w http.ResponseWriter, r *http.Request) {
-		writeJSON(w, http.StatusOK, d.Log().of(r.URL.Query().Get("order")))
+		writeJSON(w, http.StatusOK, d.Log().filter(r.URL.Query().Get("order")))
 	})
 	d.mux.HandleFunc("GET /double/nodes", func(w http.ResponseWriter, r *http.Request) {
 		part := r.URL.Query().Get("order")
@@ -113,8 +113,8 @@ func (d *Double) putScript(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// of filters entries by a part of the order id.
-func (l Log) of(part string) Log {
+// filter returns the entries whose order id contains part.
+func (l Log) filter(part string) Log {
 	l.Calls = slices.DeleteFunc(l.Calls, func(e CallEntry) bool { return !strings.Contains(e.Order, part) })
 	l.Callbacks = slices.DeleteFunc(l.Callbacks, func(e CallbackEntry) bool { return !strings.Contains(e.Order, part) })
 	return l

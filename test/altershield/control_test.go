@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-func (b *bench) own(t *testing.T, method, path, body string) (int, string) {
+func (f *fixture) callControl(t *testing.T, method, path, body string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, b.url+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, f.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func (b *bench) own(t *testing.T, method, path, body string) (int, string) {
 }
 
 func TestTheDoubleIsScriptedOverHTTP(t *testing.T) {
-	b := newBench(t, nil)
+	f := newFixture(t, nil)
 	for _, tc := range []struct {
 		method, path, body string
 		status             int
@@ -47,7 +47,7 @@ func TestTheDoubleIsScriptedOverHTTP(t *testing.T) {
 		{"GET", "/openapi/v1/exe/" + actionRetrieve, "", 405, ""},
 		{"GET", "/other", "", 404, ""},
 	} {
-		status, body := b.own(t, tc.method, tc.path, tc.body)
+		status, body := f.callControl(t, tc.method, tc.path, tc.body)
 		if status != tc.status || !strings.Contains(body, tc.contains) {
 			t.Errorf("%s %s: %d %s", tc.method, tc.path, status, body)
 		}
@@ -55,11 +55,11 @@ func TestTheDoubleIsScriptedOverHTTP(t *testing.T) {
 }
 
 func TestTheLogHasCallsAndCallbacks(t *testing.T) {
-	b := newBench(t, nil)
-	node := b.started(t)
-	b.idle(t)
-	b.call(t, actionOpenOrder, orderBody(map[string]any{"bizExecOrderId": "p"}))
-	_, raw := b.own(t, "GET", "/double/log?order=o", "")
+	f := newFixture(t, nil)
+	node := f.started(t)
+	f.idle(t)
+	f.call(t, actionOpenOrder, orderBody(map[string]any{"bizExecOrderId": "p"}))
+	_, raw := f.callControl(t, "GET", "/double/log?order=o", "")
 	var log Log
 	if err := json.Unmarshal([]byte(raw), &log); err != nil {
 		t.Fatal(err)
@@ -75,35 +75,35 @@ func TestTheLogHasCallsAndCallbacks(t *testing.T) {
 		callback.Seq <= call.Seq || callback.Sent.IsZero() || !strings.Contains(callback.Body, node) {
 		t.Errorf("%+v", callback)
 	}
-	if strings.Contains(raw, b.token+`"`) {
+	if strings.Contains(raw, f.token+`"`) {
 		t.Error("the token is in the log")
 	}
 }
 
 func TestAFailedCallbackIsLoggedAndNotSentAgain(t *testing.T) {
-	b := newBench(t, nil)
-	b.put(t, `{"callbackUrl":"http://127.0.0.1:1/"}`)
-	b.started(t)
-	b.idle(t)
-	if got := b.Log().Callbacks; len(got) != 1 || got[0].Error == "" || got[0].Status != 0 {
+	f := newFixture(t, nil)
+	f.setScript(t, `{"callbackUrl":"http://127.0.0.1:1/"}`)
+	f.started(t)
+	f.idle(t)
+	if got := f.Log().Callbacks; len(got) != 1 || got[0].Error == "" || got[0].Status != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestDeleteRemovesAllStateAndStopsRunningChecks(t *testing.T) {
-	b := newBench(t, nil)
-	b.put(t, `{"default":{"delay":"1h"}}`)
-	first := b.started(t)
-	if status, _ := b.own(t, "DELETE", "/double", ""); status != 204 {
+	f := newFixture(t, nil)
+	f.setScript(t, `{"default":{"delay":"1h"}}`)
+	first := f.started(t)
+	if status, _ := f.callControl(t, "DELETE", "/double", ""); status != 204 {
 		t.Errorf("status %d", status)
 	}
-	b.idle(t)
-	if log := b.Log(); len(log.Calls)+len(log.Callbacks)+len(b.Nodes())+len(b.Orders()) != 0 {
+	f.idle(t)
+	if log := f.Log(); len(log.Calls)+len(log.Callbacks)+len(f.Nodes())+len(f.Orders()) != 0 {
 		t.Errorf("%+v", log)
 	}
-	second := b.started(t)
-	b.idle(t) // the script with the delay was deleted too
-	if first == second || len(b.bodies(t)) != 1 {
+	second := f.started(t)
+	f.idle(t) // the script with the delay was deleted too
+	if first == second || len(f.bodies(t)) != 1 {
 		t.Errorf("%s, %s", first, second)
 	}
 }

@@ -30,7 +30,7 @@
 // timeout, which is a pass without rules: the published server never has a
 // verdict in time. A script rule with step RELEASE overrides this. A repeated
 // call checks the same node again. After a completed check retrieve returns
-// pass, whatever the verdict was.
+// pass for every verdict.
 //
 // Every start creates a new node. A batch of an unknown order is answered with
 // 101. A check that timed out or failed with an exception is called back as a
@@ -42,7 +42,7 @@
 //	GET    /double/script   shows it
 //	GET    /double/log      calls and callbacks with times; ?order=part of an order id
 //	GET    /double/nodes    nodes, likewise; GET /double/orders all orders
-//	DELETE /double          forgets everything, the script too, and its file
+//	DELETE /double          deletes orders, nodes, log, script and the file's content
 //	GET    /double/health   200
 //
 // Persist (STATE_FILE) stores all of it in a file, as the server does in a
@@ -50,7 +50,7 @@
 //
 // # Scripts
 //
-// An empty script, {}, passes every check at once. The first matching rule
+// An empty script, {}, passes every check immediately. The first matching rule
 // decides; a check without a matching rule has the default behavior. The fields
 // of match are stage, step, batchNo, pod (with * and ?), order, namespace and
 // workload; nth and times count the matching checks. The POST check of the

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestBodyThenSignatureThenLogic(t *testing.T) {
-	b := newBench(t, func(o *Options) { o.Scene = "scene" })
+func TestACallIsCheckedInTheOrderBodySignatureLogic(t *testing.T) {
+	f := newFixture(t, func(o *Options) { o.Scene = "scene" })
 	bad := batch(map[string]any{"batchNo": nil, "changeSceneKey": "other"})
 	for name, tc := range map[string]struct {
 		action, platform, token, timestamp string
@@ -18,18 +18,18 @@ func TestBodyThenSignatureThenLogic(t *testing.T) {
 		status                             int
 		code                               string
 	}{
-		"an unknown action":             {"resubmit", "breakwater", "token", "1", batch(nil), 404, ""},
-		"a body that cannot be read":    {actionStartBatch, "other", "other", "x", []byte(`{`), 400, ""},
-		"a body that is wrong":          {actionStartBatch, "other", "other", "x", bad, 200, "101"},
-		"an unknown platform":           {actionStartBatch, "other", "token", "1", batch(nil), 200, "102"},
-		"another token":                 {actionStartBatch, "breakwater", "other", "1", batch(nil), 200, "102"},
-		"a timestamp that is no number": {actionStartBatch, "breakwater", "token", "x", batch(nil), 200, "102"},
-		"a timestamp of long ago":       {actionStartBatch, "breakwater", "token", "1", batch(nil), 200, "101"},
-		"an unknown scene":              {actionOpenOrder, "breakwater", "token", "1", orderBody(map[string]any{"changeSceneKey": "other"}), 200, "101"},
-		"a body with line ends":         {actionOpenOrder, "breakwater", "token", "1", append(orderBody(map[string]any{"bizExecOrderId": "lines"}), "\r\n"...), 200, "000"},
+		"an unknown action":                {"resubmit", "breakwater", "token", "1", batch(nil), 404, ""},
+		"a body that cannot be read":       {actionStartBatch, "other", "other", "x", []byte(`{`), 400, ""},
+		"a body with violations":           {actionStartBatch, "other", "other", "x", bad, 200, "101"},
+		"an unknown platform":              {actionStartBatch, "other", "token", "1", batch(nil), 200, "102"},
+		"another token":                    {actionStartBatch, "breakwater", "other", "1", batch(nil), 200, "102"},
+		"a timestamp that is not a number": {actionStartBatch, "breakwater", "token", "x", batch(nil), 200, "102"},
+		"an old timestamp":                 {actionStartBatch, "breakwater", "token", "1", batch(nil), 200, "101"},
+		"an unknown scene":                 {actionOpenOrder, "breakwater", "token", "1", orderBody(map[string]any{"changeSceneKey": "other"}), 200, "101"},
+		"a body with line ends":            {actionOpenOrder, "breakwater", "token", "1", append(orderBody(map[string]any{"bizExecOrderId": "lines"}), "\r\n"...), 200, "000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := b.callAs(t, tc.action, tc.body, tc.platform, tc.token, tc.timestamp)
+			got := f.callAs(t, tc.action, tc.body, tc.platform, tc.token, tc.timestamp)
 			if got.status != tc.status || got.code() != tc.code {
 				t.Errorf("got %d %s", got.status, got.raw)
 			}
@@ -38,26 +38,26 @@ func TestBodyThenSignatureThenLogic(t *testing.T) {
 }
 
 func TestSkipAcceptsAnySignature(t *testing.T) {
-	b := newBench(t, func(o *Options) { o.Signature = Skip })
-	if got := b.callAs(t, actionOpenOrder, orderBody(nil), "", "", ""); got.code() != "000" {
+	f := newFixture(t, func(o *Options) { o.Signature = Skip })
+	if got := f.callAs(t, actionOpenOrder, orderBody(nil), "", "", ""); got.code() != "000" {
 		t.Error(got.raw)
 	}
 }
 
 func TestTheEnvelopeIncludesNulls(t *testing.T) {
-	b := newBench(t, nil)
-	got := b.call(t, actionFinishOrder, nodeBody("n", nil))
+	f := newFixture(t, nil)
+	got := f.call(t, actionFinishOrder, nodeBody("n", nil))
 	if want := `{"success":false,"resultCode":"101","msg":"changeOrder not found, bizExecOrderId=o","domain":null}`; got.raw != want {
 		t.Errorf("got %s", got.raw)
 	}
-	b.call(t, actionOpenOrder, orderBody(nil))
-	if got, want := b.call(t, actionStartBatch, batch(nil)).raw, `"msg":null`; !strings.Contains(got, want) {
+	f.call(t, actionOpenOrder, orderBody(nil))
+	if got, want := f.call(t, actionStartBatch, batch(nil)).raw, `"msg":null`; !strings.Contains(got, want) {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestOrders(t *testing.T) {
-	b := newBench(t, nil)
+	f := newFixture(t, nil)
 	for _, tc := range []struct {
 		action string
 		body   []byte
@@ -74,12 +74,12 @@ func TestOrders(t *testing.T) {
 		{actionSyncStart, orderBody(nil), "103"},
 		{actionFinishOrder, nodeBody("", map[string]any{"finishState": "CANCEL"}), "000"},
 	} {
-		if got := b.call(t, tc.action, tc.body); got.code() != tc.code {
+		if got := f.call(t, tc.action, tc.body); got.code() != tc.code {
 			t.Errorf("%s: got %s, want %s", tc.action, got.raw, tc.code)
 		}
 	}
 	var states []string
-	for _, o := range b.Orders() {
+	for _, o := range f.Orders() {
 		states = append(states, o.Order+" "+o.Platform+" "+o.State)
 	}
 	if diff := cmp.Diff([]string{"event breakwater SUCCESS", "o breakwater CANCEL", "o other INIT"}, states); diff != "" {
@@ -88,28 +88,28 @@ func TestOrders(t *testing.T) {
 }
 
 func TestEveryStartCreatesANewNode(t *testing.T) {
-	b := newBench(t, nil)
-	if a, c := b.started(t), b.started(t); a == c {
+	f := newFixture(t, nil)
+	if a, c := f.started(t), f.started(t); a == c {
 		t.Errorf("both are %s", a)
 	}
-	b.idle(t)
-	if got := len(b.bodies(t)); got != 2 {
+	f.idle(t)
+	if got := len(f.bodies(t)); got != 2 {
 		t.Errorf("%d callbacks", got)
 	}
 }
 
-func TestANodeFromStartToItsEnd(t *testing.T) {
-	b := newBench(t, nil)
-	b.put(t, `{"default":{"delay":"1s"}}`)
-	node := b.started(t)
-	finish := func() answer { return b.call(t, actionFinish, nodeBody(node, nil)) }
+func TestTheStatesOfANodeFromStartToEnd(t *testing.T) {
+	f := newFixture(t, nil)
+	f.setScript(t, `{"default":{"delay":"1s"}}`)
+	node := f.started(t)
+	finish := func() answer { return f.call(t, actionFinish, nodeBody(node, nil)) }
 	retrieve := func(stage Stage) any {
-		a := b.call(t, actionRetrieve, nodeBody(node, map[string]any{"defenseStage": stage}))
-		said, _ := a.result.Domain["verdict"].(map[string]any)
+		a := f.call(t, actionRetrieve, nodeBody(node, map[string]any{"defenseStage": stage}))
+		verdict, _ := a.result.Domain["verdict"].(map[string]any)
 		if a.result.Domain["finished"] != true {
 			t.Errorf("retrieve returns not finished: %s", a.raw)
 		}
-		return said["verdict"]
+		return verdict["verdict"]
 	}
 	if got := finish(); got.code() != "103" || !strings.HasPrefix(*got.result.Msg, "402:unsupported operation in PRE_AOP_SUBMIT") {
 		t.Error(got.raw)
@@ -117,9 +117,9 @@ func TestANodeFromStartToItsEnd(t *testing.T) {
 	if got := retrieve(Pre); got != "fail" {
 		t.Errorf("while PRE runs: %s", got)
 	}
-	b.step(t, time.Second)
-	b.await(t)
-	b.idle(t)
+	f.step(t, time.Second)
+	f.await(t)
+	f.idle(t)
 	if pre, post := retrieve(Pre), retrieve(Post); pre != "pass" || post != "fail" {
 		t.Errorf("after PRE: %s, %s", pre, post)
 	}
@@ -129,14 +129,14 @@ func TestANodeFromStartToItsEnd(t *testing.T) {
 	if got := finish(); got.code() != "103" { // the check runs
 		t.Error(got.raw)
 	}
-	b.step(t, time.Second)
-	b.await(t)
-	b.idle(t)
-	if got := finish(); got.code() != "000" || b.state(node) != PostSubmit {
+	f.step(t, time.Second)
+	f.await(t)
+	f.idle(t)
+	if got := finish(); got.code() != "000" || f.state(node) != PostSubmit {
 		t.Errorf("a finish after the end: %s", got.raw)
 	}
-	b.idle(t)
-	if got := len(b.bodies(t)); got != 2 {
+	f.idle(t)
+	if got := len(f.bodies(t)); got != 2 {
 		t.Errorf("%d callbacks: the finish without a check was called back", got)
 	}
 	if got := retrieve(Post); got != "pass" {
@@ -148,27 +148,27 @@ func TestANodeFromStartToItsEnd(t *testing.T) {
 }
 
 func TestAFinishNeedsANodeAndATime(t *testing.T) {
-	b := newBench(t, nil)
-	node := b.started(t)
-	b.idle(t)
-	if got := b.call(t, actionFinish, nodeBody("none", nil)); got.code() != "103" || *got.result.Msg != "node not found, nodeId:none" {
+	f := newFixture(t, nil)
+	node := f.started(t)
+	f.idle(t)
+	if got := f.call(t, actionFinish, nodeBody("none", nil)); got.code() != "103" || *got.result.Msg != "node not found, nodeId:none" {
 		t.Error(got.raw)
 	}
-	if got := b.call(t, actionFinish, nodeBody(node, map[string]any{"finishTime": nil})); got.code() != "901" {
+	if got := f.call(t, actionFinish, nodeBody(node, map[string]any{"finishTime": nil})); got.code() != "901" {
 		t.Error(got.raw)
 	}
-	if got := b.call(t, actionRetrieve, nodeBody("none", nil)); got.code() != "103" {
+	if got := f.call(t, actionRetrieve, nodeBody("none", nil)); got.code() != "103" {
 		t.Error(got.raw)
 	}
 }
 
 func TestLocationsOfAFinishReplaceThoseOfTheStart(t *testing.T) {
-	b := newBench(t, nil)
-	node := b.started(t)
-	b.idle(t)
-	b.call(t, actionFinish, nodeBody(node, map[string]any{"effectiveTargetLocations": []string{"q", "r"}}))
-	b.idle(t)
-	if diff := cmp.Diff([]string{"q", "r"}, b.Nodes()[0].Locations); diff != "" {
+	f := newFixture(t, nil)
+	node := f.started(t)
+	f.idle(t)
+	f.call(t, actionFinish, nodeBody(node, map[string]any{"effectiveTargetLocations": []string{"q", "r"}}))
+	f.idle(t)
+	if diff := cmp.Diff([]string{"q", "r"}, f.Nodes()[0].Locations); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -191,13 +191,13 @@ func TestFaults(t *testing.T) {
 		"reset after commit": {`{"fault":"reset","after":true}`, 0, "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, nil)
-			b.put(t, `{"faults":[`+tc.fault+`]}`)
-			got := b.call(t, actionOpenOrder, orderBody(nil))
+			f := newFixture(t, nil)
+			f.setScript(t, `{"faults":[`+tc.fault+`]}`)
+			got := f.call(t, actionOpenOrder, orderBody(nil))
 			if got.status != tc.status || got.code() != tc.code || !strings.Contains(got.raw, tc.contains) {
 				t.Errorf("got %d %s", got.status, got.raw)
 			}
-			if committed := len(b.Orders()) == 1; committed != tc.committed {
+			if committed := len(f.Orders()) == 1; committed != tc.committed {
 				t.Errorf("committed: %v", committed)
 			}
 		})
@@ -206,15 +206,15 @@ func TestFaults(t *testing.T) {
 
 func TestASlowCallIsExecutedAfterOrBeforeTheDelay(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		b := newBench(t, nil)
-		b.put(t, `{"faults":[{"fault":"slow","delay":"3s","after":`+strconv.FormatBool(after)+`}]}`)
+		f := newFixture(t, nil)
+		f.setScript(t, `{"faults":[{"fault":"slow","delay":"3s","after":`+strconv.FormatBool(after)+`}]}`)
 		done := make(chan answer)
-		go func() { done <- b.call(t, actionOpenOrder, orderBody(nil)) }()
-		b.step(t, 0)
-		if got := len(b.Orders()) == 1; got != after {
+		go func() { done <- f.call(t, actionOpenOrder, orderBody(nil)) }()
+		f.step(t, 0)
+		if got := len(f.Orders()) == 1; got != after {
 			t.Errorf("after %v: done before the delay: %v", after, got)
 		}
-		b.step(t, 3*time.Second)
+		f.step(t, 3*time.Second)
 		if got := <-done; got.code() != "000" {
 			t.Error(got.raw)
 		}
@@ -222,26 +222,26 @@ func TestASlowCallIsExecutedAfterOrBeforeTheDelay(t *testing.T) {
 }
 
 func TestAStartWithALostAnswerIsCalledBack(t *testing.T) {
-	b := newBench(t, nil)
-	b.call(t, actionOpenOrder, orderBody(nil))
-	b.put(t, `{"faults":[{"fault":"reset","after":true}]}`)
-	b.call(t, actionStartBatch, batch(nil))
-	b.await(t)
+	f := newFixture(t, nil)
+	f.call(t, actionOpenOrder, orderBody(nil))
+	f.setScript(t, `{"faults":[{"fault":"reset","after":true}]}`)
+	f.call(t, actionStartBatch, batch(nil))
+	f.await(t)
 }
 
 func TestTheRulesHaveTheInputOfTheServersRules(t *testing.T) {
 	var seen []RuleInput
-	b := newBench(t, func(o *Options) {
+	f := newFixture(t, func(o *Options) {
 		o.Rules = func(in RuleInput) []Rule {
 			seen = append(seen, in)
 			return []Rule{{Name: "r", Verdict: map[Stage]string{Pre: "PASS", Post: "FAIL"}[in.Stage]}}
 		}
 	})
-	b.call(t, actionOpenOrder, orderBody(map[string]any{"changeApps": []string{"app"}}))
-	node := b.call(t, actionStartBatch, batch(map[string]any{"batchNo": 1, "startTime": 5, "extInfo": map[string]any{"revision": "x"}})).node()
-	b.idle(t)
-	b.call(t, actionFinish, nodeBody(node, map[string]any{"finishTime": 7}))
-	b.idle(t)
+	f.call(t, actionOpenOrder, orderBody(map[string]any{"changeApps": []string{"app"}}))
+	node := f.call(t, actionStartBatch, batch(map[string]any{"batchNo": 1, "startTime": 5, "extInfo": map[string]any{"revision": "x"}})).node()
+	f.idle(t)
+	f.call(t, actionFinish, nodeBody(node, map[string]any{"finishTime": 7}))
+	f.idle(t)
 	want := RuleInput{
 		Stage: Post, Apps: []string{"app"}, StartTime: time.UnixMilli(5), FinishTime: time.UnixMilli(7),
 		BatchNo: 1, TotalBatchNum: 3, TotalBatchNumInChangePhase: 3, ExtInfo: map[string]any{"revision": "x"},
@@ -249,7 +249,7 @@ func TestTheRulesHaveTheInputOfTheServersRules(t *testing.T) {
 	if diff := cmp.Diff(want, seen[1]); diff != "" {
 		t.Errorf("-want +got: %s", diff)
 	}
-	got := b.bodies(t)
+	got := f.bodies(t)
 	if got[0].CallbackRequest.Verdict.Verdict != "pass" || got[1].CallbackRequest.Verdict.Verdict != "fail" || got[1].CallbackRequest.Verdict.Rules[0].Name != "r" {
 		t.Errorf("%+v", got)
 	}

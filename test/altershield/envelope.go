@@ -36,7 +36,7 @@ func doneWithoutCode(domain any) result {
 	return result{Success: true, Msg: optional("success"), Domain: domain}
 }
 
-func refused(code, msg string) result {
+func rejected(code, msg string) result {
 	return result{ResultCode: &code, Msg: optional(msg)}
 }
 

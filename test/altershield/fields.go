@@ -29,8 +29,8 @@ type field struct {
 	implied any
 	// json: a text must be JSON.
 	json bool
-	// words: a text must be one of these, or the body cannot be read: HTTP 400.
-	words []string
+	// values: a text must be one of these, or the body cannot be read: HTTP 400.
+	values []string
 }
 
 // The actions, the last part of the path.
@@ -103,7 +103,7 @@ func fieldsOf(action string) []field {
 			{name: "effectiveTargetLocations", kind: kindTexts},
 		})
 	case actionRetrieve:
-		return join(identity, []field{node, {name: "defenseStage", required: true, words: []string{"PRE", "POST"}}})
+		return join(identity, []field{node, {name: "defenseStage", required: true, values: []string{"PRE", "POST"}}})
 	case actionFinishOrder:
 		return join(identity, []field{
 			{name: "finishState", required: true},

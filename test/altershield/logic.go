@@ -55,7 +55,7 @@ type node struct {
 // d.mu is held.
 func (d *Double) act(action string, in form) (result, *check) {
 	if scene := in.text("changeSceneKey"); d.options.Scene != "" && scene != d.options.Scene && scene != d.options.Generation1Scene {
-		return refused(codeArgument, "change scene not found, changeSceneKey="+scene), nil
+		return rejected(codeArgument, "change scene not found, changeSceneKey="+scene), nil
 	}
 	key := orderKey{in.text("platform"), in.text("bizExecOrderId")}
 	switch action {
@@ -80,11 +80,11 @@ func (d *Double) act(action string, in form) (result, *check) {
 
 func (d *Double) openOrder(key orderKey, in form) result {
 	if _, exists := d.orders[key]; exists {
-		return refused(codeExists, "duplicate bizExecOrderId: "+key.bizExecOrderID)
+		return rejected(codeExists, "duplicate bizExecOrderId: "+key.bizExecOrderID)
 	}
-	o, refusal := d.newOrder(key, in, "INIT")
-	if refusal != nil {
-		return *refusal
+	o, rejection := d.newOrder(key, in, "INIT")
+	if rejection != nil {
+		return *rejection
 	}
 	return done("create exec order success", orderDomain{OrderID: o.id, URL: urlOf("order", o.id)})
 }
@@ -93,7 +93,7 @@ func (d *Double) openOrder(key orderKey, in form) result {
 // not fit its column.
 func (d *Double) newOrder(key orderKey, in form, state string) (*order, *result) {
 	if n := len(in.text("creator")); n > 56 {
-		r := refused(codeInternal, fmt.Sprintf("data too long for column 'creator': %d", n))
+		r := rejected(codeInternal, fmt.Sprintf("data too long for column 'creator': %d", n))
 		return nil, &r
 	}
 	o := &order{
@@ -116,9 +116,9 @@ func (d *Double) event(key orderKey, in form) result {
 	if _, exists := d.orders[key]; exists {
 		return done("", nil)
 	}
-	o, refusal := d.newOrder(key, in, "SUCCESS")
-	if refusal != nil {
-		return *refusal
+	o, rejection := d.newOrder(key, in, "SUCCESS")
+	if rejection != nil {
+		return *rejection
 	}
 	return doneWithoutCode(orderDomain{OrderID: o.id, URL: urlOf("order", o.id)})
 }
@@ -126,7 +126,7 @@ func (d *Double) event(key orderKey, in form) result {
 func (d *Double) start(key orderKey, step string, in form) (result, *check) {
 	o, exists := d.orders[key]
 	if !exists {
-		return refused(codeArgument, fmt.Sprintf("none order found for platform:%s, bizExecOrderId=%s", key.platform, key.bizExecOrderID)), nil
+		return rejected(codeArgument, fmt.Sprintf("none order found for platform:%s, bizExecOrderId=%s", key.platform, key.bizExecOrderID)), nil
 	}
 	n := d.newNode(o, step, in)
 	c := d.newCheck(n, Pre)
@@ -152,15 +152,15 @@ func (d *Double) newNode(o *order, step string, in form) *node {
 func (d *Double) finish(in form) (result, *check) {
 	n, exists := d.nodes[in.text("nodeId")]
 	if !exists {
-		return refused(codeState, "node not found, nodeId:"+in.text("nodeId")), nil
+		return rejected(codeState, "node not found, nodeId:"+in.text("nodeId")), nil
 	}
 	if in.time("finishTime").IsZero() {
-		// Published versions differ; the double is as strict as the strictest.
-		return refused(codeInternal, "finishTime is null"), nil
+		// Published versions differ; this is the strictest.
+		return rejected(codeInternal, "finishTime is null"), nil
 	}
 	f := finishIn(n.state)
 	if !f.Accepted {
-		return refused(codeState, fmt.Sprintf("402:unsupported operation in %s, nodeId=%s", n.state, n.id)), nil
+		return rejected(codeState, fmt.Sprintf("402:unsupported operation in %s, nodeId=%s", n.state, n.id)), nil
 	}
 	n.state, n.finish = f.Next, in.time("finishTime")
 	answer := done("", nodeDomain{NodeID: n.id, SkipCheck: true, URL: urlOf("node", n.id)})
@@ -178,7 +178,7 @@ func (d *Double) finish(in form) (result, *check) {
 func (d *Double) retrieve(in form) result {
 	n, exists := d.nodes[in.text("nodeId")]
 	if !exists {
-		return refused(codeState, "node not found, nodeId:"+in.text("nodeId"))
+		return rejected(codeState, "node not found, nodeId:"+in.text("nodeId"))
 	}
 	pass := n.passed[Stage(in.text("defenseStage"))]
 	v := verdict{AllFinish: true, CheckPass: pass, Rules: []Rule{}, Verdict: "fail"}
@@ -191,7 +191,7 @@ func (d *Double) retrieve(in form) result {
 func (d *Double) finishOrder(key orderKey, in form) result {
 	o, exists := d.orders[key]
 	if !exists {
-		return refused(codeArgument, "changeOrder not found, bizExecOrderId="+key.bizExecOrderID)
+		return rejected(codeArgument, "changeOrder not found, bizExecOrderId="+key.bizExecOrderID)
 	}
 	o.state = in.text("finishState")
 	return done("change finish success", nil)

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// ParseScript parses a script. An unknown field is an error, because a test
-// with a mistyped field would test nothing.
+// ParseScript parses a script. An unknown field is an error, because a mistyped
+// field would have no effect on the test.
 func ParseScript(raw []byte) (Script, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// persistent is a bench whose double stores its state in the file.
-func persistent(t *testing.T, file string, change func(*Options)) *bench {
+// persistent is a fixture whose double stores its state in the file.
+func persistent(t *testing.T, file string, change func(*Options)) *fixture {
 	t.Helper()
-	b := newBench(t, change)
-	if err := b.Persist(file); err != nil {
+	f := newFixture(t, change)
+	if err := f.Persist(file); err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return f
 }
 
 // killed copies the state file of a double to a new file, as if the double was
@@ -40,7 +40,7 @@ func killed(t *testing.T, file string) string {
 func TestAKilledDoubleContinuesFromItsState(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	first := persistent(t, file, nil)
-	first.put(t, `{"checks":[{"match":{"stage":"PRE"},"then":{"verdict":"fail"}}],"default":{"delay":"5s","verdict":"xyz"}}`)
+	first.setScript(t, `{"checks":[{"match":{"stage":"PRE"},"then":{"verdict":"fail"}}],"default":{"delay":"5s","verdict":"xyz"}}`)
 	node := first.started(t)
 	first.await(t)
 	first.idle(t)
@@ -76,7 +76,7 @@ func TestAKilledDoubleContinuesFromItsState(t *testing.T) {
 func TestACallbackThatWasBeingSentIsNotSentAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	first := persistent(t, file, nil)
-	first.put(t, `{"default":{"copies":2,"copyEvery":"5s"}}`)
+	first.setScript(t, `{"default":{"copies":2,"copyEvery":"5s"}}`)
 	node := first.started(t)
 	first.await(t)
 	first.step(t, 0) // returns during the pause between the copies

@@ -50,8 +50,8 @@ type Match struct {
 
 // Behaviour is the behavior of one check and of its callback.
 type Behaviour struct {
-	// Verdict is pass (the default), fail, or any other word, such as none,
-	// inconc or an unknown one. Retrieve returns pass only for pass.
+	// Verdict is pass (the default), fail, none, inconc, or any unknown value.
+	// Retrieve returns pass only for pass.
 	Verdict string `json:"verdict,omitempty"`
 	// Ending is judged (the default), timeout or exception. The latter two are
 	// called back as pass without rules, and retrieve returns fail.

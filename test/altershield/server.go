@@ -53,7 +53,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 	if fault != nil {
 		entry.Fault = fault.Fault
 	}
-	entry.Order, entry.Node = named(body)
+	entry.Order, entry.Node = idsOf(body)
 	if out.node != "" {
 		entry.Node = out.node
 	}
@@ -71,8 +71,8 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer executes a call with its fault. A slow call is executed even if the
-// caller has disconnected, as in a real server. A check has then started; it is
-// in the reply only if it must wait for the answer.
+// caller has disconnected, as in a real server. The reply has the started check
+// only if the check must wait for the answer.
 func (d *Double) answer(ctx context.Context, r *http.Request, action string, body []byte, fault *FaultRule) reply {
 	if fault == nil {
 		return d.begin(d.process(r.Header, action, body))
@@ -123,10 +123,10 @@ func (d *Double) process(header http.Header, action string, body []byte) reply {
 		return statusReply(http.StatusBadRequest, exePath+action)
 	}
 	if len(wrong) > 0 {
-		return resultReply(refused(codeArgument, strings.Join(wrong, "; ")))
+		return resultReply(rejected(codeArgument, strings.Join(wrong, "; ")))
 	}
 	if d.options.Signature != Skip && !d.signed(header, body) {
-		return resultReply(refused(codeSignature, "authentication request fail"))
+		return resultReply(rejected(codeSignature, "authentication request fail"))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +163,7 @@ func (f FaultRule) reply(path string) reply {
 	const page = "<html><head><title>Bad Gateway</title></head><body>upstream is unreachable</body></html>"
 	switch f.Fault {
 	case Fault901:
-		return resultReply(refused(codeInternal, "system error"))
+		return resultReply(rejected(codeInternal, "system error"))
 	case Fault502, FaultGarbage:
 		return reply{status: f.Fault.statusOf(), html: true, body: []byte(page)}
 	case FaultReset:
@@ -187,8 +187,8 @@ func (out reply) write(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// named returns the ids of a body for the log.
-func named(body []byte) (order, node string) {
+// idsOf returns the ids of a body for the log.
+func idsOf(body []byte) (order, node string) {
 	var ids struct {
 		Order any `json:"bizExecOrderId"`
 		Node  any `json:"nodeId"`

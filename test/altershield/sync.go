@@ -8,20 +8,20 @@ const syncTimeout = 3 * time.Second
 // timedOutMsg is the message of a synchronous check that timed out.
 const timedOutMsg = "the check took longer than its time-out"
 
-// syncStart opens an order and checks it before it answers. A repeated call
-// checks the same node of the same order again.
+// syncStart opens an order, checks it and then answers. A repeated call checks
+// the same node of the same order again.
 //
-// The published server never has a verdict in time, so the double has one only
-// if the script has a rule for step RELEASE.
+// The published server never has a verdict in time. The double has one only if
+// the script has a rule for step RELEASE.
 func (d *Double) syncStart(key orderKey, in form) result {
 	if d.options.Generation1Scene == "" || in.text("changeSceneKey") != d.options.Generation1Scene {
-		return refused(codeState, "402:unsupported operation in "+string(PreSubmit))
+		return rejected(codeState, "402:unsupported operation in "+string(PreSubmit))
 	}
 	o, exists := d.orders[key]
 	if !exists {
-		var refusal *result
-		if o, refusal = d.newOrder(key, in, "RUNNING"); refusal != nil {
-			return *refusal
+		var rejection *result
+		if o, rejection = d.newOrder(key, in, "RUNNING"); rejection != nil {
+			return *rejection
 		}
 	}
 	n := d.latestNode(o)
@@ -35,16 +35,16 @@ func (d *Double) syncStart(key orderKey, in form) result {
 	}
 	how, takes := syncEnding(b, timeout)
 	n.state = endOf(Pre, how)
-	said := syncVerdict{verdict: verdict{AllFinish: true, CheckPass: true, Emergency: n.emergency, Rules: []Rule{}, Verdict: "pass"}}
+	out := syncVerdict{verdict: verdict{AllFinish: true, CheckPass: true, Emergency: n.emergency, Rules: []Rule{}, Verdict: "pass"}}
 	if how == Judged {
 		// From now on retrieve returns pass, whatever the verdict is.
 		n.passed[Pre] = true
-		said.Verdict, said.CheckPass, said.Rules, said.Msg = b.Verdict, passes(b.Verdict), rulesOf(b, Pre), b.Message
+		out.Verdict, out.CheckPass, out.Rules, out.Msg = b.Verdict, passes(b.Verdict), rulesOf(b, Pre), b.Message
 	} else {
-		said.Msg = timedOutMsg
+		out.Msg = timedOutMsg
 	}
 	d.keepNode(n)
-	answer := done("success", syncDomain{OrderID: o.id, NodeID: n.id, URL: urlOf("node", n.id), Verdict: said})
+	answer := done("success", syncDomain{OrderID: o.id, NodeID: n.id, URL: urlOf("node", n.id), Verdict: out})
 	answer.after = takes
 	return answer
 }

@@ -13,8 +13,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// bench is a double with a real HTTP server and a receiver of its callbacks.
-type bench struct {
+// fixture is a double with a real HTTP server and a receiver of its callbacks.
+type fixture struct {
 	*Double
 	url   string
 	token string
@@ -22,7 +22,8 @@ type bench struct {
 
 	mu       sync.Mutex
 	received []received
-	came     chan struct{}
+	// arrived receives a value for each callback.
+	arrived chan struct{}
 }
 
 type received struct {
@@ -30,34 +31,34 @@ type received struct {
 	body   []byte
 }
 
-func newBench(t *testing.T, change func(*Options)) *bench {
+func newFixture(t *testing.T, change func(*Options)) *fixture {
 	t.Helper()
-	b := &bench{token: "token", clock: clocktesting.NewFakeClock(time.UnixMilli(1700000000000)), came: make(chan struct{}, 100)}
+	f := &fixture{token: "token", clock: clocktesting.NewFakeClock(time.UnixMilli(1700000000000)), arrived: make(chan struct{}, 100)}
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		b.mu.Lock()
-		b.received = append(b.received, received{r.Header, body})
-		b.mu.Unlock()
-		b.came <- struct{}{}
+		f.mu.Lock()
+		f.received = append(f.received, received{r.Header, body})
+		f.mu.Unlock()
+		f.arrived <- struct{}{}
 	}))
 	t.Cleanup(receiver.Close)
-	options := Options{CallbackURL: receiver.URL, Tokens: map[string]string{"breakwater": b.token}, Clock: b.clock}
+	options := Options{CallbackURL: receiver.URL, Tokens: map[string]string{"breakwater": f.token}, Clock: f.clock}
 	if change != nil {
 		change(&options)
 	}
-	b.Double = NewDouble(options)
-	server := httptest.NewServer(b.Handler())
+	f.Double = NewDouble(options)
+	server := httptest.NewServer(f.Handler())
 	t.Cleanup(server.Close)
-	t.Cleanup(b.Close)
-	b.url = server.URL
-	return b
+	t.Cleanup(f.Close)
+	f.url = server.URL
+	return f
 }
 
-func (b *bench) put(t *testing.T, script string) {
+func (f *fixture) setScript(t *testing.T, script string) {
 	t.Helper()
 	s, err := ParseScript([]byte(script))
 	if err == nil {
-		err = b.SetScript(s)
+		err = f.SetScript(s)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -88,14 +89,14 @@ func (a answer) node() string {
 	return id
 }
 
-func (b *bench) call(t *testing.T, action string, body []byte) answer {
+func (f *fixture) call(t *testing.T, action string, body []byte) answer {
 	t.Helper()
-	return b.callAs(t, action, body, "breakwater", b.token, "1")
+	return f.callAs(t, action, body, "breakwater", f.token, "1")
 }
 
-func (b *bench) callAs(t *testing.T, action string, body []byte, platform, token, timestamp string) answer {
+func (f *fixture) callAs(t *testing.T, action string, body []byte, platform, token, timestamp string) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+exePath+action, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url+exePath+action, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,29 +118,29 @@ func (b *bench) callAs(t *testing.T, action string, body []byte, platform, token
 }
 
 // started opens order "o" and starts a batch.
-func (b *bench) started(t *testing.T) string {
+func (f *fixture) started(t *testing.T) string {
 	t.Helper()
-	b.call(t, actionOpenOrder, orderBody(nil))
-	a := b.call(t, actionStartBatch, batch(nil))
+	f.call(t, actionOpenOrder, orderBody(nil))
+	a := f.call(t, actionStartBatch, batch(nil))
 	if a.node() == "" {
 		t.Fatal(a.raw)
 	}
 	return a.node()
 }
 
-func (b *bench) idle(t *testing.T) {
+func (f *fixture) idle(t *testing.T) {
 	t.Helper()
-	if err := b.Idle(t.Context()); err != nil {
+	if err := f.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (b *bench) bodies(t *testing.T) []callbackBody {
+func (f *fixture) bodies(t *testing.T) []callbackBody {
 	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var out []callbackBody
-	for _, r := range b.received {
+	for _, r := range f.received {
 		var body callbackBody
 		if err := json.Unmarshal(r.body, &body); err != nil {
 			t.Fatal(err)
@@ -149,8 +150,8 @@ func (b *bench) bodies(t *testing.T) []callbackBody {
 	return out
 }
 
-func (b *bench) state(node string) State {
-	for _, n := range b.Nodes() {
+func (f *fixture) state(node string) State {
+	for _, n := range f.Nodes() {
 		if n.ID == node {
 			return n.State
 		}
@@ -159,23 +160,23 @@ func (b *bench) state(node string) State {
 }
 
 // step waits until a timer is set and then advances the clock.
-func (b *bench) step(t *testing.T, d time.Duration) {
+func (f *fixture) step(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx := t.Context()
-	for !b.clock.HasWaiters() {
+	for !f.clock.HasWaiters() {
 		select {
 		case <-ctx.Done():
 			t.Fatal("no timer was set")
 		case <-time.After(time.Millisecond):
 		}
 	}
-	b.clock.Step(d)
+	f.clock.Step(d)
 }
 
-func (b *bench) await(t *testing.T) {
+func (f *fixture) await(t *testing.T) {
 	t.Helper()
 	select {
-	case <-b.came:
+	case <-f.arrived:
 	case <-time.After(10 * time.Second):
 		t.Fatal("no callback arrived")
 	}
