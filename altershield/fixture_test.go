@@ -61,11 +61,7 @@ func newFixture(t *testing.T, change func(*Config), options ...Option) *fixture 
 
 func (w *fixture) script(t *testing.T, script string) {
 	t.Helper()
-	s, err := double.ParseScript([]byte(script))
-	if err == nil {
-		err = w.double.SetScript(s)
-	}
-	if err != nil {
+	if err := w.double.LoadScript([]byte(script)); err != nil {
 		t.Fatal(err)
 	}
 }

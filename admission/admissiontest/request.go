@@ -13,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -35,11 +34,11 @@ func Request(t *testing.T, before, after *appsv1.Deployment) *admissionv1.Admiss
 		Namespace: after.Namespace,
 		Operation: admissionv1.Create,
 		UserInfo:  authenticationv1.UserInfo{Username: User},
-		Object:    runtime.RawExtension{Raw: builder.JSON(t, after)},
+		Object:    builder.Raw(t, after),
 	}
 	if before != nil {
 		req.Operation = admissionv1.Update
-		req.OldObject = runtime.RawExtension{Raw: builder.JSON(t, before)}
+		req.OldObject = builder.Raw(t, before)
 	}
 	return req
 }

@@ -101,10 +101,7 @@ func (d *Double) control() {
 func (d *Double) putScript(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		var s Script
-		if s, err = ParseScript(raw); err == nil {
-			err = d.SetScript(s)
-		}
+		err = d.LoadScript(raw)
 	}
 	if err != nil {
 		writeJSON(w, http.StatusBadRequest, map[string]string{"error": err.Error()})

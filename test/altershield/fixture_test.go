@@ -56,11 +56,7 @@ func newFixture(t *testing.T, change func(*Options)) *fixture {
 
 func (f *fixture) setScript(t *testing.T, script string) {
 	t.Helper()
-	s, err := ParseScript([]byte(script))
-	if err == nil {
-		err = f.SetScript(s)
-	}
-	if err != nil {
+	if err := f.LoadScript([]byte(script)); err != nil {
 		t.Fatal(err)
 	}
 }

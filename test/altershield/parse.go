@@ -20,6 +20,15 @@ func ParseScript(raw []byte) (Script, error) {
 	return s, s.validate()
 }
 
+// LoadScript parses a script and sets it (SetScript).
+func (d *Double) LoadScript(raw []byte) error {
+	s, err := ParseScript(raw)
+	if err != nil {
+		return err
+	}
+	return d.SetScript(s)
+}
+
 func (s Script) validate() error {
 	if err := s.Default.validate("default"); err != nil {
 		return err

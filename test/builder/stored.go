@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -160,4 +161,10 @@ func JSON(t *testing.T, o any) []byte {
 		t.Fatal(err)
 	}
 	return raw
+}
+
+// Raw returns an object as a field of an admission request.
+func Raw(t *testing.T, o any) runtime.RawExtension {
+	t.Helper()
+	return runtime.RawExtension{Raw: JSON(t, o)}
 }

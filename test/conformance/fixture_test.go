@@ -36,14 +36,10 @@ func (f fixture) config() altershield.Config {
 // serve starts the double, which calls back to the URL, and returns its URL.
 func (f fixture) serve(t *testing.T, callbackURL string) string {
 	t.Helper()
-	script, err := double.ParseScript([]byte(f.script))
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := double.NewDouble(double.Options{
 		CallbackURL: callbackURL, Scene: testScene, Tokens: map[string]string{testPlatform: testToken},
 	})
-	if err := d.SetScript(script); err != nil {
+	if err := d.LoadScript([]byte(f.script)); err != nil {
 		t.Fatal(err)
 	}
 	judge := httptest.NewServer(wrap(f.calls, d.Handler()))

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -20,7 +19,7 @@ func request(t *testing.T, spec v1alpha1.OpsConfigInfoSpec) *admissionv1.Admissi
 	c := &v1alpha1.OpsConfigInfo{ObjectMeta: metav1.ObjectMeta{Name: "branch", Namespace: v1alpha1.SystemNamespace}, Spec: spec}
 	return &admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create,
-		Object:    runtime.RawExtension{Raw: builder.JSON(t, c)},
+		Object:    builder.Raw(t, c),
 	}
 }
 

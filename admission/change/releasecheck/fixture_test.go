@@ -88,11 +88,7 @@ func (w *fixture) answer(t *testing.T, then string) {
 
 func (w *fixture) script(t *testing.T, script string) {
 	t.Helper()
-	s, err := double.ParseScript([]byte(script))
-	if err == nil {
-		err = w.double.SetScript(s)
-	}
-	if err != nil {
+	if err := w.double.LoadScript([]byte(script)); err != nil {
 		t.Fatal(err)
 	}
 }

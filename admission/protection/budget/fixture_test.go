@@ -142,11 +142,6 @@ func newPod(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func raw(t *testing.T, o any) runtime.RawExtension {
-	t.Helper()
-	return runtime.RawExtension{Raw: builder.JSON(t, o)}
-}
-
 func request(op admissionv1.Operation, sub string) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
 		UID: "request", Operation: op, SubResource: sub, Namespace: "ns", Name: "web-1-a",
@@ -156,18 +151,18 @@ func request(op admissionv1.Operation, sub string) *admissionv1.AdmissionRequest
 
 func deletion(t *testing.T, p *corev1.Pod) *admissionv1.AdmissionRequest {
 	req := request(admissionv1.Delete, "")
-	req.OldObject = raw(t, p)
+	req.OldObject = builder.Raw(t, p)
 	return req
 }
 
 func eviction(t *testing.T, options *metav1.DeleteOptions) *admissionv1.AdmissionRequest {
 	req := request(admissionv1.Create, "eviction")
-	req.Object = raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: req.Name}, DeleteOptions: options})
+	req.Object = builder.Raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: req.Name}, DeleteOptions: options})
 	return req
 }
 
 func updating(t *testing.T, sub string, before, after *corev1.Pod) *admissionv1.AdmissionRequest {
 	req := request(admissionv1.Update, sub)
-	req.OldObject, req.Object = raw(t, before), raw(t, after)
+	req.OldObject, req.Object = builder.Raw(t, before), builder.Raw(t, after)
 	return req
 }

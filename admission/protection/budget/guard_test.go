@@ -31,6 +31,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 var (
@@ -132,7 +133,7 @@ func restart(t *testing.T) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Namespace: "ns", Name: "again",
 		Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: "v1alpha1", Resource: "containerrecreaterequests"},
-		Object:   raw(t, map[string]any{"spec": map[string]any{"podName": "web-1-a"}}),
+		Object:   builder.Raw(t, map[string]any{"spec": map[string]any{"podName": "web-1-a"}}),
 	}
 }
 
@@ -140,7 +141,7 @@ func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
 		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1",
 		Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"},
-		OldObject: raw(t, &appsv1.ReplicaSet{
+		OldObject: builder.Raw(t, &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "uid-rs", OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: ptr.To(true)}}},
 			Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
@@ -169,7 +170,7 @@ func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 	req := ofReplicaSet(t)
-	req.Options = raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
+	req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
 	if a := w.ask(t, req); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
 	}
@@ -441,7 +442,7 @@ func TestAReplicaAnswersProbesOfBudgetsThatItKnows(t *testing.T) {
 		return w.ask(t, &admissionv1.AdmissionRequest{
 			Operation: admissionv1.Update, Namespace: "ns", Name: "web", DryRun: ptr.To(true),
 			Resource: metav1.GroupVersionResource{Group: v1alpha1.GroupName, Version: "v1alpha1", Resource: "podunavailablebudgets"},
-			Object: raw(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Object: builder.Raw(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				UID: uid, Generation: generation, Annotations: map[string]string{v1alpha1.ProbeAnnotation: "7"}}}),
 		}).Response.Warnings
 	}

@@ -11,10 +11,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func creation(t *testing.T, namespace string, change func(*v1alpha1.PodUnavailableBudget)) *admissionv1.AdmissionRequest {
-	return &admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: namespace, Object: raw(t, newBudget("web", 0, change))}
+	return &admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: namespace, Object: builder.Raw(t, newBudget("web", 0, change))}
 }
 
 func TestTheFirstBudgetLabelsItsNamespace(t *testing.T) {

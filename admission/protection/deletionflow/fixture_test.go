@@ -147,11 +147,6 @@ func newPod(name string, change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func raw(t *testing.T, o any) runtime.RawExtension {
-	t.Helper()
-	return runtime.RawExtension{Raw: builder.JSON(t, o)}
-}
-
 func newRequest(op admissionv1.Operation, resource, name string) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{
 		UID: "request", Operation: op, Namespace: "shop", Name: name, UserInfo: authenticationv1.UserInfo{Username: "ann"},
@@ -161,19 +156,19 @@ func newRequest(op admissionv1.Operation, resource, name string) *admissionv1.Ad
 
 func deletion(t *testing.T, p *corev1.Pod) *admissionv1.AdmissionRequest {
 	req := newRequest(admissionv1.Delete, "pods", p.Name)
-	req.OldObject = raw(t, p)
+	req.OldObject = builder.Raw(t, p)
 	return req
 }
 
 func ofNamespace(t *testing.T, n *corev1.Namespace) *admissionv1.AdmissionRequest {
 	req := newRequest(admissionv1.Delete, "namespaces", n.Name)
-	req.OldObject = raw(t, n)
+	req.OldObject = builder.Raw(t, n)
 	return req
 }
 
 func eviction(t *testing.T, name string, options *metav1.DeleteOptions) *admissionv1.AdmissionRequest {
 	req := newRequest(admissionv1.Create, "pods", name)
 	req.SubResource = "eviction"
-	req.Object = raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, DeleteOptions: options})
+	req.Object = builder.Raw(t, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, DeleteOptions: options})
 	return req
 }

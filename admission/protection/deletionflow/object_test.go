@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
@@ -37,9 +38,9 @@ func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := record.NewFakeRecorder(1)
 			req := newRequest(admissionv1.Update, "poddeletionflowcontrols", "cluster")
-			req.Object, req.DryRun = raw(t, tc.after), ptr.To(tc.dryRun)
+			req.Object, req.DryRun = builder.Raw(t, tc.after), ptr.To(tc.dryRun)
 			if tc.before != nil {
-				req.OldObject = raw(t, tc.before)
+				req.OldObject = builder.Raw(t, tc.before)
 			}
 			answer := Object{Clock: testingclock.NewFakePassiveClock(zero), Recorder: recorder}.Admit(t.Context(), req)
 			if answer.Response.Allowed != (tc.denial == "") {

@@ -69,10 +69,10 @@ func newFixture(t *testing.T) *fixture {
 	w := &fixture{t: t, answers: true, settings: settings.Default(), recorder: record.NewFakeRecorder(20)}
 	d := deployment("v2", 2)
 	before := deployment("v1", 1)
-	w.good, w.bad = versionOf(t, before), versionOf(t, d)
+	w.good, w.bad = builder.Version(before), builder.Version(d)
 	d.Annotations = stamp(w.bad, 2)
 	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: d.ObjectMeta},
-		v1alpha1.Release{Version: w.good, Attempt: 1}, marshal(t, before.Spec.Template))
+		v1alpha1.Release{Version: w.good, Attempt: 1}, builder.JSON(t, before.Spec.Template))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,26 +111,8 @@ func deployment(marker string, attempt int64) *appsv1.Deployment {
 	return d
 }
 
-func versionOf(t *testing.T, d *appsv1.Deployment) string {
-	t.Helper()
-	v, err := workload.Version(workload.Deployment, &d.Spec.Template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 func stamp(version string, attempt int64) map[string]string {
 	return map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: fmt.Sprint(attempt)}
-}
-
-func marshal(t *testing.T, v any) json.RawMessage {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
 }
 
 func replicaSet(d *appsv1.Deployment, name string, number int) *appsv1.ReplicaSet {
@@ -250,7 +232,7 @@ func (w *fixture) patch(a clienttesting.Action) (bool, runtime.Object, error) {
 	if err != nil {
 		return true, nil, err
 	}
-	raw, err := patch.Apply(marshal(w.t, before.Object))
+	raw, err := patch.Apply(builder.JSON(w.t, before.Object))
 	if err != nil {
 		return true, nil, apierrs.NewGenericServerResponse(422, "patch", appsv1.Resource("deployments"), "web", err.Error(), 0, true)
 	}

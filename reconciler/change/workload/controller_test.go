@@ -27,6 +27,7 @@ import (
 	fakechangeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 var deployments = workload.Deployment.GroupVersionResource()
@@ -101,7 +102,7 @@ func TestOptingInANamespaceRecordsRunningVersionsAsBaseline(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := a.wait(t, 0)
-	if want := "c1/default/Deployment/sleep/d/" + versionOf(t, sleep(t, "")) + "/0"; got.Spec.OrderID != want {
+	if want := "c1/default/Deployment/sleep/d/" + builder.Version(sleep(t, "")) + "/0"; got.Spec.OrderID != want {
 		t.Errorf("orderId = %q, want %q", got.Spec.OrderID, want)
 	}
 }

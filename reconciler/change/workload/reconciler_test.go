@@ -31,6 +31,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 var now = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -48,26 +49,17 @@ func sleep(t *testing.T, attempt string) *appsv1.Deployment {
 		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)},
 	}
 	if attempt != "" {
-		v := versionOf(t, d)
+		v := builder.Version(d)
 		d.Labels[v1alpha1.VersionKey] = v
 		d.Annotations = map[string]string{v1alpha1.VersionKey: v, v1alpha1.AttemptAnnotation: attempt}
 	}
 	return d
 }
 
-func versionOf(t *testing.T, d *appsv1.Deployment) string {
-	t.Helper()
-	v, err := workload.Version(workload.Deployment, &d.Spec.Template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 // of is the ChangeWorkload of a Deployment's attempt.
 func of(t *testing.T, d *appsv1.Deployment, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
-	c := build(workloadinformertest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: versionOf(t, d), Attempt: attempt}, "uid-kube-system", settings.Default(), now)
+	c := build(workloadinformertest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: builder.Version(d), Attempt: attempt}, "uid-kube-system", settings.Default(), now)
 	c.UID, c.Status.Phase = types.UID(c.Name), phase
 	return c
 }
