@@ -40,7 +40,7 @@ const (
 
 // NewController returns the constructor of the controller. The context must have
 // webhook.Options. The constructor panics on permanent errors.
-func NewController(ready *server.Readiness) injection.ControllerConstructor {
+func NewController(process *server.Process) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		must := wiring.NewMust(ctx, "set up the webhooks of changes")
 		configs := newCABundleReconciler(ctx)
@@ -48,7 +48,8 @@ func NewController(ready *server.Readiness) injection.ControllerConstructor {
 		configs.Kinds = kinds.Get
 		mux, err := newMux(ctx, cmw, kinds.Get, configs.Recorder)
 		must(err)
-		impl := server.NewController(ctx, ready, configs.Reconciler, mux)
+		impl, err := server.NewController(ctx, process, configs.Reconciler, mux)
+		must(err)
 		must(configs.watch(ctx, impl))
 		return impl
 	}

@@ -52,7 +52,7 @@ var keys = []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on permanent errors.
-func NewController(ready *server.Readiness) injection.ControllerConstructor {
+func NewController(process *server.Process) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		must := wiring.NewMust(ctx, "set up the webhooks of permissions")
 		handlers, err := newHandlers(ctx, cmw)
@@ -61,7 +61,8 @@ func NewController(ready *server.Readiness) injection.ControllerConstructor {
 			handler, ok := handlers[webhook]
 			return handler, ok
 		})
-		impl := server.NewController(ctx, ready, newCABundleReconciler(ctx), mux)
+		impl, err := server.NewController(ctx, process, newCABundleReconciler(ctx), mux)
+		must(err)
 		must(follow(ctx, impl))
 		return impl
 	}

@@ -42,12 +42,13 @@ const (
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on permanent errors.
-func NewController(ready *server.Readiness) injection.ControllerConstructor {
+func NewController(process *server.Process) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		must := wiring.NewMust(ctx, "set up the webhooks of runtime protection")
 		mux, err := newMux(ctx, cmw)
 		must(err)
-		impl := server.NewController(ctx, ready, newCABundleReconciler(ctx), mux)
+		impl, err := server.NewController(ctx, process, newCABundleReconciler(ctx), mux)
+		must(err)
 		must(follow(ctx, impl))
 		return impl
 	}

@@ -1,38 +1,96 @@
 package server
 
 import (
-	"time"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
 
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
+	"knative.dev/pkg/logging"
 	"knative.dev/pkg/signals"
 	"knative.dev/pkg/webhook"
 	"knative.dev/pkg/webhook/certificates"
 
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-const (
-	defaultPort = 8443
-	// quietPeriod is how long a terminating process must get no request before
-	// it stops listening: API servers learn late that it is no endpoint any more.
-	quietPeriod = 5 * time.Second
-)
+const defaultPort = 8443
+
+// Process is a process that serves webhooks.
+type Process struct {
+	readiness readiness
+	// terminating ends when the process receives a signal.
+	terminating context.Context //nolint:containedctx // the life of the process
+	// end ends the controllers and the caches.
+	end context.CancelFunc
+	// handler serves the webhooks. NewController sets it.
+	handler http.Handler
+	serving sync.WaitGroup
+}
 
 // Main serves webhooks at a Service, with the certificate of a Secret, until the
 // process receives a signal. component is the name of the process in logs,
 // metrics and Leases; answer builds the controller that serves the webhooks,
 // others build further controllers.
-func Main(component, service, secret string, answer func(*Readiness) injection.ControllerConstructor, others ...injection.ControllerConstructor) {
-	ready := &Readiness{}
-	ctx := signals.NewContext()
-	ctx = injection.AddReadiness(ctx, ready.Handler(ctx))
+func Main(component, service, secret string, answer func(*Process) injection.ControllerConstructor, others ...injection.ControllerConstructor) {
+	p := &Process{terminating: signals.NewContext()}
+	// A terminating process decides requests until its connections are closed. Its
+	// caches must be current until then, or it would not know new budgets.
+	ctx, end := context.WithCancel(context.WithoutCancel(p.terminating))
+	p.end = end
+	context.AfterFunc(p.terminating, func() {
+		if !p.readiness.listening.Load() {
+			end()
+		}
+	})
+	ctx = injection.AddReadiness(ctx, p.readiness.Handler(p.terminating))
 	ctx = webhook.WithOptions(ctx, webhook.Options{
 		ServiceName: service,
 		SecretName:  secret,
 		Port:        webhook.PortFromEnv(defaultPort),
-		GracePeriod: quietPeriod,
 	})
 	injection.Default.RegisterInformerFactory(SecretInformerFactory(secret))
-	leaderelection.Main(ctx, component, injection.ParseAndGetRESTConfigOrDie(),
-		append([]injection.ControllerConstructor{certificates.NewController, answer(ready)}, others...)...)
+	constructors := append([]injection.ControllerConstructor{certificates.NewController, answer(p)}, others...)
+	leaderelection.Main(ctx, component, injection.ParseAndGetRESTConfigOrDie(), append(constructors, p.newServer)...)
+	p.serving.Wait()
+}
+
+// newServer returns the controller that starts to serve once the caches are
+// synced. sharedmain would serve with a server of Knative, which cannot close
+// connections gracefully (see closeConnections), and would end the caches first.
+func (p *Process) newServer(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+	return wiring.OnceSynced(ctx, "server", func() {
+		p.serving.Go(func() {
+			defer p.end()
+			if err := p.serve(ctx); err != nil {
+				logging.FromContext(ctx).Fatalw("serve webhooks", "error", err)
+			}
+		})
+	})
+}
+
+// serve serves the webhooks until the process is terminating and no request
+// arrives any more.
+func (p *Process) serve(ctx context.Context) error {
+	if p.handler == nil {
+		return errors.New("no webhooks")
+	}
+	options := webhook.GetOptions(ctx)
+	config, err := tlsConfig(ctx, options.SecretName)
+	if err != nil {
+		return fmt.Errorf("configure TLS: %w", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(options.Port))
+	if err != nil {
+		return err
+	}
+	p.readiness.listening.Store(true)
+	return serve(p.terminating, listener, config, options.ServiceName, p.handler)
 }

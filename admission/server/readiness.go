@@ -4,30 +4,28 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"net/http"
 	"sync/atomic"
 
 	corelisters "k8s.io/client-go/listers/core/v1"
-	certresources "knative.dev/pkg/webhook/certificates/resources"
-
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Readiness is the readiness probe: the process is ready once the caches are synced
-// and a certificate exists, until shutdown begins. The probe is served only after the
-// caches are synced.
-type Readiness struct {
-	// hasCertificate reports whether the certificate is usable; nil until Watch.
+// readiness is the readiness probe: the process is ready once it listens and has a
+// certificate, until shutdown begins.
+type readiness struct {
+	// hasCertificate reports whether the certificate is usable; nil until watch.
 	hasCertificate atomic.Pointer[func() bool]
+	listening      atomic.Bool
 }
 
 // Handler returns the handler of the probe. It reports not ready once ctx ends.
-func (r *Readiness) Handler(ctx context.Context) http.HandlerFunc {
+func (r *readiness) Handler(ctx context.Context) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		switch hasCertificate := r.hasCertificate.Load(); {
 		case ctx.Err() != nil:
 			http.Error(w, "shutting down", http.StatusServiceUnavailable)
+		case !r.listening.Load():
+			http.Error(w, "not listening yet", http.StatusServiceUnavailable)
 		case hasCertificate == nil || !(*hasCertificate)():
 			http.Error(w, "no certificate yet", http.StatusServiceUnavailable)
 		default:
@@ -36,14 +34,10 @@ func (r *Readiness) Handler(ctx context.Context) http.HandlerFunc {
 	}
 }
 
-// Watch makes the readiness depend on the Secret with the certificate.
-func (r *Readiness) Watch(secrets corelisters.SecretLister, name string) {
+// watch makes the readiness depend on the Secret with the certificate.
+func (r *readiness) watch(secrets corelisters.SecretLister, name string) {
 	hasCertificate := func() bool {
-		s, err := secrets.Secrets(v1alpha1.SystemNamespace).Get(name)
-		if err != nil {
-			return false
-		}
-		_, err = tls.X509KeyPair(s.Data[certresources.ServerCert], s.Data[certresources.ServerKey])
+		_, err := certificate(secrets, name)
 		return err == nil
 	}
 	r.hasCertificate.Store(&hasCertificate)

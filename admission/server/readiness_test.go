@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func probe(ctx context.Context, r *Readiness) int {
+func probe(ctx context.Context, r *readiness) int {
 	w := httptest.NewRecorder()
 	r.Handler(ctx)(w, httptest.NewRequest(http.MethodGet, "/readiness", nil))
 	return w.Code
@@ -30,6 +30,7 @@ func TestReadiness(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secret  *corev1.Secret
 		unwired bool
+		silent  bool
 		ended   bool
 		want    int
 	}{
@@ -37,6 +38,7 @@ func TestReadiness(t *testing.T) {
 		"not ready with an empty Secret":  {secret: empty, want: http.StatusServiceUnavailable},
 		"not ready without a Secret":      {want: http.StatusServiceUnavailable},
 		"not ready before it is wired":    {secret: good, unwired: true, want: http.StatusServiceUnavailable},
+		"not ready before it listens":     {secret: good, silent: true, want: http.StatusServiceUnavailable},
 		"not ready when the process ends": {secret: good, ended: true, want: http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,9 +48,10 @@ func TestReadiness(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &Readiness{}
+			r := &readiness{}
+			r.listening.Store(!tc.silent)
 			if !tc.unwired {
-				r.Watch(corelisters.NewSecretLister(index), "certs")
+				r.watch(corelisters.NewSecretLister(index), "certs")
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

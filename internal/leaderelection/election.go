@@ -22,7 +22,8 @@ import (
 	"knative.dev/pkg/leaderelection"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
-	"knative.dev/pkg/webhook"
+
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // queueName is the name of the queue of the controller that starts the election.
@@ -83,12 +84,6 @@ func (e *election) join(construct injection.ControllerConstructor) injection.Con
 // withoutElection hides that a reconciler is leader-aware. Knative would promote
 // it for all keys at once.
 func withoutElection(r controller.Reconciler) controller.Reconciler {
-	if a, ok := r.(webhook.AdmissionController); ok {
-		return struct {
-			controller.Reconciler
-			webhook.AdmissionController
-		}{r, a}
-	}
 	return struct{ controller.Reconciler }{r}
 }
 
@@ -124,8 +119,8 @@ func (e *election) elector(ctx context.Context, kube kubernetes.Interface, confi
 	return elector, nil
 }
 
-// newController returns the controller that starts the election. sharedmain
-// starts controllers when the caches are filled, and a promotion lists objects.
+// newController returns the controller that starts the election once the caches
+// are synced: a promotion lists objects.
 func (e *election) newController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	logger := logging.FromContext(ctx).Named(queueName)
 	config, err := sharedmain.GetLeaderElectionConfig(ctx)
@@ -136,21 +131,5 @@ func (e *election) newController(ctx context.Context, _ configmap.Watcher) *cont
 	if err != nil {
 		logger.Fatalw("set up leader election", "error", err)
 	}
-	impl := controller.NewContext(ctx, &starter{start: func() { e.running.Go(func() { elector.Run(ctx) }) }},
-		controller.ControllerOptions{WorkQueueName: queueName, Logger: logger, Concurrency: 1})
-	impl.EnqueueKey(types.NamespacedName{Name: e.component})
-	return impl
-}
-
-// starter starts the election with its first key. It does not wait for the end
-// of the election: the metrics of the queue would show a worker that hangs.
-type starter struct {
-	start func()
-	once  sync.Once
-}
-
-// Reconcile implements controller.Reconciler.
-func (s *starter) Reconcile(context.Context, string) error {
-	s.once.Do(s.start)
-	return nil
+	return wiring.OnceSynced(ctx, queueName, func() { e.running.Go(func() { elector.Run(ctx) }) })
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,7 +23,6 @@ import (
 	"knative.dev/pkg/reconciler"
 	rtesting "knative.dev/pkg/reconciler/testing"
 	"knative.dev/pkg/system"
-	"knative.dev/pkg/webhook"
 )
 
 // soon is how long an election may take; it takes milliseconds.
@@ -203,33 +201,10 @@ func TestPromotionAndDemotionReachAllReconcilersEvenIfOneFails(t *testing.T) {
 	}
 }
 
-// server is a follower that serves a webhook.
-type server struct{ *follower }
-
-func (server) Path() string { return "/" }
-
-func (server) Admit(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	return nil
-}
-
-func TestKnativeSeesWebhooksButNoLeaderAwareReconcilers(t *testing.T) {
-	ctx := logtesting.TestContextWithLogger(t)
-	for name, tc := range map[string]struct {
-		r       controller.Reconciler
-		webhook bool
-	}{
-		"a reconciler": {r: newFollower()},
-		"a webhook":    {r: server{newFollower()}, webhook: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := &election{component: "c"}
-			impl := e.join(constructor("follower", tc.r))(ctx, nil)
-			if _, ok := impl.Reconciler.(reconciler.LeaderAware); ok {
-				t.Error("it is leader-aware")
-			}
-			if _, ok := impl.Reconciler.(webhook.AdmissionController); ok != tc.webhook {
-				t.Errorf("it serves a webhook: %v", ok)
-			}
-		})
+func TestKnativeSeesNoLeaderAwareReconcilers(t *testing.T) {
+	e := &election{component: "c"}
+	impl := e.join(constructor("follower", newFollower()))(logtesting.TestContextWithLogger(t), nil)
+	if _, ok := impl.Reconciler.(reconciler.LeaderAware); ok {
+		t.Error("the reconciler is leader-aware")
 	}
 }
