@@ -2,6 +2,7 @@ package centre
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,6 +73,8 @@ type fixture struct {
 	stop        func()
 	// skipValidation: requests are not validated against the OpenAPI document.
 	skipValidation bool
+	// client sends the requests; http.DefaultClient if nil.
+	client *http.Client
 }
 
 // testConfig is the configuration of a replica.
@@ -169,7 +172,7 @@ func (w *fixture) do(token, method, path string, body, out any, header ...string
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := cmp.Or(w.client, http.DefaultClient).Do(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
