@@ -1,4 +1,4 @@
-// Package builder builds the objects that tests work with.
+// Package builder builds workloads and manifests for tests.
 package builder
 
 import (
@@ -9,11 +9,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Marker is an annotation of the pod template; two releases differ in it.
+// Marker is an annotation of the pod template. Each release has another value.
 const Marker = "test.breakwater.dev/release"
 
-// Deployment returns a Deployment of pods that sleep. Its pods go at once when
-// they are deleted, and two of them never differ in anything but the marker.
+// Deployment returns a Deployment whose pods sleep and have no grace period. Its
+// templates differ only in the marker.
 func Deployment(name string, replicas int32, options ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	// A label value has 63 characters at most, a name 253.
 	app := map[string]string{"app": name[:min(len(name), 63)]}
@@ -44,13 +44,13 @@ func Deployment(name string, replicas int32, options ...func(*appsv1.Deployment)
 	return d
 }
 
-// Release sets the marker.
+// Release sets the value of Marker.
 func Release(marker string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Annotations[Marker] = marker }
 }
 
-// Simulated puts the pods on simulated nodes: many of them cost nothing, and
-// nothing runs in them.
+// Simulated schedules the pods on simulated nodes. They run no containers, so
+// many of them need few resources.
 func Simulated(d *appsv1.Deployment) {
 	spec := &d.Spec.Template.Spec
 	spec.NodeSelector = map[string]string{"type": "kwok"}
@@ -59,8 +59,8 @@ func Simulated(d *appsv1.Deployment) {
 	}}
 }
 
-// Paced replaces one pod after the other, each Ready for that many seconds
-// before the next, so that a verdict can come before the roll-out is over.
+// Paced makes a rollout replace one pod at a time and wait until it is Ready for
+// that many seconds, so that a verdict can arrive before the rollout ends.
 func Paced(seconds int32) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {
 		d.Spec.MinReadySeconds = seconds
@@ -74,5 +74,5 @@ func Paced(seconds int32) func(*appsv1.Deployment) {
 	}
 }
 
-// WithoutLabels takes the Deployment's own labels away.
+// WithoutLabels removes the labels of the Deployment itself.
 func WithoutLabels(d *appsv1.Deployment) { d.Labels = nil }

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StatefulSet returns a StatefulSet of simulated pods that replaces one pod
-// after the other, each Ready for that many seconds before the next.
+// StatefulSet returns a StatefulSet of simulated pods. A rollout replaces one pod
+// at a time and waits until it is Ready for that many seconds.
 func StatefulSet(name string, replicas, seconds int32) *appsv1.StatefulSet {
 	d := Deployment(name, replicas, Simulated)
 	return &appsv1.StatefulSet{
@@ -20,8 +20,8 @@ func StatefulSet(name string, replicas, seconds int32) *appsv1.StatefulSet {
 	}
 }
 
-// DaemonSet returns a DaemonSet of simulated pods on the nodes. It replaces
-// pods as the StatefulSet does.
+// DaemonSet returns a DaemonSet of simulated pods on the nodes, with a rollout as
+// in StatefulSet.
 func DaemonSet(name string, nodes []string, seconds int32) *appsv1.DaemonSet {
 	d := Deployment(name, 0, Simulated)
 	template := d.Spec.Template

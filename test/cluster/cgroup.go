@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// All processes of the cluster are in one cgroup: its own in breakwater/system,
-// pods in breakwater/kubepods. So the kernel lists them even if every pid file
-// is lost.
+// All processes of the cluster are in one cgroup: the tool's processes in
+// breakwater/system, pods in breakwater/kubepods. So the kernel lists them even
+// if all pid files are lost.
 
 // cgroupMounts returns the folders that hold a hierarchy: one for cgroup v2, one per
 // controller for v1.
@@ -38,7 +38,7 @@ func cgroupMounts() []string {
 	return mounts
 }
 
-// trackingMount is the hierarchy from which our processes are listed.
+// trackingMount returns the hierarchy in which the tool lists its processes.
 func trackingMount() string {
 	for _, m := range cgroupMounts() {
 		if filepath.Base(m) == "pids" {
@@ -85,7 +85,7 @@ func delegate(dir string) {
 	}
 }
 
-// cgroupProcesses lists the processes below breakwater, pods' included.
+// cgroupProcesses lists the processes below breakwater, including those of pods.
 func (c *cluster) cgroupProcesses() []int {
 	var pids []int
 	_ = filepath.WalkDir(filepath.Join(trackingMount(), c.name), func(path string, d fs.DirEntry, err error) error {

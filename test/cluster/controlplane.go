@@ -14,7 +14,7 @@ func (c *cluster) startEtcd(ctx context.Context) error {
 	err := c.start(ctx, process{Name: "etcd", Command: []string{c.binary(etcd, "etcd"),
 		"--data-dir=" + c.in("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
-		"--listen-metrics-urls=http://" + c.nodeAddress + ":2381", // the host reads health here; only the API server reaches the data
+		"--listen-metrics-urls=http://" + c.nodeAddress + ":2381", // only health and metrics for the host; the data is on loopback
 		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
 		"--initial-cluster=default=http://127.0.0.1:2380",
 		"--log-level=warn", "--quota-backend-bytes=4294967296",

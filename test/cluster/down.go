@@ -63,7 +63,7 @@ func processesNaming(text string) []int {
 	return pids
 }
 
-// leftovers lists what exists of a cluster; empty after "down".
+// leftovers lists the existing parts of a cluster. It is empty after "down".
 func (c *cluster) leftovers() []string {
 	var left []string
 	for _, pid := range c.cgroupProcesses() {

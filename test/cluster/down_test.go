@@ -66,7 +66,7 @@ func TestOnlyOneCommandRunsAtATimeAndItsLockIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.locked(func() error { return nil }); err != nil {
-		t.Errorf("the lock of a dead process holds: %v", err)
+		t.Errorf("the lock file of a killed process is still locked: %v", err)
 	}
 }
 

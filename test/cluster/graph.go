@@ -85,8 +85,8 @@ func without(tasks []task, names ...string) []task {
 	for _, t := range tasks {
 		var needs []string
 		for _, n := range t.needs {
-			if instead, gone := left[n]; gone {
-				needs = append(needs, instead...)
+			if inherited, removed := left[n]; removed {
+				needs = append(needs, inherited...)
 			} else {
 				needs = append(needs, n)
 			}

@@ -16,7 +16,7 @@ import (
 
 func quiet() *progress { return newProgress(io.Discard, time.Now) }
 
-func TestBringUpNeedsOnlyWhatIsListedBefore(t *testing.T) {
+func TestBringUpListsNeedsBeforeTheirTasks(t *testing.T) {
 	if err := checkGraph(testCluster(t).bringUp(1)); err != nil {
 		t.Error(err)
 	}
@@ -70,7 +70,7 @@ func TestCheckGraph(t *testing.T) {
 	}
 }
 
-func TestATaskStartsWhenAllItNeedsIsDone(t *testing.T) {
+func TestATaskStartsWhenAllItsNeedsAreDone(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
 	note := func(name string, needs ...string) task {

@@ -67,7 +67,8 @@ func (c *cluster) markHost() error {
 	return writeFile(c.in("host.json"), data, 0o644)
 }
 
-// inherit returns marks in which the values of the older instance win.
+// inherit returns the marks, with the values of the older instance where both have
+// one.
 func (m hostMarks) inherit(other hostMarks) hostMarks {
 	m.Sysctls = maps.Clone(m.Sysctls)
 	maps.Copy(m.Sysctls, other.Sysctls)
@@ -82,8 +83,8 @@ func (m hostMarks) inherit(other hostMarks) hostMarks {
 // current.
 func (m hostMarks) current() bool { return m.Boot == "" || m.Boot == bootID() }
 
-// otherMarks finds the other instances by their state, in the default folder
-// and next to ours.
+// otherMarks reads the marks of the other instances. It finds their states in the
+// default folder and next to this instance's state.
 func (c *cluster) otherMarks() []hostMarks {
 	var others []hostMarks
 	usual, _ := filepath.Glob("/var/lib/*-cluster/host.json")

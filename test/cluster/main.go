@@ -156,7 +156,7 @@ func canRun() error {
 
 // locked runs f while it holds the lock, so that only one command changes the
 // cluster. The lock file is not in the state, which "down" deletes. The kernel
-// releases the lock if the tool dies.
+// releases the lock if the tool is killed.
 func (c *cluster) locked(f func() error) error {
 	path := c.state + ".lock"
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)

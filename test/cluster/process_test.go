@@ -16,7 +16,7 @@ func TestParseStartTime(t *testing.T) {
 		"plain":                      {"7 (etcd) S" + after, "4242"},
 		"parentheses in the command": {"7 (a) Z (b) S" + after, "4242"},
 		"zombie":                     {"7 (etcd) Z" + after, ""},
-		"dead":                       {"7 (etcd) X" + after, ""},
+		"state X (dead)":             {"7 (etcd) X" + after, ""},
 		"cut":                        {"7 (etcd) S 1 2", ""},
 		"empty":                      {"", ""},
 	} {

@@ -122,8 +122,8 @@ func (s *savedManifests) save(m savedManifest) error {
 func manifestPath(dir, path string) string { return filepath.Join(dir, url.PathEscape(path)) }
 
 // replay puts the saved manifests into the registry. The registry rejects an
-// index before its manifests, so replay retries rejected ones while others are
-// accepted.
+// index whose manifests it does not have, so replay retries rejected manifests
+// as long as others are accepted.
 func (s *savedManifests) replay(ctx context.Context, dirs ...string) error {
 	newest := map[string]savedManifest{} // by path; a later folder wins
 	for _, dir := range dirs {
@@ -136,17 +136,17 @@ func (s *savedManifests) replay(ctx context.Context, dirs ...string) error {
 	left := slices.Collect(maps.Values(newest))
 	for before := -1; len(left) != before; {
 		before = len(left)
-		var refused []savedManifest
+		var rejected []savedManifest
 		for _, m := range left {
 			r := httptest.NewRequestWithContext(ctx, http.MethodPut, m.Path, bytes.NewReader(m.Body))
 			r.Header.Set("Content-Type", m.ContentType)
 			answer := httptest.NewRecorder()
 			s.next.ServeHTTP(answer, r)
 			if answer.Code != http.StatusCreated {
-				refused = append(refused, m)
+				rejected = append(rejected, m)
 			}
 		}
-		left = refused
+		left = rejected
 	}
 	for _, m := range left {
 		fmt.Fprintf(os.Stderr, "manifest not restored: %s\n", m.Path)

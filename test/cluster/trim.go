@@ -164,19 +164,20 @@ func (c *cluster) trimImages(ctx context.Context) error {
 			saved[path.Base(p)] = true
 		}
 	}
-	if gone := imagesWithout(list, saved); len(gone) > 0 {
-		_, err = c.ctr(ctx, append([]string{"images", "remove"}, gone...)...)
+	if unsaved := imagesWithout(list, saved); len(unsaved) > 0 {
+		_, err = c.ctr(ctx, append([]string{"images", "remove"}, unsaved...)...)
 	}
 	return err
 }
 
-// imagesWithout reads containerd's list: a reference, a type, a digest.
+// imagesWithout returns the references of containerd's images whose digest is not
+// saved. A line of list has a reference, a type and a digest.
 func imagesWithout(list string, saved map[string]bool) []string {
-	var gone []string
+	var unsaved []string
 	for line := range strings.Lines(list) {
 		if f := strings.Fields(line); len(f) > 2 && strings.HasPrefix(f[2], "sha256:") && !saved[f[2]] {
-			gone = append(gone, f[0])
+			unsaved = append(unsaved, f[0])
 		}
 	}
-	return gone
+	return unsaved
 }

@@ -18,7 +18,7 @@ type waiting struct {
 	log      string // file whose end the error shows
 	deadline time.Duration
 	every    time.Duration // 100 ms when zero
-	alive    func() error  // its error ends the wait early, for example when the process has ended
+	alive    func() error  // an error ends the wait early, for example if the process has ended
 }
 
 // until polls check until it returns nil.
@@ -36,7 +36,7 @@ func (w waiting) until(ctx context.Context, check func(context.Context) error) e
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // the error of the deadline has no information
+		if last == nil || ctx.Err() == nil { // keep the cause, not the error of the deadline
 			last = err
 		}
 		if w.alive != nil {

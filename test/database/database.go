@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// startTimeout is how long a server may take to start.
+// startTimeout is the time limit for the start of a server.
 const startTimeout = 60 * time.Second
 
 // server is a database server of this process.

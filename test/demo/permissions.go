@@ -16,9 +16,9 @@ import (
 const (
 	// shops is the namespace of the permissions step.
 	shops = "demo-permissions"
-	// decides is the provider's decision time in milliseconds, long enough to
-	// show the waiting pod.
-	decides = 10_000
+	// decisionTime is the provider's decision time in milliseconds, long enough
+	// to show the waiting pod.
+	decisionTime = 10_000
 )
 
 // permissions shows a pod that waits for its permission, starts after the grant
@@ -36,7 +36,7 @@ func (s *steps) permissions(ctx context.Context) (err error) {
 	if err := cluster.Register(ctx, setup.WebObjects()...); err != nil {
 		return err
 	}
-	if err := cluster.SetFaults(ctx, provider.Faults{DecideAfter: decides}); err != nil {
+	if err := cluster.SetFaults(ctx, provider.Faults{DecideAfter: decisionTime}); err != nil {
 		return err
 	}
 	defer func() {
@@ -49,14 +49,14 @@ func (s *steps) permissions(ctx context.Context) (err error) {
 		[]string{"create", "namespace", shops},
 		[]string{"label", "namespace", shops, podmeta.Label + "=" + podmeta.LabelEnabled},
 		[]string{"apply", "-n", shops, "-f", manifests + "shop.yaml"},
-		[]string{"wait", "-n", shops, "--for=create", "pod", "-l", "app=shop", within},
+		[]string{"wait", "-n", shops, "--for=create", "pod", "-l", "app=shop", waitTimeout},
 	); err != nil {
 		return err
 	}
 	s.explain("The pod waits; its condition names the permission and its provider:")
 	condition := `{.status.conditions[?(@.type=="` + podmeta.ConditionAuthorized + `")]`
 	if err := s.all(ctx,
-		[]string{"wait", "-n", shops, "--for=jsonpath=" + condition + ".reason}=" + podmeta.ReasonPermissionApplying, "pod", "-l", "app=shop", within},
+		[]string{"wait", "-n", shops, "--for=jsonpath=" + condition + ".reason}=" + podmeta.ReasonPermissionApplying, "pod", "-l", "app=shop", waitTimeout},
 		[]string{"get", "pods", "-n", shops},
 		[]string{"get", "pods", "-n", shops, "-l", "app=shop", "-o", "jsonpath={.items[0]" + strings.TrimPrefix(condition, "{") + `.message}{"\n"}`},
 	); err != nil {
@@ -64,7 +64,7 @@ func (s *steps) permissions(ctx context.Context) (err error) {
 	}
 	s.explain("The permission is granted, and the application starts:")
 	if err := s.all(ctx,
-		[]string{"wait", "-n", shops, "--for=condition=Ready", "pod", "-l", "app=shop", within},
+		[]string{"wait", "-n", shops, "--for=condition=Ready", "pod", "-l", "app=shop", waitTimeout},
 		[]string{"get", "events", "-n", shops, "--field-selector", "reason=" + podmeta.ReasonPermissionGranted},
 	); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s *steps) permissions(ctx context.Context) (err error) {
 	s.explain("The pod is deleted; it is removed after its grants are revoked:")
 	if err := s.all(ctx,
 		[]string{"delete", "deployment", "shop", "-n", shops},
-		[]string{"wait", "-n", shops, "--for=delete", "pod", "-l", "app=shop", within},
+		[]string{"wait", "-n", shops, "--for=delete", "pod", "-l", "app=shop", waitTimeout},
 	); err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ const (
 	system = v1alpha1.SystemNamespace
 
 	manifests = "test/demo/manifests/"
-	// within is the time limit of a release, including the start of the
+	// waitTimeout is the time limit of a release, including the start of the
 	// functions.
-	within = "--timeout=180s"
+	waitTimeout = "--timeout=180s"
 	// cleanUpTime is the time limit of removing the server configuration.
 	cleanUpTime = 20 * time.Second
 

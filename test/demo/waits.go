@@ -52,7 +52,7 @@ func versionOf(release string) string {
 
 // await waits for a condition of a ChangeWorkload, as a CI job does.
 func (s *steps) await(ctx context.Context, release, condition string) error {
-	_, err := s.kubectl(ctx, "wait", "changeworkload", release, "-n", demo, "--for="+condition, within)
+	_, err := s.kubectl(ctx, "wait", "changeworkload", release, "-n", demo, "--for="+condition, waitTimeout)
 	return err
 }
 

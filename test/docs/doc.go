@@ -1,3 +1,3 @@
-// Package docs tests the pages of the repository: links lead somewhere, and
-// files, packages and tests that a page names exist. `make verify` runs it.
+// Package docs tests the pages of the repository: the targets of links exist, and
+// so do the files, packages and tests that a page names. `make verify` runs it.
 package docs

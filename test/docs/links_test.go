@@ -13,9 +13,9 @@ const root = "../.."
 
 var (
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	// A span of code that names a file or package of ours, as `reconciler/change/pod/decide.go`.
+	// A code span with a file or package of the repository, such as `reconciler/change/pod/decide.go`.
 	codePath = regexp.MustCompile("`((?:admission|altershield|apis|cmd|config|docs|events|functions|hack|internal|permission|reconciler|test|tools)/[\\w./-]+)`")
-	// A span of code that names a test, as `TestABatchHasAtLeastOnePod`.
+	// A code span with the name of a test, such as `TestABatchHasAtLeastOnePod`.
 	codeTest  = regexp.MustCompile("`(Test[A-Z]\\w+)`")
 	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
 	heading   = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)
@@ -23,7 +23,7 @@ var (
 	codeFence = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
-func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+func TestTheTargetsOfLinksExist(t *testing.T) {
 	for _, page := range pages(t) {
 		text := codeFence.ReplaceAllString(read(t, page), "")
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
@@ -87,7 +87,7 @@ func anchors(page string) map[string]bool {
 
 func pages(t *testing.T) []string { return tracked(t, "*.md") }
 
-// tracked lists files of the repository by their path from its top.
+// tracked lists files of the repository by their paths from its root.
 func tracked(t *testing.T, pattern string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard", pattern)

@@ -13,7 +13,7 @@ const (
 
 var (
 	issueNumber = regexp.MustCompile(`^issue \d+$`)
-	// A span of code that names a test, or the begin of the names of several: `TestTheSelfCheckReports…`.
+	// A code span with the name of a test, or with a common prefix of several names: `TestTheSelfCheckReports…`.
 	namedTest = regexp.MustCompile("`(Test[A-Z]\\w+)(…?)`")
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 )

@@ -1,5 +1,5 @@
-// Package fakestore makes the fake clients of client-go behave as the API server where
-// tests depend on it.
+// Package fakestore adds optimistic locking of the API server to the fake clients of
+// client-go.
 package fakestore
 
 import (
@@ -20,8 +20,8 @@ type Client interface {
 	Tracker() clienttesting.ObjectTracker
 }
 
-// CompareAndSwap makes the client reject an update with another resourceVersion than
-// the stored one. The resourceVersions have to be numbers.
+// CompareAndSwap makes the client reject an update whose resourceVersion differs from
+// the stored one. The resourceVersions must be numbers.
 func CompareAndSwap(client Client, resource string) {
 	var mu sync.Mutex
 	client.PrependReactor("update", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -33,7 +33,7 @@ func policies(t *testing.T, all []*unstructured.Unstructured) map[string]string 
 	return out
 }
 
-// inForce returns the settings of an overlay's objects.
+// inForce returns the settings that an overlay's objects result in.
 func inForce(t *testing.T, all []*unstructured.Unstructured) settings.Settings {
 	t.Helper()
 	objects := typed[v1alpha1.OpsConfigInfo](t, ofKind(all, v1alpha1.SchemeGroupVersion.Group, "OpsConfigInfo"))

@@ -41,9 +41,9 @@ func TestAWrongFieldIsFound(t *testing.T) {
 		"a RabbitMQ's misspelt reference":          {"rabbitmq", "eventing.knative.dev", "RabbitmqBrokerConfig", []string{"spec", "rabbitmqCluster"}, map[string]any{}},
 		"a NetworkPolicy's misspelt selector":      {"rabbitmq", "networking.k8s.io", "NetworkPolicy", []string{"spec", "selector"}, map[string]any{}},
 		"a function's misspelt concurrency":        {"no-scale-to-zero", "serving.knative.dev", "Service", []string{"spec", "template", "spec", "concurrency"}, int64(5)},
-		"a function's concurrency that is a word":  {"no-scale-to-zero", "serving.knative.dev", "Service", []string{"spec", "template", "spec", "containerConcurrency"}, "many"},
+		"a function's concurrency that is text":    {"no-scale-to-zero", "serving.knative.dev", "Service", []string{"spec", "template", "spec", "containerConcurrency"}, "many"},
 		"an OpsConfigInfo's misspelt content":      {"strict", "app.ops.cloud.alipay.com", "OpsConfigInfo", []string{"spec", "contents"}, "Hold"},
-		"an OpsConfigInfo that is neither":         {"shadow", "app.ops.cloud.alipay.com", "OpsConfigInfo", []string{"spec", "enable"}, "yes"},
+		"an OpsConfigInfo's enable that is text":   {"shadow", "app.ops.cloud.alipay.com", "OpsConfigInfo", []string{"spec", "enable"}, "yes"},
 		"a misspelt list of webhooks":              {"strict", "admissionregistration.k8s.io", "ValidatingWebhookConfiguration", []string{"webhook"}, []any{}},
 		"a Deployment's misspelt replicas":         {"core", "apps", "Deployment", []string{"spec", "replica"}, int64(2)},
 	} {

@@ -32,11 +32,11 @@ type object interface {
 // id names an object of the API server.
 type id struct{ resource, namespace, name string }
 
-// write is one write as it was stored.
+// write is one stored write.
 type write struct {
 	by            string
 	id            id
-	before, after object // nil where there is none
+	before, after object // nil if the object does not exist
 	fields        []string
 }
 
@@ -48,16 +48,16 @@ type api struct {
 	uids    int
 	// journal has every write, for the informers.
 	journal []write
-	// writing and wrote are called around a write of a client, and may panic.
-	writing, wrote func(by string, of id)
-	// written is called with every write that is stored.
-	written func(write)
+	// beforeWrite and afterWrite are called around a client's write. They may panic.
+	beforeWrite, afterWrite func(by string, of id)
+	// stored is called with every stored write.
+	stored func(write)
 }
 
 func newAPI(c clock.PassiveClock) *api {
 	return &api{
 		clock: c, objects: map[id]object{},
-		writing: func(string, id) {}, wrote: func(string, id) {}, written: func(write) {},
+		beforeWrite: func(string, id) {}, afterWrite: func(string, id) {}, stored: func(write) {},
 	}
 }
 
@@ -93,8 +93,8 @@ func copyOf(o object) object {
 	return o.DeepCopyObject().(object)
 }
 
-// redate sets times of the machine's clock, as in knative's conditions, to the time
-// of the world, which is months earlier.
+// redate replaces times of the system clock, which Knative sets in conditions, by
+// the time of the fake clock, which is months earlier.
 func (a *api) redate(o object) {
 	r, ok := o.(duckv1.KRShaped)
 	if !ok {
@@ -122,7 +122,7 @@ func (a *api) store(by string, of id, next object) {
 	}
 	w := write{by: by, id: of, before: before, after: next, fields: differences(before, next)}
 	a.journal = append(a.journal, w)
-	a.written(w)
+	a.stored(w)
 }
 
 // create creates an object and sets the metadata that the API server sets.
@@ -184,7 +184,7 @@ func (a *api) react(by string) clienttesting.ReactionFunc {
 			return true, nil, err
 		}
 		if verb := action.GetVerb(); verb != "get" && verb != "list" {
-			a.wrote(by, of)
+			a.afterWrite(by, of)
 		}
 		return true, out, nil
 	}
@@ -217,14 +217,14 @@ func (a *api) serve(by string, of id, action clienttesting.Action) (runtime.Obje
 	case "create":
 		o := action.(clienttesting.CreateAction).GetObject().(object)
 		of.name = o.GetName()
-		a.writing(by, of)
+		a.beforeWrite(by, of)
 		return a.create(by, of.resource, o)
 	case "delete":
 		return nil, a.remove(by, of, action.(clienttesting.DeleteActionImpl))
 	case "patch":
 		patch := action.(clienttesting.PatchAction)
 		of.name = patch.GetName()
-		a.writing(by, of)
+		a.beforeWrite(by, of)
 		return a.patch(by, of, patch.GetPatchType(), patch.GetPatch(), patch.GetSubresource())
 	default:
 		return nil, fmt.Errorf("the model has no %s of %s", action.GetVerb(), of.resource)
@@ -260,7 +260,7 @@ func (a *api) list(of id, only clienttesting.ListRestrictions) (runtime.Object, 
 
 func (a *api) remove(by string, of id, action clienttesting.DeleteActionImpl) error {
 	of.name = action.Name
-	a.writing(by, of)
+	a.beforeWrite(by, of)
 	o, ok := a.objects[of]
 	if !ok {
 		return apierrors.NewNotFound(group(of.resource), of.name)
@@ -323,7 +323,7 @@ func (a *api) patch(by string, of id, kind types.PatchType, patch []byte, subres
 	return copyOf(next), nil
 }
 
-// sameVersion is the precondition that a patch may carry.
+// sameVersion is the optional precondition of a patch.
 func sameVersion(of id, current object, kind types.PatchType, patch []byte) error {
 	if kind == types.JSONPatchType {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 )
 
-// maxDeliveries is how often a Trigger delivers before it sends to deadletter.
+// maxDeliveries is the number of attempts of a Trigger before it sends an event
+// to deadletter.
 const maxDeliveries = 4
 
 // delivery is an event in the Broker.
@@ -46,13 +47,13 @@ func subscriber(eventType string) string {
 	case events.TypeChangePodVerdict, events.TypeOrderVerdict:
 		return "verdict"
 	default:
-		return "" // function report, on which nothing depends
+		return "" // function report, which has no effect on the invariants
 	}
 }
 
 // deliverEvent delivers an event to its function. A failed delivery is repeated and
 // in the end sent to deadletter.
-func (w *world) deliverEvent(l *delivery) {
+func (w *fixture) deliverEvent(l *delivery) {
 	to := subscriber(l.event.Type())
 	if to == "" {
 		return
@@ -79,7 +80,7 @@ func (w *world) deliverEvent(l *delivery) {
 var errNotAccepted = errors.New("the Broker did not answer")
 
 // Deliver implements the callback's Deliverer.
-func (w *world) Deliver(_ context.Context, e event.Event) error {
+func (w *fixture) Deliver(_ context.Context, e event.Event) error {
 	switch w.draw("broker", 5) {
 	case 4:
 		return errNotAccepted
@@ -93,7 +94,7 @@ func (w *world) Deliver(_ context.Context, e event.Event) error {
 }
 
 // deliverSome delivers, duplicates or loses one event of the Broker.
-func (w *world) deliverSome() bool {
+func (w *fixture) deliverSome() bool {
 	if len(w.broker.deliveries) == 0 {
 		return false
 	}

@@ -9,6 +9,6 @@
 // shrunk, and its seed is printed.
 //
 //	go test ./test/property                       # seconds
-//	go test -tags property ./test/property -rapid.checks=3000    # longer
-//	go test -tags property ./test/property -rapid.seed=1234      # again
+//	go test ./test/property -rapid.checks=3000    # longer
+//	go test ./test/property -rapid.seed=1234      # repeat a failed run
 package property

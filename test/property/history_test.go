@@ -28,7 +28,7 @@ type history struct {
 	personResults map[types.UID]map[string]string
 	// wasDown: the server was unreachable, so an order may have timed out.
 	wasDown bool
-	// quietSince is when the faults ended.
+	// quietSince is the time at which the faults ended.
 	quietSince time.Time
 }
 
@@ -41,7 +41,7 @@ func newHistory() history {
 	return history{calls: map[string]int{}, personResults: map[types.UID]map[string]string{}}
 }
 
-func (w *world) violated(format string, args ...any) {
+func (w *fixture) violated(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
@@ -73,8 +73,9 @@ func mayWrite(resource, by string) []string {
 	}
 }
 
-// checkWrite checks the writer of every write, and that conditions have reasons.
-func (w *world) checkWrite(x write) {
+// checkWrite checks the writer of each changed field, and that conditions have
+// reasons.
+func (w *fixture) checkWrite(x write) {
 	if x.by == kubernetes || x.by == "test" || x.by == "webhook" || x.after == nil {
 		return
 	}
@@ -108,7 +109,7 @@ func (w *world) checkWrite(x write) {
 }
 
 // checkDeploymentWrite: an old release never changes the workload.
-func (w *world) checkDeploymentWrite(x write) {
+func (w *fixture) checkDeploymentWrite(x write) {
 	if x.by != controllerName {
 		w.violated("%s wrote the Deployment", x.by)
 		return
@@ -130,7 +131,7 @@ func (w *world) checkDeploymentWrite(x write) {
 }
 
 // checkInboxWrite: only the controller removes entries, and it adds none.
-func (w *world) checkInboxWrite(by string, before, after *v1alpha1.ChangeWorkload) {
+func (w *fixture) checkInboxWrite(by string, before, after *v1alpha1.ChangeWorkload) {
 	has := func(list []v1alpha1.InboxVerdict, of v1alpha1.InboxVerdict) bool {
 		return slices.ContainsFunc(list, func(v v1alpha1.InboxVerdict) bool { return v.ID == of.ID })
 	}
@@ -148,7 +149,7 @@ func (w *world) checkInboxWrite(by string, before, after *v1alpha1.ChangeWorkloa
 
 // checkCall: each call that reaches the server has a stored intent, and each intent
 // has at most one call.
-func (w *world) checkCall(action string, body []byte) {
+func (w *fixture) checkCall(action string, body []byte) {
 	var in struct {
 		Order   string `json:"bizExecOrderId"`
 		Node    string `json:"nodeId"`
@@ -185,7 +186,7 @@ func (w *world) checkCall(action string, body []byte) {
 }
 
 // checkOrderCall is checkCall for a start or finish of the order check.
-func (w *world) checkOrderCall(order, node string, stage v1alpha1.Stage) {
+func (w *fixture) checkOrderCall(order, node string, stage v1alpha1.Stage) {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		if c.Spec.OrderID != order || (stage == v1alpha1.StagePost && c.Status.Order.Node() != node) {
 			continue
@@ -198,7 +199,7 @@ func (w *world) checkOrderCall(order, node string, stage v1alpha1.Stage) {
 	}
 }
 
-func (w *world) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
+func (w *fixture) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		if len(p.OwnerReferences) > 0 && p.OwnerReferences[0].UID == c.UID {
 			return c
@@ -208,7 +209,7 @@ func (w *world) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
 }
 
 // nodes returns the order nodes in ChangePods and ChangeWorkloads.
-func (w *world) nodes() map[string]bool {
+func (w *fixture) nodes() map[string]bool {
 	out := map[string]bool{}
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		out[c.Status.Order.Node()] = true
@@ -220,7 +221,7 @@ func (w *world) nodes() map[string]bool {
 }
 
 // recordPromise records the verdicts of a callback that was answered with 200.
-func (w *world) recordPromise(p callbackRequest, known map[string]bool) {
+func (w *fixture) recordPromise(p callbackRequest, known map[string]bool) {
 	said, err := callback.Read(p.header, p.body)
 	if err != nil {
 		w.violated("a malformed callback was answered with 200: %v", err)
@@ -232,23 +233,23 @@ func (w *world) recordPromise(p callbackRequest, known map[string]bool) {
 }
 
 // personJudges: a person judges a batch with kubectl.
-func (w *world) personJudges() bool {
+func (w *fixture) personJudges() bool {
 	list := all[*v1alpha1.ChangePod](w.api, "changepods")
 	if len(list) == 0 {
 		return false
 	}
 	p := list[w.draw("batch", len(list))]
-	word := []string{"pass", "unpass", "fail"}[w.draw("word", 3)]
-	w.judgeByHand(p, word)
+	verdict := []string{"pass", "unpass", "fail"}[w.draw("verdict", 3)]
+	w.judgeByHand(p, verdict)
 	return true
 }
 
-func (w *world) judgeByHand(p *v1alpha1.ChangePod, word string) {
+func (w *fixture) judgeByHand(p *v1alpha1.ChangePod, verdict string) {
 	results := slices.Clone(p.Spec.PodInfos)
 	w.personResults[p.UID] = map[string]string{}
 	for i := range results {
-		results[i].Verdict = word
-		w.personResults[p.UID][results[i].Pod] = word
+		results[i].Verdict = verdict
+		w.personResults[p.UID][results[i].Pod] = verdict
 	}
 	raw, err := json.Marshal(map[string]any{"status": map[string]any{"podResults": results, "message": "PostFinish"}})
 	if err == nil {
@@ -260,8 +261,8 @@ func (w *world) judgeByHand(p *v1alpha1.ChangePod, word string) {
 }
 
 // judgeOrderByHand: a person judges the order with kubectl.
-func (w *world) judgeOrderByHand(c *v1alpha1.ChangeWorkload, word string) {
-	raw := []byte(`{"status":{"orderResult":{"verdict":"` + word + `"}}}`)
+func (w *fixture) judgeOrderByHand(c *v1alpha1.ChangeWorkload, verdict string) {
+	raw := []byte(`{"status":{"orderResult":{"verdict":"` + verdict + `"}}}`)
 	if _, err := w.api.patch("person", id{"changeworkloads", c.Namespace, c.Name}, types.MergePatchType, raw, "status"); err != nil {
 		panic(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // checkEnd checks the invariants of the end of a history.
-func (w *world) checkEnd() {
+func (w *fixture) checkEnd() {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		batches := w.batchesOf(c)
 		for _, p := range batches {
@@ -25,7 +25,7 @@ func (w *world) checkEnd() {
 	}
 }
 
-func (w *world) batchesOf(c *v1alpha1.ChangeWorkload) []*v1alpha1.ChangePod {
+func (w *fixture) batchesOf(c *v1alpha1.ChangeWorkload) []*v1alpha1.ChangePod {
 	return slices.DeleteFunc(all[*v1alpha1.ChangePod](w.api, "changepods"), func(p *v1alpha1.ChangePod) bool {
 		return p.OwnerReferences[0].UID != c.UID
 	})
@@ -33,16 +33,16 @@ func (w *world) batchesOf(c *v1alpha1.ChangeWorkload) []*v1alpha1.ChangePod {
 
 // checkBatch: the batch has ended, results of people are unchanged, and each pass
 // is from the server.
-func (w *world) checkBatch(c *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) {
+func (w *fixture) checkBatch(c *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) {
 	// After a failed order check no batch is started.
 	sub := p.Status.SubmissionOf(v1alpha1.StagePre)
 	held := orderCheckFailed(c) && (sub == nil || sub.AnsweredTime == nil)
 	if p.Status.Phase != v1alpha1.PodExecuteDone && !held {
 		w.violated("%s does not end: it is %q; its release is %q", p.Name, p.Status.Phase, c.Status.Phase)
 	}
-	for pod, word := range w.personResults[p.UID] {
-		if r := p.Status.ResultOf(pod); r == nil || r.Source != "" || r.Verdict != word {
-			w.violated("the result of a person is %s for %s, but %+v is stored", word, pod, r)
+	for pod, verdict := range w.personResults[p.UID] {
+		if r := p.Status.ResultOf(pod); r == nil || r.Source != "" || r.Verdict != verdict {
+			w.violated("the result of a person is %s for %s, but %+v is stored", verdict, pod, r)
 		}
 	}
 	for _, v := range p.Status.Verdicts {
@@ -58,7 +58,7 @@ func orderCheckFailed(c *v1alpha1.ChangeWorkload) bool {
 	return outcome == v1alpha1.OutcomeFail
 }
 
-func (w *world) judged(node string, stage v1alpha1.Stage) bool {
+func (w *fixture) judged(node string, stage v1alpha1.Stage) bool {
 	for _, n := range w.server.Nodes() {
 		if n.ID == node {
 			return n.Passed[double.Stage(stage)]
@@ -69,7 +69,7 @@ func (w *world) judged(node string, stage v1alpha1.Stage) bool {
 
 // checkPromise: a fail whose callback was answered with 200 is recorded, if its
 // batch or order exists.
-func (w *world) checkPromise(p promise) {
+func (w *fixture) checkPromise(p promise) {
 	if v1alpha1.ParseVerdict(p.Data.Verdict) != v1alpha1.OutcomeFail {
 		return
 	}
@@ -93,7 +93,7 @@ func (w *world) checkPromise(p promise) {
 }
 
 // checkRelease: the release ended, and not as a Success after a fail.
-func (w *world) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.ChangePod) {
+func (w *fixture) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.ChangePod) {
 	if n := len(c.Status.Inbox); n > 0 {
 		w.violated("%d verdicts stay in the inbox of %s", n, c.Name)
 	}
@@ -123,7 +123,7 @@ func (w *world) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.Cha
 	w.checkCurrentRelease(c, failed, unjudged)
 }
 
-func (w *world) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudged []string) {
+func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudged []string) {
 	d, phase := w.deployment(), c.Status.Phase
 	if (len(failed) > 0 || orderCheckFailed(c)) && phase != v1alpha1.WorkloadSuspend {
 		w.violated("%s is %q, but %v failed; the order failed: %t: %s", c.Name, phase, failed, orderCheckFailed(c), w.describe(c))
@@ -156,22 +156,22 @@ func (w *world) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudged
 	}
 }
 
-// anyPodExists says whether one of the pods exists.
-func (w *world) anyPodExists(pods []string) bool {
+// anyPodExists reports whether one of the pods exists.
+func (w *fixture) anyPodExists(pods []string) bool {
 	return slices.ContainsFunc(pods, func(name string) bool {
 		_, ok := w.api.objects[id{"pods", namespace, name}]
 		return ok
 	})
 }
 
-func (w *world) describe(c *v1alpha1.ChangeWorkload) string {
+func (w *fixture) describe(c *v1alpha1.ChangeWorkload) string {
 	d := w.deployment()
 	return fmt.Sprintf("counts %+v, conditions %v, Deployment %v %v paused %t status %+v",
 		c.Status.Counts, c.Status.Conditions, d.Labels, d.Annotations, d.Spec.Paused, d.Status)
 }
 
 // checkClaims: a pod is claimed at most once in a release.
-func (w *world) checkClaims() {
+func (w *fixture) checkClaims() {
 	seen := map[string]string{}
 	for _, p := range all[*v1alpha1.ChangePod](w.api, "changepods") {
 		for _, info := range p.Spec.PodInfos {

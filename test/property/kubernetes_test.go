@@ -33,12 +33,12 @@ func firstDeployment() *appsv1.Deployment {
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType},
 		},
 	}
-	stamp(d, "v0")
+	setVersion(d, "v0")
 	return d
 }
 
-// stamp sets a template, and the version and attempt that the webhook writes.
-func stamp(d *appsv1.Deployment, template string) {
+// setVersion sets a template, and the version and attempt that the webhook writes.
+func setVersion(d *appsv1.Deployment, template string) {
 	d.Spec.Template.Labels = map[string]string{"app": deploymentName, "template": template}
 	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
 	if err != nil {
@@ -50,13 +50,13 @@ func stamp(d *appsv1.Deployment, template string) {
 	d.Annotations[v1alpha1.AttemptAnnotation] = strconv.FormatInt(release.Attempt+1, 10)
 }
 
-func (w *world) deployment() *appsv1.Deployment {
+func (w *fixture) deployment() *appsv1.Deployment {
 	return w.api.objects[deploymentID].(*appsv1.Deployment)
 }
 
 // release applies a template if the webhooks admit it: to a suspended Deployment
 // only as a repair, and only once.
-func (w *world) release(template string, repair bool) bool {
+func (w *fixture) release(template string, repair bool) bool {
 	d := w.deployment()
 	if d.Spec.Template.Labels["template"] == template {
 		return false
@@ -67,7 +67,7 @@ func (w *world) release(template string, repair bool) bool {
 		return false
 	}
 	change(w.api, "webhook", deploymentID, func(d *appsv1.Deployment) {
-		stamp(d, template)
+		setVersion(d, template)
 		if suspend == "" {
 			return
 		}
@@ -93,7 +93,7 @@ func parsed[T any](raw string) *T {
 }
 
 // kubernetesStep makes one step of one modelled controller.
-func (w *world) kubernetesStep() bool {
+func (w *fixture) kubernetesStep() bool {
 	steps := []func() bool{w.workloadReconciler, w.podReconciler, w.kubelet, w.replicaSetController, w.deploymentController, w.deploymentStatus, w.collectGarbage}
 	first := w.draw("kubernetes", len(steps))
 	for i := range steps {
@@ -106,7 +106,7 @@ func (w *world) kubernetesStep() bool {
 
 // workloadReconciler models the reconciler of workloads: it creates the ChangeWorkload
 // of the release, and deletes the others after its Success.
-func (w *world) workloadReconciler() bool {
+func (w *fixture) workloadReconciler() bool {
 	d := w.deployment()
 	release, _ := v1alpha1.ReleaseOf(d.Annotations)
 	of := id{"changeworkloads", namespace, v1alpha1.ChangeWorkloadName(d.Name, release.Version)}
@@ -144,7 +144,7 @@ func (w *world) workloadReconciler() bool {
 }
 
 // podReconciler models the reconciler of pods.
-func (w *world) podReconciler() bool {
+func (w *fixture) podReconciler() bool {
 	for _, p := range all[*corev1.Pod](w.api, "pods") {
 		if p.Labels[v1alpha1.FinishedLabel] == "" && isReady(p) {
 			change(w.api, kubernetes, id{"pods", namespace, p.Name}, func(p *corev1.Pod) {
@@ -159,7 +159,7 @@ func (w *world) podReconciler() bool {
 func isReady(p *corev1.Pod) bool { return len(p.Status.Conditions) > 0 }
 
 // kubelet makes a pod Ready.
-func (w *world) kubelet() bool {
+func (w *fixture) kubelet() bool {
 	for _, p := range all[*corev1.Pod](w.api, "pods") {
 		if isReady(p) {
 			continue
@@ -175,7 +175,7 @@ func (w *world) kubelet() bool {
 	return false
 }
 
-func (w *world) podsOf(rs *appsv1.ReplicaSet) []*corev1.Pod {
+func (w *fixture) podsOf(rs *appsv1.ReplicaSet) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range all[*corev1.Pod](w.api, "pods") {
 		if metav1.IsControlledBy(p, rs) {
@@ -185,7 +185,7 @@ func (w *world) podsOf(rs *appsv1.ReplicaSet) []*corev1.Pod {
 	return out
 }
 
-func (w *world) replicaSetController() bool {
+func (w *fixture) replicaSetController() bool {
 	for _, rs := range all[*appsv1.ReplicaSet](w.api, "replicasets") {
 		own := w.podsOf(rs)
 		switch wanted := int(*rs.Spec.Replicas); {
@@ -206,7 +206,7 @@ func (w *world) replicaSetController() bool {
 
 // sets returns the ReplicaSet of the current template, which may be nil, and
 // the others.
-func (w *world) sets() (current *appsv1.ReplicaSet, others []*appsv1.ReplicaSet) {
+func (w *fixture) sets() (current *appsv1.ReplicaSet, others []*appsv1.ReplicaSet) {
 	template := w.deployment().Spec.Template.Labels["template"]
 	for _, rs := range all[*appsv1.ReplicaSet](w.api, "replicasets") {
 		if rs.Spec.Template.Labels["template"] == template {
@@ -219,7 +219,7 @@ func (w *world) sets() (current *appsv1.ReplicaSet, others []*appsv1.ReplicaSet)
 }
 
 // deploymentController replaces one pod at a time, unless the rollout is paused.
-func (w *world) deploymentController() bool {
+func (w *fixture) deploymentController() bool {
 	d := w.deployment()
 	if d.Spec.Paused {
 		return false
@@ -273,7 +273,7 @@ func annotations(d *appsv1.Deployment) map[string]string {
 	}
 }
 
-func (w *world) deploymentStatus() bool {
+func (w *fixture) deploymentStatus() bool {
 	d := w.deployment()
 	current, others := w.sets()
 	next := appsv1.DeploymentStatus{ObservedGeneration: d.Generation}
@@ -297,7 +297,7 @@ func (w *world) deploymentStatus() bool {
 }
 
 // collectGarbage deletes a ChangePod whose owner was deleted.
-func (w *world) collectGarbage() bool {
+func (w *fixture) collectGarbage() bool {
 	owners := map[string]bool{}
 	for _, o := range w.api.objects {
 		owners[string(o.GetUID())] = true

@@ -86,7 +86,7 @@ type work struct{ kind, key string }
 type process struct {
 	api         *api
 	informers   []*informer
-	seen        map[string]int // how much of the journal an informer has seen
+	seen        map[string]int // number of applied journal entries by informer
 	reconcilers map[string]*controller.Impl
 	due         map[work]time.Time
 	// at is the work in progress.
@@ -94,7 +94,7 @@ type process struct {
 }
 
 // start starts a process with current caches.
-func start(w *world) *process {
+func start(w *fixture) *process {
 	p := &process{api: w.api, seen: map[string]int{}, reconcilers: map[string]*controller.Impl{}, due: map[work]time.Time{}}
 	kube, change := &kubefake.Clientset{}, &fake.Clientset{}
 	kube.AddReactor("*", "*", w.api.react(controllerName))
@@ -287,7 +287,7 @@ func (p *process) ready(now time.Time) []work {
 	return out
 }
 
-// nextDue is when the next work is due; zero when there is none.
+// nextDue returns the time at which the next work is due, or zero if there is none.
 func (p *process) nextDue() time.Time {
 	var out time.Time
 	for _, at := range p.due {
@@ -323,4 +323,4 @@ func (p *process) reconcile(ctx context.Context, w work, now func() time.Time) {
 }
 
 // Send implements the reconcilers' Sender: a wake-up goes to the Broker.
-func (w *world) Send(_ context.Context, e cloudevents.Event) { w.broker.accept(e, false) }
+func (w *fixture) Send(_ context.Context, e cloudevents.Event) { w.broker.accept(e, false) }

@@ -32,11 +32,11 @@ func TestMain(m *testing.M) {
 }
 
 func TestEveryHistoryEndsAsItsVerdictsSay(t *testing.T) {
-	// A step is a seed, and 0 is no step: so a step can be removed from a history
-	// without a change of the others.
+	// A step is a seed; 0 is no step. So a step can be removed from a history
+	// without changing the others.
 	steps := rapid.SliceOfN(rapid.Uint64(), 150, 250)
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		defer w.close()
 		for i, seed := range steps.Draw(t, "steps") {
 			if seed != 0 {
@@ -51,7 +51,7 @@ func TestEveryHistoryEndsAsItsVerdictsSay(t *testing.T) {
 }
 
 // step does one random action.
-func (w *world) step(seed, at uint64) {
+func (w *fixture) step(seed, at uint64) {
 	w.random = rand.New(rand.NewPCG(seed, at))
 	actions := w.actions()
 	total := 0
@@ -71,7 +71,7 @@ func (w *world) step(seed, at uint64) {
 }
 
 // check fails the test with the violations.
-func (w *world) check(t *rapid.T) {
+func (w *fixture) check(t *rapid.T) {
 	w.checkClaims()
 	if len(w.violations) > 0 {
 		t.Fatalf("policy %s, %d per cent:\n%s\n\nhistory:\n%s", w.policy, w.percent,
@@ -86,7 +86,7 @@ type action struct {
 	do     func() bool
 }
 
-func (w *world) actions() []action {
+func (w *fixture) actions() []action {
 	repeated := func(f func() bool, most int) func() bool {
 		return func() bool {
 			some := false
@@ -114,15 +114,15 @@ func (w *world) actions() []action {
 			return w.release([]string{"v1", "v2", "v0"}[w.draw("template", 3)], w.draw("repair", 2) == 1)
 		}},
 		{"person", 1, w.personJudges},
-		{"pod dies", 2, w.podDies},
+		{"delete a pod", 2, w.deletePod},
 		{"scale", 2, w.scale},
-		{"die soon", 3, func() bool { w.dieIn = 1 + w.draw("in", 6); return true }},
+		{"crash soon", 3, func() bool { w.crashIn = 1 + w.draw("in", 6); return true }},
 		{"restart", 1, func() bool { w.restart(); return true }},
 		{"judge", 1, func() bool { w.server.down = !w.server.down; w.wasDown = true; return true }},
 	}
 }
 
-func (w *world) podDies() bool {
+func (w *fixture) deletePod() bool {
 	list := all[*corev1.Pod](w.api, "pods")
 	if len(list) == 0 {
 		return false
@@ -131,16 +131,16 @@ func (w *world) podDies() bool {
 	return true
 }
 
-func (w *world) scale() bool {
+func (w *fixture) scale() bool {
 	to := int32(1 + w.draw("replicas", 3))
 	change(w.api, kubernetes, deploymentID, func(d *appsv1.Deployment) { d.Spec.Replicas = &to })
 	return true
 }
 
-// drain ends the faults and runs until nothing is due; a person passes what waits
-// for one.
-func (w *world) drain() {
-	w.quiet, w.dieIn, w.server.down = true, 0, false
+// drain ends the faults and runs until nothing is due. A person passes batches and
+// orders that wait for a person.
+func (w *fixture) drain() {
+	w.quiet, w.crashIn, w.server.down = true, 0, false
 	began := w.clock.Now()
 	w.quietSince = began
 	for steps := 0; ; steps++ {
@@ -163,7 +163,7 @@ func (w *world) drain() {
 }
 
 // personPasses passes a batch or an order that waits for a person.
-func (w *world) personPasses() bool {
+func (w *fixture) personPasses() bool {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 		order := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 		if order.IsFalse() && order.Reason == v1alpha1.ReasonHeldUnjudged && c.Status.OrderResult == nil {

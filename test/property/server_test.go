@@ -21,12 +21,12 @@ const (
 // fakeServer is the double of the server without a network.
 type fakeServer struct {
 	*double.Double
-	world *world
-	// down: a proxy answers 404 for it. Its state stays.
+	fixture *fixture
+	// down: the server is unreachable and a proxy answers 404. Its state stays.
 	down bool
 
 	mu        sync.Mutex
-	callbacks []callbackRequest // sent and not delivered
+	callbacks []callbackRequest // sent but not delivered
 }
 
 // callbackRequest is a callback that was not delivered yet.
@@ -35,8 +35,8 @@ type callbackRequest struct {
 	body   []byte
 }
 
-func newFakeServer(w *world) *fakeServer {
-	j := &fakeServer{world: w}
+func newFakeServer(w *fixture) *fakeServer {
+	j := &fakeServer{fixture: w}
 	j.Double = double.NewDouble(double.Options{
 		CallbackURL: "http://callback", Tokens: map[string]string{platform: token}, Clock: w.clock,
 		HTTP: &http.Client{Transport: callbackTransport{j}},
@@ -70,13 +70,13 @@ func (j *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, action := j.world, path.Base(r.URL.Path)
+	w, action := j.fixture, path.Base(r.URL.Path)
 	if j.down {
 		return answer(http.StatusNotFound, []byte("{}")), nil
 	}
 	fate := w.draw("call", 10)
 	if fate == 9 {
-		return nil, errLost // before it arrived
+		return nil, errLost // before the call arrived
 	}
 	w.checkCall(action, body)
 	w.scriptChecks(action)
@@ -86,16 +86,16 @@ func (j *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := j.Idle(r.Context()); err != nil {
 		return nil, err
 	}
-	w.maybeDie("server/" + action)
+	w.maybeCrash("server/" + action)
 	w.interleave() // a callback can overtake the answer
 	if fate == 8 {
-		return nil, errLost // after it was done
+		return nil, errLost // after the call was executed
 	}
 	return answer(recorded.Code, recorded.Body.Bytes()), nil
 }
 
 // scriptChecks draws the result of a check that the call may start.
-func (w *world) scriptChecks(action string) {
+func (w *fixture) scriptChecks(action string) {
 	if !strings.HasSuffix(action, "Notify") {
 		return
 	}
@@ -127,7 +127,7 @@ func (w *world) scriptChecks(action string) {
 	}
 }
 
-// pendingCallbacks returns how many callbacks were not delivered yet.
+// pendingCallbacks returns the number of callbacks that are not delivered yet.
 func (j *fakeServer) pendingCallbacks() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -145,7 +145,7 @@ func (j *fakeServer) takeCallback(at int, keep bool) callbackRequest {
 }
 
 // deliverCallback posts a callback and records its verdicts if it is answered with 200.
-func (w *world) deliverCallback(p callbackRequest) {
+func (w *fixture) deliverCallback(p callbackRequest) {
 	// A callback process that crashes has not answered.
 	_ = w.activate("callback", func() error {
 		r := httptest.NewRequest(http.MethodPost, "/openapi/altershield/callback", bytes.NewReader(p.body)).WithContext(quietContext())

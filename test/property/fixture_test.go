@@ -29,10 +29,10 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 )
 
-// world has all processes and models, and their history.
-type world struct {
+// fixture has all processes and models, and their history.
+type fixture struct {
 	random *rand.Rand
-	// trace has the past actions, draws the random numbers of the current one.
+	// trace has the past actions, draws the random numbers of the current action.
 	trace, draws []string
 
 	clock *clocktesting.FakeClock
@@ -44,25 +44,27 @@ type world struct {
 	broker   broker
 	server   *fakeServer
 	callback http.Handler
-	// instances are the running functions, by name, so that one can overtake
-	// another.
+	// instances are the running instances of each function. There are two, so
+	// that one can overtake the other.
 	instances map[string][]functions.Function
-	// busy counts the running calls, by process; depth is how deep they are nested.
+	// busy counts the running calls by process; depth is the nesting depth of
+	// calls.
 	busy  map[string]int
 	depth int
-	// dieIn counts down the writes and calls until a process crashes; 0 is never.
-	dieIn int
+	// crashIn is the number of writes and calls until a process crashes; 0 is
+	// never.
+	crashIn int
 
 	policy  v1alpha1.NoVerdictPolicy
 	percent int
 	history
 }
 
-// processDied is the panic value of a crash.
-type processDied struct{ at string }
+// processCrashed is the panic value of a crash.
+type processCrashed struct{ at string }
 
-func newWorld(t *rapid.T) *world {
-	w := &world{
+func newFixture(t *rapid.T) *fixture {
+	w := &fixture{
 		clock:     clocktesting.NewFakeClock(time.Date(2026, 5, 9, 12, 0, 0, 0, time.UTC)),
 		instances: map[string][]functions.Function{}, busy: map[string]int{}, history: newHistory(),
 	}
@@ -70,23 +72,23 @@ func newWorld(t *rapid.T) *world {
 		v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail}).Draw(t, "no-verdict")
 	w.percent = rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "percent")
 	w.api = newAPI(w.clock)
-	w.api.written = w.checkWrite
+	w.api.stored = w.checkWrite
 	w.server = newFakeServer(w)
 	w.createObjects()
 	w.functions()
-	w.api.writing = func(by string, of id) { w.maybeDie(by + " before " + of.resource); w.interleave() }
-	w.api.wrote = func(by string, of id) { w.maybeDie(by + " after " + of.resource) }
+	w.api.beforeWrite = func(by string, of id) { w.maybeCrash(by + " before " + of.resource); w.interleave() }
+	w.api.afterWrite = func(by string, of id) { w.maybeCrash(by + " after " + of.resource) }
 	w.process = start(w)
 	return w
 }
 
-func (w *world) close() {
+func (w *fixture) close() {
 	w.process.stop()
 	w.server.Close()
 }
 
 // configMap is config-altershield.
-func (w *world) configMap() *corev1.ConfigMap {
+func (w *fixture) configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: altershield.ConfigMapName},
 		Data: map[string]string{
@@ -98,7 +100,7 @@ func (w *world) configMap() *corev1.ConfigMap {
 }
 
 // createObjects creates the objects that exist before a release.
-func (w *world) createObjects() {
+func (w *fixture) createObjects() {
 	put := func(resource string, o object) {
 		if _, err := w.api.create("test", resource, o); err != nil {
 			panic(err)
@@ -124,7 +126,7 @@ func (w *world) createObjects() {
 }
 
 // functions starts two instances of each function, and the callback.
-func (w *world) functions() {
+func (w *fixture) functions() {
 	kube := &kubefake.Clientset{}
 	kube.AddReactor("*", "*", w.api.react("functions"))
 	server := functions.NewClientSource(kube, altershield.WithClock(w.clock), altershield.WithTransport(w.server), altershield.WithPause(1))
@@ -147,9 +149,9 @@ func (w *world) functions() {
 	w.callback.(*echo.Echo).Logger.SetOutput(io.Discard) // it would log every crash
 }
 
-// draw returns a random number below n. 0 is never a fault, and is the only result
-// after the faults have ended.
-func (w *world) draw(what string, n int) int {
+// draw returns a random number below n. 0 never causes a fault; after the faults
+// have ended, the result is always 0.
+func (w *fixture) draw(what string, n int) int {
 	if w.quiet || n <= 1 {
 		return 0
 	}
@@ -163,7 +165,7 @@ func quietContext() context.Context {
 }
 
 // call calls a function with an event, on an idle instance.
-func (w *world) call(name string, e event.Event) error {
+func (w *fixture) call(name string, e event.Event) error {
 	if w.busy[name] >= len(w.instances[name]) {
 		return errNotAccepted // all instances are busy
 	}
@@ -172,7 +174,7 @@ func (w *world) call(name string, e event.Event) error {
 }
 
 // activate runs run in a process that may crash.
-func (w *world) activate(name string, run func() error) (err error) {
+func (w *fixture) activate(name string, run func() error) (err error) {
 	w.busy[name]++
 	w.depth++
 	defer func() {
@@ -180,8 +182,8 @@ func (w *world) activate(name string, run func() error) (err error) {
 		w.depth--
 		switch p := recover().(type) {
 		case nil:
-		case processDied:
-			err = fmt.Errorf("%s died at %s", name, p.at)
+		case processCrashed:
+			err = fmt.Errorf("%s crashed at %s", name, p.at)
 			if name == controllerName {
 				w.restart()
 			}
@@ -192,24 +194,24 @@ func (w *world) activate(name string, run func() error) (err error) {
 	return run()
 }
 
-// maybeDie is a point at which a process can crash.
-func (w *world) maybeDie(at string) {
-	if w.dieIn == 0 || w.depth == 0 {
+// maybeCrash is a point at which a process can crash.
+func (w *fixture) maybeCrash(at string) {
+	if w.crashIn == 0 || w.depth == 0 {
 		return
 	}
-	if w.dieIn--; w.dieIn == 0 {
-		panic(processDied{at})
+	if w.crashIn--; w.crashIn == 0 {
+		panic(processCrashed{at})
 	}
 }
 
-// restart restarts the controller's process without its memory.
-func (w *world) restart() {
+// restart restarts the controller, which loses its memory.
+func (w *fixture) restart() {
 	w.process.stop()
 	w.process = start(w)
 }
 
 // interleave is a point at which other processes can run.
-func (w *world) interleave() {
+func (w *fixture) interleave() {
 	if w.quiet || w.depth == 0 || w.depth > 2 || w.draw("interleave", 6) != 5 {
 		return
 	}
@@ -218,7 +220,7 @@ func (w *world) interleave() {
 }
 
 // syncOne applies one write to one informer.
-func (w *world) syncOne() bool {
+func (w *fixture) syncOne() bool {
 	behind := w.process.behind()
 	if len(behind) == 0 {
 		return false
@@ -228,7 +230,7 @@ func (w *world) syncOne() bool {
 }
 
 // reconcileSome reconciles one key that is due.
-func (w *world) reconcileSome() bool {
+func (w *fixture) reconcileSome() bool {
 	ready := w.process.ready(w.clock.Now())
 	if w.busy[controllerName] > 0 || len(ready) == 0 {
 		return false
@@ -243,7 +245,7 @@ func (w *world) reconcileSome() bool {
 }
 
 // deliverSomeCallback delivers, duplicates or loses one callback.
-func (w *world) deliverSomeCallback() bool {
+func (w *fixture) deliverSomeCallback() bool {
 	n := w.server.pendingCallbacks()
 	if n == 0 || w.busy["callback"] > 0 {
 		return false
