@@ -13,7 +13,7 @@ import (
 type writes struct {
 	// Objects are successful writes, without Events.
 	Objects int
-	// Rejected are writes that conflicted.
+	// Rejected are writes that the API server rejected, mostly conflicts.
 	Rejected int
 	// Events are Kubernetes Events.
 	Events int

@@ -91,22 +91,22 @@ func newBenchmark(t *testing.T) (*benchmark, context.Context) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, b.Limit)
 	t.Cleanup(func() { cancel(); stop() })
-	if err := b.sweep(ctx); err != nil {
+	if err := b.cleanUp(ctx); err != nil {
 		t.Fatal("clean up after an earlier run:", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
-		if err := b.sweep(ctx); err != nil {
+		if err := b.cleanUp(ctx); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
 	return b, ctx
 }
 
-// sweep deletes the objects of a run and waits for their removal, because
+// cleanUp deletes the objects of a run and waits for their removal, because
 // terminating pods would distort the next measurement.
-func (b *benchmark) sweep(ctx context.Context) error {
+func (b *benchmark) cleanUp(ctx context.Context) error {
 	if err := errors.Join(judge.Unconfigure(ctx, b.kube), b.batches(ctx, false)); err != nil {
 		return err
 	}

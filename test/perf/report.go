@@ -95,7 +95,7 @@ func (m releases) markdown() string {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 	milli := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000/n) }
 	row("API writes per pod, without Events", "8; 1.3", "", each(single.total(), objects), each(batched.total(), objects), "10.5")
-	row("conflicting writes per pod", "", "", each(single.total(), rejected), each(batched.total(), rejected), "")
+	row("rejected writes (mostly conflicts) per pod", "", "", each(single.total(), rejected), each(batched.total(), rejected), "")
 	row("Events per pod", "", "", each(single.total(), events), each(batched.total(), events), "")
 	row("bytes written to ChangePods and ChangeWorkloads per pod", "", "", fmt.Sprint(single.Bytes/int64(m.Pods)), fmt.Sprint(batched.Bytes/int64(m.Pods)), "")
 	row("rollout", "1.5; 1.10 × bare", seconds(bare),
@@ -107,7 +107,7 @@ func (m releases) markdown() string {
 	row("CPU of the controller per pod", "", "", milli(single.cpu("controller")), milli(batched.cpu("controller")), "77 ms")
 	row("CPU of all of Breakwater per pod", "", "", milli(single.cpu(ours()...)), milli(batched.cpu(ours()...)), "77 ms")
 	row("memory of the larger of two controllers", "", "", fmt.Sprintf("%d MiB", single.RSS/mib), fmt.Sprintf("%d MiB", batched.RSS/mib), "")
-	s.WriteString("\nWrites per pod, by binary and kind of write:\n\n| binary | write | one by one | conflicts | 10 % | conflicts |\n|---|---|---|---|---|---|\n")
+	s.WriteString("\nWrites per pod, by binary and kind of write:\n\n| binary | write | one by one | rejected | 10 % | rejected |\n|---|---|---|---|---|---|\n")
 	for _, c := range calls(single.Writes, batched.Writes) {
 		a, b := single.Writes[c], batched.Writes[c]
 		row(c.Binary, c.Verb+" "+c.Resource, each(a, func(w writes) int { return w.Objects + w.Events }), each(a, rejected),

@@ -27,7 +27,7 @@ func TestTheTableShowsTheMeasurements(t *testing.T) {
 	got := m.markdown()
 	for _, want := range []string{
 		"| API writes per pod, without Events | 8; 1.3 |  | 5.00 | 1.00 | 10.5 |",
-		"| conflicting writes per pod |  |  | 0.30 | 0.00 |  |",
+		"| rejected writes (mostly conflicts) per pod |  |  | 0.30 | 0.00 |  |",
 		"| Events per pod |  |  | 0.50 | 0.00 |  |",
 		"| bytes written to ChangePods and ChangeWorkloads per pod |  |  | 123 | 0 |  |",
 		"| rollout | 1.5; 1.10 × bare | 20.0 s | 30.0 s, 1.50 × | 25.0 s, 1.00 × | 1.36 × |",
