@@ -21,8 +21,8 @@ type check struct {
 	delivered chan struct{}
 }
 
-// newCheck takes the behaviour from the script, or from Options.Rules if the
-// script leaves the verdict open. d.mu is held.
+// newCheck returns a check with the behavior of the script. If the script sets no
+// verdict, Options.Rules decide it. d.mu is held.
 func (d *Double) newCheck(n *node, stage Stage) *check {
 	b := d.script.behaviour(d.progress, n.facts(stage))
 	if b.Verdict == "" && d.options.Rules != nil && b.Ending != TimedOut && b.Ending != Threw {

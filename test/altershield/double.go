@@ -33,8 +33,8 @@ type Options struct {
 	// CheckTimeout is the check timeout of both stages. 0: checks never time
 	// out.
 	CheckTimeout time.Duration
-	// Rules judge a check if the script leaves the verdict open. Their input is
-	// that of the server's rules.
+	// Rules judge a check if the script sets no verdict. They have the same
+	// input as the server's rules.
 	Rules func(RuleInput) []Rule
 	// Clock is the clock for everything except the network. Default the system
 	// clock.

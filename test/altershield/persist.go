@@ -79,8 +79,8 @@ func (d *Double) Persist(path string) error {
 	return nil
 }
 
-// replay restores the state of the file. It ignores an incomplete last line,
-// whose call was never answered. d.mu is held.
+// replay restores the state of the file. It ignores an incomplete last line: the
+// double was killed before it answered that call. d.mu is held.
 func (d *Double) replay(from io.Reader) error {
 	open := map[int]CallbackEntry{}
 	lines := bufio.NewScanner(from)

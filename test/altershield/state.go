@@ -26,7 +26,7 @@ const (
 	PostTimeout State = "POST_AOP_TIMEOUT"
 )
 
-// Ending is how a check ends.
+// Ending is the way in which a check ends.
 type Ending string
 
 // The endings.

@@ -98,7 +98,7 @@ func TestOnlyASceneOfGeneration1IsCheckedSynchronously(t *testing.T) {
 		}
 	}
 	if got := f.Orders(); len(got) != 0 {
-		t.Errorf("a rejection has left %v", got)
+		t.Errorf("a rejected check created %v", got)
 	}
 }
 

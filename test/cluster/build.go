@@ -20,7 +20,7 @@ import (
 // and with the product's.
 type family struct {
 	name     string
-	module   string            // the required module that gives the build its version
+	module   string            // the required module whose version is that of the build
 	binaries map[string]string // file name to package
 }
 

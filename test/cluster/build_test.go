@@ -49,11 +49,11 @@ func TestTheBuildKeyCoversAllPinnedFiles(t *testing.T) {
 		t.Errorf("no name and version in %s", one)
 	}
 	if one != key("require "+etcd.module+" v3.6.1\n", "a") {
-		t.Error("unchanged files give another key")
+		t.Error("the key changed without a change of the files")
 	}
 	for _, other := range []string{key("require "+etcd.module+" v3.6.2\n", "a"), key("require "+etcd.module+" v3.6.1\n", "b")} {
 		if other == one {
-			t.Error("a change gives the same key")
+			t.Error("a change of a file did not change the key")
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestOnlyACompleteBuildIsCached(t *testing.T) {
 		t.Errorf("the compiler's output is not in %v", err)
 	}
 	if entries, _ := filepath.Glob(c.cached("bin", "*")); len(entries) > 0 {
-		t.Errorf("a broken build left %v", entries)
+		t.Errorf("a failed build created %v", entries)
 	}
 
 	fakeCommand(t, "go", output)

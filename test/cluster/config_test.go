@@ -35,7 +35,7 @@ func TestInstancesShareNoNameAndNoAddress(t *testing.T) {
 			owner[kind+s] = name
 		}
 		if len(i.hostLink) > 15 {
-			t.Errorf("the kernel takes no link name of %d characters: %s", len(i.hostLink), i.hostLink)
+			t.Errorf("link name %s has %d characters, more than the kernel allows", i.hostLink, len(i.hostLink))
 		}
 		if !strings.HasPrefix(i.nodeAddress, "198.18.") && !strings.HasPrefix(i.nodeAddress, "198.19.") {
 			t.Errorf("%s is not in 198.18.0.0/15", i.nodeAddress)

@@ -38,8 +38,9 @@ func (c *cluster) awaitContainerd(ctx context.Context) error {
 		until(ctx, func(ctx context.Context) error { _, err := c.ctr(ctx, "version"); return err })
 }
 
-// forgetContainers removes the containers of the previous cluster from the kept
-// root. It disables the CRI plugin, which would try to recover them.
+// forgetContainers removes the containers of the previous cluster from
+// containerd's root, which survives "down". It disables the CRI plugin, which
+// would try to recover them.
 func (c *cluster) forgetContainers(ctx context.Context) error {
 	for _, kind := range []string{"sandboxes", "containers"} {
 		if err := os.RemoveAll(filepath.Join(c.containerdRoot(), "io.containerd.grpc.v1.cri", kind)); err != nil {

@@ -106,8 +106,8 @@ func busyboxFiles(ctx context.Context, busybox, certificates []byte) []file {
 	return files
 }
 
-// assemble is deterministic: the same files give the same image, without times
-// or map order.
+// assemble builds an image. It is deterministic: the same files result in the same
+// digest.
 func assemble(files []file, config v1.Config) (v1.Image, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)

@@ -28,7 +28,7 @@ func TestReferencedImagesAreKept(t *testing.T) {
 	}
 	for n, want := range map[int]bool{10: true, 20: true, 30: true, 40: false} {
 		if named[digest(n)] != want {
-			t.Errorf("blob %d is kept: %v", n, !want)
+			t.Errorf("blob %d is kept: %v, want %v", n, !want, want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestCacheEntriesUsedWithinAMonthAreKept(t *testing.T) {
 	}
 	for e, want := range map[string]bool{old: false, recent: true, half: false, building: true} {
 		if exists(e) != want {
-			t.Errorf("%s is there: %v", e, !want)
+			t.Errorf("%s exists: %v, want %v", e, !want, want)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestABlobIsRemovedWithItsLastManifest(t *testing.T) {
 	}
 	for n, want := range map[int]bool{11: false, 12: true, 13: true, 14: true} {
 		if exists(blob(n)) != want {
-			t.Errorf("blob %d is there: %v", n, !want)
+			t.Errorf("blob %d exists: %v, want %v", n, !want, want)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestTestsThatPagesNameExist(t *testing.T) {
 	}
 }
 
-// anchors returns the anchors that GitHub gives the headings of a page.
+// anchors returns the anchors of a page's headings on GitHub.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(page, -1) {
