@@ -10,6 +10,7 @@ package admission
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,5 +66,16 @@ func Fail(err error) Answer {
 		Code:    http.StatusInternalServerError,
 		Reason:  metav1.StatusReasonInternalError,
 		Message: err.Error(),
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: CauseUndecided, Message: err.Error()}}},
 	})
+}
+
+// CauseUndecided is the cause of a denial without a decision, for example because
+// the API server is unreachable. Another replica may be able to decide.
+const CauseUndecided metav1.CauseType = "Undecided"
+
+// Undecided reports whether a response denies a request without a decision.
+func Undecided(r *admissionv1.AdmissionResponse) bool {
+	return !r.Allowed && r.Result != nil && r.Result.Details != nil &&
+		slices.ContainsFunc(r.Result.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == CauseUndecided })
 }

@@ -108,6 +108,9 @@ func TestAReplicaDecidesWhatItCannotForward(t *testing.T) {
 		"this replica, after the response to another request": {
 			respond(http.StatusOK, `{"response":{"uid":"another","allowed":true}}`), false, true, local,
 		},
+		"this replica, after an undecided response": {
+			respond(http.StatusOK, `{"response":{"uid":"r","allowed":false,"status":{"details":{"causes":[{"reason":"Undecided"}]}}}}`), false, true, local,
+		},
 		"this replica, after an empty response": {respond(http.StatusOK, `{}`), false, true, local},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package affinity
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -58,8 +59,11 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 		return f.Next.Admit(ctx, req)
 	}
 	response, err := forward(ctx, peer, asked.URL.Path, req)
+	if err == nil && admission.Undecided(response) {
+		err = errors.New("the deciding replica could not decide")
+	}
 	if err != nil {
-		logging.FromContext(ctx).Debugw("deciding locally: the deciding replica did not answer", "namespace", req.Namespace, "error", err)
+		logging.FromContext(ctx).Debugw("deciding locally: no decision by the deciding replica", "namespace", req.Namespace, "error", err)
 		return f.Next.Admit(ctx, req)
 	}
 	return admission.Answer{Decision: DecisionForwarded, Response: response}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
@@ -19,21 +20,25 @@ type Action struct {
 	Subject string
 	// Pods are the affected pods before the request.
 	Pods []*corev1.Pod
-	// Relabeled is the pod after an update of labels or controller only. It matters
-	// to budgets that do not cover the pod afterwards.
-	Relabeled *corev1.Pod
+	// After is the pod after an update; nil for other operations.
+	After *corev1.Pod
+	// RelabelsOnly means that the update changes labels or the controller only. It
+	// costs nothing in a budget that covers the pod afterwards.
+	RelabelsOnly bool
 }
 
 // ofUpdate decides what an update of a pod does; nil if it cannot make the pod
 // unavailable.
 func ofUpdate(before, after *corev1.Pod) *Action {
-	a := &Action{Operation: v1alpha1.OperationUpdate, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}}
+	a := &Action{Operation: v1alpha1.OperationUpdate, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}, After: after}
 	switch {
 	case !equality.Semantic.DeepEqual(images(before), images(after)):
+	// The kubelet ends the pod at its deadline, without a request.
+	case !ptr.Equal(before.Spec.ActiveDeadlineSeconds, after.Spec.ActiveDeadlineSeconds):
 	case budget.MarkedUnavailable(after.Labels) && !budget.MarkedUnavailable(before.Labels):
 	case budget.Exempt(after) && !budget.Exempt(before):
 	case !maps.Equal(before.Labels, after.Labels), controllerOf(before) != controllerOf(after):
-		a.Relabeled = after
+		a.RelabelsOnly = true
 	default:
 		return nil
 	}

@@ -108,7 +108,7 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 		decision = DecisionLate
 	}
 	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
-	return retryLater(decision, name, message, metav1.StatusCause{Type: causeBudget, Message: err.Error()})
+	return retryLater(decision, name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
 }
 
 func retryLater(decision, name, message string, cause metav1.StatusCause) admission.Answer {

@@ -14,8 +14,12 @@ import (
 // chargeOf decides what the action costs a budget; nil if the budget does not judge
 // it. With live it reads owners without the cache.
 func (e *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Charge, error) {
+	onlyIfLeaves := e.action.RelabelsOnly
 	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, e.action.Operation) {
-		return nil, nil
+		if e.action.After == nil {
+			return nil, nil
+		}
+		onlyIfLeaves = true // outside the budget the protected operations are free
 	}
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
@@ -25,6 +29,9 @@ func (e *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBud
 	costs := b.Spec.ProtectNotReady
 	for _, p := range e.action.Pods {
 		concerned, err := e.concerns(ctx, scope, p, live)
+		if err == nil && concerned && onlyIfLeaves {
+			concerned, err = e.leaves(ctx, scope, p, e.action.After)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -55,18 +62,15 @@ func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1
 			return false, err
 		}
 	}
-	if !scope.Covers(p, chain) || e.action.deletesPods() && chain.Terminating() {
-		return false, nil
-	}
-	if after := e.action.Relabeled; after != nil {
-		return e.leaves(ctx, scope, p, after)
-	}
-	return true, nil
+	return scope.Covers(p, chain) && (!e.action.deletesPods() || !chain.Terminating()), nil
 }
 
-// leaves decides whether an update takes a pod out of the budget, by its labels or
-// by its controller.
+// leaves decides whether an update takes a pod out of the budget: by its labels, by
+// its controller or by the annotation that exempts it.
 func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, after *corev1.Pod) (bool, error) {
+	if budget.Exempt(after) {
+		return true, nil
+	}
 	if !scope.NeedsChain() {
 		return !scope.Covers(after, nil), nil
 	}

@@ -71,6 +71,7 @@ func TestWhatARequestCosts(t *testing.T) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:2"}}
 		}), false, true, 403},
 		{"marked unavailable", changed(func(p *corev1.Pod) { p.Labels[v1alpha1.UnavailableLabelPrefix+"test"] = "true" }), false, true, 403},
+		{"given a deadline", changed(func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }), false, true, 403},
 		{"made exempt", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, true, 403},
 		{"a label outside the selector", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
 		{"a label inside the selector", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
@@ -233,6 +234,30 @@ func TestOnlyProtectedOperationsAreJudged(t *testing.T) {
 	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
 	if !w.ask(t, deletion(t, newPod(nil))).Response.Allowed || w.ask(t, eviction(t, nil)).Response.Allowed {
 		t.Error("an unprotected operation was judged")
+	}
+}
+
+// Otherwise a person could take a pod out of the budget, and then delete it.
+func TestAnUpdateThatTakesAPodOutOfABudgetIsAlwaysJudged(t *testing.T) {
+	evictions := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		judged bool
+	}{
+		"a label outside the selector": {func(p *corev1.Pod) { p.Labels["app"] = "debug" }, true},
+		"made exempt":                  {func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }, true},
+		"exempt with another image": {func(p *corev1.Pod) {
+			p.Annotations, p.Spec.Containers[0].Image = map[string]string{v1alpha1.NoProtectAnnotation: "true"}, "web:2"
+		}, true},
+		"another image, and a label outside the selector": {func(p *corev1.Pod) { p.Labels["app"], p.Spec.Containers[0].Image = "debug", "web:2" }, true},
+		"another image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, false},
+	} {
+		w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
+		if a := w.ask(t, updating(t, "", newPod(nil), newPod(tc.change))); a.Response.Allowed == tc.judged {
+			t.Errorf("%s: allowed %t", name, a.Response.Allowed)
+		}
 	}
 }
 

@@ -53,7 +53,8 @@ type PodUnavailableBudgetSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="write a number from 0, or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// ProtectOperations are the operations that are judged. Default: all of them.
+	// ProtectOperations are the operations that are judged. Default: all of them. An
+	// update that takes a pod out of the budget is always judged.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=5

@@ -51,6 +51,7 @@ func TestChangesInPlaceAreJudged(t *testing.T) {
 	name := n.podNames(t)[0]
 	n.checkDeniedByBudget(t, "set", "image", "pod/"+name, "sleep=busybox:2")
 	n.checkDenied(t, budgetDenial, "label", "pod", name, "unavailable-pod.kruise.io/test=true")
+	n.checkDenied(t, budgetDenial, "patch", "pod", name, "-p", `{"spec":{"activeDeadlineSeconds":1}}`)
 	n.checkDenied(t, budgetDenial, "label", "pod", name, "app-")
 	n.checkDenied(t, budgetDenial, "annotate", "pod", name, "pub.kruise.io/no-protect=true")
 	// Changes that keep the pod available are not charged.
