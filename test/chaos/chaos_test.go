@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -40,8 +41,11 @@ type options struct {
 	Pods        int           `default:"5"`
 	Deployments int           `default:"4"`
 	Limit       time.Duration `default:"8m"`
-	// Pause is the mean time between two kills.
-	Pause time.Duration `default:"5s"`
+	// Interval is the mean time between two faults.
+	Interval time.Duration `default:"3s"`
+	// Rounds is the number of rounds of faults; 0: until the releases have
+	// ended.
+	Rounds int `default:"1"`
 	// KillsPerPart is the maximum number of kills of each part, ServerKills that
 	// of the double; 0: no limit.
 	KillsPerPart int `split_words:"true" default:"2"`
@@ -56,7 +60,7 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 	if o.Seed == 0 {
 		o.Seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("CHAOS_SEED=%d repeats these verdicts and this order of kills: %+v", o.Seed, o)
+	t.Logf("CHAOS_SEED=%d repeats these verdicts and faults: %+v", o.Seed, o)
 	// An interrupt ends the run like its time limit, with a cleanup.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -88,7 +92,8 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 		r.save(t, began)
 		t.Fatalf("CHAOS_SEED=%d: %v", o.Seed, err)
 	}
-	t.Logf("%d releases of %d pods in %s; killed: %v", o.Releases, o.Pods, time.Since(began).Round(time.Second), r.injector.kills())
+	t.Logf("%d releases of %d pods in %s; killed: %v; paused: %v",
+		r.releases(), o.Pods, time.Since(began).Round(time.Second), r.injector.count(Kill), r.injector.count(Pause))
 }
 
 // run is one chaos run.
@@ -97,6 +102,7 @@ type run struct {
 	options
 	log      func(format string, args ...any)
 	loops    []*releaseLoop
+	budget   *budgetLoop
 	injector *injector
 	watcher  *watcher
 }
@@ -107,20 +113,33 @@ func newRun(f *fixture, o options, logf func(format string, args ...any)) *run {
 	}
 	r := &run{fixture: f, options: o, log: log, watcher: &watcher{suspended: map[types.UID]bool{}}}
 	r.injector = &injector{
-		kube: f.kube, rand: rand.New(rand.NewPCG(o.Seed, 0)), pause: o.Pause, log: log,
-		targets: targets(o.KillsPerPart, o.ServerKills), killed: map[string]int{},
+		kube: f.kube, seed: o.Seed, interval: o.Interval, rounds: o.Rounds, maxKills: maxKills(o.KillsPerPart, o.ServerKills), targets: targets(),
+		log: log, covered: make(chan struct{}), counts: map[FaultKind]map[string]int{},
 	}
 	run := fmt.Sprintf("chaos-%x", o.Seed&0xffff)
 	for i := range min(o.Deployments, o.Releases) {
 		r.loops = append(r.loops, &releaseLoop{
-			fixture: f, versioned: make(chan struct{}), namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
+			fixture: f, versioned: make(chan struct{}), covered: r.injector.covered,
+			namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
 			rand: rand.New(rand.NewPCG(o.Seed, uint64(i)+1)),
 		})
+	}
+	r.budget = &budgetLoop{
+		fixture: f, namespace: run + "-budget", seed: o.Seed, log: log,
+		availability: NewAvailability(), results: map[string]int{},
 	}
 	return r
 }
 
-// share is the number of releases of a loop.
+// releases returns the number of releases.
+func (r *run) releases() (n int) {
+	for _, l := range r.loops {
+		n += l.done
+	}
+	return n
+}
+
+// share is the minimum number of releases of a loop.
 func (r *run) share(loop int) int {
 	n := r.Releases / len(r.loops)
 	if loop < r.Releases%len(r.loops) {
@@ -129,8 +148,8 @@ func (r *run) share(loop int) int {
 	return n
 }
 
-// do runs the releases during the kills, and then checks that their results do
-// not change.
+// do runs the releases and deletions during the faults, and then checks that
+// their results do not change.
 func (r *run) do(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(r.clients, 0)
 	workloads := factory.App().V1alpha1().ChangeWorkloads().Informer()
@@ -142,47 +161,66 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 
-	injection, stop := context.WithCancel(ctx)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	if err := r.inject(ctx); err != nil {
+		return err
+	}
+	if left := NotKilled(r.injector.maxKills, r.injector.count(Kill)); len(left) > 0 {
+		return fmt.Errorf("parts that were not killed: %s", strings.Join(left, ", "))
+	}
+	if err := r.awaitRecovery(ctx); err != nil {
+		return err
+	}
+	if err := r.budget.check(ctx); err != nil {
+		return err
+	}
+	if err := r.awaitQuiet(ctx); err != nil {
+		return err
+	}
+	for _, l := range r.loops {
+		end, err := l.awaitEnd(ctx, l.done)
+		if err != nil {
+			return err
+		}
+		if err := l.awaitFormer(ctx, end.Phase); err != nil {
+			return err
+		}
+	}
+	if wrong := append(r.watcher.violations(), r.budget.availability.Faults()...); len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "\n"))
+	}
+	return nil
+}
+
+// inject does the releases and the deletions during the faults. The faults
+// begin when every loop has begun.
+func (r *run) inject(ctx context.Context) error {
+	faults, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	if err := r.budget.prepare(ctx); err != nil {
+		stop()
+		return err
+	}
+	deletions, stopDeletions := context.WithCancel(faults)
+	background.Go(func() { r.budget.run(deletions) })
+	background.Go(func() {
+		defer stopDeletions()
 		for _, l := range r.loops {
 			select {
 			case <-l.versioned:
-			case <-injection.Done():
+			case <-faults.Done():
 				return
 			}
 		}
-		r.injector.run(injection)
-	}()
+		r.injector.run(faults)
+	})
 	group, gctx := errgroup.WithContext(ctx)
 	for i, l := range r.loops {
 		group.Go(func() error { return l.run(gctx, r.share(i)) })
 	}
 	err := group.Wait()
 	stop()
-	<-stopped
-	if err != nil {
-		return err
-	}
-	if len(r.injector.kills()) == 0 {
-		return errors.New("no part was killed")
-	}
-	if err := r.awaitRecovery(ctx); err != nil {
-		return err
-	}
-	if err := r.awaitQuiet(ctx); err != nil {
-		return err
-	}
-	for i, l := range r.loops {
-		if _, err := l.awaitEnd(ctx, r.share(i)); err != nil {
-			return err
-		}
-	}
-	if wrong := r.watcher.violations(); len(wrong) > 0 {
-		return errors.New(strings.Join(wrong, "\n"))
-	}
-	return nil
+	background.Wait()
+	return err
 }
 
 // drawBatches draws whether pods are judged one by one, and changes the setting.
@@ -230,6 +268,7 @@ func (r *run) save(t *testing.T, since time.Time) {
 	for _, l := range r.loops {
 		namespaces = append(namespaces, l.namespace)
 	}
+	namespaces = append(namespaces, r.budget.namespace)
 	if err := dump.Write(ctx, r.kube, dir, since, namespaces...); err != nil {
 		t.Log(err)
 	}

@@ -3,6 +3,7 @@ package chaos
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
@@ -34,6 +35,43 @@ func (e Evidence) Stage(node string, stage double.Stage) Stage {
 		})
 	}
 	return out
+}
+
+// Starts returns how often the server was called to start a batch of the order.
+func (e Evidence) Starts(batchNo int32) (n int) {
+	for _, c := range e.Log.Calls {
+		var body struct{ BatchNo *int32 }
+		if c.Action == "submitChangeExecBatchStartNotify" && json.Unmarshal(c.Body, &body) == nil && body.BatchNo != nil && *body.BatchNo == batchNo {
+			n++
+		}
+	}
+	return n
+}
+
+// Finishes returns how often the server was called to finish a node.
+func (e Evidence) Finishes(node string) (n int) {
+	for _, c := range e.Log.Calls {
+		if c.Action == "submitChangeFinishNotify" && c.Node == node {
+			n++
+		}
+	}
+	return n
+}
+
+// unknownNodeTimeout is longer than the time for which Breakwater keeps a
+// verdict of an unknown node.
+const unknownNodeTimeout = 3 * time.Minute
+
+// Stuck returns the number of verdicts in an inbox that should have been
+// delivered. Those of unknown nodes, of a start whose answer was lost, may stay
+// for a time.
+func Stuck(inbox []v1alpha1.InboxVerdict, known map[string]bool, now time.Time) (n int) {
+	for _, v := range inbox {
+		if known[v.NodeID] || now.Sub(v.Time.Time) > unknownNodeTimeout {
+			n++
+		}
+	}
+	return n
 }
 
 // refused reports whether an answer proves that the callback was not stored,

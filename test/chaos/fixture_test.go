@@ -22,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	policy "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
@@ -34,6 +35,7 @@ type fixture struct {
 	kube    kubernetes.Interface
 	clients versioned.Interface
 	change  client.AppV1alpha1Interface
+	policy  policy.PolicyV1alpha1Interface
 	dynamic dynamic.Interface
 	judge   *judge.Judge
 }
@@ -58,7 +60,7 @@ func connect() (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fixture{kube: kube, clients: change, change: change.AppV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
+	return &fixture{kube: kube, clients: change, change: change.AppV1alpha1(), policy: change.PolicyV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
 }
 
 // await polls the condition every 300 ms until it returns nil; its error

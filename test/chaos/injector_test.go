@@ -4,99 +4,134 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
+	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-// target is a part that is killed repeatedly.
+// target is a part that has faults.
 type target struct {
-	name string
 	part disruption.Part
-	// most is the maximum number of kills; 0: no limit.
-	most int
 	// keep: only the process is killed, the pod must stay.
 	keep bool
-	// sleeps: it is a function that may be scaled to zero.
-	sleeps bool
+	// wake is the URL of a function that may be scaled to zero; a request
+	// creates a pod.
+	wake string
 }
 
 // maxDown is the maximum number of parts that are down at a time. If all parts
 // were down all the time, no release would be judged.
 const maxDown = 3
 
-// targets are all parts between a Ready pod and its verdict.
-func targets(killsPerPart, serverKills int) []target {
-	out := []target{
-		{name: "controller", part: disruption.Component("controller")},
-		{name: "webhook", part: disruption.Component("webhook")},
-		{name: "submit", part: disruption.Function("submit"), sleeps: true},
-		{name: "verdict", part: disruption.Function("verdict"), sleeps: true},
-		{name: "report", part: disruption.Function("report"), sleeps: true},
-		{name: "callback", part: disruption.Function("callback")},
-		{name: "deadletter", part: disruption.Function("deadletter"), sleeps: true},
-		{name: "dispatcher", part: disruption.Dispatcher()},
-		{name: "ingress", part: disruption.Ingress()},
-		{name: "filter", part: disruption.Filter()},
+// targets are the parts between a Ready pod and its verdict, and those that
+// decide about deletions of covered pods.
+func targets() map[string]target {
+	out := map[string]target{
+		"dispatcher": {part: disruption.Dispatcher()},
+		"ingress":    {part: disruption.Ingress()},
+		"filter":     {part: disruption.Filter()},
+		"callback":   {part: disruption.Function("callback")},
+		// Its state is on a volume of its pod.
+		"server": {part: disruption.Server(), keep: true},
 	}
-	for i := range out {
-		out[i].most = killsPerPart
+	for _, name := range []string{"controller", "webhook", "protection-controller", "protection-webhook"} {
+		out[name] = target{part: disruption.Component(name)}
 	}
-	// Its state is on a volume of its pod. The kubelet's restart back-off
-	// grows, so it is killed only a few times.
-	return append(out, target{name: "server", part: disruption.Server(), most: serverKills, keep: true})
+	for _, name := range []string{"submit", "verdict", "report", "deadletter"} {
+		out[name] = target{
+			part: disruption.Function(name),
+			wake: fmt.Sprintf("http://%s.%s.svc.cluster.local", name, v1alpha1.SystemNamespace),
+		}
+	}
+	return out
 }
 
-// injector kills the targets one at a time in random order with random pauses.
-// Each target is killed once before any is killed twice.
+// maxKills returns the maximum number of kills of each part; 0: no limit. The
+// kubelet's restart back-off of the double grows, so it has its own.
+func maxKills(perPart, server int) map[string]int {
+	out := map[string]int{}
+	for name := range targets() {
+		out[name] = perPart
+	}
+	out["server"] = server
+	return out
+}
+
+// injector injects the faults of a schedule.
 type injector struct {
-	kube    kubernetes.Interface
-	rand    *rand.Rand
-	pause   time.Duration // mean
-	log     func(format string, args ...any)
-	targets []target
+	kube     kubernetes.Interface
+	seed     uint64
+	interval time.Duration
+	// rounds is the number of rounds; 0: no limit.
+	rounds   int
+	maxKills map[string]int
+	targets  map[string]target
+	log      func(format string, args ...any)
+	// covered is closed when round 0 of the schedule has ended.
+	covered chan struct{}
 
+	pauses sync.WaitGroup
 	mu     sync.Mutex
-	killed map[string]int
+	counts map[FaultKind]map[string]int
 }
 
-// run kills until ctx ends.
-func (k *injector) run(ctx context.Context) {
-	for {
-		for _, i := range k.rand.Perm(len(k.targets)) {
-			timer := time.NewTimer(k.pause/2 + time.Duration(k.rand.Int64N(int64(k.pause))))
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			case <-timer.C:
-			}
-			if t := k.targets[i]; t.most == 0 || k.kills()[t.name] < t.most {
-				k.awaitFewDown(ctx)
-				k.kill(ctx, t)
-			}
+// run injects faults until the rounds or ctx end.
+func (i *injector) run(ctx context.Context) {
+	defer i.pauses.Wait()
+	for f := range Schedule(i.seed, i.interval, i.maxKills) {
+		if f.Round == 1 {
+			i.cover()
+		}
+		if i.rounds > 0 && f.Round == i.rounds {
+			return
+		}
+		timer := time.NewTimer(f.After)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		i.awaitFewDown(ctx)
+		if err := i.inject(ctx, f); err != nil && ctx.Err() == nil {
+			i.log("%s: %v", f, err)
 		}
 	}
 }
 
+// cover closes covered.
+func (i *injector) cover() {
+	select {
+	case <-i.covered:
+	default:
+		close(i.covered)
+	}
+}
+
 // awaitFewDown waits until fewer than maxDown parts are down.
-func (k *injector) awaitFewDown(ctx context.Context) {
+func (i *injector) awaitFewDown(ctx context.Context) {
 	err := await(ctx, time.Minute, "some parts are up", func(ctx context.Context) error {
 		var down []string
-		for _, t := range k.targets {
-			pods, err := t.part.Pods(ctx, k.kube)
+		for _, name := range slices.Sorted(maps.Keys(i.targets)) {
+			t := i.targets[name]
+			pods, err := t.part.Pods(ctx, i.kube)
 			if err != nil {
 				return err
 			}
-			if !t.sleeps && !slices.ContainsFunc(pods, ready) {
-				down = append(down, t.name)
+			if t.wake == "" && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return ready(&p) }) {
+				down = append(down, name)
 			}
 		}
 		if len(down) >= maxDown {
@@ -105,49 +140,106 @@ func (k *injector) awaitFewDown(ctx context.Context) {
 		return nil
 	})
 	if err != nil && ctx.Err() == nil {
-		k.log("%v", err)
+		i.log("%v", err)
 	}
 }
 
-func ready(p corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// kill kills one or all of the ready pods of a target. A part that is down or
-// scaled to zero has none.
-func (k *injector) kill(ctx context.Context, t target) {
-	pods, err := t.part.Pods(ctx, k.kube)
+// inject injects a fault into one or all of the ready pods of a part.
+func (i *injector) inject(ctx context.Context, f Fault) error {
+	t := i.targets[f.Part]
+	pods, err := i.readyPods(ctx, t)
 	if err != nil {
-		k.log("find %s: %v", t.name, err)
-		return
+		return err
 	}
-	all := k.rand.IntN(2) == 0
-	for i := range pods {
-		pod := &pods[i]
-		if !ready(*pod) {
-			continue
-		}
-		how, err := disruption.Kill(ctx, k.kube, pod)
-		if err == nil && !t.keep && restarts(pod) > 0 {
-			// It was killed before. A new pod avoids the kubelet's back-off,
-			// which is not under test.
-			how += ", and replaced"
-			err = disruption.Delete(ctx, k.kube, pod)
+	if n := f.Replica % len(pods); !f.All {
+		pods = pods[n : n+1]
+	}
+	for n := range pods {
+		var how string
+		if f.Kind == Pause {
+			how, err = i.pause(ctx, &pods[n], f.For)
+		} else {
+			how, err = i.kill(ctx, t, &pods[n])
 		}
 		if err != nil {
-			k.log("kill %s: %v", pod.Name, err)
-			continue
+			return fmt.Errorf("pod %s: %w", pods[n].Name, err)
 		}
-		k.log("kill %s (%s): %s", t.name, pod.Name, how)
-		k.mu.Lock()
-		k.killed[t.name]++
-		k.mu.Unlock()
-		if !all {
-			return
-		}
+		i.log("%s (%s): %s", f, pods[n].Name, how)
 	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.counts[f.Kind] == nil {
+		i.counts[f.Kind] = map[string]int{}
+	}
+	i.counts[f.Kind][f.Part]++
+	return nil
+}
+
+// readyPods waits until a part has ready pods, and wakes it if it is scaled to
+// zero.
+func (i *injector) readyPods(ctx context.Context, t target) (found []corev1.Pod, err error) {
+	err = await(ctx, 2*time.Minute, t.part.String()+" has a ready pod", func(ctx context.Context) error {
+		pods, err := t.part.Pods(ctx, i.kube)
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !ready(&p) })
+		if len(found) > 0 {
+			return nil
+		}
+		return errors.Join(errors.New("no pod is ready"), wake(ctx, t.wake))
+	})
+	return found, err
+}
+
+// wake sends a request to a function, which needs no useful answer.
+func wake(ctx context.Context, url string) error {
+	if url == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return errors.Join(err, response.Body.Close())
+}
+
+// kill kills a pod and returns the method.
+func (i *injector) kill(ctx context.Context, t target, pod *corev1.Pod) (string, error) {
+	how, err := disruption.Kill(ctx, i.kube, pod)
+	if err == nil && !t.keep && restarts(pod) > 0 {
+		// It was killed before. A new pod avoids the kubelet's back-off, which
+		// is not under test.
+		return how + ", and replaced", disruption.Delete(ctx, i.kube, pod)
+	}
+	return how, err
+}
+
+// pause pauses a pod in the background, until the time is over or ctx ends.
+func (i *injector) pause(ctx context.Context, pod *corev1.Pod, duration time.Duration) (string, error) {
+	resume, err := disruption.Pause(pod)
+	if resume == nil {
+		return "", err
+	}
+	i.pauses.Go(func() {
+		timer := time.NewTimer(duration)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		if err := resume(); err != nil {
+			i.log("resume %s: %v", pod.Name, err)
+		}
+	})
+	return "SIGSTOP", err
 }
 
 func restarts(pod *corev1.Pod) (n int32) {
@@ -157,13 +249,9 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// kills returns the number of kills of each target.
-func (k *injector) kills() map[string]int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	out := make(map[string]int, len(k.killed))
-	for name, n := range k.killed {
-		out[name] = n
-	}
-	return out
+// count returns the number of faults of a kind of each part.
+func (i *injector) count(kind FaultKind) map[string]int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return maps.Clone(i.counts[kind])
 }

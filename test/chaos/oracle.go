@@ -82,6 +82,9 @@ type Batch struct {
 	// Done: its state is ExecuteDone.
 	Done      bool
 	Pre, Post Stage
+	// Starts and Finishes are the calls that the server received, and the
+	// attempts those that Breakwater recorded before it made them.
+	Starts, StartAttempts, Finishes, FinishAttempts int
 }
 
 // Outcomes returns the permitted outcomes of the batch: a fail of either stage
@@ -106,7 +109,8 @@ type Release struct {
 	// Pods are the existing pods of the release, and whether they have the
 	// label of finished pods.
 	Pods map[string]bool
-	// Inbox is the number of verdicts in the inbox of the ChangeWorkload.
+	// Inbox is the number of verdicts that stay in the inbox of the
+	// ChangeWorkload; see Stuck.
 	Inbox int
 	// The Deployment: it has the suspend label, is paused, has rolled out.
 	Suspended, Paused, Complete bool
@@ -125,6 +129,10 @@ func Faults(r Release) []string {
 		}
 		if b.Node == "" {
 			wrong("batch %s was never sent to the server", b.Name)
+		}
+		if b.Starts > b.StartAttempts || b.Finishes > b.FinishAttempts {
+			wrong("batch %s was started %d times in %d attempts and finished %d times in %d attempts",
+				b.Name, b.Starts, b.StartAttempts, b.Finishes, b.FinishAttempts)
 		}
 		for _, pod := range b.Pods {
 			if other, twice := claimedBy[pod]; twice {
@@ -206,6 +214,34 @@ func wrongSuccess(r Release, permitted map[string]Outcomes) (out []string) {
 	}
 	if c.Unjudged < least || c.Unjudged > most {
 		out = append(out, fmt.Sprintf("%d pods count as unjudged; permitted: %d to %d", c.Unjudged, least, most))
+	}
+	return out
+}
+
+// Former is the ChangeWorkload of an earlier release.
+type Former struct {
+	Name  string
+	Phase v1alpha1.WorkloadPhase
+	// Inbox is as in Release.
+	Inbox int
+	// Closed: its order needs no further call to be closed.
+	Closed bool
+}
+
+// FormerFaults returns the contradictions of earlier releases. A Success deletes
+// their ChangeWorkloads; otherwise they stay, and have ended.
+func FormerFaults(current v1alpha1.WorkloadPhase, former []Former) (out []string) {
+	for _, f := range former {
+		switch {
+		case current == v1alpha1.WorkloadSuccess:
+			out = append(out, fmt.Sprintf("former ChangeWorkload %s (%s) is left after a Success", f.Name, f.Phase))
+		case f.Phase != v1alpha1.WorkloadSuccess && f.Phase != v1alpha1.WorkloadSuspend && f.Phase != v1alpha1.WorkloadFailed:
+			out = append(out, fmt.Sprintf("former ChangeWorkload %s has not ended: %q", f.Name, f.Phase))
+		case !f.Closed:
+			out = append(out, fmt.Sprintf("the order of former ChangeWorkload %s is not closed", f.Name))
+		case f.Inbox > 0:
+			out = append(out, fmt.Sprintf("%d verdicts are left in the inbox of former ChangeWorkload %s", f.Inbox, f.Name))
+		}
 	}
 	return out
 }

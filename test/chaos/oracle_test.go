@@ -121,7 +121,12 @@ func TestFaultsAreTheContradictionsToTheVerdicts(t *testing.T) {
 			[]string{"1 pods count as unjudged; permitted: 0 to 0"}},
 		"no callback, counted as judged": {two(func(r *Release) { r.Batches[0].Post = Stage{} }),
 			[]string{"0 pods count as unjudged; permitted: 1 to 1"}},
-		"a pod that is not finished": {two(func(r *Release) { r.Pods["b"] = false }), []string{`pod b: finished is false, claimed by "c2"`}},
+		"a batch that was started more often than recorded": {two(func(r *Release) { r.Batches[0].Starts, r.Batches[0].StartAttempts = 2, 1 }),
+			[]string{"batch c1 was started 2 times in 1 attempts and finished 0 times in 0 attempts"}},
+		"a batch that was finished more often than recorded": {two(func(r *Release) { r.Batches[0].Finishes = 1 }),
+			[]string{"batch c1 was started 0 times in 0 attempts and finished 1 times in 0 attempts"}},
+		"an attempt that did not reach the server": {two(func(r *Release) { r.Batches[0].StartAttempts = 2 }), nil},
+		"a pod that is not finished":               {two(func(r *Release) { r.Pods["b"] = false }), []string{`pod b: finished is false, claimed by "c2"`}},
 		"a pod that is not claimed": {two(func(r *Release) { r.Batches[1].Pods = nil }),
 			[]string{`pod b: finished is true, claimed by ""`}},
 		"a pod that is claimed twice": {two(func(r *Release) { r.Batches[1].Pods = []string{"a", "b"} }),
@@ -136,6 +141,29 @@ func TestFaultsAreTheContradictionsToTheVerdicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Faults(tc.release)); diff != "" {
+				t.Error("(-want +got)", diff)
+			}
+		})
+	}
+}
+
+func TestFormerChangeWorkloadsHaveEndedOrAreDeleted(t *testing.T) {
+	const success, suspend, running = v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend, v1alpha1.WorkloadRunning
+	for name, tc := range map[string]struct {
+		current v1alpha1.WorkloadPhase
+		former  Former
+		want    []string
+	}{
+		"after a Success":        {success, Former{"c", success, 0, true}, []string{"former ChangeWorkload c (Success) is left after a Success"}},
+		"after a fail":           {suspend, Former{"c", success, 0, true}, nil},
+		"a repaired fail":        {suspend, Former{"c", suspend, 0, true}, nil},
+		"a superseded release":   {suspend, Former{"c", v1alpha1.WorkloadFailed, 0, true}, nil},
+		"one that has not ended": {suspend, Former{"c", running, 0, true}, []string{`former ChangeWorkload c has not ended: "Running"`}},
+		"an order that is open":  {suspend, Former{"c", success, 0, false}, []string{"the order of former ChangeWorkload c is not closed"}},
+		"a verdict in the inbox": {suspend, Former{"c", success, 1, true}, []string{"1 verdicts are left in the inbox of former ChangeWorkload c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, FormerFaults(tc.current, []Former{tc.former})); diff != "" {
 				t.Error("(-want +got)", diff)
 			}
 		})

@@ -50,10 +50,15 @@ type releaseLoop struct {
 	// versioned is closed when the webhook has annotated the first release.
 	// Without the annotations it would be a baseline, which is not judged.
 	versioned chan struct{}
+	// covered is closed when every part was killed; until then the releases
+	// continue.
+	covered <-chan struct{}
+	// done is the number of releases that have ended.
+	done int
 }
 
-// run does a number of releases, each of which must end according to the
-// verdicts.
+// run does at least a number of releases, each of which must end according to
+// the verdicts.
 func (l *releaseLoop) run(ctx context.Context, releases int) error {
 	_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: l.namespace, Labels: map[string]string{chaosLabel: "true", v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
@@ -61,7 +66,7 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 	if err != nil {
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
-	for n := 1; n <= releases; n++ {
+	for n := 1; n <= releases || !closed(l.covered); n++ {
 		plan := NewPlan(l.rand, l.pods)
 		l.log("%s release %d: %s", l.namespace, n, &plan)
 		err := await(ctx, time.Minute, "the double accepts its script", func(ctx context.Context) error {
@@ -84,7 +89,7 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 		if err != nil {
 			return err
 		}
-		l.suspended = end.Phase == v1alpha1.WorkloadSuspend
+		l.suspended, l.done = end.Phase == v1alpha1.WorkloadSuspend, n
 		l.log("%s release %d: %s as expected after %s; %d batches, failed: %v, unjudged: %d",
 			l.namespace, n, end.Phase, time.Since(began).Round(time.Second), len(end.Batches), end.Failed, end.Counts.Unjudged)
 	}
@@ -104,6 +109,15 @@ func (l *releaseLoop) awaitVersion(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func marker(n int) string { return "v" + strconv.Itoa(n) }
@@ -188,12 +202,13 @@ func (l *releaseLoop) observe(ctx context.Context, n int) (Release, error) {
 	}
 	evidence := Evidence{Log: log, Nodes: nodes}
 	r = Release{
-		Phase: c.Status.Phase, Counts: c.Status.Counts, Replicas: *d.Spec.Replicas, Inbox: len(c.Status.Inbox),
+		Phase: c.Status.Phase, Counts: c.Status.Counts, Replicas: *d.Spec.Replicas,
 		Suspended: d.Labels[v1alpha1.SuspendLabel] != "", Paused: d.Spec.Paused, Complete: complete(d),
 	}
 	for _, p := range c.Status.DefenseCheckFailPods {
 		r.Failed = append(r.Failed, p.Pod)
 	}
+	known := map[string]bool{c.Status.Order.Node(): true}
 	for i := range list.Items {
 		p := &list.Items[i]
 		if !metav1.IsControlledBy(p, c) {
@@ -203,13 +218,53 @@ func (l *releaseLoop) observe(ctx context.Context, n int) (Release, error) {
 			Name: p.Name, Node: p.Status.ChangePodID, Done: p.Status.Phase == v1alpha1.PodExecuteDone,
 			Pre: evidence.Stage(p.Status.ChangePodID, double.Pre), Post: evidence.Stage(p.Status.ChangePodID, double.Post),
 		}
+		known[b.Node] = true
+		b.Starts, b.Finishes = evidence.Starts(p.Spec.BatchNo), evidence.Finishes(b.Node)
+		for _, s := range p.Status.Submissions {
+			if s.Stage == v1alpha1.StagePre {
+				b.StartAttempts = int(s.Attempts)
+			} else {
+				b.FinishAttempts = int(s.Attempts)
+			}
+		}
 		for _, info := range p.Spec.PodInfos {
 			b.Pods = append(b.Pods, info.Pod)
 		}
 		r.Batches = append(r.Batches, b)
 	}
+	r.Inbox = Stuck(c.Status.Inbox, known, time.Now())
 	r.Pods, err = l.podsOf(ctx, c)
 	return r, err
+}
+
+// awaitFormer waits until the ChangeWorkloads of earlier releases have ended or
+// are deleted.
+func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.WorkloadPhase) error {
+	return await(ctx, 3*time.Minute, "the earlier releases of "+l.namespace+" have ended", func(ctx context.Context) error {
+		d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		last, err := l.current(ctx, d, l.done)
+		if err != nil {
+			return err
+		}
+		list, err := l.change.ChangeWorkloads(l.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var former []Former
+		for i := range list.Items {
+			c := &list.Items[i]
+			if c.Name != last.Name {
+				former = append(former, Former{Name: c.Name, Phase: c.Status.Phase, Inbox: len(c.Status.Inbox), Closed: !c.Status.Order.Opened() || c.Status.Order.Closed()})
+			}
+		}
+		if faults := FormerFaults(current, former); len(faults) > 0 {
+			return errors.New(strings.Join(faults, "\n\t"))
+		}
+		return nil
+	})
 }
 
 // current returns the ChangeWorkload of the last template. If the webhook was

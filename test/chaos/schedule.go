@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// FaultKind is a kind of fault.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	// Kill ends the processes of a pod with SIGKILL.
+	Kill FaultKind = "kill"
+	// Pause stops the processes of a pod with SIGSTOP for a time.
+	Pause FaultKind = "pause"
+)
+
+// Limits of the time for which a part is paused.
+const (
+	minPause = 3 * time.Second
+	maxPause = 10 * time.Second
+)
+
+// Fault is one fault of a part.
+type Fault struct {
+	Round int
+	// After is the time since the previous fault.
+	After time.Duration
+	Part  string
+	Kind  FaultKind
+	// All: all replicas have the fault, otherwise that with this number, modulo
+	// the number of replicas.
+	All     bool
+	Replica int
+	// For is the duration of a pause.
+	For time.Duration
+}
+
+func (f Fault) String() string {
+	what := "one of"
+	if f.All {
+		what = "all of"
+	}
+	if f.Kind == Pause {
+		return fmt.Sprintf("pause %s %s for %s", what, f.Part, f.For.Round(100*time.Millisecond))
+	}
+	return fmt.Sprintf("%s %s %s", f.Kind, what, f.Part)
+}
+
+// Schedule returns the faults of a run, without an end. It depends only on its
+// arguments. The interval is the mean time between two faults; maxKills has the
+// names of the parts and the maximum number of kills of each, 0 for no limit.
+//
+// In round 0 every part is killed once, and every third is paused too. In later
+// rounds every part is either killed or paused once.
+func Schedule(seed uint64, interval time.Duration, maxKills map[string]int) iter.Seq[Fault] {
+	return func(yield func(Fault) bool) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		names := slices.Sorted(maps.Keys(maxKills))
+		kills := map[string]int{}
+		for round := 0; len(names) > 0; round++ {
+			var faults []Fault
+			for i, n := range r.Perm(len(names)) {
+				part := names[n]
+				kill := round == 0 || (r.IntN(3) > 0 && (maxKills[part] == 0 || kills[part] < maxKills[part]))
+				if kill {
+					kills[part]++
+					faults = append(faults, Fault{Part: part, Kind: Kill})
+				}
+				if !kill || (round == 0 && i%3 == 0) {
+					faults = append(faults, Fault{Part: part, Kind: Pause, For: minPause + time.Duration(r.Int64N(int64(maxPause-minPause)))})
+				}
+			}
+			r.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+			for _, f := range faults {
+				f.Round, f.All, f.Replica = round, r.IntN(2) == 0, r.IntN(2)
+				f.After = interval/2 + time.Duration(r.Int64N(int64(interval)))
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// NotKilled returns the parts without a kill.
+func NotKilled(maxKills, kills map[string]int) []string {
+	var out []string
+	for _, part := range slices.Sorted(maps.Keys(maxKills)) {
+		if kills[part] == 0 {
+			out = append(out, part)
+		}
+	}
+	return out
+}

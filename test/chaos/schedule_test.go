@@ -1,0 +1,99 @@
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const interval = 4 * time.Second
+
+var someParts = map[string]int{"a": 2, "b": 0, "c": 1, "d": 2, "e": 2, "f": 0, "g": 2}
+
+// first returns the faults of the first rounds.
+func first(rounds int, seed uint64, parts map[string]int) []Fault {
+	var out []Fault
+	for f := range Schedule(seed, interval, parts) {
+		if f.Round == rounds {
+			break
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func TestASeedRepeatsItsFaults(t *testing.T) {
+	for seed := range uint64(50) {
+		copied := map[string]int{}
+		for part, most := range someParts {
+			copied[part] = most
+		}
+		if diff := cmp.Diff(first(5, seed, someParts), first(5, seed, copied)); diff != "" {
+			t.Fatalf("seed %d: %s", seed, diff)
+		}
+	}
+	if cmp.Equal(first(1, 1, someParts), first(1, 2, someParts)) {
+		t.Error("two seeds have the same faults")
+	}
+}
+
+func TestEveryPartIsKilledInTheFirstRound(t *testing.T) {
+	for seed := range uint64(50) {
+		kills, pauses := map[string]int{}, 0
+		for _, f := range first(1, seed, someParts) {
+			if f.Kind == Kill {
+				kills[f.Part]++
+			} else {
+				pauses++
+			}
+		}
+		want := map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}
+		if diff := cmp.Diff(want, kills); diff != "" {
+			t.Fatalf("seed %d: %s", seed, diff)
+		}
+		if pauses != 3 {
+			t.Fatalf("seed %d: %d pauses, want 3", seed, pauses)
+		}
+	}
+}
+
+func TestFaultsKeepTheirLimits(t *testing.T) {
+	for seed := range uint64(50) {
+		kills, faults, all := map[string]int{}, map[[2]any]int{}, 0
+		for _, f := range first(10, seed, someParts) {
+			if f.Kind == Kill {
+				kills[f.Part]++
+			} else if f.For < minPause || f.For > maxPause {
+				t.Fatalf("seed %d: %s", seed, f)
+			}
+			if f.After < interval/2 || f.After > 3*interval/2 {
+				t.Fatalf("seed %d: %s after %s", seed, f, f.After)
+			}
+			if f.All {
+				all++
+			}
+			faults[[2]any{f.Round, f.Part}]++
+		}
+		for part, most := range someParts {
+			if most > 0 && kills[part] > most {
+				t.Errorf("seed %d: %s is killed %d times, want at most %d", seed, part, kills[part], most)
+			}
+			for round := 1; round < 10; round++ {
+				if n := faults[[2]any{round, part}]; n != 1 {
+					t.Errorf("seed %d: %s has %d faults in round %d, want 1", seed, part, n, round)
+				}
+			}
+		}
+		if all < 20 || all > 53 {
+			t.Errorf("seed %d: %d of 73 faults are of all replicas, want about half", seed, all)
+		}
+	}
+}
+
+func TestPartsWithoutAKillAreNamed(t *testing.T) {
+	got := NotKilled(map[string]int{"webhook": 2, "controller": 2, "server": 1}, map[string]int{"controller": 1})
+	if diff := cmp.Diff([]string{"server", "webhook"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
