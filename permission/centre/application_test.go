@@ -68,8 +68,11 @@ func TestAnApplicationIsGrantedInOrderAndRevoked(t *testing.T) {
 	})
 }
 
-func TestAThousandConcurrentPodsAreGrantedWithinTheRateLimit(t *testing.T) {
-	const limit, burst, pods = 200, 5, 1000 / raceSlowdown
+// The provider allows 50 calls per second, so the pods wait for it: in the order of
+// their requests, except for those that are requested or called at the same time.
+func TestAThousandConcurrentPodsAreGrantedInOrderWithinTheRateLimit(t *testing.T) {
+	const limit, burst, pods = 50, 5, 1000 / raceSlowdown
+	const clients, workers = 50, 32
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)
 		w.double.SetFaults(double.Faults{Limit: limit + burst})
@@ -77,7 +80,7 @@ func TestAThousandConcurrentPodsAreGrantedWithinTheRateLimit(t *testing.T) {
 		began := time.Now()
 		ids := make([]string, pods)
 		var asking sync.WaitGroup
-		gate := make(chan struct{}, 50)
+		gate := make(chan struct{}, clients)
 		for n := range pods {
 			asking.Go(func() {
 				gate <- struct{}{}
@@ -104,9 +107,10 @@ func TestAThousandConcurrentPodsAreGrantedWithinTheRateLimit(t *testing.T) {
 		if least := time.Duration(pods-burst) * time.Second / limit; took < least {
 			t.Errorf("took %s; the rate limit needs at least %s", took, least)
 		}
-		// 50 concurrent requests and 32 concurrent calls reorder some applications anyway.
-		if late := w.overtaken(); late > 150+pods/10 {
-			t.Errorf("5 %% of the applications were overtaken by at least %d others", late)
+		// A request may be overtaken by those of the other clients, a job by those that the
+		// other workers run and fetch. A pod that loses its turn is overtaken by hundreds.
+		if late := w.mostOvertaken(); late > clients+2*workers {
+			t.Errorf("an application was overtaken by %d newer ones, want at most %d", late, clients+2*workers)
 		}
 	})
 }
@@ -288,9 +292,9 @@ func TestApplicationsOfPodsMissingInAReportAreRevoked(t *testing.T) {
 	})
 }
 
-// overtaken returns the 95th percentile of the number of newer applications that
-// were granted before an application.
-func (w *fixture) overtaken() int {
+// mostOvertaken returns the maximum number of newer applications that were
+// granted before an application.
+func (w *fixture) mostOvertaken() int {
 	w.t.Helper()
 	var apps []store.Application
 	for page := (store.Page{Limit: 500}); ; page.After = apps[len(apps)-1].ID {
@@ -304,18 +308,18 @@ func (w *fixture) overtaken() int {
 		}
 	}
 	slices.SortFunc(apps, func(a, b store.Application) int { return a.Created.Compare(b.Created) })
-	requested := map[string]int{}
+	most := 0
 	for i, a := range apps {
-		requested[a.ID] = i
+		overtaken := 0
+		for _, newer := range apps[i+1:] {
+			// Updated is the time of the grant.
+			if newer.Updated.Before(a.Updated) {
+				overtaken++
+			}
+		}
+		most = max(most, overtaken)
 	}
-	// Updated is the time of the grant.
-	slices.SortFunc(apps, func(a, b store.Application) int { return a.Updated.Compare(b.Updated) })
-	var by []int
-	for i, a := range apps {
-		by = append(by, i-requested[a.ID])
-	}
-	slices.Sort(by)
-	return by[len(by)*19/20]
+	return most
 }
 
 // ageApplications sets back the begin of all attempts.

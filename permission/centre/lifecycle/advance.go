@@ -20,6 +20,9 @@ func (t *txn) advance() error {
 		case api.Granted:
 			continue
 		case api.Requested:
+			if !g.Due.IsZero() {
+				return nil // it has a job, which keeps its turn
+			}
 			before := g
 			g.Due, g.Began = t.now, t.now
 			if err := t.enqueue(&g); err != nil {

@@ -15,11 +15,15 @@ type dialect struct {
 	lock string
 	// numbered: placeholders are $1, $2, … (PostgreSQL).
 	numbered bool
+	// attempted is when a job began to run, in microseconds.
+	attempted string
 }
 
 var (
-	sqlite   = dialect{name: "sqlite3", serial: "INTEGER PRIMARY KEY AUTOINCREMENT"}
-	postgres = dialect{name: "postgres", serial: "BIGSERIAL PRIMARY KEY", lock: " FOR UPDATE", numbered: true}
+	sqlite = dialect{name: "sqlite3", serial: "INTEGER PRIMARY KEY AUTOINCREMENT",
+		attempted: "CAST(strftime('%s', river_job.attempted_at) AS INTEGER) * 1000000"}
+	postgres = dialect{name: "postgres", serial: "BIGSERIAL PRIMARY KEY", lock: " FOR UPDATE", numbered: true,
+		attempted: "EXTRACT(EPOCH FROM river_job.attempted_at) * 1000000"}
 )
 
 // bind replaces the question marks of a statement by the placeholders of the

@@ -56,12 +56,14 @@ func (v View) Grants(application string) ([]Grant, error) {
 }
 
 // Stuck lists grants whose worker died: the lease expired before now, or the
-// grant was due before dueBefore and has no waiting job.
+// grant was due before dueBefore and has no job that waits or began to run after
+// dueBefore. A running job without a lease waits for a slot of the provider.
 func (v View) Stuck(now, dueBefore time.Time, limit int) ([]Grant, error) {
 	return v.grants(`SELECT `+grantColumns+` FROM grants WHERE (lease_until > 0 AND lease_until < ?)
 		OR (due > 0 AND due < ? AND lease_until = 0 AND NOT EXISTS (
-			SELECT 1 FROM river_job WHERE river_job.id = grants.job AND river_job.state IN ('available', 'scheduled', 'retryable', 'pending')))
-		ORDER BY due LIMIT ?`, micros(now), micros(dueBefore), limit)
+			SELECT 1 FROM river_job WHERE river_job.id = grants.job AND (river_job.state IN ('available', 'scheduled', 'retryable', 'pending')
+				OR river_job.state = 'running' AND `+v.dialect.attempted+` > ?)))
+		ORDER BY due LIMIT ?`, micros(now), micros(dueBefore), micros(dueBefore), limit)
 }
 
 // UnscheduledLeaks lists the Leaked grants of a provider that have no next step.
