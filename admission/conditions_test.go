@@ -21,7 +21,7 @@ const (
 
 type object = map[string]any
 
-// stops and resumes are how the roll-out of a kind is stopped, and goes on.
+// stops and resumes are how the rollout of a kind is stopped, and goes on.
 var kinds = map[string]struct{ stops, resumes, free []func(object, object) }{
 	"deployment": {
 		stops:   []func(object, object){set("paused", true)},
@@ -114,7 +114,7 @@ func bare(metadata, _ object) {
 	delete(metadata, "annotations")
 }
 
-func TestARequestLeavesTheAPIServerForTheStamper(t *testing.T) {
+func TestWhichRequestsReachTheVersionWebhook(t *testing.T) {
 	bypass := annotation(v1alpha1.BypassAnnotation, "{}")
 	for name, tc := range map[string]struct {
 		create   bool
@@ -166,7 +166,7 @@ func TestARequestLeavesTheAPIServerForTheStamper(t *testing.T) {
 	}
 }
 
-func TestARequestLeavesTheAPIServerForTheGate(t *testing.T) {
+func TestWhichRequestsReachTheSuspendWebhook(t *testing.T) {
 	for kind, of := range kinds {
 		for _, stop := range of.stops {
 			testGate(t, kind, stop, of.resumes, of.free)
@@ -196,7 +196,7 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 		"not when one without labels is released":                   {old: bare, new: all(bare, releases)},
 		"not when it is suspended by hand":                          {new: suspended},
 		"not when a suspended one is stopped":                       {old: recorded, new: held},
-		"not when a suspended one is labelled":                      {old: held, new: all(held, label("team", "a"))},
+		"not when a suspended one is labeled":                       {old: held, new: all(held, label("team", "a"))},
 		"not when a suspended one is annotated":                     {old: held, new: all(held, annotation("note", "a"))},
 		// It may need a right.
 		"when another repair is allowed":                      {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held, want: true},
@@ -204,7 +204,7 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 		"not when a suspended one is written again as it was": {old: held, new: held},
 	}
 	for i, resume := range resumes {
-		cases[fmt.Sprintf("when the roll-out of a held one is let go on (%d)", i)] = attempt{old: held, new: all(held, resume), want: true}
+		cases[fmt.Sprintf("when the rollout of a held one is let go on (%d)", i)] = attempt{old: held, new: all(held, resume), want: true}
 		cases[fmt.Sprintf("not when one that is not suspended is resumed (%d)", i)] = attempt{old: stop, new: all(stop, resume)}
 		cases[fmt.Sprintf("not when one that nothing stops is changed so (%d)", i)] = attempt{old: recorded, new: all(recorded, resume)}
 	}
@@ -220,7 +220,7 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 	}
 }
 
-func TestARequestLeavesTheAPIServerForTheReleaseCheck(t *testing.T) {
+func TestWhichRequestsReachTheReleaseCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
 		create   bool
 		user     string
@@ -232,7 +232,7 @@ func TestARequestLeavesTheAPIServerForTheReleaseCheck(t *testing.T) {
 		"when the template changes":                    {new: releases, want: true},
 		"when the template of a suspended one changes": {old: suspended, new: all(suspended, releases), want: true},
 		"not when it is scaled":                        {new: func(_, spec object) { spec["replicas"] = int64(5) }},
-		"not when it is labelled":                      {new: label("team", "a")},
+		"not when it is labeled":                       {new: label("team", "a")},
 		"not when it is paused":                        {new: func(_, spec object) { spec["paused"] = true }},
 		"not when our controller rolls back":           {user: v1alpha1.ControllerUser, new: releases},
 		"not when our controller touches it":           {user: v1alpha1.ControllerUser},

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// DryRun says whether a request is a dry run. That of an eviction may say so in its
+// DryRun reports whether a request is a dry run. That of an eviction may say so in its
 // body only: kubectl drain sets it only there.
 func DryRun(req *admissionv1.AdmissionRequest) (bool, error) {
 	dryRun := ptr.Deref(req.DryRun, false)

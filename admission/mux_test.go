@@ -47,7 +47,7 @@ func ask(t *testing.T, m *admission.Mux, path string, dryRun *bool) *admissionv1
 	return m.Admit(ctx, &admissionv1.AdmissionRequest{DryRun: dryRun})
 }
 
-func TestTheMuxAsksTheWebhookOfThePath(t *testing.T) {
+func TestTheMuxCallsTheWebhookOfThePath(t *testing.T) {
 	m, _ := newMux(t)
 	for path, want := range map[string]bool{
 		"/admission/yes.kb.io":   true,

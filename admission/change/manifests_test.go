@@ -70,8 +70,10 @@ func TestEveryWebhookOfTheManifestsIsServedAndNoOther(t *testing.T) {
 
 func TestAKindThatIsNamedIsServed(t *testing.T) {
 	kind := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}}
-	twin := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}}
-	h := handlers{kinds: func() workloadkinds.State { return workloadkinds.State{Kinds: append(workload.BuiltIn(), kind, twin)} }}
+	advanced := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"}}
+	h := handlers{kinds: func() workloadkinds.State {
+		return workloadkinds.State{Kinds: append(workload.BuiltIn(), kind, advanced)}
+	}}
 	if s, ok := h.find("mcloneset.apps.kruise.io.kb.io"); !ok || s.(version.Handler).Kind.Kind != "CloneSet" {
 		t.Errorf("got %v", s)
 	}
@@ -89,7 +91,7 @@ func TestAKindThatIsNamedIsServed(t *testing.T) {
 	}
 }
 
-func TestEveryWebhookSaysWhatHappensWhileItIsDownAndSoon(t *testing.T) {
+func TestEveryWebhookSetsItsPoliciesAndAShortTimeout(t *testing.T) {
 	for _, w := range common(t) {
 		if w.FailurePolicy == nil || w.MatchPolicy == nil || w.SideEffects == nil {
 			t.Errorf("%s leaves something to a default", w.Name)
@@ -132,7 +134,7 @@ func TestWorkloadsAreGuardedWhereTheControllerSaysSo(t *testing.T) {
 	}
 }
 
-func TestRBACNamesWhatTheWebhookWrites(t *testing.T) {
+func TestRBACNamesTheObjectsThatTheWebhookWrites(t *testing.T) {
 	mutating, validating := configurations(t)
 	if mutating.Name != Configuration || validating.Name != Configuration {
 		t.Errorf("the configurations are %s and %s, not %s", mutating.Name, validating.Name, Configuration)

@@ -91,7 +91,7 @@ func observeBudget(recent *budget.RecentDeletions, before, after any) {
 	}
 }
 
-// failsClosed says whether the API server denies a request about a pod when the
+// failsClosed reports whether the API server denies a request about a pod when the
 // webhook does not answer. Unknown is treated like the manifest, which says Fail.
 func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {

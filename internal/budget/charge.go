@@ -16,7 +16,7 @@ type Pod struct {
 	ResourceVersion string
 	// Generation is metadata.generation of the pod.
 	Generation int64
-	// Available says whether the request makes an available pod unavailable.
+	// Available reports whether the request makes an available pod unavailable.
 	Available bool
 	// Token identifies the charge of a deletion; see DeletedEntry. In Verdict.Renewed,
 	// Before identifies the charge that it replaces.
@@ -39,11 +39,11 @@ type Charge struct {
 
 // Verdict is the answer to a Charge.
 type Verdict struct {
-	// Passes says whether the request was charged, cost nothing, or was refunded.
+	// Passes reports whether the request was charged, cost nothing, or was refunded.
 	Passes bool
-	// Outdated says whether the budget has another generation than the Charge.
+	// Outdated reports whether the budget has another generation than the Charge.
 	Outdated bool
-	// Unsynced says whether the numbers do not follow from the present spec yet.
+	// Unsynced reports whether the numbers do not follow from the present spec yet.
 	Unsynced bool
 	// Charged are the pods that this Charge charged, without those that were
 	// charged before.
@@ -217,7 +217,7 @@ func (l *ledger) extendResize(op v1alpha1.PodOperation, p Pod) {
 	}
 }
 
-// isChargedFor says whether the pod is charged for this operation.
+// isChargedFor reports whether the pod is charged for this operation.
 func (l *ledger) isChargedFor(op v1alpha1.PodOperation, p Pod) bool {
 	if deletesPod(op) {
 		_, ok := l.deleted[p.UID]
@@ -227,12 +227,12 @@ func (l *ledger) isChargedFor(op v1alpha1.PodOperation, p Pod) bool {
 	return ok && ParseEntry(entry).UID == p.UID
 }
 
-// isCharged says whether the pod is charged for any operation.
+// isCharged reports whether the pod is charged for any operation.
 func (l *ledger) isCharged(p Pod) bool {
 	return l.isChargedFor(v1alpha1.OperationDelete, p) || l.isChargedFor(v1alpha1.OperationUpdate, p)
 }
 
-// deletesPod says whether the operation deletes the pod.
+// deletesPod reports whether the operation deletes the pod.
 func deletesPod(op v1alpha1.PodOperation) bool {
 	return op == v1alpha1.OperationDelete || op == v1alpha1.OperationEvict
 }

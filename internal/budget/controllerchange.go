@@ -3,13 +3,13 @@ package budget
 // ControllerChange describes how an update of a pod changes its relation to the
 // controller through which the budget's target covers it.
 type ControllerChange struct {
-	// SameController says whether the pod has the same controller afterwards.
+	// SameController reports whether the pod has the same controller afterwards.
 	SameController bool
-	// StillCovered says whether the target owns the pod afterwards.
+	// StillCovered reports whether the target owns the pod afterwards.
 	StillCovered bool
-	// ControllerDeleted says whether the controller is terminating or not found.
+	// ControllerDeleted reports whether the controller is terminating or not found.
 	ControllerDeleted bool
-	// SelectorUnknown says whether the controller's selector cannot be read.
+	// SelectorUnknown reports whether the controller's selector cannot be read.
 	SelectorUnknown bool
 	// SelectedBefore and SelectedAfter say whether the selector matches the pod.
 	SelectedBefore, SelectedAfter bool

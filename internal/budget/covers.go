@@ -17,7 +17,7 @@ import (
 type Owner struct {
 	Group, Kind, Name string
 	UID               types.UID
-	// Deleted says whether the owner is terminating or not found.
+	// Deleted reports whether the owner is terminating or not found.
 	Deleted bool
 }
 
@@ -33,7 +33,7 @@ func (c Chain) Topmost() (Owner, bool) {
 	return c[len(c)-1], true
 }
 
-// Terminating says whether the topmost controller is deleted. Then somebody wants
+// Terminating reports whether the topmost controller is deleted. Then somebody wants
 // the application to end, and the deletion of its pods is no disruption.
 func (c Chain) Terminating() bool {
 	top, ok := c.Topmost()
@@ -66,7 +66,7 @@ func ScopeOf(b *v1alpha1.PodUnavailableBudget) (Scope, error) {
 	return s, nil
 }
 
-// NeedsChain says whether Covers needs the owners of a pod.
+// NeedsChain reports whether Covers needs the owners of a pod.
 func (s Scope) NeedsChain() bool { return s.target != nil }
 
 // Covers decides whether the budget covers a pod with these owners. Chain may be

@@ -24,10 +24,10 @@ type Observed struct {
 	Total int32
 	// Excess is how many available pods exceed the replicas of their controllers.
 	Excess int32
-	// Expired says whether a charge is older than the time in which the API server
+	// Expired reports whether a charge is older than the time in which the API server
 	// completes a request.
 	Expired func(key string) bool
-	// KeepSettled says whether the charge of a completed deletion is kept for a
+	// KeepSettled reports whether the charge of a completed deletion is kept for a
 	// short time. It costs nothing then. The API server may send one deletion
 	// twice, the second time with the old pod, which must not be charged again.
 	KeepSettled func(key string) bool
@@ -138,7 +138,7 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 	return outcomePending
 }
 
-// resizeDone says whether the resize is complete: the kubelet has observed a newer
+// resizeDone reports whether the resize is complete: the kubelet has observed a newer
 // spec than the one before the resize, and no resize is pending or in progress. A
 // kubelet that does not report observedGeneration leaves it open.
 func resizeDone(p *corev1.Pod, e Entry) bool {
@@ -164,7 +164,7 @@ const RepeatedTTL = 2 * time.Second
 // ChangedKey identifies the charge of an in-place change.
 func ChangedKey(name string, e Entry) string { return name + "/" + e.String() }
 
-// NotOlder says whether resourceVersion a is b or newer. It is false if they
+// NotOlder reports whether resourceVersion a is b or newer. It is false if they
 // cannot be compared.
 func NotOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)

@@ -15,7 +15,7 @@ func Available(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && workload.PodReady(p) && !MarkedUnavailable(p.Labels)
 }
 
-// MarkedUnavailable says whether a label marks the pod as made unavailable by a
+// MarkedUnavailable reports whether a label marks the pod as made unavailable by a
 // program.
 func MarkedUnavailable(labels map[string]string) bool {
 	for key := range labels {
@@ -26,12 +26,12 @@ func MarkedUnavailable(labels map[string]string) bool {
 	return false
 }
 
-// Finished says whether all containers of the pod have terminated for good.
+// Finished reports whether all containers of the pod have terminated for good.
 func Finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// Exempt says whether the pod has the annotation that exempts it from budgets.
+// Exempt reports whether the pod has the annotation that exempts it from budgets.
 func Exempt(p *corev1.Pod) bool { return p.Annotations[v1alpha1.NoProtectAnnotation] == "true" }
 
 // CountsAsAvailable decides whether a pod counts towards a budget's minimum. An

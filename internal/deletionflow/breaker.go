@@ -11,7 +11,7 @@ import (
 
 // Breaker is the state of a flow control at a time.
 type Breaker struct {
-	// Open says whether a limit is reached. Exceeded is the rule, RoomTime the time
+	// Open reports whether a limit is reached. Exceeded is the rule, RoomTime the time
 	// when a deletion is within it again; zero is never, because the limit is 0.
 	Open     bool
 	Exceeded deletionwindow.Usage

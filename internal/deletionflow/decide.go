@@ -10,17 +10,17 @@ import (
 
 // Verdict is the decision on a Request.
 type Verdict struct {
-	// Allowed says whether this flow control allows the request.
+	// Allowed reports whether this flow control allows the request.
 	Allowed bool
 	// Counted is how many deletions it counts as; Exempt is why it counts as none.
 	Counted int64
 	Exempt  string
-	// OverLimit says whether it exceeds a limit. Exceeded is the rule, RoomTime the
+	// OverLimit reports whether it exceeds a limit. Exceeded is the rule, RoomTime the
 	// time when the request is within it; zero if Counted is above the limit.
 	OverLimit bool
 	Exceeded  deletionwindow.Usage
 	RoomTime  time.Time
-	// Shadow says whether it is allowed because of shadow mode only.
+	// Shadow reports whether it is allowed because of shadow mode only.
 	Shadow bool
 	// Err says which rule is invalid; then the request is denied.
 	Err error

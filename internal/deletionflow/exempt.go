@@ -18,7 +18,7 @@ import (
 // Pod is a pod that a request deletes.
 type Pod struct {
 	Labels map[string]string
-	// Finished says whether its containers have terminated for good.
+	// Finished reports whether its containers have terminated for good.
 	Finished, Terminating bool
 }
 
@@ -26,7 +26,7 @@ type Pod struct {
 type Namespace struct {
 	Name   string
 	Labels map[string]string
-	// Terminating says whether it was deleted before; then its pods were counted.
+	// Terminating reports whether it was deleted before; then its pods were counted.
 	Terminating bool
 }
 
@@ -37,9 +37,9 @@ type Request struct {
 	Namespace Namespace
 	// Pods are the deleted pod, or all pods of the deleted namespace.
 	Pods []Pod
-	// Eviction says whether it uses the eviction API, as kubectl drain does.
+	// Eviction reports whether it uses the eviction API, as kubectl drain does.
 	Eviction bool
-	// OfNamespace says whether a namespace is deleted.
+	// OfNamespace reports whether a namespace is deleted.
 	OfNamespace bool
 	// DryRun is decided but not counted.
 	DryRun bool
@@ -95,7 +95,7 @@ func exempt(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
 	}
 }
 
-// selects says whether a selector matches labels. For an invalid selector, which
+// selects reports whether a selector matches labels. For an invalid selector, which
 // admission rejects, it returns the value by which more is counted.
 func selects(s *metav1.LabelSelector, of map[string]string, unread bool) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)

@@ -11,11 +11,11 @@ import (
 
 func TestWhichRequestsAreCounted(t *testing.T) {
 	broken := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}}
-	labelled := func(key, value string) *metav1.LabelSelector {
+	labeled := func(key, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 	}
 	spec := func(change func(*v1alpha1.PodDeletionFlowControlSpec)) v1alpha1.PodDeletionFlowControlSpec {
-		s := v1alpha1.PodDeletionFlowControlSpec{WhiteListSelector: labelled("tier", "batch")}
+		s := v1alpha1.PodDeletionFlowControlSpec{WhiteListSelector: labeled("tier", "batch")}
 		change(&s)
 		return s
 	}
@@ -45,9 +45,9 @@ func TestWhichRequestsAreCounted(t *testing.T) {
 		"a deletion without countEvictions": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.CountEvictions = ptr.To(false) }),
 			pod(func(*Request) {}), 1, ""},
 		"a pod of a terminating namespace": {plain, pod(func(r *Request) { r.Namespace.Terminating = true }), 0, NamespaceTerminating},
-		"a pod of a selected namespace": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "prod") }),
+		"a pod of a selected namespace": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labeled("env", "prod") }),
 			pod(func(*Request) {}), 1, ""},
-		"a pod of another namespace": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labelled("env", "test") }),
+		"a pod of another namespace": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = labeled("env", "test") }),
 			pod(func(*Request) {}), 0, OutOfScope},
 		"an empty selector selects all": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = &metav1.LabelSelector{} }),
 			pod(func(*Request) {}), 1, ""},

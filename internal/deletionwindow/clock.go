@@ -19,7 +19,7 @@ func CountTime(s State, local time.Time) time.Time {
 	return local.Truncate(time.Microsecond)
 }
 
-// CommittedAhead says whether the committed time is so far ahead that a clock must
+// CommittedAhead reports whether the committed time is so far ahead that a clock must
 // have been wrong.
 func (p Policy) CommittedAhead(s State, local time.Time) bool {
 	return s.Committed.After(local.Add(2 * p.Skew))

@@ -56,7 +56,7 @@ type Deletion struct {
 	UID types.UID
 	// Count is the number of pods.
 	Count int64
-	// IsNamespace says whether it deletes a namespace. A repeated request counts
+	// IsNamespace reports whether it deletes a namespace. A repeated request counts
 	// once only within its bucket, because the namespace may have grown.
 	IsNamespace bool
 }
@@ -79,12 +79,12 @@ func (p Policy) bucketOf(s State, now time.Time, d Deletion) (i int, ok bool) {
 	return 0, false
 }
 
-// endedRecently says whether requests counted in a bucket may still be repeated.
+// endedRecently reports whether requests counted in a bucket may still be repeated.
 func (p Policy) endedRecently(s State, i int, now time.Time) bool {
 	return i >= 0 && now.Unix() < s.Buckets[i].End+retrySeconds && !p.closedAfter(s.Buckets[i], now)
 }
 
-// isCurrent says whether a deletion at this time belongs to the last bucket.
+// isCurrent reports whether a deletion at this time belongs to the last bucket.
 func (p Policy) isCurrent(s State, now time.Time) bool {
 	if len(s.Buckets) == 0 {
 		return false
@@ -162,13 +162,13 @@ func merge(a, b v1alpha1.DeletionBucket) v1alpha1.DeletionBucket {
 	return v1alpha1.DeletionBucket{Start: min(a.Start, b.Start), End: max(a.End, b.End), Count: a.Count + b.Count}
 }
 
-// sameSideOfClose says whether both buckets are before, or both after, the time at
+// sameSideOfClose reports whether both buckets are before, or both after, the time at
 // which a person closed the breaker.
 func (p Policy) sameSideOfClose(a, b v1alpha1.DeletionBucket) bool {
 	return p.Closed.IsZero() || (a.Start <= p.Closed.Unix()) == (b.Start <= p.Closed.Unix())
 }
 
-// closedAfter says whether a person closed the breaker after the bucket. It counts
+// closedAfter reports whether a person closed the breaker after the bucket. It counts
 // from the second after the closing, so that no second is on both sides.
 func (p Policy) closedAfter(b v1alpha1.DeletionBucket, now time.Time) bool {
 	return !p.Closed.IsZero() && now.Unix() > p.Closed.Unix() && b.Start <= p.Closed.Unix()

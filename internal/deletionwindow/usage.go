@@ -32,7 +32,7 @@ func (p Policy) Usages(s State, now time.Time) []Usage {
 	return all
 }
 
-// inWindow says whether a bucket counts in the window that ends now.
+// inWindow reports whether a bucket counts in the window that ends now.
 func (p Policy) inWindow(r Rule, b v1alpha1.DeletionBucket, now time.Time) bool {
 	return !p.closedAfter(b, now) && time.Unix(b.End, 0).After(now.Add(-p.effectiveInterval(r)))
 }

@@ -173,7 +173,7 @@ func (m *commit[O, R, A]) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, first)
 }
 
-// older says whether a is older than b. It is false if they cannot be compared: a
+// older reports whether a is older than b. It is false if they cannot be compared: a
 // write based on an old state fails anyway.
 func older[O metav1.Object](a, b O) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())

@@ -34,7 +34,7 @@ type Options struct {
 type Outcome struct {
 	// Size is the number of requests.
 	Size int
-	// Written says whether the object was written.
+	// Written reports whether the object was written.
 	Written bool
 	// Conflicts is the number of writes that failed with a conflict.
 	Conflicts int

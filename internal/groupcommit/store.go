@@ -20,7 +20,7 @@ type Store[O metav1.Object] interface {
 
 // Decision is the decision on a group.
 type Decision[O, A any] struct {
-	// Changed says whether Next has to be written.
+	// Changed reports whether Next has to be written.
 	Changed bool
 	// Next is the object after the group. It must be a copy, because the given
 	// object may be shared.

@@ -103,7 +103,7 @@ func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1
 
 // ownerInfo is the cached part of an owner.
 type ownerInfo struct {
-	// deleted says whether the owner is terminating or not found.
+	// deleted reports whether the owner is terminating or not found.
 	deleted bool
 	refs    []metav1.OwnerReference
 	// uid is the UID in the owner reference.

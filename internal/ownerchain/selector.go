@@ -16,7 +16,7 @@ import (
 type Selection struct {
 	// Selector is nil if it cannot be read.
 	Selector labels.Selector
-	// Deleted says whether the controller is terminating or not found.
+	// Deleted reports whether the controller is terminating or not found.
 	Deleted bool
 }
 

@@ -80,11 +80,11 @@ func TestAThousandConcurrentPodsAreGrantedInOrderWithinTheRateLimit(t *testing.T
 		began := time.Now()
 		ids := make([]string, pods)
 		var asking sync.WaitGroup
-		gate := make(chan struct{}, clients)
+		slots := make(chan struct{}, clients)
 		for n := range pods {
 			asking.Go(func() {
-				gate <- struct{}{}
-				defer func() { <-gate }()
+				slots <- struct{}{}
+				defer func() { <-slots }()
 				ids[n] = w.request(podRequest(n, "web")).ID
 			})
 		}

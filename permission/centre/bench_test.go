@@ -18,11 +18,11 @@ func BenchmarkApplications(b *testing.B) {
 		w.skipValidation = true
 		began := time.Now()
 		var clients sync.WaitGroup
-		gate := make(chan struct{}, 32)
+		slots := make(chan struct{}, 32)
 		for n := range pods {
 			clients.Go(func() {
-				gate <- struct{}{}
-				defer func() { <-gate }()
+				slots <- struct{}{}
+				defer func() { <-slots }()
 				w.request(podRequest(n, "web"))
 			})
 		}

@@ -148,11 +148,11 @@ func TestNoGrantIsDuplicatedLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 
 		var clients sync.WaitGroup
 		var asked atomic.Int64
-		gate := make(chan struct{}, 40)
+		slots := make(chan struct{}, 40)
 		for n := range pods {
 			clients.Go(func() {
-				gate <- struct{}{}
-				defer func() { <-gate }()
+				slots <- struct{}{}
+				defer func() { <-slots }()
 				doUntilSuccess(t, "POST", w.url+"/v1/applications", podRequest(n, "web"))
 				asked.Add(1)
 				if n%6 == 0 || n%6 == 3 {

@@ -60,7 +60,7 @@ type Request struct {
 	Message string
 }
 
-// Outcome says whether an attempt may begin.
+// Outcome reports whether an attempt may begin.
 type Outcome string
 
 // The outcomes.

@@ -25,9 +25,9 @@ const (
 	ReasonCABundleStale = "CABundleStale"
 	// ReasonNoEndpoints: no replica of the webhook is ready.
 	ReasonNoEndpoints = "NoEndpoints"
-	// ReasonNamespaceNotLabelled: a namespace lacks the label that the
+	// ReasonNamespaceNotLabeled: a namespace lacks the label that the
 	// webhook's selector requires.
-	ReasonNamespaceNotLabelled = "NamespaceNotLabelled"
+	ReasonNamespaceNotLabeled = "NamespaceNotLabeled"
 	// ReasonNamespaceNotMatched: the webhook does not match requests of the
 	// namespace.
 	ReasonNamespaceNotMatched = "NamespaceNotMatched"
@@ -39,7 +39,7 @@ const (
 
 // Reasons returns all reasons in order.
 func Reasons() []string {
-	return []string{ReasonFailurePolicyIgnore, ReasonGuardMissing, ReasonCABundleStale, ReasonNoEndpoints, ReasonNamespaceNotLabelled, ReasonNamespaceNotMatched, ReasonPolicyNotDenying, ReasonCheckFailed}
+	return []string{ReasonFailurePolicyIgnore, ReasonGuardMissing, ReasonCABundleStale, ReasonNoEndpoints, ReasonNamespaceNotLabeled, ReasonNamespaceNotMatched, ReasonPolicyNotDenying, ReasonCheckFailed}
 }
 
 // Finding is an unenforced guard with the reason.
@@ -130,7 +130,7 @@ func (s Seen) webhook(e Entry) []Finding {
 		f := Finding{Guard: e.Webhook, Namespace: n.Name}
 		switch {
 		case e.NamespaceLabel != "" && n.Labels[e.NamespaceLabel] != e.Value:
-			f.Reason = ReasonNamespaceNotLabelled
+			f.Reason = ReasonNamespaceNotLabeled
 			f.Message = fmt.Sprintf("namespace %s has no label %s=%s: the webhook does not match its requests", n.Name, e.NamespaceLabel, e.Value)
 		case !matches(w, n):
 			f.Reason = ReasonNamespaceNotMatched

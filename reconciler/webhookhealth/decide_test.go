@@ -48,11 +48,11 @@ func newEntry(bundle []byte) Entry {
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"guarded": "true"}},
 			ObjectSelector:    &metav1.LabelSelector{},
 		},
-		Namespaces: []*corev1.Namespace{labelled("shop", "true")},
+		Namespaces: []*corev1.Namespace{labeled("shop", "true")},
 	}
 }
 
-func labelled(name, guarded string) *corev1.Namespace {
+func labeled(name, guarded string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"guarded": guarded}}}
 }
 
@@ -83,10 +83,10 @@ func TestUnenforcedGuards(t *testing.T) {
 			seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonCABundleStale}},
 		{name: "one of two replicas unreachable", seen: func(s *Seen) { s.Ready = 2 }},
 		{name: "all replicas unreachable", seen: func(s *Seen) { s.Served = nil }, want: []string{ReasonCheckFailed}},
-		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "")) }, want: []string{ReasonNamespaceNotLabelled}},
-		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labelled("new", "yes")) }, want: []string{ReasonNamespaceNotLabelled}},
-		{name: "two namespaces without the label", entry: func(e *Entry) { e.Namespaces = []*corev1.Namespace{labelled("a", ""), labelled("b", "")} },
-			want: []string{ReasonNamespaceNotLabelled, ReasonNamespaceNotLabelled}},
+		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labeled("new", "")) }, want: []string{ReasonNamespaceNotLabeled}},
+		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labeled("new", "yes")) }, want: []string{ReasonNamespaceNotLabeled}},
+		{name: "two namespaces without the label", entry: func(e *Entry) { e.Namespaces = []*corev1.Namespace{labeled("a", ""), labeled("b", "")} },
+			want: []string{ReasonNamespaceNotLabeled, ReasonNamespaceNotLabeled}},
 		{name: "another namespaceSelector", entry: func(e *Entry) { e.Found.NamespaceSelector.MatchLabels = map[string]string{"team": "mine"} }, want: []string{ReasonNamespaceNotMatched}},
 		{name: "an invalid namespaceSelector", entry: func(e *Entry) {
 			e.Found.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
@@ -128,7 +128,7 @@ func TestUnenforcedGuards(t *testing.T) {
 }
 
 func TestAFindingIsConfirmedByASecondCheck(t *testing.T) {
-	a, b := Finding{Reason: ReasonNamespaceNotLabelled, Guard: "v", Namespace: "a"}, Finding{Reason: ReasonNamespaceNotLabelled, Guard: "v", Namespace: "b"}
+	a, b := Finding{Reason: ReasonNamespaceNotLabeled, Guard: "v", Namespace: "a"}, Finding{Reason: ReasonNamespaceNotLabeled, Guard: "v", Namespace: "b"}
 	said := a
 	said.Message = "in other words"
 	for name, tc := range map[string]struct{ before, now, want []Finding }{

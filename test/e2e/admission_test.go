@@ -51,7 +51,7 @@ func hugeDeployment() *appsv1.Deployment {
 }
 
 func unlabeledDeployment() *appsv1.Deployment {
-	return builder.Deployment("unlabelled", 1, builder.Simulated, builder.WithoutLabels)
+	return builder.Deployment("unlabeled", 1, builder.Simulated, builder.WithoutLabels)
 }
 
 // apply runs `kubectl apply` with a Deployment.

@@ -90,7 +90,7 @@ func deploymentsWithOneTemplate(t *testing.T, e *environment) {
 	n.setChecks(t, double.CheckRule{Match: double.Match{Stage: double.Post, Workload: "bad"}, Then: failed()})
 	for _, name := range []string{"good", "bad"} {
 		n.create(t, builder.Deployment(name, 2, builder.Simulated, func(d *appsv1.Deployment) {
-			d.Spec.Selector.MatchLabels = map[string]string{"app": "twin"}
+			d.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
 			d.Spec.Template.Labels = maps.Clone(d.Spec.Selector.MatchLabels)
 		}))
 	}

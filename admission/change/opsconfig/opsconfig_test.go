@@ -23,7 +23,7 @@ func request(t *testing.T, spec v1alpha1.OpsConfigInfoSpec) *admissionv1.Admissi
 	}
 }
 
-func TestTheDefaulterTakesSpacesOff(t *testing.T) {
+func TestTheDefaulterTrimsSpaces(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   v1alpha1.OpsConfigInfoSpec
 		want string
@@ -84,7 +84,7 @@ func TestTheValidatorNamesTheField(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotReadIsRefusedByTheValidatorAlone(t *testing.T) {
+func TestAnUnparsableOpsConfigInfoIsDeniedByTheValidatorOnly(t *testing.T) {
 	req := request(t, v1alpha1.OpsConfigInfoSpec{})
 	req.Object.Raw = []byte("{")
 	if answer := (Defaulter{}).Admit(t.Context(), req); !answer.Response.Allowed || answer.Decision != admission.DecisionError {

@@ -267,7 +267,7 @@ func expectNoEffect(t *testing.T, w *fixture) {
 }
 
 func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
-	build, stamped, image, held := builder.StoredDeployment, builder.Versioned, builder.Image, builder.Held
+	build, versioned, image, held := builder.StoredDeployment, builder.Versioned, builder.Image, builder.Held
 	good := builder.Version(build(image("busybox:0")))
 	repair := builder.Label(v1alpha1.IgnoredSuspendLabel, "true")
 	repaired := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: builder.SuspendedAt, Attempt: 3})
@@ -277,15 +277,15 @@ func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 		off      bool
 		want     string
 	}{
-		"check is disabled":              {old: build(stamped(2)), new: build(image("busybox:2")), off: true, want: Disabled},
-		"change of metadata":             {old: build(stamped(2)), new: build(stamped(2), builder.Label("team", "a")), want: NotARelease},
+		"check is disabled":              {old: build(versioned(2)), new: build(image("busybox:2")), off: true, want: Disabled},
+		"change of metadata":             {old: build(versioned(2)), new: build(versioned(2), builder.Label("team", "a")), want: NotARelease},
 		"first update after opt-in":      {old: build(), new: build(builder.Label("team", "a")), want: NotARelease},
 		"empty update by the controller": {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
-		"rollback by the controller":     {old: build(stamped(2)), new: build(stamped(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
-		"version succeeded":              {old: build(stamped(2)), new: build(stamped(2), image("busybox:0")), want: Rollback},
-		"denied because of a suspension": {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2")), want: Suspended},
-		"unrecorded repair":              {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), repair), want: Suspended},
-		"repair":                         {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"), repaired), want: Repair},
+		"rollback by the controller":     {old: build(versioned(2)), new: build(versioned(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
+		"version succeeded":              {old: build(versioned(2)), new: build(versioned(2), image("busybox:0")), want: Rollback},
+		"denied because of a suspension": {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2")), want: Suspended},
+		"unrecorded repair":              {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"), repair), want: Suspended},
+		"repair":                         {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"), repaired), want: Repair},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, nil)
@@ -307,7 +307,7 @@ func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 }
 
 func TestAReleaseIsChecked(t *testing.T) {
-	build, stamped, image := builder.StoredDeployment, builder.Versioned, builder.Image
+	build, versioned, image := builder.StoredDeployment, builder.Versioned, builder.Image
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		kind     string
@@ -316,10 +316,10 @@ func TestAReleaseIsChecked(t *testing.T) {
 	}{
 		"Deployment is created":                   {new: build(), attempt: 1},
 		"StatefulSet is created":                  {new: build(), kind: "StatefulSet", attempt: 1},
-		"DaemonSet is updated":                    {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), kind: "DaemonSet", attempt: 5},
-		"Deployment is updated":                   {old: build(stamped(4)), new: build(stamped(4), image("busybox:2")), attempt: 5},
+		"DaemonSet is updated":                    {old: build(versioned(4)), new: build(versioned(4), image("busybox:2")), kind: "DaemonSet", attempt: 5},
+		"Deployment is updated":                   {old: build(versioned(4)), new: build(versioned(4), image("busybox:2")), attempt: 5},
 		"Deployment without a version is updated": {old: build(), new: build(image("busybox:2")), attempt: 1},
-		"history is unknown":                      {old: build(stamped(1)), new: build(stamped(1), image("busybox:2")), unknown: true, attempt: 2},
+		"history is unknown":                      {old: build(versioned(1)), new: build(versioned(1), image("busybox:2")), unknown: true, attempt: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, nil)

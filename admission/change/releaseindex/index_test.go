@@ -74,7 +74,7 @@ func TestAVersionSucceeded(t *testing.T) {
 	}
 }
 
-func TestWhatTheCacheKnowsToBeGoodIsNotAskedFor(t *testing.T) {
+func TestACachedSuccessNeedsNoRequest(t *testing.T) {
 	d := builder.StoredDeployment()
 	h, client := newHistory(t, builder.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
 	if ok, err := h.Succeeded(t.Context(), builder.Workload(t, d), builder.Version(d)); err != nil || !ok {
@@ -108,7 +108,7 @@ func TestTheReleasesOfADeploymentAreItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheCacheKeepsWhatIsLookedAt(t *testing.T) {
+func TestTrimRemovesUnusedFields(t *testing.T) {
 	c := builder.ChangeWorkload(builder.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
 	c.ManagedFields = make([]metav1.ManagedFieldsEntry, 3)
 	c.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, 1000)
@@ -124,7 +124,7 @@ func TestTheCacheKeepsWhatIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoChangeWorkloadStaysAsItIs(t *testing.T) {
+func TestTrimReturnsTombstonesUnchanged(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "default/gone"}
 	if got, err := Trim(gone); err != nil || got != any(gone) {
 		t.Errorf("got %v, %v", got, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-func TestAVersionWhoseChangeWorkloadIsGoneSucceeded(t *testing.T) {
+func TestASavedTemplateShowsThatAVersionSucceeded(t *testing.T) {
 	d := builder.StoredDeployment()
 	w := builder.Workload(t, d)
 	version := builder.Version(d)

@@ -30,12 +30,12 @@ import (
 )
 
 var (
-	build   = builder.StoredDeployment
-	stamped = builder.Versioned
-	image   = builder.Image
-	label   = builder.Label
-	held    = builder.Held
-	repair  = label(v1alpha1.IgnoredSuspendLabel, "true")
+	build     = builder.StoredDeployment
+	versioned = builder.Versioned
+	image     = builder.Image
+	label     = builder.Label
+	held      = builder.Held
+	repair    = label(v1alpha1.IgnoredSuspendLabel, "true")
 )
 
 const fixed = "deployment sleep is suspended"
@@ -96,72 +96,72 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		message string
 	}{
 		"release": {
-			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"release, suspended by a user": {
-			old: build(stamped(1), label(v1alpha1.SuspendLabel, "by hand")), new: build(stamped(1), label(v1alpha1.SuspendLabel, "by hand"), image("busybox:2")),
+			old: build(versioned(1), label(v1alpha1.SuspendLabel, "by hand")), new: build(versioned(1), label(v1alpha1.SuspendLabel, "by hand"), image("busybox:2")),
 			reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"suspend label removed": {
-			old: build(stamped(1), held), new: build(stamped(1), held, builder.WithoutLabel(v1alpha1.SuspendLabel)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, builder.WithoutLabel(v1alpha1.SuspendLabel)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"hold removed": {
-			old: build(stamped(1), held), new: build(stamped(1), held, builder.WithoutAnnotation(v1alpha1.HoldAnnotation)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, builder.WithoutAnnotation(v1alpha1.HoldAnnotation)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"pause removed": {
-			old: build(stamped(1), held), new: build(stamped(1), held, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"repair label, pause removed, same template": {
-			old: build(stamped(1), held), new: build(stamped(1), held, repair, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
+			old: build(versioned(1), held), new: build(versioned(1), held, repair, builder.Paused(false)), reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"other metadata": {
-			old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a")), reason: admission.DecisionAdmitted,
+			old: build(versioned(1), held), new: build(versioned(1), held, label("team", "a")), reason: admission.DecisionAdmitted,
 		},
 		"repair": {
-			old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
+			old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
 		"repair that replaces the metadata": {
-			old: build(stamped(1), held), new: build(repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
+			old: build(versioned(1), held), new: build(repair, image("busybox:2")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
 		"second repair": {
-			old: build(stamped(2), held, used), new: build(stamped(2), held, used, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
+			old: build(versioned(2), held, used), new: build(versioned(2), held, used, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
 		"second repair after the record of the first was removed": {
-			old: build(stamped(2), held), new: build(stamped(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonRepairAdmitted,
+			old: build(versioned(2), held), new: build(versioned(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
 		"second repair that removes the record of the first": {
-			old: build(stamped(2), held, used), new: build(stamped(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
+			old: build(versioned(2), held, used), new: build(versioned(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
 		"rollback": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), reason: v1alpha1.ReasonRollbackAdmitted,
+			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0")), reason: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"rollback by rollout undo, which replaces all annotations": {
-			old: build(stamped(2), held, used), new: build(stamped(2), held, image("busybox:0"), func(d *appsv1.Deployment) {
-				d.Annotations = build(image("busybox:0"), stamped(1)).Annotations
+			old: build(versioned(2), held, used), new: build(versioned(2), held, image("busybox:0"), func(d *appsv1.Deployment) {
+				d.Annotations = build(image("busybox:0"), versioned(1)).Annotations
 			}), reason: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"release, history unknown": {
-			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:0")), unknown: true, reason: v1alpha1.ReasonReleaseDenied,
+			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:0")), unknown: true, reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": looking up whether this version succeeded failed: try again",
 		},
 		"repair without an answer of the mutating webhook": {
-			old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), skipped: true, reason: v1alpha1.ReasonReleaseDenied,
+			old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), skipped: true, reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": the webhook mdeployment.kb.io did not answer: try again",
 		},
 		"forged record of another attempt": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
+			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"),
 				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: builder.SuspendedAt, Attempt: 2})),
 			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"forged record of another user": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:2"),
+			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"),
 				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 3})),
 			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
 		"release, blocking off": {
-			old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), off: true, reason: admission.DecisionAdmitted,
+			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), off: true, reason: admission.DecisionAdmitted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 }
 
 func deniedUpdate(t *testing.T) *admissionv1.AdmissionRequest {
-	return admissiontest.Request(t, build(stamped(1), held), build(stamped(1), held, image("busybox:2")))
+	return admissiontest.Request(t, build(versioned(1), held), build(versioned(1), held, image("busybox:2")))
 }
 
 func TestADenialHasNoRetryAfter(t *testing.T) {
@@ -201,12 +201,12 @@ func TestADenialHasNoRetryAfter(t *testing.T) {
 }
 
 func TestADenialNamesTheAlternatives(t *testing.T) {
-	bad := build(stamped(2), held)
+	bad := build(versioned(2), held)
 	failed := builder.ChangeWorkload(bad, 2, v1alpha1.WorkloadSuspend)
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a", Message: "find error"}, {Pod: "sleep-b"}}
 	good := builder.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.WorkloadSuccess)
 	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, failed}}
-	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(stamped(2), held, image("busybox:2"))), false).Response.Result
+	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2"))), false).Response.Result
 	want := &metav1.StatusDetails{
 		Group: "apps", Kind: "deployments", Name: "sleep", UID: "sleep-uid",
 		Causes: []metav1.StatusCause{
@@ -239,7 +239,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 func TestADenialOfASecondRepairNamesTheUserOfTheFirst(t *testing.T) {
 	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	causes := newFixture(admissiontest.History{}, true).admit(t,
-		admissiontest.Request(t, build(stamped(2), held, used), build(stamped(2), held, used, repair, image("busybox:3"))), false,
+		admissiontest.Request(t, build(versioned(2), held, used), build(versioned(2), held, used, repair, image("busybox:3"))), false,
 	).Response.Result.Details.Causes
 	want := "a repair of this suspension was already admitted for bob; " +
 		"`kubectl annotate deployment sleep -n default altershield.defense.antgroup.com/bypass-` allows another"
@@ -256,7 +256,7 @@ func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing
 	repair.Spec.Attempt, repair.Status.Phase = 2, v1alpha1.WorkloadSuccess
 	for _, known := range [][]*v1alpha1.ChangeWorkload{nil, {failed, repair}} {
 		causes := newFixture(admissiontest.History{Known: known}, true).admit(t,
-			admissiontest.Request(t, build(stamped(2), byHand), build(stamped(2), byHand, image("busybox:2"))), false,
+			admissiontest.Request(t, build(versioned(2), byHand), build(versioned(2), byHand, image("busybox:2"))), false,
 		).Response.Result.Details.Causes
 		want := "suspended since holidays; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted"
 		if diff := cmp.Diff(want, causes[0].Message); diff != "" {
@@ -307,7 +307,7 @@ func TestTheDenialOfADryRunIsNotReported(t *testing.T) {
 
 func TestALargeDeploymentIsDenied(t *testing.T) {
 	huge := builder.Annotation("note", strings.Repeat("x", 1<<20))
-	req := admissiontest.Request(t, build(stamped(1), held, huge), build(stamped(1), held, huge, image("busybox:2")))
+	req := admissiontest.Request(t, build(versioned(1), held, huge), build(versioned(1), held, huge, image("busybox:2")))
 	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != fixed {
 		t.Errorf("message is %q", got)
 	}
@@ -315,7 +315,7 @@ func TestALargeDeploymentIsDenied(t *testing.T) {
 
 func TestALongNameIsNotTruncated(t *testing.T) {
 	long := builder.Name(strings.Repeat("n", 253))
-	req := admissiontest.Request(t, build(stamped(1), held, long), build(stamped(1), held, long, image("busybox:2")))
+	req := admissiontest.Request(t, build(versioned(1), held, long), build(versioned(1), held, long, image("busybox:2")))
 	want := "deployment " + strings.Repeat("n", 253) + " is suspended"
 	if got := newFixture(admissiontest.History{}, true).admit(t, req, false).Response.Result.Message; got != want {
 		t.Errorf("message is %q", got)
@@ -362,22 +362,22 @@ func TestABypassRequiresPermission(t *testing.T) {
 		checked  bool // the permission is checked
 		message  string
 	}{
-		"repair with permission":                            {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true}, checked: true},
-		"repair without permission":                         {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"repair, check failed":                              {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
-		"repair, check allowed and failed":                  {old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
-		"dry run of a repair":                               {dry: true, old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"removal of the repair's record without permission": {old: build(stamped(2), held, used), new: build(stamped(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"removal of the repair's record with permission":    {old: build(stamped(2), held, used), new: build(stamped(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
-		"removal of an earlier suspension's record":         {old: build(stamped(2), held, old), new: build(stamped(2), held)},
-		"rollback":                   {old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0"))},
-		"release":                    {old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2")), message: fixed},
-		"other metadata":             {old: build(stamped(1), held), new: build(stamped(1), held, label("team", "a"))},
-		"repair, bypass is Recorded": {recorded: true, old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2"))},
-		"removal of the repair's record, bypass is Recorded": {recorded: true, old: build(stamped(2), held, used), new: build(stamped(2), held)},
-		"repair, blocking off":                               {off: true, old: build(stamped(1), held), new: build(stamped(1), held, repair, image("busybox:2"))},
-		"release by the controller":                          {user: v1alpha1.ControllerUser, old: build(stamped(1), held), new: build(stamped(1), held, image("busybox:2"))},
-		"repair of a workload that is not suspended":         {old: build(stamped(1)), new: build(stamped(1), repair, image("busybox:2"))},
+		"repair with permission":                            {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"repair without permission":                         {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"repair, check failed":                              {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
+		"repair, check allowed and failed":                  {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
+		"dry run of a repair":                               {dry: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's record without permission": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's record with permission":    {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"removal of an earlier suspension's record":         {old: build(versioned(2), held, old), new: build(versioned(2), held)},
+		"rollback":                   {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0"))},
+		"release":                    {old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), message: fixed},
+		"other metadata":             {old: build(versioned(1), held), new: build(versioned(1), held, label("team", "a"))},
+		"repair, bypass is Recorded": {recorded: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2"))},
+		"removal of the repair's record, bypass is Recorded": {recorded: true, old: build(versioned(2), held, used), new: build(versioned(2), held)},
+		"repair, blocking off":                               {off: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2"))},
+		"release by the controller":                          {user: v1alpha1.ControllerUser, old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2"))},
+		"repair of a workload that is not suspended":         {old: build(versioned(1)), new: build(versioned(1), repair, image("busybox:2"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(admissiontest.History{Successes: []string{good}}, !tc.off)

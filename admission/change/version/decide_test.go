@@ -49,10 +49,10 @@ func TestDecide(t *testing.T) {
 		"one that went past us on its creation is attempt 1": {
 			Input{Readmission: true, Missed: true, Version: "a"}, Decision{at("a", 1), Released},
 		},
-		"one whose stamp was lost gets it back": {
+		"one whose release annotation was lost gets it back": {
 			Input{Readmission: true, Before: at("a", 4), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 4), Kept},
 		},
-		"a baseline whose stamp was lost stays one": {
+		"a baseline whose release annotation was lost stays one": {
 			Input{Readmission: true, Before: at("a", 0), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 0), Kept},
 		},
 		"one that was replaced past us is the next attempt": {
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 		"it is also when somebody else finds it": {
 			Input{Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
-		"a release of one whose stamp was lost goes on counting": {
+		"a release of one whose release annotation was lost goes on counting": {
 			Input{TemplateChanged: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
 		"any other update keeps the release": {

@@ -15,10 +15,10 @@ import (
 
 // In shadow nothing is held, so the way a release is decided follows from what
 // became of the one before it.
-func TestInShadowWhatWouldHaveBeenRefusedIsAdmittedAndTold(t *testing.T) {
-	at := build(stamped(1))
+func TestShadowModeAdmitsAndWarns(t *testing.T) {
+	at := build(versioned(1))
 	next := func(more ...builder.Option) *appsv1.Deployment {
-		return build(append([]builder.Option{stamped(1), image("busybox:2")}, more...)...)
+		return build(append([]builder.Option{versioned(1), image("busybox:2")}, more...)...)
 	}
 	fail := builder.ChangeWorkload(at, 1, v1alpha1.WorkloadSuspend)
 	for name, tc := range map[string]struct {
@@ -29,12 +29,12 @@ func TestInShadowWhatWouldHaveBeenRefusedIsAdmittedAndTold(t *testing.T) {
 		want     string
 	}{
 		"release after a failed release":                    {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, want: v1alpha1.ReasonShadow},
-		"release of a workload that was held":               {old: build(stamped(1), builder.Held), new: next(builder.Held), want: v1alpha1.ReasonShadow},
+		"release of a workload that was held":               {old: build(versioned(1), builder.Held), new: next(builder.Held), want: v1alpha1.ReasonShadow},
 		"release after a release that passed":               {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{builder.ChangeWorkload(at, 1, v1alpha1.WorkloadSuccess)}, want: Released},
 		"release after a failed release of another attempt": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{builder.ChangeWorkload(at, 7, v1alpha1.WorkloadSuspend)}, want: Released},
 		"repair":       {old: at, new: next(label(v1alpha1.IgnoredSuspendLabel, "true")), known: []*v1alpha1.ChangeWorkload{fail}, want: Released},
 		"rollback":     {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, good: []string{builder.Version(next())}, want: Released},
-		"other change": {old: at, new: build(stamped(1), label("team", "a")), known: []*v1alpha1.ChangeWorkload{fail}, want: Kept},
+		"other change": {old: at, new: build(versioned(1), label("team", "a")), known: []*v1alpha1.ChangeWorkload{fail}, want: Kept},
 		"release after a failed release, no shadow mode": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, off: true, want: Released},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 
 var (
 	build     = builder.StoredDeployment
-	stamped   = builder.Versioned
+	versioned = builder.Versioned
 	image     = builder.Image
 	label     = builder.Label
 	annotated = builder.Annotation
@@ -62,154 +62,154 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		decision string
 	}{
 		"created": {
-			new: build(), want: build(stamped(1)), decision: Released,
+			new: build(), want: build(versioned(1)), decision: Released,
 		},
 		"created without labels and annotations": {
-			new: build(bare), want: build(bare, stamped(1)), decision: Released,
+			new: build(bare), want: build(bare, versioned(1)), decision: Released,
 		},
 		"created with generateName": {
 			new:  build(builder.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }),
-			want: build(builder.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, stamped(1)), decision: Released,
+			want: build(builder.Name(""), func(d *appsv1.Deployment) { d.GenerateName = "sleep-" }, versioned(1)), decision: Released,
 		},
 		"created with a name of 253 characters": {
-			new: build(builder.Name(long)), want: build(builder.Name(long), stamped(1)), decision: Released,
+			new: build(builder.Name(long)), want: build(builder.Name(long), versioned(1)), decision: Released,
 		},
 		"created with a forged release": {
 			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "77")),
-			want: build(stamped(1)), decision: Released,
+			want: build(versioned(1)), decision: Released,
 		},
 		"created from a saved manifest": {
-			new:  build(stamped(5), held, repair(5), asksRepair, label(v1alpha1.DefenseStatusLabel, "processed")),
-			want: build(stamped(1)), decision: Released,
+			new:  build(versioned(5), held, repair(5), asksRepair, label(v1alpha1.DefenseStatusLabel, "processed")),
+			want: build(versioned(1)), decision: Released,
 		},
 		"created from a saved manifest, paused before it was held": {
 			new:  build(held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
-			want: build(stamped(1), paused(true)), decision: Released,
+			want: build(versioned(1), paused(true)), decision: Released,
 		},
 		"created with a suspend label of a user": {
-			new: build(label(v1alpha1.SuspendLabel, "holidays")), want: build(label(v1alpha1.SuspendLabel, "holidays"), stamped(1)), decision: Released,
+			new: build(label(v1alpha1.SuspendLabel, "holidays")), want: build(label(v1alpha1.SuspendLabel, "holidays"), versioned(1)), decision: Released,
 		},
 		"created from a saved manifest, suspended and repaired": {
-			new: build(label(v1alpha1.SuspendLabel, since), repair(2)), want: build(stamped(1)), decision: Released,
+			new: build(label(v1alpha1.SuspendLabel, since), repair(2)), want: build(versioned(1)), decision: Released,
 		},
 		"created paused by a user": {
-			new: build(paused(true)), want: build(stamped(1), paused(true)), decision: Released,
+			new: build(paused(true)), want: build(versioned(1), paused(true)), decision: Released,
 		},
 		"created from a saved manifest with a malformed hold": {
-			new: build(held, annotated(v1alpha1.HoldAnnotation, "{")), want: build(stamped(1)), decision: Released,
+			new: build(held, annotated(v1alpha1.HoldAnnotation, "{")), want: build(versioned(1)), decision: Released,
 		},
 
 		"template changed": {
-			old: build(stamped(1)), new: build(stamped(1), image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2)), decision: Released,
+			old: build(versioned(1)), new: build(versioned(1), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2)), decision: Released,
 		},
 		"older than the opt-in, template changed": {
 			old: build(bare), new: build(bare, image("busybox:2")),
-			want: build(bare, image("busybox:2"), stamped(1)), decision: Released,
+			want: build(bare, image("busybox:2"), versioned(1)), decision: Released,
 		},
 		"older than the opt-in, template unchanged": {
 			old: build(), new: build(label("team", "a")),
-			want: build(label("team", "a"), stamped(0)), decision: Baselined,
+			want: build(label("team", "a"), versioned(0)), decision: Baselined,
 		},
 		"older than the opt-in, empty update by the controller": {
-			old: build(), new: build(), user: v1alpha1.ControllerUser, want: build(stamped(0)), decision: Baselined,
+			old: build(), new: build(), user: v1alpha1.ControllerUser, want: build(versioned(0)), decision: Baselined,
 		},
 		"missed release, empty update by the controller": {
-			old: build(stamped(1), image("busybox:2")), new: build(stamped(1), image("busybox:2")), user: v1alpha1.ControllerUser,
-			want: build(image("busybox:2"), stamped(2)), decision: Released,
+			old: build(versioned(1), image("busybox:2")), new: build(versioned(1), image("busybox:2")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:2"), versioned(2)), decision: Released,
 		},
 		"missed release, empty update by another user": {
-			old: build(stamped(1), image("busybox:2")), new: build(stamped(1), image("busybox:2")),
-			want: build(stamped(1), image("busybox:2")), decision: Kept,
+			old: build(versioned(1), image("busybox:2")), new: build(versioned(1), image("busybox:2")),
+			want: build(versioned(1), image("busybox:2")), decision: Kept,
 		},
 		"malformed attempt, template unchanged": {
-			old: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "many")), new: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "many")),
-			want: build(stamped(0)), decision: Baselined,
+			old: build(versioned(1), annotated(v1alpha1.AttemptAnnotation, "many")), new: build(versioned(1), annotated(v1alpha1.AttemptAnnotation, "many")),
+			want: build(versioned(0)), decision: Baselined,
 		},
 		"malformed attempt, template changed": {
-			old: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "-3")), new: build(stamped(1), annotated(v1alpha1.AttemptAnnotation, "-3"), image("busybox:2")),
-			want: build(image("busybox:2"), stamped(1)), decision: Released,
+			old: build(versioned(1), annotated(v1alpha1.AttemptAnnotation, "-3")), new: build(versioned(1), annotated(v1alpha1.AttemptAnnotation, "-3"), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(1)), decision: Released,
 		},
 		"malformed version": {
-			old: build(stamped(1), annotated(v1alpha1.VersionKey, "../x")), new: build(stamped(1), annotated(v1alpha1.VersionKey, "../x")),
-			want: build(stamped(0)), decision: Baselined,
+			old: build(versioned(1), annotated(v1alpha1.VersionKey, "../x")), new: build(versioned(1), annotated(v1alpha1.VersionKey, "../x")),
+			want: build(versioned(0)), decision: Baselined,
 		},
 		"label differs from the annotation": {
-			old: build(stamped(3), label(v1alpha1.VersionKey, "mine")), new: build(stamped(3), label(v1alpha1.VersionKey, "mine")),
-			want: build(stamped(3)), decision: Kept,
+			old: build(versioned(3), label(v1alpha1.VersionKey, "mine")), new: build(versioned(3), label(v1alpha1.VersionKey, "mine")),
+			want: build(versioned(3)), decision: Kept,
 		},
 		"release changed by a user": {
-			old:  build(stamped(3)),
+			old:  build(versioned(3)),
 			new:  build(label(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.VersionKey, "mine"), annotated(v1alpha1.AttemptAnnotation, "1"), repair(1)),
-			want: build(stamped(3)), decision: Kept,
+			want: build(versioned(3)), decision: Kept,
 		},
 		"release removed by a replace": {
-			old: build(stamped(3)), new: build(bare), want: build(bare, stamped(3)), decision: Kept,
+			old: build(versioned(3)), new: build(bare), want: build(bare, versioned(3)), decision: Kept,
 		},
 		"record of a bypass changed by a user": {
-			old: build(stamped(3), repair(3)), new: build(stamped(3), repair(99)), want: build(stamped(3), repair(3)), decision: Kept,
+			old: build(versioned(3), repair(3)), new: build(versioned(3), repair(99)), want: build(versioned(3), repair(3)), decision: Kept,
 		},
 		"record of a bypass removed by a user": {
-			old: build(stamped(3), repair(3)), new: build(stamped(3)), want: build(stamped(3)), decision: Kept,
+			old: build(versioned(3), repair(3)), new: build(versioned(3)), want: build(versioned(3)), decision: Kept,
 		},
 		"annotations of a ReplicaSet copied by rollout undo": {
-			old: build(stamped(3)), new: build(stamped(1), annotated(v1alpha1.HoldAnnotation, "{}"), repair(2), image("busybox:0")),
-			want: build(image("busybox:0"), stamped(4)), decision: Released,
+			old: build(versioned(3)), new: build(versioned(1), annotated(v1alpha1.HoldAnnotation, "{}"), repair(2), image("busybox:0")),
+			want: build(image("busybox:0"), versioned(4)), decision: Released,
 		},
 		"held by the controller": {
-			old: build(stamped(1)), new: build(stamped(1), held), user: v1alpha1.ControllerUser, want: build(stamped(1), held), decision: Kept,
+			old: build(versioned(1)), new: build(versioned(1), held), user: v1alpha1.ControllerUser, want: build(versioned(1), held), decision: Kept,
 		},
 		"suspended by a user": {
-			old: build(stamped(1)), new: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), want: build(stamped(1), label(v1alpha1.SuspendLabel, "now")), decision: Kept,
+			old: build(versioned(1)), new: build(versioned(1), label(v1alpha1.SuspendLabel, "now")), want: build(versioned(1), label(v1alpha1.SuspendLabel, "now")), decision: Kept,
 		},
 		"repair label on a workload that is not suspended": {
-			old: build(stamped(1)), new: build(stamped(1), asksRepair, image("busybox:2")), want: build(image("busybox:2"), stamped(2)), decision: Released,
+			old: build(versioned(1)), new: build(versioned(1), asksRepair, image("busybox:2")), want: build(image("busybox:2"), versioned(2)), decision: Released,
 		},
 
 		"repair resumes the rollout": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asksRepair, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
+			old: build(versioned(1), held), new: build(versioned(1), held, asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"repair by a replace without Breakwater's fields": {
-			old: build(stamped(1), held), new: build(asksRepair, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
+			old: build(versioned(1), held), new: build(asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"repair, paused before it was held": {
-			old:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
-			new:  build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`), asksRepair, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), decision: v1alpha1.ReasonRepairAdmitted,
+			old:  build(versioned(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
+			new:  build(versioned(1), held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`), asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"repair, malformed hold": {
-			old: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]")), new: build(stamped(1), held, annotated(v1alpha1.HoldAnnotation, "[]"), asksRepair, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
+			old: build(versioned(1), held, annotated(v1alpha1.HoldAnnotation, "[]")), new: build(versioned(1), held, annotated(v1alpha1.HoldAnnotation, "[]"), asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"repair, suspended and paused by a user": {
-			old:  build(stamped(1), label(v1alpha1.SuspendLabel, since), paused(true)),
-			new:  build(stamped(1), label(v1alpha1.SuspendLabel, since), paused(true), asksRepair, image("busybox:2")),
-			want: build(image("busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), decision: v1alpha1.ReasonRepairAdmitted,
+			old:  build(versioned(1), label(v1alpha1.SuspendLabel, since), paused(true)),
+			new:  build(versioned(1), label(v1alpha1.SuspendLabel, since), paused(true), asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since), paused(true)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"second repair, left to the validating webhook": {
-			old:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since)),
-			new:  build(stamped(2), repair(2), label(v1alpha1.SuspendLabel, since), asksRepair, image("busybox:3")),
-			want: build(image("busybox:3"), stamped(3), repair(2), label(v1alpha1.SuspendLabel, since), asksRepair), decision: LeftToValidatingWebhook,
+			old:  build(versioned(2), repair(2), label(v1alpha1.SuspendLabel, since)),
+			new:  build(versioned(2), repair(2), label(v1alpha1.SuspendLabel, since), asksRepair, image("busybox:3")),
+			want: build(image("busybox:3"), versioned(3), repair(2), label(v1alpha1.SuspendLabel, since), asksRepair), decision: LeftToValidatingWebhook,
 		},
 		"repair of the next suspension": {
-			old: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),
-			new: build(stamped(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000"), asksRepair, image("busybox:3")),
-			want: build(image("busybox:3"), stamped(3), label(v1alpha1.SuspendLabel, "1800000000"),
+			old: build(versioned(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000")),
+			new: build(versioned(2), repair(2), held, label(v1alpha1.SuspendLabel, "1800000000"), asksRepair, image("busybox:3")),
+			want: build(image("busybox:3"), versioned(3), label(v1alpha1.SuspendLabel, "1800000000"),
 				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: "1800000000", Attempt: 3})),
 			decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"repair label without a template change": {
-			old: build(stamped(1), held), new: build(stamped(1), held, asksRepair), want: build(stamped(1), held), decision: Kept,
+			old: build(versioned(1), held), new: build(versioned(1), held, asksRepair), want: build(versioned(1), held), decision: Kept,
 		},
 		"rollback resumes the rollout": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
-			want: build(image("busybox:0"), stamped(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
+			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
+			want: build(image("busybox:0"), versioned(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"rollback by the controller": {
-			old: build(stamped(2), held), new: build(stamped(2), held, image("busybox:0")), user: v1alpha1.ControllerUser,
-			want: build(image("busybox:0"), stamped(3), rollback(v1alpha1.ControllerUser, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
+			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:0"), versioned(3), rollback(v1alpha1.ControllerUser, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,21 +239,21 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 }
 
 func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAnotherAttempt(t *testing.T) {
-	old := build(stamped(1), builder.Held)
-	req := admissiontest.Request(t, old, build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
+	old := build(versioned(1), builder.Held)
+	req := admissiontest.Request(t, old, build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
 	d := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
 	image("mirror/busybox:2")(d)
 	req.Object.Raw = builder.JSON(t, d)
 	got := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
-	want := build(image("mirror/busybox:2"), stamped(2), repair(2), label(v1alpha1.SuspendLabel, since))
+	want := build(image("mirror/busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since))
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestThePatchTouchesNothingButOurFields(t *testing.T) {
-	old := build(stamped(1), builder.Held)
-	repair := build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+func TestThePatchChangesOnlyOurFields(t *testing.T) {
+	old := build(versioned(1), builder.Held)
+	repair := build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
 	// Server-side apply: who owns what is the API server's to keep.
 	repair.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
@@ -272,24 +272,24 @@ func TestThePatchTouchesNothingButOurFields(t *testing.T) {
 	}
 }
 
-func TestAHugeDeploymentIsStamped(t *testing.T) {
+func TestALargeDeploymentGetsItsRelease(t *testing.T) {
 	huge := annotated("note", strings.Repeat("x", 1<<20))
-	req := admissiontest.Request(t, build(stamped(1), huge), build(stamped(1), huge, image("busybox:2")))
+	req := admissiontest.Request(t, build(versioned(1), huge), build(versioned(1), huge, image("busybox:2")))
 	answer := newStamper().Admit(t.Context(), req)
 	if size := len(answer.Response.Patch); size > 1000 {
 		t.Errorf("the patch has %d bytes", size)
 	}
-	if diff := cmp.Diff(build(huge, image("busybox:2"), stamped(2)), admissiontest.Apply(t, req, answer.Response)); diff != "" {
+	if diff := cmp.Diff(build(huge, image("busybox:2"), versioned(2)), admissiontest.Apply(t, req, answer.Response)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAFieldThatOurTypesDoNotKnowIsPartOfTheTemplate(t *testing.T) {
-	old := build(stamped(1))
+func TestAnUnknownFieldIsPartOfTheTemplate(t *testing.T) {
+	old := build(versioned(1))
 	req := admissiontest.Request(t, old, old)
 	req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"image":"busybox:1"`, `"image":"busybox:1","fromTheFuture":true`, 1))
 	answer := newStamper().Admit(t.Context(), req)
-	if diff := cmp.Diff(build(stamped(2)), admissiontest.Apply(t, req, answer.Response)); diff != "" {
+	if diff := cmp.Diff(build(versioned(2)), admissiontest.Apply(t, req, answer.Response)); diff != "" {
 		t.Error(diff)
 	}
 	if !strings.Contains(string(req.Object.Raw), "fromTheFuture") {
@@ -297,7 +297,7 @@ func TestAFieldThatOurTypesDoNotKnowIsPartOfTheTemplate(t *testing.T) {
 	}
 }
 
-func TestADryRunIsAnsweredLikeAnyOther(t *testing.T) {
+func TestADryRunGetsTheSameAnswer(t *testing.T) {
 	req := admissiontest.Request(t, nil, build())
 	dry := admissiontest.Request(t, nil, build())
 	dry.DryRun = ptr.To(true)
@@ -306,7 +306,7 @@ func TestADryRunIsAnsweredLikeAnyOther(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotReadIsAdmittedAsItIs(t *testing.T) {
+func TestAnUnparsableWorkloadIsAdmittedUnchanged(t *testing.T) {
 	req := admissiontest.Request(t, nil, build())
 	req.Object.Raw = []byte("{")
 	answer := newStamper().Admit(t.Context(), req)
@@ -315,7 +315,7 @@ func TestWhatDoesNotReadIsAdmittedAsItIs(t *testing.T) {
 	}
 }
 
-func TestASubresourceIsLeftAlone(t *testing.T) {
+func TestASubresourceIsNotChanged(t *testing.T) {
 	req := admissiontest.Request(t, build(), build())
 	req.SubResource = "scale"
 	if answer := newStamper().Admit(t.Context(), req); answer.Response.Patch != nil {
@@ -324,8 +324,8 @@ func TestASubresourceIsLeftAlone(t *testing.T) {
 }
 
 func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
-	held := build(stamped(1), builder.Held)
-	asksRepair := build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
+	held := build(versioned(1), builder.Held)
+	asksRepair := build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
 	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, held, asksRepair))
 	want := []string{"deployment sleep is suspended, and this update does not change its pod template: " +
 		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
@@ -334,8 +334,8 @@ func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
-	held, update := build(stamped(1), builder.Held), build(stamped(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
+func TestTheTimeOfABypassIsSetByTheWebhookAndKeptOnReinvocation(t *testing.T) {
+	held, update := build(versioned(1), builder.Held), build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
 	record := func(at time.Time) builder.Option {
 		return builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Time: metav1.NewTime(at)})
 	}
@@ -355,14 +355,14 @@ func TestTheTimeOfABypassIsOursAndStaysWhenTheAPIServerAsksAgain(t *testing.T) {
 	}
 }
 
-func TestTheStampThatWasLostIsKnownFromTheHistory(t *testing.T) {
+func TestALostReleaseAnnotationIsRestoredFromTheHistory(t *testing.T) {
 	bare, next := build(builder.Bare), build(builder.Bare, image("busybox:2"))
 	for name, tc := range map[string]struct {
 		object *appsv1.Deployment
 		want   *appsv1.Deployment
 	}{
-		"of what runs still":             {bare, build(builder.Bare, stamped(4))},
-		"of what was replaced meanwhile": {next, build(builder.Bare, image("busybox:2"), stamped(5))},
+		"of what runs still":             {bare, build(builder.Bare, versioned(4))},
+		"of what was replaced meanwhile": {next, build(builder.Bare, image("busybox:2"), versioned(5))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStamper()

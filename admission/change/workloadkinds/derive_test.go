@@ -34,7 +34,7 @@ func installed(t *testing.T) (*admissionregistrationv1.MutatingWebhookConfigurat
 }
 
 // The static manifests and what is generated cannot drift apart.
-func TestEveryKindThatIsBuiltInHasTheTwinsOfADeployment(t *testing.T) {
+func TestDerivedWebhooksOfBuiltInKindsEqualThoseOfDeployments(t *testing.T) {
 	mutating, validating := installed(t)
 	for _, kind := range workload.BuiltIn() {
 		t.Run(kind.Kind, func(t *testing.T) {

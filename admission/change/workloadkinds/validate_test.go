@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func TestAConfigMapWithAMistakeIsRefusedWithEntryFieldAndFix(t *testing.T) {
+func TestAnInvalidConfigMapIsDeniedWithEntryFieldAndFix(t *testing.T) {
 	ask := func(data, name string) *admissionv1.AdmissionResponse {
 		cm := configMap(data)
 		cm.Name = name

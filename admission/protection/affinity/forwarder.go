@@ -38,7 +38,7 @@ type Peer = webhookpeers.Doer
 type Forwarder struct {
 	// Next decides requests that are not forwarded or not answered.
 	Next admission.Handler
-	// Matches says whether a request may be forwarded.
+	// Matches reports whether a request may be forwarded.
 	Matches func(*admissionv1.AdmissionRequest) bool
 	Peers   Peers
 }
@@ -69,7 +69,7 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return admission.Answer{Decision: DecisionForwarded, Response: response}
 }
 
-// Forwarded says whether another replica forwarded the request. That replica
+// Forwarded reports whether another replica forwarded the request. That replica
 // decides it too if it gets no answer in time.
 func Forwarded(ctx context.Context) bool {
 	asked := apis.GetHTTPRequest(ctx)

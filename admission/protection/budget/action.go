@@ -86,7 +86,7 @@ func resources(p *corev1.Pod) map[string]corev1.ResourceRequirements {
 	return found
 }
 
-// deletesPods says whether the pods are deleted.
+// deletesPods reports whether the pods are deleted.
 func (a *Action) deletesPods() bool {
 	return a.Operation == v1alpha1.OperationDelete || a.Operation == v1alpha1.OperationEvict
 }

@@ -51,13 +51,13 @@ type Guard struct {
 	References *ChargeReferences
 	// Replica is the name of this pod in answers to probes.
 	Replica string
-	// FailsClosed says whether the API server denies a request without an answer.
+	// FailsClosed reports whether the API server denies a request without an answer.
 	FailsClosed func() bool
 }
 
 var _ admission.Handler = Guard{}
 
-// MayCharge says whether a request may charge a budget: its namespace has one. A
+// MayCharge reports whether a request may charge a budget: its namespace has one. A
 // probe does not, and each replica has to answer it itself.
 func (g Guard) MayCharge(req *admissionv1.AdmissionRequest) bool {
 	budgets, err := g.Budgets.PodUnavailableBudgets(req.Namespace).List(labels.Everything())

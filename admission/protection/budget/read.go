@@ -132,7 +132,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	return a, nil
 }
 
-// orphans says whether a deletion orphans the pods.
+// orphans reports whether a deletion orphans the pods.
 func orphans(options runtime.RawExtension) bool {
 	if len(options.Raw) == 0 {
 		return false

@@ -87,7 +87,7 @@ func (r *RecentDeletions) Observe(before, after *v1alpha1.PodUnavailableBudget) 
 	}
 }
 
-// wasCharged says whether the pod was charged recently and is not anymore.
+// wasCharged reports whether the pod was charged recently and is not anymore.
 func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types.UID) bool {
 	if _, still := b.Status.DeletedPods[uid]; still {
 		return false
@@ -96,7 +96,7 @@ func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types
 	return ok
 }
 
-// carriedOut says whether the deletion was allowed before and has taken effect: the
+// carriedOut reports whether the deletion was allowed before and has taken effect: the
 // request may show an old state of the pod. If the pod still exists, its charge was
 // refunded and is due again.
 func (e *evaluation) carriedOut(ctx context.Context, b *v1alpha1.PodUnavailableBudget, c budget.Charge) (bool, error) {

@@ -108,7 +108,7 @@ func (r *ChargeReferences) release(key types.NamespacedName, c budget.Charge) (f
 }
 
 // dropReferenced removes from refunds the pods whose charges are referenced again;
-// fewer says whether it removed any.
+// fewer reports whether it removed any.
 func (r *ChargeReferences) dropReferenced(key types.NamespacedName, group []budget.Charge) (kept []budget.Charge, fewer bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

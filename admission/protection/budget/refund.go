@@ -25,7 +25,7 @@ func (e *evaluation) addCharge(key types.NamespacedName, charge budget.Charge) {
 	}
 }
 
-// isRepeated says whether the same deletion was allowed recently, so that this
+// isRepeated reports whether the same deletion was allowed recently, so that this
 // request uses its charge too. The reference is added first, so that the charge is
 // not refunded between the check and the answer.
 func (e *evaluation) isRepeated(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget, charge budget.Charge) bool {

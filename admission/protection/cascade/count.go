@@ -13,7 +13,7 @@ import (
 type count struct {
 	one, many string
 	n         int64
-	// more says whether there are more than n.
+	// more reports whether there are more than n.
 	more bool
 }
 
@@ -36,12 +36,12 @@ func describe(all ...count) string {
 	return strings.Join(parts, " and ")
 }
 
-// active says whether a pod is neither finished nor terminating.
+// active reports whether a pod is neither finished nor terminating.
 func active(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// bound says whether a claim has a volume, whose data could be lost.
+// bound reports whether a claim has a volume, whose data could be lost.
 func bound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
 
 // servedResource returns the resource by which the objects of a CRD can be listed;

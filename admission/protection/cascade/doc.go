@@ -20,7 +20,7 @@ const (
 	DecisionShadow = "Shadow"
 )
 
-// Protected says whether the labels protect an object from cascading deletion. A
+// Protected reports whether the labels protect an object from cascading deletion. A
 // ValidatingAdmissionPolicy denies deletions for ProtectAlways.
 func Protected(labels map[string]string) bool {
 	return labels[v1alpha1.DisableCascadingDeletionLabel] == "true" || labels[v1alpha1.DeleteProtectionLabel] == v1alpha1.ProtectCascading

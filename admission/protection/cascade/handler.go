@@ -85,7 +85,7 @@ func hintOf(req *admissionv1.AdmissionRequest, err error) string {
 	if !apierrs.IsForbidden(err) {
 		return ""
 	}
-	return fmt.Sprintf("allow the webhook to list %s by a ClusterRole that is labelled %s: \"true\" (docs/protection/cascading-deletion.md); ",
+	return fmt.Sprintf("allow the webhook to list %s by a ClusterRole that is labeled %s: \"true\" (docs/protection/cascading-deletion.md); ",
 		req.Name, v1alpha1.CountCustomResourcesLabel)
 }
 

@@ -71,7 +71,7 @@ func (c *Clock) Off() error {
 	return nil
 }
 
-// mayDiffer says whether the clocks may differ by more than skew: the response was
+// mayDiffer reports whether the clocks may differ by more than skew: the response was
 // created between sent and received, within the second that begins at date.
 func mayDiffer(sent, received, date time.Time, skew time.Duration) bool {
 	return received.Sub(date) > skew || date.Add(time.Second).Sub(sent) > skew

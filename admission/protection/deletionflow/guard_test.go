@@ -143,7 +143,7 @@ func TestADenialHasTheRoomTimeAndNoRetryAfter(t *testing.T) {
 	}
 }
 
-func TestANamespaceAboveTheLimitIsNotToldToWait(t *testing.T) {
+func TestADenialOfANamespaceAboveTheLimitHasNoRetryAfter(t *testing.T) {
 	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("a", nil), newPod("b", nil))
 	message := w.ask(t, ofNamespace(t, newNamespace(nil))).Response.Result.Message
 	if strings.Contains(message, "wait") || !strings.Contains(message, "never room for 2") || !strings.Contains(message, "deletes 2 pods") {

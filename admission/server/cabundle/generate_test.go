@@ -114,7 +114,7 @@ func TestAKindThatIsNamedGetsWebhooksLikeADeployments(t *testing.T) {
 	}
 }
 
-func TestWithoutKindsNothingIsMadeAndWhatThereIsIsEmptied(t *testing.T) {
+func TestWithoutKindsGeneratedConfigurationsAreEmptied(t *testing.T) {
 	if applied, _ := apply(t, none(), static()...); len(applied) > 0 {
 		t.Errorf("applied %v", applied)
 	}
@@ -126,7 +126,7 @@ func TestWithoutKindsNothingIsMadeAndWhatThereIsIsEmptied(t *testing.T) {
 	}
 }
 
-func TestAMistakeIsToldOnceAndTheLastGoodStateApplied(t *testing.T) {
+func TestAMistakeIsReportedOnceAndTheLastValidStateStays(t *testing.T) {
 	state := cloneSets()
 	state.Err = errors.New("kinds[0].kind: wrong")
 	applied, emitted := apply(t, state, static()...)
@@ -138,7 +138,7 @@ func TestAMistakeIsToldOnceAndTheLastGoodStateApplied(t *testing.T) {
 	}
 }
 
-func TestNothingIsGeneratedBeforeThereIsWhatItTakesAfter(t *testing.T) {
+func TestNothingIsGeneratedWithoutTheConfigurationOfDeployments(t *testing.T) {
 	if applied, _ := apply(t, cloneSets(), certificate()); len(applied) > 0 {
 		t.Errorf("applied %v", applied)
 	}

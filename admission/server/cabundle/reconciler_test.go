@@ -134,7 +134,7 @@ func TestTheCABundleIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonTunedStays(t *testing.T) {
+func TestOnlyTheCABundleIsWritten(t *testing.T) {
 	r, client := newReconciler(t, certificate(), mutatingConfig("stale"))
 	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); err != nil {
 		t.Fatal(err)

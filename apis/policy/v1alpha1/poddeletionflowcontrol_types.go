@@ -42,7 +42,7 @@ type PodDeletionFlowControlSpec struct {
 	// all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// CountEvictions says whether evictions are counted and denied too.
+	// CountEvictions reports whether evictions are counted and denied too.
 	// +optional
 	// +kubebuilder:default=true
 	CountEvictions *bool `json:"countEvictions,omitempty"`

@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
+func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 	const manifests = "../../../config/core/"
 	want := map[string]bool{}
 	for _, config := range builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml") {
@@ -39,7 +39,7 @@ func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 	}
 }
 
-func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
+func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 	const manifests = "../../../config/core/"
 	files, err := filepath.Glob(manifests + "4*.yaml")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // example is the key that explains all others.
 const example = "_example"
 
-func TestConfigMapsSayWhatTheirReadersUnderstand(t *testing.T) {
+func TestConfigMapsOfTheManifestsAreValid(t *testing.T) {
 	token := &corev1.Secret{Data: map[string][]byte{altershield.TokenKey: []byte("t")}}
 	tests := map[string]struct {
 		file string

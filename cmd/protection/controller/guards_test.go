@@ -39,7 +39,7 @@ func newPlan(t *testing.T, namespaces, budgets, flows []any) webhookhealth.Plan 
 		listers.NewPodDeletionFlowControlLister(index(t, flows...)))
 }
 
-func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
+func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 	want := map[string]bool{}
 	added, err := deletionflow.Webhooks(nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestEveryWebhookOfTheManifestsIsLookedAfterAsItIsInstalled(t *testing.T) {
 	}
 }
 
-func TestEveryPolicyThatRefusesIsLookedAfterAndMayBeRead(t *testing.T) {
+func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 	plan := newPlan(t, nil, nil, nil)
 	var policies, bindings []string
 	for _, file := range []string{"200-cascading-deletion-replicas.yaml", "201-cascading-deletion-status.yaml", "202-delete-protection-always.yaml", "203-protection-removed.yaml"} {

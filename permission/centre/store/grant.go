@@ -106,7 +106,7 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 	return counts, err
 }
 
-// Overlap says whether other applications have grants of the same subject at the
+// Overlap reports whether other applications have grants of the same subject at the
 // same addresses.
 type Overlap struct {
 	// Revoking: another grant is being revoked. Held: another pod may use it.

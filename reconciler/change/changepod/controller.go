@@ -68,7 +68,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	return impl
 }
 
-// unfinished says whether a change of configuration can matter to a ChangePod.
+// unfinished reports whether a change of configuration can matter to a ChangePod.
 func unfinished(obj any) bool {
 	c, ok := obj.(*v1alpha1.ChangePod)
 	return ok && c.Status.Phase != v1alpha1.PodExecuteDone

@@ -165,14 +165,14 @@ func decideStage(in Input, s stageStates) Decision {
 	return done(s.failed, reason, detail, in.Now)
 }
 
-// started says whether the server answered the start of the batch. Function submit
+// started reports whether the server answered the start of the batch. Function submit
 // gives up an intent without an answer when the order check has failed.
 func started(c *v1alpha1.ChangePod) bool {
 	sub := c.Status.SubmissionOf(v1alpha1.StagePre)
 	return sub != nil && sub.AnsweredTime != nil
 }
 
-// endedUnjudged says whether the batch ended without a verdict and has none since.
+// endedUnjudged reports whether the batch ended without a verdict and has none since.
 func endedUnjudged(c *v1alpha1.ChangePod) bool {
 	if c.Status.Phase != v1alpha1.PodExecuteDone || c.VerdictWithdrawn() {
 		return false

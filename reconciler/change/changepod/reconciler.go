@@ -49,7 +49,7 @@ type Reconciler struct {
 	changeWorkloads listers.ChangeWorkloadLister
 	// settings returns the current settings.
 	settings func() settings.Settings
-	// serverConfigured says whether an AlterShield server is configured.
+	// serverConfigured reports whether an AlterShield server is configured.
 	serverConfigured func() bool
 	sender           events.Sender
 	wakeups          *resend.Schedule
@@ -165,19 +165,19 @@ func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1a
 	}
 }
 
-// orderNotAccepted says whether the release ended because the server did not accept
+// orderNotAccepted reports whether the release ended because the server did not accept
 // its order.
 func orderNotAccepted(c *v1alpha1.ChangeWorkload) bool {
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderNotAccepted
 }
 
-// superseded says whether a newer release ended this one.
+// superseded reports whether a newer release ended this one.
 func superseded(c *v1alpha1.ChangeWorkload) bool {
 	return c.Status.Phase == v1alpha1.WorkloadFailed && !orderNotAccepted(c)
 }
 
-// orderCheckFailed says whether the order check failed.
+// orderCheckFailed reports whether the order check failed.
 func orderCheckFailed(c *v1alpha1.ChangeWorkload) bool {
 	outcome, _ := c.Status.OrderOutcome()
 	return outcome == v1alpha1.OutcomeFail

@@ -62,7 +62,7 @@ func freeCalls(in Input) int {
 	return room
 }
 
-// hasPendingCall says whether a batch waits for a call to the server. A batch whose
+// hasPendingCall reports whether a batch waits for a call to the server. A batch whose
 // call failed does not delay others.
 func hasPendingCall(c *v1alpha1.ChangePod) bool {
 	if c.Status.Phase == v1alpha1.PodExecuteDone || c.JudgedByPerson() {

@@ -193,14 +193,14 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// replaced says whether the workload is at a newer release. Another attempt that
+// replaced reports whether the workload is at a newer release. Another attempt that
 // is not newer means that the cache is stale or that the annotations of the
 // workload were removed: neither ends this release.
 func replaced(in Input) bool {
 	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
 }
 
-// supersededSuccess says whether a release succeeded and a newer one replaced it.
+// supersededSuccess reports whether a release succeeded and a newer one replaced it.
 // Only a fail changes its status; the deletion of its pods does not.
 func supersededSuccess(in Input) bool {
 	return in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess && replaced(in)
@@ -290,7 +290,7 @@ func orderRequestedSince(in Input) time.Time {
 	}
 }
 
-// orderNotAccepted says whether the order already counts as not accepted.
+// orderNotAccepted reports whether the order already counts as not accepted.
 func orderNotAccepted(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	return cond != nil && cond.Reason == v1alpha1.ReasonOrderNotAccepted
@@ -323,16 +323,16 @@ func holdAction(in Input) Action {
 	}
 }
 
-// heldByRelease says whether the hold of the workload is of this release.
+// heldByRelease reports whether the hold of the workload is of this release.
 func heldByRelease(in Input) bool {
 	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
 }
 
-// succeededWithoutPods says whether the release succeeded without a pod, as at 0
+// succeededWithoutPods reports whether the release succeeded without a pod, as at 0
 // replicas, and has pods now: they are judged.
 func succeededWithoutPods(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
 
-// checkLost says whether the suspension is of this release but of a ChangeWorkload
+// checkLost reports whether the suspension is of this release but of a ChangeWorkload
 // that was deleted. Deleting a ChangeWorkload must not end its hold, so the new
 // ChangeWorkload does not judge again.
 func checkLost(in Input) bool {
@@ -340,7 +340,7 @@ func checkLost(in Input) bool {
 	return in.Workload.Suspend != "" && heldByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonFailedCheckLost)
 }
 
-// isNew says whether the ChangeWorkload has no decision yet.
+// isNew reports whether the ChangeWorkload has no decision yet.
 func isNew(c *v1alpha1.ChangeWorkload) bool {
 	reason := succeededReason(c)
 	return c.Status.Phase == v1alpha1.WorkloadInit && (reason == "" || reason == v1alpha1.ReasonReleasePending)

@@ -70,7 +70,7 @@ func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1
 	r.unjudged.Add(ctx, 1, string(policy))
 }
 
-// becameFalse says whether this write changed a condition to False.
+// becameFalse reports whether this write changed a condition to False.
 func becameFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool {
 	return next.Status.GetCondition(t).IsFalse() && !old.Status.GetCondition(t).IsFalse()
 }

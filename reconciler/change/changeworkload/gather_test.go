@@ -12,7 +12,7 @@ import (
 
 func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1700000000, 0))
-	labelled := map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue}
+	labeled := map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue}
 	tests := map[string]struct {
 		ready  corev1.ConditionStatus
 		since  metav1.Time
@@ -20,10 +20,10 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 		want   bool
 	}{
 		"not Ready":                       {ready: corev1.ConditionFalse, since: since},
-		"Ready and not labelled yet":      {ready: corev1.ConditionTrue, since: since, want: true},
+		"Ready and not labeled yet":       {ready: corev1.ConditionTrue, since: since, want: true},
 		"Ready without a transition time": {ready: corev1.ConditionTrue, want: true},
-		"Ready and labelled":              {ready: corev1.ConditionTrue, since: since, labels: labelled, want: true},
-		"not Ready, but labelled":         {ready: corev1.ConditionFalse, since: since, labels: labelled, want: true},
+		"Ready and labeled":               {ready: corev1.ConditionTrue, since: since, labels: labeled, want: true},
+		"not Ready, but labeled":          {ready: corev1.ConditionFalse, since: since, labels: labeled, want: true},
 		"without the condition":           {},
 	}
 	for name, tc := range tests {

@@ -231,7 +231,7 @@ func TestASuspensionByAPersonIsRestoredAfterARepair(t *testing.T) {
 	}
 }
 
-func TestAHoldSaysWhichVersionDeletedPodsGet(t *testing.T) {
+func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 	for kind, want := range map[string]string{
 		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile come back in the former version",
 		"DaemonSet": "; pods that are deleted meanwhile come back in the new version",

@@ -32,7 +32,7 @@ const (
 	inboxRemove
 )
 
-// forOrder says whether an entry is a verdict of the order check.
+// forOrder reports whether an entry is a verdict of the order check.
 func forOrder(v v1alpha1.InboxVerdict, c *v1alpha1.ChangeWorkload) bool {
 	return v.NodeID != "" && c.Status.Order.Node() == v.NodeID
 }
@@ -78,7 +78,7 @@ func verdictRank(word string, unjudged bool) int {
 	}
 }
 
-// failsRecorded says whether the ChangePod has each fail of a pod that the entry
+// failsRecorded reports whether the ChangePod has each fail of a pod that the entry
 // contains: an entry that passes the batch may fail one of its pods. Function
 // verdict does not change the result of a person.
 func failsRecorded(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {

@@ -103,7 +103,7 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout t
 	return o
 }
 
-// orderCheckFailed says whether the order counts as failed. A fail is sticky: it
+// orderCheckFailed reports whether the order counts as failed. A fail is sticky: it
 // stays after the verdict was deleted, until a person passes the order. An
 // unjudged order follows the no-verdict policy.
 func orderCheckFailed(in Input) bool {
@@ -123,7 +123,7 @@ func orderCheckFailed(in Input) bool {
 	return false
 }
 
-// orderUnjudged says whether the order fails only because it is unjudged.
+// orderUnjudged reports whether the order fails only because it is unjudged.
 func orderUnjudged(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()

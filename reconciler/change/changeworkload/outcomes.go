@@ -70,7 +70,7 @@ func podOutcomes(in Input) PodOutcomes {
 	return t
 }
 
-// hasCurrentOutcome says whether the ChangePod has the outcome of a pod that
+// hasCurrentOutcome reports whether the ChangePod has the outcome of a pod that
 // failed before: it still fails, or a person passed it.
 func hasCurrentOutcome(c *v1alpha1.ChangePod, pod string) bool {
 	if r := c.Status.ResultOf(pod); r != nil && r.Source == "" && v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomePass {
@@ -139,12 +139,12 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 	t.Passed = append(t.Passed, pod)
 }
 
-// allPassed says whether every pod of the version passed and none is missing.
+// allPassed reports whether every pod of the version passed and none is missing.
 func (t *PodOutcomes) allPassed(replicas int32) bool {
 	return len(t.Preparing) == 0 && len(t.Checking) == 0 && len(t.Failed) == 0 && len(t.Passed) >= int(replicas)
 }
 
-// allJudged says whether every pod that passed has a verdict.
+// allJudged reports whether every pod that passed has a verdict.
 func (t *PodOutcomes) allJudged() bool { return len(t.Passed) > 0 && t.PassedUnjudged == 0 }
 
 // failure is a message with the first pod that failed and their number.

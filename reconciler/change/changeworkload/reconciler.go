@@ -63,7 +63,7 @@ type Reconciler struct {
 	changePods cache.Indexer
 	// settings returns the current settings.
 	settings func() settings.Settings
-	// serverConfigured says whether an AlterShield server is configured.
+	// serverConfigured reports whether an AlterShield server is configured.
 	serverConfigured func() bool
 	sender           events.Sender
 	wakeups          *resend.Schedule
@@ -160,7 +160,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}, w, nil
 }
 
-// podsMatter says whether events of pods can change the status of their release.
+// podsMatter reports whether events of pods can change the status of their release.
 // The pods of a superseded release are deleted, hundreds in a second.
 func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 	c, err := r.lister.ChangeWorkloads(release.Namespace).Get(release.Name)
@@ -247,7 +247,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *w
 	return 0, r.publish(ctx, in, next, w, d)
 }
 
-// isStale says whether a write failed because the cache was stale: the workload
+// isStale reports whether a write failed because the cache was stale: the workload
 // has another version by now, or the ChangePod exists.
 func isStale(err error) bool {
 	return errors.Is(err, errStaleCache) || apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)

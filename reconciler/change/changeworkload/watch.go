@@ -128,7 +128,7 @@ func (e *enqueuer) versionsOf(uid types.UID) {
 	}
 }
 
-// urgent says whether a batch may have failed or has a result of a person. A release
+// urgent reports whether a batch may have failed or has a result of a person. A release
 // is held without delay; progress may be delayed.
 func urgent(c *v1alpha1.ChangePod) bool {
 	return c.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomeFail ||
@@ -148,7 +148,7 @@ func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(owner.Name, version)}, true
 }
 
-// podMatters says whether an update of a pod can change its release. Most updates are
+// podMatters reports whether an update of a pod can change its release. Most updates are
 // of containers. The label operate-finished changes nothing: the pod was Ready before.
 func podMatters(before, after any) bool {
 	a, okA := before.(*corev1.Pod)

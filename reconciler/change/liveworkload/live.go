@@ -35,8 +35,8 @@ type Workload struct {
 	// it.
 	Release v1alpha1.Release
 	Known   bool
-	// Stamped: the version on the workload is that of its template.
-	Stamped bool
+	// VersionRecorded: the version on the workload is that of its template.
+	VersionRecorded bool
 }
 
 // OptedIn reports whether a namespace is opted in, according to the cache.
@@ -100,7 +100,7 @@ func From(kind workload.Kind, u *unstructured.Unstructured) (*Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Stamped = out.Known && computed == out.Release.Version
+	out.VersionRecorded = out.Known && computed == out.Release.Version
 	return out, nil
 }
 

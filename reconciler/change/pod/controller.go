@@ -31,7 +31,7 @@ import (
 const (
 	// agentName is the source of the Kubernetes Events.
 	agentName = "breakwater"
-	// workers is how many pods are labelled concurrently.
+	// workers is how many pods are labeled concurrently.
 	workers = 8
 )
 

@@ -119,7 +119,7 @@ func (r running) wait(t *testing.T, pod string) {
 		return err == nil && p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue, err
 	})
 	if err != nil {
-		t.Fatalf("pod %s was not labelled: %v", pod, err)
+		t.Fatalf("pod %s was not labeled: %v", pod, err)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestAReadyPodIsLabelledAndReported(t *testing.T) {
 	}
 }
 
-func TestAPodIsLabelledWhateverIsCachedLast(t *testing.T) {
+func TestAPodIsLabeledWhicheverCacheSyncsLast(t *testing.T) {
 	tests := map[string]struct {
 		before []runtime.Object
 		last   func(context.Context, kubernetes.Interface) error

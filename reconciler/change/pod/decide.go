@@ -19,14 +19,14 @@ type Input struct {
 	HasRelease bool
 }
 
-// Decision says whether the pod gets the label.
+// Decision reports whether the pod gets the label.
 type Decision struct {
 	Finish bool
 	// Reason is why it does not, for the log.
 	Reason string
 }
 
-// Decide decides whether a pod is finished and not labelled yet.
+// Decide decides whether a pod is finished and not labeled yet.
 func Decide(in Input) Decision {
 	switch {
 	case !in.OptedIn:

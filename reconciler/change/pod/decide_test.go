@@ -20,31 +20,31 @@ func TestAReadyPodOfAJudgedReleaseIsLabelledOnce(t *testing.T) {
 		in   Input
 		want Decision
 	}{
-		"a Ready pod of a judged release is labelled": {
+		"a Ready pod of a judged release is labeled": {
 			in:   input(nil),
 			want: Decision{Finish: true},
 		},
-		"a pod that is not Ready, as in a crash loop, is not labelled": {
+		"a pod that is not Ready, as in a crash loop, is not labeled": {
 			in:   input(func(in *Input) { in.Ready = false }),
 			want: Decision{Reason: "it is not ready"},
 		},
-		"a terminating pod is not labelled, even if it is Ready": {
+		"a terminating pod is not labeled, even if it is Ready": {
 			in:   input(func(in *Input) { in.Deleting = true }),
 			want: Decision{Reason: "it is terminating"},
 		},
-		"a labelled pod is not labelled twice": {
+		"a labeled pod is not labeled twice": {
 			in:   input(func(in *Input) { in.Finished = true }),
 			want: Decision{Reason: "it has the label"},
 		},
-		"a pod of the baseline is not labelled": {
+		"a pod of the baseline is not labeled": {
 			in:   input(func(in *Input) { in.Release.Attempt = 0 }),
 			want: Decision{Reason: "its release is the baseline"},
 		},
-		"a pod without a release is not labelled": {
+		"a pod without a release is not labeled": {
 			in:   input(func(in *Input) { in.HasRelease, in.Release = false, v1alpha1.Release{} }),
 			want: Decision{Reason: "it belongs to no known release"},
 		},
-		"a pod outside opted-in namespaces is not labelled": {
+		"a pod outside opted-in namespaces is not labeled": {
 			in:   input(func(in *Input) { in.OptedIn = false }),
 			want: Decision{Reason: "its namespace is not opted in"},
 		},

@@ -17,10 +17,10 @@ type releases interface {
 // facts reads the input of Decide from caches. It is also the filter of the work
 // queue, which contains only pods to label.
 type facts struct {
-	// optedIn says whether the namespace of an object is opted in.
+	// optedIn reports whether the namespace of an object is opted in.
 	optedIn  func(any) bool
 	releases releases
-	// rollingOut says whether the rollout of a workload is in progress.
+	// rollingOut reports whether the rollout of a workload is in progress.
 	rollingOut func(namespace string, of v1alpha1.WorkloadRef) bool
 }
 
@@ -43,7 +43,7 @@ func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 	return in, of
 }
 
-// due says whether an object is a pod to label.
+// due reports whether an object is a pod to label.
 func (f facts) due(obj any) bool {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {

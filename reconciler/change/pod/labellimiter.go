@@ -39,7 +39,7 @@ func newLabelLimiter(c clock.PassiveClock) *labelLimiter {
 	return &labelLimiter{clock: c, limiters: lru.New(maxReleases)}
 }
 
-// allows says whether one more pod of an owner may be labelled now.
+// allows reports whether one more pod of an owner may be labeled now.
 func (p *labelLimiter) allows(owner types.UID, rolling bool) bool {
 	perSecond := rate.Limit(labelsPerSecond)
 	if rolling {

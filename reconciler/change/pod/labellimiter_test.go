@@ -32,7 +32,7 @@ func TestLabelsOfAReleaseAreRateLimited(t *testing.T) {
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		if got := allowed(step.rolling); got != step.want {
-			t.Errorf("%s: %d are labelled, want %d", step.what, got, step.want)
+			t.Errorf("%s: %d are labeled, want %d", step.what, got, step.want)
 		}
 	}
 	if !p.allows("small", true) {

@@ -35,7 +35,7 @@ type Reconciler struct {
 	facts  facts
 	labels *labelLimiter
 	sender events.Sender
-	// finished counts the pods that were labelled.
+	// finished counts the pods that were labeled.
 	finished metrics.Counter
 }
 
@@ -45,13 +45,13 @@ var _ reconcilerpod.Interface = (*Reconciler)(nil)
 func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconciler.Event {
 	in, of := r.facts.of(p)
 	if d := Decide(in); !d.Finish {
-		logging.FromContext(ctx).Debugw("the pod is not labelled", "reason", d.Reason)
+		logging.FromContext(ctx).Debugw("the pod is not labeled", "reason", d.Reason)
 		return nil
 	}
 	if !r.labels.allows(ownerUID(p), r.facts.rollingOut(p.Namespace, of)) {
 		return controller.NewRequeueAfter(retryLimited)
 	}
-	if labelled, err := r.label(ctx, p); err != nil || !labelled {
+	if labeled, err := r.label(ctx, p); err != nil || !labeled {
 		return err
 	}
 	r.finished.Add(ctx, 1)

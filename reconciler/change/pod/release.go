@@ -29,7 +29,7 @@ func onRelease(optedIn func(any) bool, do func(metav1.Object)) cache.ResourceEve
 	}
 }
 
-// judged says whether an object has a judged release.
+// judged reports whether an object has a judged release.
 func judged(obj any) (metav1.Object, bool) {
 	o, ok := obj.(metav1.Object)
 	return o, ok && releaseOf(obj).Judged()
@@ -44,7 +44,7 @@ func releaseOf(obj any) v1alpha1.Release {
 	return release
 }
 
-// hasPods says whether an object can own pods of a release. Most ReplicaSets of a
+// hasPods reports whether an object can own pods of a release. Most ReplicaSets of a
 // Deployment are old and have none.
 func hasPods(obj any) bool {
 	switch o := obj.(type) {

@@ -45,8 +45,9 @@ func owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "s", Controller: ptr.To(true)}}
 }
 
-// stamp is what the webhook writes; an attempt of -1 is nothing.
-func stamp(t *testing.T, image string, attempt int) map[string]string {
+// releaseAnnotations returns the annotations that the webhook writes; none for
+// attempt -1.
+func releaseAnnotations(t *testing.T, image string, attempt int) map[string]string {
 	if attempt < 0 {
 		return nil
 	}
@@ -79,7 +80,7 @@ func newFinder(t *testing.T, image string, attempt int, revisions ...*appsv1.Con
 	t.Helper()
 	ctx, _ := rtesting.SetupFakeContext(t)
 	workloadinformertest.Add(ctx, t, &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "s", Annotations: stamp(t, image, attempt)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "s", Annotations: releaseAnnotations(t, image, attempt)},
 		Spec:       appsv1.StatefulSetSpec{Template: template(image)},
 	})
 	f, err := New(ctx)
@@ -112,38 +113,38 @@ func TestReleaseOfAPodOwnedByItsWorkload(t *testing.T) {
 		unknown   bool
 	}{
 		"release of the revision": {
-			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "b", 2))}, "web-a",
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1)), made(t, "web-b", "b", releaseAnnotations(t, "b", 2))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 1}, false,
 		},
 		"label is the suffix of the revision's name": {
-			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b", stamp(t, "b", 2))}, "b",
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b", releaseAnnotations(t, "b", 2))}, "b",
 			v1alpha1.Release{Version: version(t, "b"), Attempt: 2}, false,
 		},
 		"template applied again has the attempt of the workload": {
-			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "b", 2))}, "web-a",
+			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1)), made(t, "web-b", "b", releaseAnnotations(t, "b", 2))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 3}, false,
 		},
 		"template from before the opt-in applied again": {
-			"a", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", stamp(t, "b", 1))}, "web-a",
+			"a", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", releaseAnnotations(t, "b", 1))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 2}, false,
 		},
 		"template from before the opt-in is the baseline": {
-			"b", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", stamp(t, "b", 1))}, "web-a",
+			"b", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil), made(t, "web-b", "b", releaseAnnotations(t, "b", 1))}, "web-a",
 			v1alpha1.Release{Version: version(t, "a")}, false,
 		},
 		"recorded version differs from the computed one": {
-			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b with a default", stamp(t, "b", 2))}, "web-b",
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-b", "b with a default", releaseAnnotations(t, "b", 2))}, "web-b",
 			v1alpha1.Release{Version: version(t, "b"), Attempt: 2}, false,
 		},
 		"template that the webhook missed": {
-			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1)), made(t, "web-b", "b", stamp(t, "a", 1))}, "web-b",
+			"a", 3, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1)), made(t, "web-b", "b", releaseAnnotations(t, "a", 1))}, "web-b",
 			v1alpha1.Release{Version: version(t, "a"), Attempt: 1}, false,
 		},
 		"unknown revision": {
-			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1))}, "web-b", v1alpha1.Release{}, true,
+			"b", 2, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1))}, "web-b", v1alpha1.Release{}, true,
 		},
 		"pod without a label": {
-			"a", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", stamp(t, "a", 1))}, "", v1alpha1.Release{}, true,
+			"a", 1, []*appsv1.ControllerRevision{made(t, "web-a", "a", releaseAnnotations(t, "a", 1))}, "", v1alpha1.Release{}, true,
 		},
 		"workload without a release": {
 			"a", -1, []*appsv1.ControllerRevision{made(t, "web-a", "a", nil)}, "web-a", v1alpha1.Release{Version: version(t, "a")}, false,
@@ -179,9 +180,9 @@ func TestCarriersOfAVersion(t *testing.T) {
 		revisions []*appsv1.ControllerRevision
 		want      int
 	}{
-		"one revision per version":                   {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "b", 2))}, 1},
-		"webhook missed a template":                  {[]*appsv1.ControllerRevision{made(t, "a", "a", stamp(t, "a", 1)), made(t, "b", "b", stamp(t, "a", 1))}, 2},
-		"webhook missed a template after the opt-in": {[]*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", stamp(t, "a", 0))}, 2},
+		"one revision per version":                   {[]*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "b", 2))}, 1},
+		"webhook missed a template":                  {[]*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "a", 1))}, 2},
+		"webhook missed a template after the opt-in": {[]*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", releaseAnnotations(t, "a", 0))}, 2},
 	} {
 		f, w := newFinder(t, "a", 1, tc.revisions...)
 		if got, err := f.Carriers(w, version(t, "a")); err != nil || got != tc.want {

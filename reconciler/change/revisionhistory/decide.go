@@ -21,8 +21,8 @@ type Input struct {
 	// have the current version and are available.
 	Replicas int32
 	Complete bool
-	// Stamped: the version on the workload is that of its template.
-	Stamped bool
+	// VersionRecorded: the version on the workload is that of its template.
+	VersionRecorded bool
 	// Selected: the workload's selector matches the labels of a saved template.
 	Selected bool
 }
@@ -56,7 +56,7 @@ func Decide(in Input) Decision {
 		return Forget
 	case !in.Current:
 		return Leave
-	case in.Phase != v1alpha1.WorkloadSuccess || in.Kept || !in.Stamped:
+	case in.Phase != v1alpha1.WorkloadSuccess || in.Kept || !in.VersionRecorded:
 		return Leave
 	case in.Attempt == 0 && (!in.Complete || in.Replicas == 0):
 		return Wait

@@ -8,7 +8,7 @@ import (
 
 func TestDecide(t *testing.T) {
 	success := Input{Current: true, Attempt: 3, Phase: v1alpha1.WorkloadSuccess, Reason: v1alpha1.ReasonAllPodsPassed,
-		Pods: 2, Replicas: 2, Complete: true, Stamped: true}
+		Pods: 2, Replicas: 2, Complete: true, VersionRecorded: true}
 	but := func(f func(*Input)) Input {
 		in := success
 		f(&in)
@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		"not that of a release which is not the current": {but(func(in *Input) { in.Current = false }), Leave},
 		"not before the release is a Success":            {but(func(in *Input) { in.Phase = v1alpha1.WorkloadRunning }), Leave},
 		"not when it had no pod":                         {but(func(in *Input) { in.Pods, in.Replicas = 0, 0 }), Leave},
-		"not when the template got past the webhook":     {but(func(in *Input) { in.Stamped = false }), Leave},
+		"not when the template got past the webhook":     {but(func(in *Input) { in.VersionRecorded = false }), Leave},
 		"not where the workload's controller would adopt it": {
 			but(func(in *Input) { in.Selected = true }), Refuse},
 		"a baseline whose pods are all available is kept": {

@@ -100,15 +100,15 @@ func due(c *v1alpha1.ChangeWorkload) bool {
 
 func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 	in := Input{
-		Current:  w.At(c),
-		Attempt:  c.Spec.Attempt,
-		Phase:    c.Status.Phase,
-		Pods:     c.Status.Counts.Pods,
-		Kept:     c.Status.KeptAs != "",
-		Replicas: w.Replicas,
-		Complete: w.Complete,
-		Stamped:  w.Stamped,
-		Selected: savedtemplate.SelectorMatches(w.Selector, w.UID),
+		Current:         w.At(c),
+		Attempt:         c.Spec.Attempt,
+		Phase:           c.Status.Phase,
+		Pods:            c.Status.Counts.Pods,
+		Kept:            c.Status.KeptAs != "",
+		Replicas:        w.Replicas,
+		Complete:        w.Complete,
+		VersionRecorded: w.VersionRecorded,
+		Selected:        savedtemplate.SelectorMatches(w.Selector, w.UID),
 	}
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		in.Reason = cond.Reason

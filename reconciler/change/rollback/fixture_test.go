@@ -70,7 +70,7 @@ func newFixture(t *testing.T) *fixture {
 	d := deployment("v2", 2)
 	before := deployment("v1", 1)
 	w.good, w.bad = builder.Version(before), builder.Version(d)
-	d.Annotations = stamp(w.bad, 2)
+	d.Annotations = releaseAnnotations(w.bad, 2)
 	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: d.ObjectMeta},
 		v1alpha1.Release{Version: w.good, Attempt: 1}, builder.JSON(t, before.Spec.Template))
 	if err != nil {
@@ -111,7 +111,7 @@ func deployment(marker string, attempt int64) *appsv1.Deployment {
 	return d
 }
 
-func stamp(version string, attempt int64) map[string]string {
+func releaseAnnotations(version string, attempt int64) map[string]string {
 	return map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: fmt.Sprint(attempt)}
 }
 
@@ -251,7 +251,7 @@ func (w *fixture) patch(a clienttesting.Action) (bool, runtime.Object, error) {
 	}
 	if release, _ := v1alpha1.ReleaseOf(was.Annotations); version != release.Version && w.answers {
 		m := after.GetAnnotations()
-		for key, value := range stamp(version, release.Attempt+1) {
+		for key, value := range releaseAnnotations(version, release.Attempt+1) {
 			m[key] = value
 		}
 		after.SetAnnotations(m)

@@ -167,7 +167,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	if err != nil || w == nil {
 		return 0, err
 	}
-	if !w.At(c) || !w.Stamped {
+	if !w.At(c) || !w.VersionRecorded {
 		return moved, nil // the cache is behind, or a template got past the webhook
 	}
 	options, err := r.options(ctx, c, s, cause, w)

@@ -70,7 +70,7 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 
 func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 	for name, newer := range map[string]func(*unstructured.Unstructured){
-		"with a release of the webhook": func(u *unstructured.Unstructured) { u.SetAnnotations(stamp("newer", 3)) },
+		"with a release of the webhook": func(u *unstructured.Unstructured) { u.SetAnnotations(releaseAnnotations("newer", 3)) },
 		"that the webhook missed": func(u *unstructured.Unstructured) {
 			u.SetGeneration(3)
 			_ = unstructured.SetNestedField(u.Object, "v3", "spec", "template", "metadata", "annotations", "test.breakwater.dev/release")

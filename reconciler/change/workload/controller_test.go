@@ -40,7 +40,7 @@ type api struct {
 }
 
 // start runs the controller over an API server that has the objects, and whose
-// webhook stamps a Deployment that is touched.
+// webhook writes the release to a Deployment that is updated.
 func start(t *testing.T, objects ...runtime.Object) api {
 	t.Helper()
 	ctx, cancel, informers := rtesting.SetupFakeContextWithCancel(t)
@@ -56,8 +56,8 @@ func start(t *testing.T, objects ...runtime.Object) api {
 	}
 	dynamic := fakedynamicclient.Get(ctx)
 	dynamic.PrependReactor("patch", "deployments", func(a clientgotesting.Action) (bool, runtime.Object, error) {
-		stamped := workloadinformertest.Unstructured(t, sleep(t, "0"))
-		return true, stamped, dynamic.Tracker().Update(deployments, stamped, a.GetNamespace())
+		updated := workloadinformertest.Unstructured(t, sleep(t, "0"))
+		return true, updated, dynamic.Tracker().Update(deployments, updated, a.GetNamespace())
 	})
 	impl := NewController(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: altershield.ConfigMapName}, Data: map[string]string{"cluster-name": "c1"}},

@@ -34,7 +34,7 @@ func newChargeTimes(c clock.PassiveClock, kept time.Duration) *chargeTimes {
 		since: map[types.NamespacedName]map[string]time.Time{}, settled: map[types.NamespacedName]map[string]time.Time{}}
 }
 
-// keepSettled says whether a settled charge of a budget is kept.
+// keepSettled reports whether a settled charge of a budget is kept.
 func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -109,7 +109,7 @@ func (m *budgetModel) ask(r *deletion, p *corev1.Pod) {
 	go func() { answer <- m.admitter.Admit(ctx, replica, review) }()
 }
 
-// mayBeDeleted says whether another request about the pod is admitted, or may be.
+// mayBeDeleted reports whether another request about the pod is admitted, or may be.
 func (m *budgetModel) mayBeDeleted(uid types.UID, but *deletion) bool {
 	for _, r := range m.requests {
 		if r != but && r.state != stateEnded && !r.dryRun && r.pod.UID == uid {
@@ -165,7 +165,7 @@ func (m *budgetModel) carryOut(r *deletion) {
 // the test fails: such an eviction exceeds the budget, which is a known limitation.
 const evictionsRace = false
 
-// evictable says whether an allowed eviction takes effect.
+// evictable reports whether an allowed eviction takes effect.
 func (m *budgetModel) evictable(r *deletion, p *corev1.Pod) bool {
 	return evictionsRace || p.UID == r.pod.UID && (!r.wasUnavailable || !budget.Available(p))
 }

@@ -186,7 +186,7 @@ func (m *budgetModel) pod(t *rapid.T) *corev1.Pod {
 	return pick(t, "pod", pods)
 }
 
-// isWanted says whether a request about the pod is open, or has left a charge.
+// isWanted reports whether a request about the pod is open, or has left a charge.
 func (m *budgetModel) isWanted(uid types.UID) bool {
 	for _, b := range m.api.budgets {
 		if m.admitter.Charged(b.Name).Has(uid) {

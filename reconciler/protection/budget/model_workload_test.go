@@ -34,7 +34,7 @@ type modelWorkload struct {
 // vacancy is a lost pod.
 type vacancy struct {
 	name string
-	// disruption says whether its deletion is part of disrupted.
+	// disruption reports whether its deletion is part of disrupted.
 	disruption bool
 }
 

@@ -25,7 +25,7 @@ type owner struct {
 	schema.GroupKind
 	name string
 	uid  types.UID
-	// deleted says whether it is terminating or not found.
+	// deleted reports whether it is terminating or not found.
 	deleted bool
 	// replicas is the desired number of pods; nil if unknown.
 	replicas *int32

@@ -24,7 +24,7 @@ const discoveryInterval = 15 * time.Second
 // that were generated for them stay.
 type customWorkloads struct {
 	client dynamic.Interface
-	// served says whether the API server serves a kind in a version.
+	// served reports whether the API server serves a kind in a version.
 	served func(schema.GroupVersionResource) (bool, error)
 	// changed is called with the key of each workload that changes.
 	changed func(types.NamespacedName)

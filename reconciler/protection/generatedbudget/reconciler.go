@@ -90,7 +90,7 @@ type target struct {
 	// existing is the present object; nil for none.
 	existing metav1.Object
 	err      error
-	// matches says whether it has the limits.
+	// matches reports whether it has the limits.
 	matches func(*generatedbudget.Limits) bool
 	// object returns the object to apply.
 	object func(*generatedbudget.Limits) any

@@ -122,12 +122,12 @@ func decide(n *corev1.Namespace, budgets bool, unused time.Duration) action {
 	}
 }
 
-// needsLabel says whether a namespace must have the label.
+// needsLabel reports whether a namespace must have the label.
 func needsLabel(n *corev1.Namespace, budgets bool) bool {
 	return budgets && !changev1alpha1.ExemptNamespace(n.Name)
 }
 
-// hasUnusedLabel says whether a namespace has the label without needing it.
+// hasUnusedLabel reports whether a namespace has the label without needing it.
 func hasUnusedLabel(n *corev1.Namespace, budgets bool) bool {
 	return n.DeletionTimestamp == nil && hasLabel(n) && !needsLabel(n, budgets)
 }
