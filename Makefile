@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-e2e test-chaos chaos fuzz soak bench generate verify lint cluster modules
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench generate verify lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -37,7 +37,7 @@ install: apply
 	@hack/wait-ready.sh
 
 test: ## Lint, verify, unit, end-to-end and chaos tests, with a summary.
-	@hack/test.sh lint verify test-unit test-cluster test-alone test-e2e test-chaos
+	@hack/test.sh lint verify test-unit test-cluster test-alone test-controlplane test-e2e test-chaos
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
@@ -51,6 +51,11 @@ test-cluster: ## Test on a second cluster that down removes everything and up re
 
 test-alone: cluster modules ## Test protection and permission on a second cluster without Knative.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
+
+# Waits take most of the time, so more tests run in parallel than there are cores. The
+# time limit includes the first build of Kubernetes.
+test-controlplane: ## Tests of protection on a control plane without containers, with the race detector; no root.
+	@hack/gotest.sh controlplane -race -tags controlplane -parallel 6 -timeout 40m -count 1 ./test/e2e/protection
 
 # One package at a time, because a test of protection stops webhooks that other
 # tests need.

@@ -5,6 +5,6 @@ cd "$(dirname "$0")/.."
 mkdir -p bin
 [[ -x bin/golangci-lint ]] || go build -C tools/lint -o "$PWD/bin/" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 for script in hack/*.sh .ci/run; do bash -n "$script"; done
-bin/golangci-lint run --build-tags e2e,bench ./...
+bin/golangci-lint run --build-tags e2e,bench,controlplane ./...
 (cd test/cluster && ../../bin/golangci-lint run --config ../../.golangci.yaml --build-tags cluster ./...)
 (cd test/overlays && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)

@@ -40,6 +40,14 @@ const (
 	Configuration = "breakwater-protection"
 )
 
+// Options describe the process of the webhooks.
+func Options() server.Options {
+	return server.Options{
+		Component: "protection-webhook", Service: ServiceName, Secret: SecretName,
+		Webhooks: NewController, Others: []injection.ControllerConstructor{NewDeletionFlowRegistration},
+	}
+}
+
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on permanent errors.
 func NewController(process *server.Process) injection.ControllerConstructor {

@@ -35,12 +35,31 @@ type Process struct {
 	serving sync.WaitGroup
 }
 
-// Main serves webhooks at a Service, with the certificate of a Secret, until the
-// process receives a signal. component is the name of the process in logs,
-// metrics and Leases; answer builds the controller that serves the webhooks,
-// others build further controllers.
-func Main(component, service, secret string, answer func(*Process) injection.ControllerConstructor, others ...injection.ControllerConstructor) {
-	p := &Process{terminating: signals.NewContext()}
+// Options describe a process that serves webhooks at a Service, with the certificate of
+// a Secret.
+type Options struct {
+	// Component is the name of the process in logs, metrics and Leases.
+	Component string
+	// Service and Secret are names in SystemNamespace.
+	Service, Secret string
+	// Webhooks builds the controller that serves the webhooks.
+	Webhooks func(*Process) injection.ControllerConstructor
+	// Others build further controllers.
+	Others []injection.ControllerConstructor
+}
+
+// Main runs a process until it receives a signal.
+func Main(o Options) {
+	ctx, constructors, wait := o.Controllers(signals.NewContext(), webhook.PortFromEnv(defaultPort))
+	leaderelection.Main(ctx, o.Component, injection.ParseAndGetRESTConfigOrDie(), constructors...)
+	wait()
+}
+
+// Controllers returns the constructors of the controllers, their context, and a function
+// that waits until the process has stopped serving. The process serves at port until
+// terminating ends and its requests are drained; then it ends the context.
+func (o Options) Controllers(terminating context.Context, port int) (context.Context, []injection.ControllerConstructor, func()) {
+	p := &Process{terminating: terminating}
 	// A terminating process decides requests until its connections are closed. Its
 	// caches must be current until then, or it would not know new budgets.
 	ctx, end := context.WithCancel(context.WithoutCancel(p.terminating))
@@ -52,14 +71,13 @@ func Main(component, service, secret string, answer func(*Process) injection.Con
 	})
 	ctx = injection.AddReadiness(ctx, p.readiness.Handler(p.terminating))
 	ctx = webhook.WithOptions(ctx, webhook.Options{
-		ServiceName: service,
-		SecretName:  secret,
-		Port:        webhook.PortFromEnv(defaultPort),
+		ServiceName: o.Service,
+		SecretName:  o.Secret,
+		Port:        port,
 	})
-	injection.Default.RegisterInformerFactory(SecretInformerFactory(secret))
-	constructors := append([]injection.ControllerConstructor{certificates.NewController, answer(p)}, others...)
-	leaderelection.Main(ctx, component, injection.ParseAndGetRESTConfigOrDie(), append(constructors, p.newServer)...)
-	p.serving.Wait()
+	injection.Default.RegisterInformerFactory(SecretInformerFactory(o.Secret))
+	constructors := append([]injection.ControllerConstructor{certificates.NewController, o.Webhooks(p)}, o.Others...)
+	return ctx, append(constructors, p.newServer), p.serving.Wait
 }
 
 // newServer returns the controller that starts to serve once the caches are

@@ -37,15 +37,22 @@ func LeaseName(component string, bucket, buckets uint32) string {
 // Main runs controllers as sharedmain does, until ctx ends. It returns when the
 // workers have stopped and the Leases are released.
 func Main(ctx context.Context, component string, config *rest.Config, constructors ...injection.ControllerConstructor) {
+	all, wait := Join(component, constructors...)
+	// Without this, sharedmain would add the elections of Knative.
+	ctx = sharedmain.WithHADisabled(ctx)
+	sharedmain.MainWithConfig(ctx, component, config, all...)
+	wait()
+}
+
+// Join returns the constructors with one election for all of them, and a function
+// that waits until the election has ended and the Leases are released.
+func Join(component string, constructors ...injection.ControllerConstructor) (joined []injection.ControllerConstructor, wait func()) {
 	e := &election{component: component}
 	all := make([]injection.ControllerConstructor, 0, len(constructors)+1)
 	for _, c := range constructors {
 		all = append(all, e.join(c))
 	}
-	// Without this, sharedmain would add the elections of Knative.
-	ctx = sharedmain.WithHADisabled(ctx)
-	sharedmain.MainWithConfig(ctx, component, config, append(all, e.newController)...)
-	e.running.Wait()
+	return append(all, e.newController), e.running.Wait
 }
 
 // election promotes and demotes all reconcilers of a process together.

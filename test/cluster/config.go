@@ -33,6 +33,7 @@ type instance struct {
 	hostAddress                string // of hostLink
 	nodeAddress                string // of clusterLink: node, API server, registry, DNS and ingress
 	containerdDir, manifestDir string // below the cache, not shared with other instances
+	loopback                   string // address of etcd and of the ports that only this machine uses
 }
 
 const defaultName = "breakwater"
@@ -46,7 +47,7 @@ func newInstance(name string) (instance, error) {
 	if !validName.MatchString(name) || name == "bwcluster" {
 		return instance{}, fmt.Errorf("invalid BREAKWATER_NAME %q: must match %s and not be bwcluster", name, validName)
 	}
-	i := instance{name: name, hostLink: name + "0", clusterLink: name + "1",
+	i := instance{name: name, loopback: "127.0.0.1", hostLink: name + "0", clusterLink: name + "1",
 		containerdDir: "containerd-" + name, manifestDir: "manifests-" + name}
 	subnet := uint32(0)
 	if name == defaultName {

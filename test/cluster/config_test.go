@@ -12,7 +12,7 @@ func TestTheDefaultInstanceKeepsItsNamesAndAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := instance{name: "breakwater", hostLink: "bwcluster0", clusterLink: "bwcluster1",
+	want := instance{name: "breakwater", loopback: "127.0.0.1", hostLink: "bwcluster0", clusterLink: "bwcluster1",
 		hostAddress: "198.18.0.1", nodeAddress: "198.18.0.2", containerdDir: "containerd", manifestDir: "manifests"}
 	if i != want {
 		t.Errorf("got %+v, want %+v", i, want)

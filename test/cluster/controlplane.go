@@ -13,10 +13,10 @@ import (
 func (c *cluster) startEtcd(ctx context.Context) error {
 	err := c.start(ctx, process{Name: "etcd", Command: []string{c.binary(etcd, "etcd"),
 		"--data-dir=" + c.in("etcd"), "--unsafe-no-fsync",
-		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
+		"--listen-client-urls=" + c.etcdURL(), "--advertise-client-urls=" + c.etcdURL(),
 		"--listen-metrics-urls=http://" + c.nodeAddress + ":2381", // only health and metrics for the host; the data is on loopback
-		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
-		"--initial-cluster=default=http://127.0.0.1:2380",
+		"--listen-peer-urls=http://" + c.loopback + ":2380", "--initial-advertise-peer-urls=http://" + c.loopback + ":2380",
+		"--initial-cluster=default=http://" + c.loopback + ":2380",
 		"--log-level=warn", "--quota-backend-bytes=4294967296",
 	}})
 	if err != nil {
@@ -25,13 +25,15 @@ func (c *cluster) startEtcd(ctx context.Context) error {
 	return c.awaitHTTP(ctx, "etcd", "http://"+c.nodeAddress+":2381/health", time.Minute)
 }
 
+func (c *cluster) etcdURL() string { return "http://" + c.loopback + ":2379" }
+
 func (c *cluster) startAPIServer(ctx context.Context) error {
 	if err := writeFile(c.in("audit-policy.yaml"), []byte(auditPolicy), 0o644); err != nil {
 		return err
 	}
-	err := c.start(ctx, process{Name: "kube-apiserver", Command: []string{c.binary(kubernetes, "kube-apiserver"),
-		"--etcd-servers=http://127.0.0.1:2379",
-		"--advertise-address=" + c.nodeAddress, "--bind-address=0.0.0.0", "--secure-port=6443",
+	command := []string{c.binary(kubernetes, "kube-apiserver"),
+		"--etcd-servers=" + c.etcdURL(),
+		"--advertise-address=" + c.nodeAddress, "--secure-port=6443",
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--tls-cert-file=" + c.pki("apiserver.crt"), "--tls-private-key-file=" + c.pki("apiserver.key"),
 		"--client-ca-file=" + c.pki("ca.crt"),
@@ -48,8 +50,12 @@ func (c *cluster) startAPIServer(ctx context.Context) error {
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 		"--audit-policy-file=" + c.in("audit-policy.yaml"), "--audit-log-path=" + c.auditLog(),
 		"--audit-log-maxsize=512", "--audit-log-maxbackup=2",
-	}})
+	}
+	only, err := c.apiServerOnly()
 	if err != nil {
+		return err
+	}
+	if err := c.start(ctx, process{Name: "kube-apiserver", Command: append(command, only...)}); err != nil {
 		return err
 	}
 	return waiting{what: "the API server", log: c.log("kube-apiserver"), deadline: 2 * time.Minute, alive: c.check("kube-apiserver")}.
@@ -74,7 +80,7 @@ func (c *cluster) startControllers(ctx context.Context) error {
 	auth := func(user string) []string {
 		k := c.kubeconfig(user)
 		return []string{"--kubeconfig=" + k, "--authentication-kubeconfig=" + k, "--authorization-kubeconfig=" + k,
-			"--leader-elect=false", "--bind-address=127.0.0.1"}
+			"--leader-elect=false", "--bind-address=" + c.loopback}
 	}
 	manager := append([]string{c.binary(kubernetes, "kube-controller-manager"),
 		"--use-service-account-credentials=true", "--kube-api-qps=200", "--kube-api-burst=400",
@@ -88,8 +94,10 @@ func (c *cluster) startControllers(ctx context.Context) error {
 	if err := c.start(ctx, process{Name: "kube-scheduler", Command: scheduler}); err != nil {
 		return err
 	}
-	if err := c.startProxy(ctx); err != nil {
-		return err
+	if !c.controlPlaneOnly {
+		if err := c.startProxy(ctx); err != nil {
+			return err
+		}
 	}
 	return waiting{what: "the default service account", log: c.log("kube-controller-manager"), deadline: time.Minute, alive: c.check("kube-controller-manager")}.
 		until(ctx, func(ctx context.Context) error {

@@ -57,6 +57,9 @@
 // code is returned. GOPROXY is off: before a command that builds, run "go mod
 // download" outside.
 //
+// "controlplane" runs only etcd, the API server, controller manager, scheduler and
+// kwok, without root, for the tests of one package (test/controlplane).
+//
 // # Limits
 //
 // The tool needs Linux with cgroups v1 or v2, root, network namespaces and

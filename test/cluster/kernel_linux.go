@@ -32,6 +32,12 @@ func tryLock(f *os.File) error {
 // its Ctrl-C.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// endedWithParent is for processes that must not outlive this command and must
+// not receive its Ctrl-C.
+func endedWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
 // interruptedWithParent is for processes that must not outlive this command.
 func interruptedWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}

@@ -17,4 +17,5 @@ func signalTo(int, syscall.Signal) error          { return errNotLinux }
 func processGone(int) bool                        { return false }
 func tryLock(*os.File) error                      { return errNotLinux }
 func ownSession() *syscall.SysProcAttr            { return nil }
+func endedWithParent() *syscall.SysProcAttr       { return nil }
 func interruptedWithParent() *syscall.SysProcAttr { return nil }

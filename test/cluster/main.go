@@ -30,6 +30,8 @@ const usage = `usage: go -C test/cluster run . <command>
                             kubectl, ko and the cluster's DNS
   load-images <ref|tar>...  copy images into the cluster's registry
   nodes N                   set the number of simulated nodes
+  controlplane <folder>     run only a control plane and simulated nodes, without root,
+                            until stdin ends; the folder has its state
 
 Environment:
 
@@ -47,6 +49,8 @@ type cluster struct {
 	*progress
 	clientMu sync.Mutex
 	client   *http.Client
+	// controlPlaneOnly means: no namespace, no cgroup, no kubelet; see runControlPlane.
+	controlPlaneOnly bool
 }
 
 func main() {
@@ -77,6 +81,11 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 		rest = rest[1:]
 	}
 	switch command {
+	case "controlplane":
+		if len(rest) != 1 {
+			return errors.New("controlplane needs a folder")
+		}
+		return c.runControlPlane(ctx, rest[0])
 	case "registry":
 		if len(rest) != 2 {
 			return errors.New("registry needs the blob folder and the name of the manifest folder")

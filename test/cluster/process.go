@@ -39,13 +39,17 @@ func (c *cluster) start(ctx context.Context, p process) error {
 		return err
 	}
 	defer func() { _ = out.Close() }()
-	// The shell joins the cgroup before exec, so no child is outside it.
-	wrapped := append([]string{"-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(c.systemCgroup(), "cgroup.procs")}, c.inside(p.Command...)...)
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", wrapped...)
+	command, attributes := p.Command, endedWithParent()
+	if !c.controlPlaneOnly {
+		// The shell joins the cgroup before exec, so no child is outside it.
+		command = append([]string{"/bin/sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(c.systemCgroup(), "cgroup.procs")}, c.inside(p.Command...)...)
+		attributes = ownSession()
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Dir = c.state
 	cmd.Env = append(cleanEnv(os.Environ()), p.Env...)
-	cmd.SysProcAttr = ownSession()
+	cmd.SysProcAttr = attributes
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}

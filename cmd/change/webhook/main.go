@@ -7,4 +7,9 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server"
 )
 
-func main() { server.Main("webhook", change.ServiceName, change.SecretName, change.NewController) }
+func main() {
+	server.Main(server.Options{
+		Component: "webhook", Service: change.ServiceName, Secret: change.SecretName,
+		Webhooks: change.NewController,
+	})
+}

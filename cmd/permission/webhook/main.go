@@ -8,5 +8,8 @@ import (
 )
 
 func main() {
-	server.Main("permission-webhook", permission.ServiceName, permission.SecretName, permission.NewController)
+	server.Main(server.Options{
+		Component: "permission-webhook", Service: permission.ServiceName, Secret: permission.SecretName,
+		Webhooks: permission.NewController,
+	})
 }

@@ -11,26 +11,15 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
-	"github.com/breakwater-dev/breakwater/reconciler/protection/budget"
-	"github.com/breakwater-dev/breakwater/reconciler/protection/deletionflow"
-	"github.com/breakwater-dev/breakwater/reconciler/protection/generatedbudget"
-	"github.com/breakwater-dev/breakwater/reconciler/protection/namespacelabel"
+	"github.com/breakwater-dev/breakwater/reconciler/protection"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
-
-// component names the process in logs, metrics, Leases and its logging config.
-const component = "protection-controller"
 
 func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"how long a charge of an unchanged pod is kept; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}
-	leaderelection.Main(signals.NewContext(), component, injection.ParseAndGetRESTConfigOrDie(),
-		budget.NewController(kept),
-		namespacelabel.NewController,
-		generatedbudget.NewController,
-		webhookhealth.NewController(guards),
-		out.With(deletionflow.NewController),
-	)
+	leaderelection.Main(signals.NewContext(), protection.Component, injection.ParseAndGetRESTConfigOrDie(),
+		append(protection.Controllers(kept, out), webhookhealth.NewController(guards))...)
 	out.Drain()
 }

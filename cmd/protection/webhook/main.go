@@ -7,6 +7,4 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server"
 )
 
-func main() {
-	server.Main("protection-webhook", protection.ServiceName, protection.SecretName, protection.NewController, protection.NewDeletionFlowRegistration)
-}
+func main() { server.Main(protection.Options()) }

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || controlplane
 
 package protection
 
@@ -31,7 +31,7 @@ spec:
 const simulatedPodSpec = `{nodeSelector: {type: kwok}, tolerations: [{key: kwok.x-k8s.io/node, operator: Exists, effect: NoSchedule}],
       terminationGracePeriodSeconds: 0, restartPolicy: Always, containers: [{name: sleep, image: busybox}]}`
 
-// idsOf returns a workload of another kind with the same template.
+// protectedWorkload returns a workload of another kind with the same template.
 func protectedWorkload(kind, apiVersion, spec string) string {
 	return fmt.Sprintf(`
 apiVersion: %s
@@ -50,6 +50,7 @@ spec:
 // The deletion of each kind is denied while it has or wants pods, and admitted
 // without pods.
 func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct{ kind, manifest, pods string }{
 		{"deployments.apps", protectedDeployment, "3 pods would be deleted with it"},
 		{"statefulsets.apps", protectedWorkload("StatefulSet", "apps/v1", "replicas: 2\n  serviceName: web"), "2 pods would be deleted with it"},
@@ -70,117 +71,4 @@ func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
 			n.run(t, "delete", tc.kind, "web", "--timeout=60s")
 		})
 	}
-}
-
-func TestAProtectedDaemonSetIsNotDeletedWhileItHasPods(t *testing.T) {
-	n := newNamespace(t)
-	n.apply(t, protectedWorkload("DaemonSet", "apps/v1", ""))
-	n.await(t, "the DaemonSet has pods", func() error {
-		if got := n.run(t, "get", "daemonset", "web", "-o", "jsonpath={.status.currentNumberScheduled}"); got == "" || got == "0" {
-			return fmt.Errorf("currentNumberScheduled is %q", got)
-		}
-		return nil
-	})
-	n.checkDenied(t, "belong to it", "delete", "daemonset", "web", "--wait=false")
-	n.run(t, "patch", "daemonset", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
-	n.await(t, "the DaemonSet has no pod and can be deleted", func() error {
-		if r := n.try(t, "delete", "daemonset", "web", "--wait=false"); r.Code != 0 {
-			return fmt.Errorf("%s", r)
-		}
-		return nil
-	})
-}
-
-func TestAProtectedJobIsNotDeletedWhileItIsActive(t *testing.T) {
-	n := newNamespace(t)
-	n.apply(t, `
-apiVersion: batch/v1
-kind: Job
-metadata: {name: web, labels: {`+deleteProtectionLabel+`: Cascading}}
-spec:
-  template:
-    spec: {terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity]}]}`)
-	n.await(t, "the Job is active", func() error {
-		if got := n.run(t, "get", "job", "web", "-o", "jsonpath={.status.active}"); got != "1" {
-			return fmt.Errorf("active is %q", got)
-		}
-		return nil
-	})
-	n.checkDenied(t, "1 pod belongs to it", "delete", "job", "web", "--wait=false")
-	n.run(t, "patch", "job", "web", "-p", `{"spec":{"suspend":true}}`)
-	n.await(t, "the suspended Job can be deleted", func() error {
-		if r := n.try(t, "delete", "job", "web", "--wait=false"); r.Code != 0 {
-			return fmt.Errorf("%s", r)
-		}
-		return nil
-	})
-}
-
-// Each way out that the denial names admits the deletion.
-func TestWaysOutOfCascadeProtection(t *testing.T) {
-	for name, out := range map[string][]string{
-		"the pods are orphaned":       {"delete", "deployment", "web", "--cascade=orphan"},
-		"the label is removed":        {"label", "deployment", "web", disableCascadingLabel + "-"},
-		"the label has another value": {"label", "deployment", "web", "--overwrite", disableCascadingLabel + "=false"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNamespace(t)
-			n.apply(t, protectedDeployment)
-			n.checkDenied(t, "scale it to 0 first", "delete", "deployment", "web")
-			n.run(t, out...)
-			if out[0] == "label" {
-				n.run(t, "delete", "deployment", "web", "--timeout=60s")
-			}
-		})
-	}
-}
-
-// Further deletions of an object that is terminating are admitted, because they
-// complete its foreground deletion.
-func TestAnAdmittedDeletionCompletes(t *testing.T) {
-	n := newNamespace(t)
-	n.apply(t, protectedDeployment)
-	n.run(t, "label", "deployment", "web", disableCascadingLabel+"-")
-	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":["test.breakwater.dev/wait"]}}`)
-	n.run(t, "delete", "deployment", "web", "--cascade=foreground", "--wait=false")
-	n.run(t, "label", "deployment", "web", disableCascadingLabel+"=true")
-	n.run(t, "delete", "deployment", "web", "--wait=false")
-	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	n.await(t, "the Deployment is deleted", func() error {
-		if r := n.try(t, "get", "deployment", "web"); r.Code == 0 {
-			return fmt.Errorf("%s", r)
-		}
-		return nil
-	})
-}
-
-// A protected object does not block the deletion of its namespace.
-func TestANamespaceWithProtectedObjectsTerminates(t *testing.T) {
-	n := newNamespace(t)
-	n.apply(t, protectedDeployment)
-	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+deleteProtectionLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
-	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
-}
-
-func TestDeleteProtectionAlways(t *testing.T) {
-	n := newNamespace(t)
-	n.apply(t, `{apiVersion: v1, kind: Service, metadata: {name: web, labels: {`+deleteProtectionLabel+`: Always}}, spec: {ports: [{port: 80}]}}`)
-	n.apply(t, strings.Replace(strings.Replace(protectedDeployment, disableCascadingLabel+`: "true"`, deleteProtectionLabel+": Always", 1), "replicas: 3", "replicas: 0", 1))
-	n.checkDenied(t, "protected from every deletion", "delete", "service", "web")
-	n.checkDenied(t, "protected from every deletion", "delete", "deployment", "web")
-	n.run(t, "label", "--overwrite", "deployment", "web", deleteProtectionLabel+"=Cascading")
-	n.run(t, "delete", "deployment", "web", "--timeout=60s")
-	n.run(t, "label", "service", "web", deleteProtectionLabel+"-")
-	n.run(t, "delete", "service", "web")
-}
-
-// Objects without the label are deleted, and so are kinds that the label does
-// not protect.
-func TestUnprotectedObjectsAreDeleted(t *testing.T) {
-	n := newNamespace(t)
-	n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel+`: "true"`, "app: web", 1))
-	n.apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {`+disableCascadingLabel+`: "true"}}}`)
-	n.run(t, "delete", "deployment", "web", "--timeout=60s")
-	n.run(t, "delete", "configmap", "web")
 }

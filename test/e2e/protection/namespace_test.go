@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || controlplane
 
 // Package protection tests runtime protection on a cluster with kubectl.
 package protection
@@ -21,6 +21,9 @@ import (
 
 // shortTimeout bounds the time of a controller.
 const shortTimeout = time.Minute
+
+// system selects the namespace of Breakwater.
+var system = []string{"-n", systemNamespace}
 
 // namespace is a namespace of one test.
 type namespace struct {

@@ -15,8 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-var system = []string{"-n", systemNamespace}
-
 // guardMetric returns the value of the leader's metric for a reason; an error
 // when no replica exports it.
 func guardMetric(ctx context.Context, kube kubernetes.Interface, reason string) (string, error) {

@@ -1,0 +1,131 @@
+package controlplane
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// ControlPlane is a running control plane.
+type ControlPlane struct {
+	// root is the folder of the repository, dir the folder of the state.
+	root, dir string
+	paths     paths
+	config    *rest.Config
+	// tool runs the processes until stdin is closed.
+	tool  *exec.Cmd
+	stdin io.Closer
+
+	proxy *proxy
+	// ctx ends with Stop.
+	ctx    context.Context //nolint:containedctx // the life of the components
+	cancel context.CancelFunc
+}
+
+// paths is what the tool prints.
+type paths struct {
+	Kubeconfig string `json:"kubeconfig"`
+	Kubectl    string `json:"kubectl"`
+	Proxy      string `json:"proxy"`
+}
+
+// Start starts a control plane. It sets KUBECONFIG, and kubectl is the first in PATH.
+func Start(ctx context.Context) (*ControlPlane, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "breakwater-controlplane-")
+	if err != nil {
+		return nil, err
+	}
+	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}}
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	if err := p.start(); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+func (p *ControlPlane) start() error {
+	tool := filepath.Join(p.dir, "cluster")
+	build := exec.CommandContext(p.ctx, "go", "build", "-o", tool, ".")
+	build.Dir = filepath.Join(p.root, "test", "cluster")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build test/cluster: %w\n%s", err, out)
+	}
+	p.tool = exec.CommandContext(context.WithoutCancel(p.ctx), tool, "controlplane", p.dir)
+	p.tool.Dir, p.tool.Stderr = p.root, os.Stderr
+	stdin, err := p.tool.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := p.tool.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.tool.Start(); err != nil {
+		return fmt.Errorf("start the control plane: %w", err)
+	}
+	p.stdin = stdin
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("the control plane did not start, see the messages above: %w", err)
+	}
+	if err := json.Unmarshal(line, &p.paths); err != nil {
+		return fmt.Errorf("read paths of the control plane: %w", err)
+	}
+	if err := p.proxy.serve(p.ctx, p.paths.Proxy); err != nil {
+		return err
+	}
+	if p.config, err = clientcmd.BuildConfigFromFlags("", p.paths.Kubeconfig); err != nil {
+		return fmt.Errorf("load kubeconfig: %w", err)
+	}
+	return errors.Join(os.Setenv("KUBECONFIG", p.paths.Kubeconfig),
+		os.Setenv("PATH", filepath.Dir(p.paths.Kubectl)+string(os.PathListSeparator)+os.Getenv("PATH")))
+}
+
+// Stop ends the processes and removes their state. It does not wait for the components:
+// the process of the tests ends next.
+func (p *ControlPlane) Stop() error {
+	p.cancel()
+	if p.stdin != nil {
+		// The tool ends the processes when stdin is closed, also after a crash of
+		// this process.
+		if err := errors.Join(p.stdin.Close(), p.tool.Wait()); err != nil {
+			return fmt.Errorf("stop the control plane: %w", err)
+		}
+	}
+	if err := os.RemoveAll(p.dir); err != nil {
+		return fmt.Errorf("remove the state of the control plane: %w", err)
+	}
+	return nil
+}
+
+// Logs is the folder of the logs; Stop removes it.
+func (p *ControlPlane) Logs() string { return filepath.Join(p.dir, "log") }
+
+// repository finds the folder of the repository above the working folder.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "test", "cluster", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("find the repository: no folder above has test/cluster")
+		}
+	}
+}

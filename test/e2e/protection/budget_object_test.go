@@ -1,0 +1,76 @@
+//go:build controlplane
+
+package protection
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestANamespaceIsLabeledWhileItHasABudget(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	label := func() string {
+		return n.run(t, "get", "namespace", n.name, "-o", `jsonpath={.metadata.labels.policy\.breakwater\.dev/guarded}`)
+	}
+	n.apply(t, budgetManifest("maxUnavailable: 0"))
+	if got := label(); got != "true" {
+		t.Errorf("after the first budget: %q", got)
+	}
+	n.run(t, "label", "namespace", n.name, "policy.breakwater.dev/guarded-")
+	n.await(t, "the label is restored", func() error {
+		if got := label(); got != "true" {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+	n.run(t, "delete", "pub", "web")
+	n.await(t, "the label is removed", func() error {
+		if got := label(); got != "" {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+}
+
+func TestASelectorWithFieldValueIsRejectedWithAHint(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	r := n.tryWithInput(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {selector: {matchExpressions: [{key: app, operator: In, value: foo}]}, maxUnavailable: 1}}`, "apply", "-f", "-")
+	if r.Code == 0 || !strings.Contains(r.Stderr, "spec.selector.matchExpressions[0].values") {
+		t.Errorf("got:\n%s", r)
+	}
+}
+
+func TestTheAPIVersionOfATargetMayOmitTheVersion(t *testing.T) {
+	t.Parallel()
+	for _, apiVersion := range []string{"apps", "apps/v1"} {
+		t.Run(apiVersion, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.applyWithBudget(t, deploymentManifest(2, "{}"), `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {targetRef: {apiVersion: `+apiVersion+`, kind: Deployment, name: web}, maxUnavailable: 0}}`)
+			n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
+		})
+	}
+}
+
+func TestABudgetInShadowModeAllowsAndRecordsAnEvent(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3, shadow: true"))
+	name := n.podNames(t)[0]
+	r := n.try(t, "delete", "pod", name)
+	if r.Code != 0 || !strings.Contains(r.Stderr, "allowed in shadow mode") {
+		t.Errorf("got:\n%s", r)
+	}
+	n.await(t, "an Event reports the denial", func() error {
+		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionWouldBeDenied", "-o", "name"); got == "" {
+			return errors.New("no Event")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,126 @@
+//go:build controlplane
+
+package protection
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWaysOutOfFlowControl(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, deploymentOf("web", 3))
+	n.awaitRunning(t, "web", 3)
+	c := newFlowControl(t, n, "whiteListSelector: {matchLabels: {batch: \"true\"}}")
+	n.checkDenied(t, "there is never room for 1 until the limit is raised", "delete", "pod", "probe")
+	n.run(t, "label", "pod", "probe", "batch=true")
+	n.run(t, "delete", "pod", "probe")
+
+	c.setLimit(t, 1)
+	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	n.checkDenied(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	c.setLimit(t, 2) // effective with the next request
+	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	c.awaitOpen(t, "True")
+
+	closed := time.Now().UTC()
+	n.run(t, "annotate", "pdfc", c.name, "--overwrite", "policy.breakwater.dev/closed="+closed.Format(time.RFC3339))
+	n.await(t, "a deletion is admitted again", func() error {
+		if r := n.try(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0]); r.Code != 0 {
+			return errors.New(r.Stderr)
+		}
+		return nil
+	})
+	if took := time.Since(closed); took > 10*time.Second {
+		t.Errorf("took %s", took)
+	}
+	n.await(t, "an Event names who closed it", func() error {
+		if got := n.run(t, "get", "events", "-n", "default", "--field-selector", "reason=ClosedManually,involvedObject.name="+c.name); !strings.Contains(got, "closed the breaker") {
+			return errors.New(got)
+		}
+		return nil
+	})
+}
+
+func TestFlowControlInShadowModeAllowsAndWarns(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	c := newFlowControl(t, n, "shadow: true")
+	r := n.try(t, "delete", "pod", "probe", "--dry-run=server")
+	if r.Code != 0 || !strings.Contains(r.Stderr, "Warning: allowed in shadow mode: deletion of pod "+n.name+"/probe is denied") {
+		t.Errorf("%s", r)
+	}
+	n.run(t, "delete", "pod", "probe")
+	if got := c.status(t, "buckets[0].count"); got != "1" {
+		t.Errorf("%s counted deletions", got)
+	}
+}
+
+func TestTheDeletionOfANamespaceIsCountedOnceAndCompletes(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, deploymentOf("web", 4))
+	n.awaitRunning(t, "web", 4)
+	c := newFlowControl(t, n, "")
+	c.setLimit(t, 4)
+	n.checkDenied(t, "this deletes 5 pods", "delete", "namespace", n.name)
+	c.setLimit(t, 5)
+	n.run(t, "delete", "namespace", n.name, "--timeout=60s")
+	if got := c.status(t, "buckets[0].count"); got != "5" {
+		t.Errorf("%s counted deletions", got)
+	}
+	c.awaitOpen(t, "True")
+}
+
+// The ReplicaSet controller retries a denied ReplicaSet without delaying
+// others.
+func TestADeniedReplicaSetDoesNotDelayOthers(t *testing.T) {
+	t.Parallel()
+	n, other := newNamespace(t), newNamespace(t)
+	n.apply(t, deploymentOf("web", 5))
+	n.awaitRunning(t, "web", 5)
+	c := newFlowControl(t, n, "")
+	n.run(t, "scale", "deployment", "web", "--replicas=0")
+	for i := range 5 {
+		name := fmt.Sprintf("other-%d", i)
+		began := time.Now()
+		other.apply(t, deploymentOf(name, 3))
+		other.awaitRunning(t, name, 3)
+		other.run(t, "scale", "deployment", name, "--replicas=0")
+		other.awaitRunning(t, name, 0)
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("took %s", took)
+		}
+	}
+	n.awaitRunning(t, "web", 5)
+	c.setLimit(t, 5)
+	n.awaitRunning(t, "web", 0)
+}
+
+func TestAnInvalidFlowControlIsRejected(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	for spec, want := range map[string]string{
+		`limitRules: [{interval: 5s, limit: 1}]`:   "spec.limitRules[0].interval",
+		`limitRules: [{interval: 10, limit: 1}]`:   "spec.limitRules[0].interval",
+		`limitRules: [{interval: soon, limit: 1}]`: "spec.limitRules[0].interval",
+		`limitRules: [{interval: 10m, limit: -1}]`: "spec.limitRules[0].limit",
+		`limitRules: []`: "spec.limitRules",
+		`{limitRules: [{interval: 1d, limit: 1}], whiteListSelector: {}}`:                          "spec.whiteListSelector",
+		`limitRules: [{interval: 1d, limit: 1}, {interval: 24h, limit: 2}]`:                        "spec.limitRules[1].interval",
+		`{limitRules: [{interval: 1d, limit: 1}], namespaceSelector: {matchLabels: {"a b": "c"}}}`: "spec.namespaceSelector",
+	} {
+		manifest := "apiVersion: policy.kruise.io/v1alpha1\nkind: PodDeletionFlowControl\nmetadata: {name: " + n.name + "}\nspec:\n  " + spec
+		r, err := n.RunWithInput(t.Context(), manifest, "apply", "-f", "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Code == 0 || !strings.Contains(r.Stderr, want) {
+			t.Errorf("%s: not denied with %q:\n%s", spec, want, r)
+		}
+	}
+}
