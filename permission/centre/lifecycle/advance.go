@@ -41,7 +41,7 @@ func (t *txn) advance() error {
 // revocation never overtakes a grant.
 func (t *txn) revokeGrants() error {
 	for _, g := range t.grants {
-		if g.Lease != "" || g.State == api.Revoking || g.State == api.Revoked || g.State == api.Leaked {
+		if g.ClaimID != "" || g.State == api.Revoking || g.State == api.Revoked || g.State == api.Leaked {
 			continue
 		}
 		before := g

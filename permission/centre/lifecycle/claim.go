@@ -14,7 +14,7 @@ import (
 // claimed is a step whose intent is stored.
 type claimed struct {
 	call   provider.Call
-	lease  string
+	id     string
 	callBy time.Time
 	// due is when the step was due; it is restored if the call is not made.
 	due          time.Time
@@ -32,7 +32,7 @@ func (e *Engine) claim(ctx context.Context, job queue.Job, p api.Provider) (clai
 		if err != nil {
 			return err
 		}
-		if g.Lease != "" {
+		if g.ClaimID != "" {
 			return errStaleStep
 		}
 		others, err := t.Overlap(g, t.app.Request.PodUID, grantIPs(t.app.Request, p))
@@ -64,13 +64,13 @@ func (e *Engine) claim(ctx context.Context, job queue.Job, p api.Provider) (clai
 				g.CallKey = fmt.Sprintf("%s-%d-%d", g.Application, g.Ordinal, g.KeysUsed)
 			}
 			callBy := t.now.Add(claimAhead + maxCallDelay)
-			c = claimed{lease: newLease(), maybeGranted: g.MaybeGranted, retry: p.Retry, callBy: callBy, due: before.Due,
+			c = claimed{id: newClaimID(), maybeGranted: g.MaybeGranted, retry: p.Retry, callBy: callBy, due: before.Due,
 				call: provider.Call{Op: d.Call, Key: g.CallKey, Application: g.Application, Pod: t.app.Request,
 					IPs: grantIPs(t.app.Request, p), Parameters: g.Parameters, Kept: g.Kept}}
 			if d.Call == provider.Revoke {
 				c.call.Key += "-revoke"
 			}
-			g.MaybeGranted, g.Lease, g.LeaseUntil, ready = true, c.lease, callBy.Add(provider.Timeout(p)+finishMargin), true
+			g.MaybeGranted, g.ClaimID, g.ClaimedUntil, ready = true, c.id, callBy.Add(provider.Timeout(p)+finishMargin), true
 		}
 		return t.writeGrant(before, g)
 	})

@@ -2,8 +2,8 @@
 // Granted, Denied or Failed, then to Revoked or Leaked. Each step of a grant is
 // a job. The transaction that ends a step writes its result and enqueues the
 // next job. Before a provider is called, the intent is stored: the idempotency
-// key and a lease. If a worker dies, another retries the call with the same key
-// when the lease has expired.
+// key and a claim. If a worker dies, another retries the call with the same key
+// when the claim has expired.
 package lifecycle
 
 import (
@@ -172,4 +172,4 @@ func (e *Engine) provider(v store.View, name string) (api.Provider, error) {
 	return p, nil
 }
 
-func newLease() string { return rand.Text() }
+func newClaimID() string { return rand.Text() }

@@ -36,7 +36,7 @@ func (e *Engine) endClaim(ctx context.Context, job queue.Job, c claimed, next fu
 	defer cancel()
 	_, _, err := e.update(ctx, job.Application, "", func(t *txn) error {
 		before := t.grants[job.Ordinal]
-		if before.Lease != c.lease {
+		if before.ClaimID != c.id {
 			return errStaleStep
 		}
 		return t.endStep(before, next(t, before))
@@ -44,9 +44,9 @@ func (e *Engine) endClaim(ctx context.Context, job queue.Job, c claimed, next fu
 	return err
 }
 
-// endStep ends a step: it removes the lease and enqueues the next step.
+// endStep ends a step: it removes the claim and enqueues the next step.
 func (t *txn) endStep(before, g store.Grant) error {
-	g.Lease, g.LeaseUntil = "", time.Time{}
+	g.ClaimID, g.ClaimedUntil = "", time.Time{}
 	// A grant whose revocation was requested is not requested again; advance
 	// revokes it.
 	if t.app.RevokeRequested && g.State != api.Revoking && g.State != api.Leaked {
@@ -74,7 +74,7 @@ func (e *Engine) postpone(ctx context.Context, job queue.Job, p api.Provider, wa
 		if err != nil {
 			return err
 		}
-		if before.Lease != "" {
+		if before.ClaimID != "" {
 			return errStaleStep // another worker runs the same job and is calling
 		}
 		g := before

@@ -17,7 +17,7 @@ func (e *Engine) RetryLeaks(ctx context.Context, provider string) error {
 			if _, _, err := e.update(ctx, l.Application, "", func(t *txn) error {
 				before := t.grants[l.Ordinal]
 				g := before
-				if g.State != api.Leaked || !g.Due.IsZero() || g.Lease != "" {
+				if g.State != api.Leaked || !g.Due.IsZero() || g.ClaimID != "" {
 					return nil
 				}
 				g.Due = t.now

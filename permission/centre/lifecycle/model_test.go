@@ -348,10 +348,10 @@ func (m *model) recover() {
 	m.must(nil, err)
 }
 
-// takeOver lets another process take over what it can, before or after the lease of a
+// takeOver lets another process take over what it can, before or after the claim of a
 // call has expired.
 func (m *model) takeOver() {
-	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "lease")])
+	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "claim")])
 	e := m.engine()
 	m.must(e.Recover(m.ctx(), recoverAfter))
 	for _, j := range m.jobs() {

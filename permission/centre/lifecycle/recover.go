@@ -12,7 +12,7 @@ import (
 const recoverInterval = time.Second
 
 // Recover creates new jobs for grants whose worker died and returns their
-// number. It always waits for a lease to expire, because the call of the dead
+// number. It always waits for a claim to expire, because the call of the dead
 // worker may still be in progress. after is how long a due grant may have no
 // job.
 func (e *Engine) Recover(ctx context.Context, after time.Duration) (int, error) {
@@ -25,7 +25,7 @@ func (e *Engine) Recover(ctx context.Context, after time.Duration) (int, error) 
 	for _, s := range stuck {
 		_, _, err := e.update(ctx, s.Application, "", func(t *txn) error {
 			before := t.grants[s.Ordinal]
-			if before.Step != s.Step || before.Lease != s.Lease {
+			if before.Step != s.Step || before.ClaimID != s.ClaimID {
 				return errUnchanged
 			}
 			n++

@@ -14,13 +14,13 @@ import (
 
 const (
 	// horizon is how long a job may wait for a slot. The step is not claimed
-	// yet, so no lease delays recovery.
+	// yet, so no claim delays recovery.
 	horizon = 45 * time.Second
 	// claimAhead is how long before its slot a step is claimed.
 	claimAhead = 500 * time.Millisecond
 	// maxCallDelay is how late a claimed call may start, finishMargin the time
-	// for the transaction that ends the step. The lease of a step is claimAhead,
-	// both of these and the timeout of the provider.
+	// for the transaction that ends the step. A claim lasts for claimAhead, both of
+	// these and the timeout of the provider.
 	maxCallDelay = 2 * time.Second
 	finishMargin = 3 * time.Second
 	// finishTimeout bounds the transaction that writes a result. The result
@@ -116,7 +116,7 @@ func (e *Engine) callInSlot(ctx context.Context, job queue.Job, p api.Provider) 
 }
 
 // awaitSlot waits for the slot and reserves another if it expired. It returns
-// false if the call must not be made, because the lease may expire during the
+// false if the call must not be made, because the claim may expire during the
 // call.
 func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, at time.Time, c claimed) bool {
 	for {

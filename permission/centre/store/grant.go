@@ -33,9 +33,10 @@ type Grant struct {
 	Step, Job int64
 	// Due is when the next step is due; zero if there is none.
 	Due time.Time
-	// Lease is the random name of a claimed step; empty if no step is claimed.
-	Lease      string
-	LeaseUntil time.Time
+	// ClaimID is the random name of the claim of a step; empty if no step is
+	// claimed. Columns lease and lease_until hold it and ClaimedUntil.
+	ClaimID      string
+	ClaimedUntil time.Time
 	// CallKey is the idempotency key; KeysUsed counts the earlier keys.
 	CallKey  string
 	KeysUsed int
@@ -55,9 +56,9 @@ func (v View) Grants(application string) ([]Grant, error) {
 	return v.grants("SELECT "+grantColumns+" FROM grants WHERE application = ? ORDER BY ordinal", application)
 }
 
-// Stuck lists grants whose worker died: the lease expired before now, or the
+// Stuck lists grants whose worker died: the claim expired before now, or the
 // grant was due before dueBefore and has no job that waits or began to run after
-// dueBefore. A running job without a lease waits for a slot of the provider.
+// dueBefore. A running job without a claim waits for a slot of the provider.
 func (v View) Stuck(now, dueBefore time.Time, limit int) ([]Grant, error) {
 	return v.grants(`SELECT `+grantColumns+` FROM grants WHERE (lease_until > 0 AND lease_until < ?)
 		OR (due > 0 AND due < ? AND lease_until = 0 AND NOT EXISTS (
@@ -128,13 +129,13 @@ func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
 	}
 	err := t.each(func(rows *sql.Rows) error {
 		var state api.State
-		var going, touched, leased int
+		var going, touched, claimed int
 		var uid string
-		err := rows.Scan(&state, &going, &touched, &leased, &uid)
-		o.Revoking = o.Revoking || state == api.Revoking || leased == 1 && going == 1
+		err := rows.Scan(&state, &going, &touched, &claimed, &uid)
+		o.Revoking = o.Revoking || state == api.Revoking || claimed == 1 && going == 1
 		o.Held = o.Held || going == 0 && touched == 1 && uid != podUID
 		o.HeldByPod = o.HeldByPod || going == 0 && state == api.Granted && uid == podUID
-		o.CalledByPod = o.CalledByPod || going == 0 && leased == 1 && uid == podUID
+		o.CalledByPod = o.CalledByPod || going == 0 && claimed == 1 && uid == podUID
 		return err
 	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
@@ -181,7 +182,7 @@ func (t Tx) PutGrant(g Grant) error {
 		lease = excluded.lease, lease_until = excluded.lease_until, call_key = excluded.call_key, keys = excluded.keys,
 		touched = excluded.touched, pending = excluded.pending, kept = excluded.kept`,
 		g.Application, g.Ordinal, g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
-		micros(g.Since), micros(g.Began), micros(g.NextTry), g.Step, g.Job, micros(g.Due), g.Lease, micros(g.LeaseUntil),
+		micros(g.Since), micros(g.Began), micros(g.NextTry), g.Step, g.Job, micros(g.Due), g.ClaimID, micros(g.ClaimedUntil),
 		g.CallKey, g.KeysUsed, boolToInt(g.MaybeGranted), boolToInt(g.Pending), string(kept))
 	return err
 }
@@ -191,13 +192,13 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 	err := v.each(func(rows *sql.Rows) error {
 		var g Grant
 		var parameters, kept string
-		var since, began, nextTry, due, leaseUntil int64
+		var since, began, nextTry, due, claimedUntil int64
 		var touched, pending int
 		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Subject, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
-			&since, &began, &nextTry, &g.Step, &g.Job, &due, &g.Lease, &leaseUntil, &g.CallKey, &g.KeysUsed, &touched, &pending, &kept); err != nil {
+			&since, &began, &nextTry, &g.Step, &g.Job, &due, &g.ClaimID, &claimedUntil, &g.CallKey, &g.KeysUsed, &touched, &pending, &kept); err != nil {
 			return err
 		}
-		g.Since, g.Began, g.NextTry, g.Due, g.LeaseUntil = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due), fromMicros(leaseUntil)
+		g.Since, g.Began, g.NextTry, g.Due, g.ClaimedUntil = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due), fromMicros(claimedUntil)
 		g.MaybeGranted, g.Pending = touched != 0, pending != 0
 		if err := json.Unmarshal([]byte(parameters), &g.Parameters); err != nil {
 			return err
