@@ -9,7 +9,7 @@ func TestAnAddressWithTooManyRejectedRequestsIsAnswered429(t *testing.T) {
 	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.stop()
 	config := testConfig(t, "sqlite:"+t.TempDir()+"/other.db")
-	config.RefusalsPerMinute = 5
+	config.RejectedRequestsPerMinute = 5
 	w.startReplica(config)
 	for range 5 {
 		if status, _ := w.do("guessed-token-0123456789", "GET", "/v1/applications", nil, nil); status != http.StatusUnauthorized {

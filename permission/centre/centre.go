@@ -67,7 +67,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, RetryLeaks: c.engine.RetryLeaks, StartProvider: c.queue.StartProvider}
 	c.server = &api.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: authenticators, Roles: roles,
 		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
-		AuthLimit: authlimit.New(func() float64 { return config.RefusalsPerMinute }, now)}
+		AuthLimit: authlimit.New(func() float64 { return config.RejectedRequestsPerMinute }, now)}
 	return c, nil
 }
 

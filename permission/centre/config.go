@@ -33,9 +33,9 @@ type Config struct {
 	// networks (CIDR) that they may resolve to.
 	ProviderHosts    []string `envconfig:"PROVIDER_HOSTS"`
 	ProviderNetworks []string `envconfig:"PROVIDER_NETWORKS"`
-	// RefusalsPerMinute is the number of rejected requests (401, 403) of an
+	// RejectedRequestsPerMinute is the number of rejected requests (401, 403) of an
 	// address before it is answered 429; 0 is unlimited.
-	RefusalsPerMinute float64 `envconfig:"REFUSALS_PER_MINUTE" default:"60"`
+	RejectedRequestsPerMinute float64 `envconfig:"REJECTED_REQUESTS_PER_MINUTE" default:"60"`
 	// Workers is the number of concurrent calls to one provider, for each
 	// replica.
 	Workers int `envconfig:"WORKERS" default:"32"`
@@ -65,8 +65,8 @@ func ReadConfig() (Config, error) {
 		}
 		c.Store = strings.TrimSpace(string(text))
 	}
-	if !(c.RefusalsPerMinute >= 0 && c.RefusalsPerMinute <= 100_000) {
-		return c, fmt.Errorf("REFUSALS_PER_MINUTE must be from 0 to 100000")
+	if !(c.RejectedRequestsPerMinute >= 0 && c.RejectedRequestsPerMinute <= 100_000) {
+		return c, fmt.Errorf("REJECTED_REQUESTS_PER_MINUTE must be from 0 to 100000")
 	}
 	if c.Workers < 1 || c.TakeoverAfter <= 0 || c.DrainTimeout <= 0 {
 		return c, fmt.Errorf("WORKERS, TAKEOVER_AFTER and DRAIN_TIMEOUT must be greater than 0")

@@ -19,22 +19,22 @@ import (
 
 // The keys of the ConfigMap.
 const (
-	KeyCluster              = "cluster"
-	KeyCentreURL            = "centre-url"
-	KeyCentreCallsPerSecond = "centre-calls-per-second"
-	KeyRefusalsPerMinute    = "refusals-per-minute"
-	KeyServerURL            = "server-url"
-	KeyClientDeadline       = "client-deadline"
-	KeyBreakerThreshold     = "breaker-threshold"
-	KeyBackoffDuration      = "backoff-duration"
-	KeyBackoffFactor        = "backoff-factor"
-	KeyBackoffJitter        = "backoff-jitter"
-	KeyBackoffSteps         = "backoff-steps"
-	KeyBackoffCap           = "backoff-cap"
-	KeyCMDBURL              = "cmdb-url"
-	KeyRevokeDeadline       = "revoke-deadline"
-	KeySweepInterval        = "sweep-interval"
-	keyExample              = "_example"
+	KeyCluster                   = "cluster"
+	KeyCentreURL                 = "centre-url"
+	KeyCentreCallsPerSecond      = "centre-calls-per-second"
+	KeyRejectedRequestsPerMinute = "rejected-requests-per-minute"
+	KeyServerURL                 = "server-url"
+	KeyClientDeadline            = "client-deadline"
+	KeyBreakerThreshold          = "breaker-threshold"
+	KeyBackoffDuration           = "backoff-duration"
+	KeyBackoffFactor             = "backoff-factor"
+	KeyBackoffJitter             = "backoff-jitter"
+	KeyBackoffSteps              = "backoff-steps"
+	KeyBackoffCap                = "backoff-cap"
+	KeyCMDBURL                   = "cmdb-url"
+	KeyRevokeDeadline            = "revoke-deadline"
+	KeySweepInterval             = "sweep-interval"
+	keyExample                   = "_example"
 )
 
 // Settings are the parsed values of the ConfigMap.
@@ -46,9 +46,9 @@ type Settings struct {
 	// CentreCallsPerSecond limits the calls to the centre by all replicas of the
 	// server together.
 	CentreCallsPerSecond float64
-	// RefusalsPerMinute is how many requests of an address the server may reject per
-	// minute before it answers 429.
-	RefusalsPerMinute float64
+	// RejectedRequestsPerMinute is how many requests of an address the server may
+	// reject per minute before it answers 429.
+	RejectedRequestsPerMinute float64
 	// ServerURL is the URL of the server, for init containers.
 	ServerURL string
 	// ClientDeadline is how long an init container retries before it exits.
@@ -68,15 +68,15 @@ type Settings struct {
 // Default returns the default settings.
 func Default() Settings {
 	return Settings{
-		Cluster:              "default",
-		CentreURL:            "http://permission-centre.altershieldoperator-system.svc.cluster.local",
-		CentreCallsPerSecond: 200,
-		RefusalsPerMinute:    60,
-		ServerURL:            "http://init-action-server.altershieldoperator-system.svc.cluster.local",
-		ClientDeadline:       10 * time.Minute,
-		Breaker:              podbreaker.DefaultPolicy(),
-		RevokeDeadline:       5 * time.Minute,
-		SweepInterval:        time.Hour,
+		Cluster:                   "default",
+		CentreURL:                 "http://permission-centre.altershieldoperator-system.svc.cluster.local",
+		CentreCallsPerSecond:      200,
+		RejectedRequestsPerMinute: 60,
+		ServerURL:                 "http://init-action-server.altershieldoperator-system.svc.cluster.local",
+		ClientDeadline:            10 * time.Minute,
+		Breaker:                   podbreaker.DefaultPolicy(),
+		RevokeDeadline:            5 * time.Minute,
+		SweepInterval:             time.Hour,
 	}
 }
 
@@ -90,7 +90,7 @@ func Parse(data map[string]string) (Settings, error) {
 	}
 	r.url(KeyCentreURL, &s.CentreURL, false)
 	r.float(KeyCentreCallsPerSecond, &s.CentreCallsPerSecond, 0.1, 100_000)
-	r.float(KeyRefusalsPerMinute, &s.RefusalsPerMinute, 1, 100_000)
+	r.float(KeyRejectedRequestsPerMinute, &s.RejectedRequestsPerMinute, 1, 100_000)
 	r.url(KeyServerURL, &s.ServerURL, false)
 	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)
 	r.int(KeyBreakerThreshold, &s.Breaker.Threshold, 1, 100)

@@ -84,7 +84,7 @@ func New(o Options) http.Handler {
 		podTokens: newTokens(o, protocol.TokenAudience), tokens: newTokens(o, "")}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError
-	limit := authlimit.New(func() float64 { return o.Settings().RefusalsPerMinute }, o.Clock)
+	limit := authlimit.New(func() float64 { return o.Settings().RejectedRequestsPerMinute }, o.Clock)
 	e.Use(limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.POST(protocol.AuthorizePath, s.authorize)
 	short := middleware.ContextTimeout(requestTimeout)

@@ -84,7 +84,7 @@ func TestAPodIsGrantedItsSetsForItsAddressInTheAPIServer(t *testing.T) {
 // an address that sends other invalid tokens is rate-limited.
 func TestRejectedTokensAreCachedAndRateLimited(t *testing.T) {
 	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
-	w.settings.RefusalsPerMinute = 40
+	w.settings.RejectedRequestsPerMinute = 40
 	reviews := func() (n int) {
 		for _, a := range w.kube.Actions() {
 			if a.GetResource().Resource == "tokenreviews" {
