@@ -33,7 +33,7 @@ const (
 	KeyBackoffCap                = "backoff-cap"
 	KeyCMDBURL                   = "cmdb-url"
 	KeyRevokeDeadline            = "revoke-deadline"
-	KeySweepInterval             = "sweep-interval"
+	KeyPodReportInterval         = "pod-report-interval"
 	keyExample                   = "_example"
 )
 
@@ -61,8 +61,8 @@ type Settings struct {
 	// RevokeDeadline is how long after its end a pod is kept if its permissions
 	// cannot be revoked.
 	RevokeDeadline time.Duration
-	// SweepInterval is how often the existing pods are reported to the centre.
-	SweepInterval time.Duration
+	// PodReportInterval is how often the existing pods are reported to the centre.
+	PodReportInterval time.Duration
 }
 
 // Default returns the default settings.
@@ -76,7 +76,7 @@ func Default() Settings {
 		ClientDeadline:            10 * time.Minute,
 		Breaker:                   podbreaker.DefaultPolicy(),
 		RevokeDeadline:            5 * time.Minute,
-		SweepInterval:             time.Hour,
+		PodReportInterval:         time.Hour,
 	}
 }
 
@@ -105,7 +105,7 @@ func Parse(data map[string]string) (Settings, error) {
 	}
 	r.url(KeyCMDBURL, &s.CMDBURL, true)
 	r.duration(KeyRevokeDeadline, &s.RevokeDeadline, 10*time.Second, 24*time.Hour)
-	r.duration(KeySweepInterval, &s.SweepInterval, 10*time.Second, 24*time.Hour)
+	r.duration(KeyPodReportInterval, &s.PodReportInterval, 10*time.Second, 24*time.Hour)
 	for key := range data {
 		if !slices.Contains(r.known, key) {
 			r.invalid(key, "unknown setting")

@@ -94,7 +94,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if err := r.recordStatus(ctx, c, w); err != nil {
 		return again(err)
 	}
-	next, err := r.sweep(ctx, c, w)
+	next, err := r.deleteBlockingPods(ctx, c, w)
 	if err != nil {
 		return again(err)
 	}

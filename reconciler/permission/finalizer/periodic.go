@@ -32,7 +32,7 @@ type periodicTasks struct {
 	podReporter   PodReporter
 	breakerRecord BreakerRecord
 
-	lastSweep, lastRefresh time.Time
+	lastPodReport, lastRefresh time.Time
 }
 
 // leaderKey is a key for the leader check of all tasks. There is one bucket, so the
@@ -45,26 +45,26 @@ func (c *periodicTasks) run(ctx context.Context) {
 		// Not only the leader: each process reports the pods that it released.
 		c.unreported.report(ctx, c.centre)
 		if !c.IsLeaderFor(leaderKey) {
-			c.lastSweep, c.lastRefresh = time.Time{}, time.Time{}
+			c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
 			return
 		}
 		now := c.clock.Now()
-		if now.Sub(c.lastRefresh) >= min(refreshInterval, c.settings().SweepInterval) {
+		if now.Sub(c.lastRefresh) >= min(refreshInterval, c.settings().PodReportInterval) {
 			c.lastRefresh = now
 			c.refresh(ctx, now)
 		}
-		if now.Sub(c.lastSweep) >= c.settings().SweepInterval {
-			c.lastSweep = now
-			c.sweep(ctx, now)
+		if now.Sub(c.lastPodReport) >= c.settings().PodReportInterval {
+			c.lastPodReport = now
+			c.reportPods(ctx, now)
 		}
 	}, dueCheckInterval)
 }
 
-func (c *periodicTasks) sweep(ctx context.Context, now time.Time) {
-	revoked, err := sweep(ctx, c.kube, c.podReporter, c.settings().Cluster, now)
+func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
+	revoked, err := reportPods(ctx, c.kube, c.podReporter, c.settings().Cluster, now)
 	if err != nil {
 		// Retry after refreshInterval instead of the whole interval.
-		c.lastSweep = now.Add(min(refreshInterval, c.settings().SweepInterval) - c.settings().SweepInterval)
+		c.lastPodReport = now.Add(min(refreshInterval, c.settings().PodReportInterval) - c.settings().PodReportInterval)
 		logging.FromContext(ctx).Warnw("report the existing pods", "error", err)
 		return
 	}

@@ -26,10 +26,10 @@ const shortTimeout = 90 * time.Second
 const revokeDeadline = 20 * time.Second
 
 // shortSettings are deadlines and intervals for tests.
-const shortSettings = `{"data":{"revoke-deadline":"20s","sweep-interval":"10s","backoff-duration":"6s","backoff-jitter":"0","backoff-cap":"1m"}}`
+const shortSettings = `{"data":{"revoke-deadline":"20s","pod-report-interval":"10s","backoff-duration":"6s","backoff-jitter":"0","backoff-cap":"1m"}}`
 
 // defaultSettings are the values of config/permission.
-const defaultSettings = `{"data":{"revoke-deadline":"5m","sweep-interval":"1h","backoff-duration":"2m","backoff-jitter":"1.0","backoff-cap":"1h"}}`
+const defaultSettings = `{"data":{"revoke-deadline":"5m","pod-report-interval":"1h","backoff-duration":"2m","backoff-jitter":"1.0","backoff-cap":"1h"}}`
 
 func TestMain(m *testing.M) {
 	code := 1

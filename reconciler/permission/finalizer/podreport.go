@@ -27,10 +27,10 @@ type PodReporter interface {
 	ReportPods(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error)
 }
 
-// sweep reports the existing pods to the centre, which revokes the grants of all
+// reportPods reports the existing pods to the centre, which revokes the grants of all
 // others. It lists the pods from the API server, not from a cache, because a pod
 // that is missing in the report loses its permissions.
-func sweep(ctx context.Context, kube kubernetes.Interface, centre PodReporter, cluster string, now time.Time) (revoked int, err error) {
+func reportPods(ctx context.Context, kube kubernetes.Interface, centre PodReporter, cluster string, now time.Time) (revoked int, err error) {
 	var live []api.LivePod
 	options := metav1.ListOptions{LabelSelector: podmeta.Label + "=" + podmeta.LabelRequired, Limit: listPage}
 	for {

@@ -17,16 +17,17 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 )
 
-// sweepEvery is the interval of sweeps of a StatefulSet that was rolled back.
-const sweepEvery = 5 * time.Second
+// blockingPodsInterval is the interval of deleting blocking pods of a StatefulSet
+// that was rolled back.
+const blockingPodsInterval = 5 * time.Second
 
-// sweep deletes the pods that block the rollback of a StatefulSet. The
+// deleteBlockingPods deletes the pods that block the rollback of a StatefulSet. The
 // StatefulSet controller waits for a pod that is not Ready before it replaces
 // any, even if the pod has the failed template
 // (https://github.com/kubernetes/kubernetes/issues/67250). Only pods of the
 // failed version that are not Ready are deleted. It returns the time until the
-// next sweep.
-func (r *Reconciler) sweep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
+// next check.
+func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
 	record := v1alpha1.RollbackOf(w.Annotations)
 	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.Held() ||
 		record == nil || !at(w, c) || record.Attempt != c.Spec.Attempt {
@@ -45,7 +46,7 @@ func (r *Reconciler) sweep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *w
 			return 0, err
 		}
 	}
-	return sweepEvery, nil
+	return blockingPodsInterval, nil
 }
 
 // remove deletes a pod if it has not changed since it was read.
@@ -54,7 +55,7 @@ func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Work
 		Preconditions: &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion},
 	})
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
-		return nil // it is gone, or something about it has changed: look again
+		return nil // it was deleted or has changed: check again
 	} else if err != nil {
 		return fmt.Errorf("delete pod %s/%s of the failed version: %w", p.Namespace, p.Name, err)
 	}
