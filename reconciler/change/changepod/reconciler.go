@@ -37,11 +37,11 @@ import (
 // fieldManager owns what this binary writes.
 const fieldManager = "controller"
 
-// ownerMissing is the delay while the ChangeWorkload is not in the cache.
-const ownerMissing = 5 * time.Second
+// ownerRetry is the delay while the ChangeWorkload is not in the cache.
+const ownerRetry = 5 * time.Second
 
-// retryStale is the delay after a write that the cache was too old for.
-const retryStale = 50 * time.Millisecond
+// staleCacheRetry is the delay after a write that the cache was too old for.
+const staleCacheRetry = 50 * time.Millisecond
 
 // Reconciler derives the state of ChangePods.
 type Reconciler struct {
@@ -76,7 +76,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		if metav1.GetControllerOf(c) == nil {
 			return nil // an orphan has no release
 		}
-		return controller.NewRequeueAfter(ownerMissing)
+		return controller.NewRequeueAfter(ownerRetry)
 	} else if err != nil {
 		return fmt.Errorf("read ChangeWorkload %s: %w", c.Spec.ChangeWorkloadID, err)
 	}
@@ -96,7 +96,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		if wait := r.writeDelay(d, now); wait > 0 {
 			again = resend.Sooner(again, wait)
 		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
-			return controller.NewRequeueAfter(retryStale)
+			return controller.NewRequeueAfter(staleCacheRetry)
 		} else if err != nil {
 			return err
 		}

@@ -25,10 +25,10 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// gathering is the delay between a change of a pod or batch and the reconciliation
+// gatherDelay is the delay between a change of a pod or batch and the reconciliation
 // of its release. It combines hundreds of changes a second, and each
 // reconciliation reads all pods and batches.
-const gathering = 500 * time.Millisecond
+const gatherDelay = 500 * time.Millisecond
 
 // NewController returns the controller of ChangeWorkloads. It adds indexes to
 // informers, which must not have been started.

@@ -44,12 +44,12 @@ import (
 // fieldManager owns what this binary writes.
 const fieldManager = "controller"
 
-// retryChanged is the delay after a conflict on the workload. Usually the event
+// conflictRetry is the delay after a conflict on the workload. Usually the event
 // of the newer workload comes earlier.
-const retryChanged = time.Second
+const conflictRetry = time.Second
 
-// retryStale is the delay after a write that the cache was too old for.
-const retryStale = 50 * time.Millisecond
+// staleCacheRetry is the delay after a write that the cache was too old for.
+const staleCacheRetry = 50 * time.Millisecond
 
 // Reconciler reconciles ChangeWorkloads.
 type Reconciler struct {
@@ -91,18 +91,18 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 
 	// The hold comes first, because it stops harm.
 	if err := r.act(ctx, in, w, d.Action); isStale(err) {
-		return controller.NewRequeueAfter(retryChanged)
+		return controller.NewRequeueAfter(conflictRetry)
 	} else if err != nil {
 		return err
 	}
 	if err := r.createBatches(ctx, in, d.Batches); isStale(err) {
-		return controller.NewRequeueAfter(retryStale)
+		return controller.NewRequeueAfter(staleCacheRetry)
 	} else if err != nil {
 		return err
 	}
 	again, err := r.writeStatus(ctx, in, d, w)
 	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
-		return controller.NewRequeueAfter(retryStale)
+		return controller.NewRequeueAfter(staleCacheRetry)
 	} else if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (e *enqueuer) changePod(obj any) {
 	if urgent(c) {
 		e.impl.EnqueueKey(key)
 	} else {
-		e.impl.EnqueueKeyAfter(key, gathering)
+		e.impl.EnqueueKeyAfter(key, gatherDelay)
 	}
 }
 
@@ -102,7 +102,7 @@ func (e *enqueuer) pod(obj any) {
 	if of, release, known := e.reconciler.revisions.ReleaseOfPod(p); known {
 		key := types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}
 		if e.reconciler.podsMatter(key) {
-			e.impl.EnqueueKeyAfter(key, gathering)
+			e.impl.EnqueueKeyAfter(key, gatherDelay)
 		}
 	}
 }

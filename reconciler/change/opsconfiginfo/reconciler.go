@@ -30,9 +30,9 @@ import (
 const (
 	// fieldManager owns what this binary writes.
 	fieldManager = "controller"
-	// retryCreate is short: during an installation the CRD or the webhook may
+	// createRetry is short: during an installation the CRD or the webhook may
 	// become available only seconds after this process starts.
-	retryCreate = 2 * time.Second
+	createRetry = 2 * time.Second
 )
 
 // Reconciler writes the condition Ready of OpsConfigInfo objects.
@@ -104,8 +104,8 @@ func (r *Reconciler) ensureDefault(ctx context.Context, key types.NamespacedName
 		case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			return nil
 		case err != nil && !apierrs.IsAlreadyExists(err):
-			logging.FromContext(ctx).Warnw("the default OpsConfigInfo was not created", "error", err, "next try", retryCreate)
-			return controller.NewRequeueAfter(retryCreate)
+			logging.FromContext(ctx).Warnw("the default OpsConfigInfo was not created", "error", err, "next try", createRetry)
+			return controller.NewRequeueAfter(createRetry)
 		}
 		logging.FromContext(ctx).Infow("created the default OpsConfigInfo")
 	}

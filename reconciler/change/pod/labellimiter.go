@@ -17,8 +17,8 @@ const (
 	labelsPerSecond = 5
 	// labelsWhileRolling is the rate per second while the rollout is in progress.
 	labelsWhileRolling = 1
-	// retryLimited is the delay of a pod above the limit.
-	retryLimited = 5 * time.Second
+	// limitRetry is the delay of a pod above the limit.
+	limitRetry = 5 * time.Second
 	// maxReleases bounds the releases with a limiter. With more, the least recently
 	// used one gets a new limiter.
 	maxReleases = 1000

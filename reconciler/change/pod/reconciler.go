@@ -49,7 +49,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 		return nil
 	}
 	if !r.labels.allows(ownerUID(p), r.facts.rollingOut(p.Namespace, of)) {
-		return controller.NewRequeueAfter(retryLimited)
+		return controller.NewRequeueAfter(limitRetry)
 	}
 	if labeled, err := r.label(ctx, p); err != nil || !labeled {
 		return err

@@ -31,14 +31,14 @@ import (
 const (
 	// fieldManager owns what this reconciler writes.
 	fieldManager = "breakwater-history"
-	// unavailableBaseline is the interval of checking a baseline that is not
+	// baselineRetry is the interval of checking a baseline that is not
 	// available.
-	unavailableBaseline = time.Minute
-	// nameTaken is the delay when the name belongs to an earlier workload's
+	baselineRetry = time.Minute
+	// nameTakenRetry is the delay when the name belongs to an earlier workload's
 	// object, which the garbage collector will delete.
-	nameTaken = 5 * time.Second
-	// stale is the delay after a conflict that shows a stale cache.
-	stale = time.Second
+	nameTakenRetry = 5 * time.Second
+	// staleCacheRetry is the delay after a conflict that shows a stale cache.
+	staleCacheRetry = time.Second
 )
 
 // Reconciler saves and deletes templates.
@@ -77,15 +77,15 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 			"the selector of %s %s has only exclusions and matches label %s: its template is not saved for rollbacks",
 			w.Kind.Kind, w.Name, savedtemplate.WorkloadUIDLabel)
 	case Wait:
-		return controller.NewRequeueAfter(unavailableBaseline)
+		return controller.NewRequeueAfter(baselineRetry)
 	}
 	switch {
 	case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
 	case apierrs.IsConflict(err), apierrs.IsNotFound(err):
-		return controller.NewRequeueAfter(stale)
+		return controller.NewRequeueAfter(staleCacheRetry)
 	case apierrs.IsAlreadyExists(err):
-		return controller.NewRequeueAfter(nameTaken)
+		return controller.NewRequeueAfter(nameTakenRetry)
 	}
 	return err
 }

@@ -39,11 +39,11 @@ const (
 	// fieldManager owns the template that a rollback wrote, so that a conflict
 	// of a later server-side apply names it.
 	fieldManager = "breakwater-rollback"
-	// moved is the delay after a conflict: the workload has changed, or a cache
-	// is stale.
-	moved = time.Second
-	// unanswered is the delay when the webhook does not answer.
-	unanswered = 10 * time.Second
+	// conflictRetry is the delay after a conflict: the workload has changed, or a
+	// cache is stale.
+	conflictRetry = time.Second
+	// webhookRetry is the delay when the webhook does not answer.
+	webhookRetry = 10 * time.Second
 )
 
 // Workloads is the cache of workloads.
@@ -129,7 +129,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 // again turns a conflict into a requeue.
 func again(err error) error {
 	if apierrs.IsConflict(err) || apierrs.IsInvalid(err) || apierrs.IsNotFound(err) {
-		return controller.NewRequeueAfter(moved)
+		return controller.NewRequeueAfter(conflictRetry)
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		return 0, err
 	}
 	if !w.At(c) || !w.VersionRecorded {
-		return moved, nil // the cache is behind, or a template got past the webhook
+		return conflictRetry, nil // the cache is behind, or a template got past the webhook
 	}
 	options, err := r.options(ctx, c, s, cause, w)
 	if err != nil {
@@ -191,7 +191,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	}
 	if !answered {
 		logging.FromContext(ctx).Warnw("the webhook did not answer the dry run; the rollback waits", "version", target.Version)
-		return unanswered, nil
+		return webhookRetry, nil
 	}
 	r.announce(ctx, w, cause, target)
 	return 0, nil

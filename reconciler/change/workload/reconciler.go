@@ -34,9 +34,9 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// behind is the delay when a cache is stale, or an object of the name is still
-// terminating.
-const behind = time.Second
+// staleCacheRetry is the delay when a cache is stale, or an object of the name is
+// still terminating.
+const staleCacheRetry = time.Second
 
 // carriers counts revisions of workloads.
 type carriers interface {
@@ -188,7 +188,7 @@ func (r *Reconciler) confirm(ctx context.Context, w *workload.Workload, in Input
 	if live.GetUID() == in.UID && known && release == in.Release {
 		return true, nil
 	}
-	return false, controller.NewRequeueAfter(behind)
+	return false, controller.NewRequeueAfter(staleCacheRetry)
 }
 
 func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
@@ -215,7 +215,7 @@ func (r *Reconciler) create(ctx context.Context, w *workload.Workload, release v
 	case apierrs.IsAlreadyExists(err):
 		// Our own, which the cache has not seen, or an old one that is
 		// terminating.
-		return controller.NewRequeueAfter(behind)
+		return controller.NewRequeueAfter(staleCacheRetry)
 	case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
 	case err != nil:
