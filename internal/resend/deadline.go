@@ -20,10 +20,10 @@ func (s *StartTime) Get(now time.Time) time.Time {
 }
 
 // ExtendDeadline extends a deadline to at least the grace period after the
-// process began to decide (up), so that it can send a wake-up first. A clock
+// process began to decide, so that it can send a wake-up first. A clock
 // that was set back extends nothing.
-func ExtendDeadline(end, up, now time.Time, grace time.Duration) time.Time {
-	if extended := up.Add(grace); !up.After(now) && extended.After(end) {
+func ExtendDeadline(end, decidingSince, now time.Time, grace time.Duration) time.Time {
+	if extended := decidingSince.Add(grace); !decidingSince.After(now) && extended.After(end) {
 		return extended
 	}
 	return end

@@ -40,11 +40,11 @@ type Input struct {
 	// OrderJudgedSince is the last change of condition OrderJudged, or zero. A batch
 	// that waited for the order check to be overruled times out from then on.
 	OrderJudgedSince time.Time
-	// Up is the time of the first decision of this process; zero means long ago.
-	// Deadlines that passed before it are extended to Up plus retrieveGrace,
-	// because no process woke function submit.
-	Up        time.Time
-	ChangePod *v1alpha1.ChangePod
+	// DecidingSince is the time of the first decision of this process; zero means
+	// long ago. Deadlines that passed before it are extended to it plus
+	// retrieveGrace, because no process woke function submit.
+	DecidingSince time.Time
+	ChangePod     *v1alpha1.ChangePod
 }
 
 // Decision is the state of a batch and what to do next.
@@ -145,7 +145,7 @@ func decideStage(in Input, s stageStates) Decision {
 		// Function submit asks the server once more before the batch is unjudged.
 		end = d.Deadline.Add(retrieveGrace)
 	}
-	if end = resend.ExtendDeadline(end, in.Up, in.Now, retrieveGrace); in.Now.Before(end) {
+	if end = resend.ExtendDeadline(end, in.DecidingSince, in.Now, retrieveGrace); in.Now.Before(end) {
 		d.Deadline, d.WakeStage = end, s.stage
 		return d
 	}

@@ -153,10 +153,10 @@ func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 	late := 10 * time.Minute
 	for name, tc := range map[string]struct {
 		batch *v1alpha1.ChangePod
-		// up is the time since the first decision of the process.
-		up   time.Duration
-		want v1alpha1.PodPhase
-		wake v1alpha1.Stage
+		// uptime is the time since the first decision of the process.
+		uptime time.Duration
+		want   v1alpha1.PodPhase
+		wake   v1alpha1.Stage
 	}{
 		"no call was made":                  {batch(), 0, v1alpha1.PodPreWait, pre},
 		"the start was rejected":            {batch(submission(pre, false)), time.Second, v1alpha1.PodPreWait, pre},
@@ -168,7 +168,7 @@ func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := t0.Add(late)
-			got := Decide(Input{Now: now, Up: now.Add(-tc.up), Settings: settings.Default(), ServerConfigured: true, ChangePod: tc.batch})
+			got := Decide(Input{Now: now, DecidingSince: now.Add(-tc.uptime), Settings: settings.Default(), ServerConfigured: true, ChangePod: tc.batch})
 			if got.Phase != tc.want || got.WakeStage != tc.wake {
 				t.Errorf("got %s and wake %q, want %s and %q", got.Phase, got.WakeStage, tc.want, tc.wake)
 			}

@@ -58,8 +58,8 @@ type Reconciler struct {
 	interimWrites *rate.Limiter
 	// unjudged counts unjudged batches.
 	unjudged metrics.Counter
-	// up is the time of the first decision of this process.
-	up resend.StartTime
+	// startTime is the time of the first decision of this process.
+	startTime resend.StartTime
 }
 
 var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
@@ -85,7 +85,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
 		OrderNotAccepted: orderNotAccepted(owner), OrderCheckFailed: orderCheckFailed(owner), OrderJudgedSince: orderJudgedSince(owner),
-		Superseded: superseded(owner), Up: r.up.Get(now), ChangePod: c,
+		Superseded: superseded(owner), DecidingSince: r.startTime.Get(now), ChangePod: c,
 	})
 	again, err := r.wakeSubmit(ctx, c, owner, d)
 	if err != nil {

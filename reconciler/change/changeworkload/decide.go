@@ -11,10 +11,10 @@ import (
 // Input is the input of Decide.
 type Input struct {
 	Now time.Time
-	// Up is the time of the first decision of this process; zero means long ago.
-	// Deadlines that passed before it are extended to Up plus retrieveGrace,
-	// because no process woke function submit.
-	Up               time.Time
+	// DecidingSince is the time of the first decision of this process; zero means
+	// long ago. Deadlines that passed before it are extended to it plus
+	// retrieveGrace, because no process woke function submit.
+	DecidingSince    time.Time
 	Settings         settings.Settings
 	ServerConfigured bool
 	ChangeWorkload   *v1alpha1.ChangeWorkload
@@ -170,7 +170,7 @@ func Decide(in Input) Decision {
 	if pending {
 		deadline := orderRequestedSince(in).Add(in.Settings.OrderTimeout)
 		if !orderNotAccepted(in) {
-			deadline = resend.ExtendDeadline(deadline, in.Up, in.Now, retrieveGrace)
+			deadline = resend.ExtendDeadline(deadline, in.DecidingSince, in.Now, retrieveGrace)
 		}
 		late := !in.Now.Before(deadline)
 		if late && in.Settings.ReleaseNoVerdict() != v1alpha1.NoVerdictHold {

@@ -103,8 +103,10 @@ func noVerdict(p v1alpha1.NoVerdictPolicy) func(*Input) {
 	return func(in *Input) { in.Settings.NoVerdict = p }
 }
 func after(d time.Duration) func(*Input) { return func(in *Input) { in.Now = t0.Add(d) } }
-func up(d time.Duration) func(*Input)    { return func(in *Input) { in.Up = t0.Add(d) } }
-func percent(n int32) func(*Input)       { return func(in *Input) { in.Settings.BatchPercent = n } }
+func decidingSince(d time.Duration) func(*Input) {
+	return func(in *Input) { in.DecidingSince = t0.Add(d) }
+}
+func percent(n int32) func(*Input) { return func(in *Input) { in.Settings.BatchPercent = n } }
 func was(p v1alpha1.WorkloadPhase) func(*Input) {
 	return func(in *Input) { in.ChangeWorkload.Status.Phase = p }
 }
@@ -188,8 +190,8 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"with a server the order is opened first":                                {release(1, starting(1), withServer), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"the order is open":                                                      {release(1, starting(1), withServer, orderOpen), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"the order is not accepted in time":                                      {release(1, starting(1), withServer, asked, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
-		"the order is not accepted, just after a restart":                        {release(1, starting(1), withServer, asked, after(time.Hour), up(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
-		"the order is not accepted, some time after a restart":                   {release(1, starting(1), withServer, asked, after(time.Hour), up(time.Hour-15*time.Second)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
+		"the order is not accepted, just after a restart":                        {release(1, starting(1), withServer, asked, after(time.Hour), decidingSince(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"the order is not accepted, some time after a restart":                   {release(1, starting(1), withServer, asked, after(time.Hour), decidingSince(time.Hour-15*time.Second)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
 		"the order is not accepted in time, policy Hold":                         {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"the order is not accepted in time, policy Fail":                         {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionHold, nil}},
 		"claiming the failed pod again does not clear the fail":                  {release(1, onceFailed(1), finished(1, 1), judged(1, ""), held, was(suspend)), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},

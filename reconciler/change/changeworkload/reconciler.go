@@ -72,8 +72,8 @@ type Reconciler struct {
 	// unjudged counts unjudged orders.
 	unjudged metrics.Counter
 	clock    clock.PassiveClock
-	// up is the time of the first decision of this process.
-	up resend.StartTime
+	// startTime is the time of the first decision of this process.
+	startTime resend.StartTime
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
@@ -155,7 +155,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	now := r.clock.Now()
 	return Input{
-		Now: now, Up: r.up.Get(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
+		Now: now, DecidingSince: r.startTime.Get(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w), Pods: podsOf(pods, c), ChangePods: changePods,
 	}, w, nil
 }

@@ -38,8 +38,8 @@ type Input struct {
 	// Owned are all ChangeWorkloads of the workload, including Named.
 	Owned []*v1alpha1.ChangeWorkload
 	Now   time.Time
-	// Up is when this process started to decide.
-	Up time.Time
+	// DecidingSince is when this process started to decide.
+	DecidingSince time.Time
 }
 
 // closingTime is how long after a Success the orders of earlier releases may
@@ -122,7 +122,7 @@ func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
 		end = c.LastTransitionTime.Inner.Add(closingTime)
 	}
-	left := resend.ExtendDeadline(end, in.Up, in.Now, closingGrace).Sub(in.Now)
+	left := resend.ExtendDeadline(end, in.DecidingSince, in.Now, closingGrace).Sub(in.Now)
 	for _, c := range in.Owned {
 		switch {
 		case c.UID == in.Named.UID || c.DeletionTimestamp != nil:

@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 		"also a process that was not there for long": {
 			in: input(func(in *Input) {
 				in.Named, in.Owned, in.Now = success, list(success, open), ended.Add(time.Hour)
-				in.Up = in.Now.Add(-time.Second)
+				in.DecidingSince = in.Now.Add(-time.Second)
 			}),
 			want: Decision{Again: closingGrace - time.Second},
 		},

@@ -60,9 +60,9 @@ type Reconciler struct {
 	// touches schedules touches that had no effect.
 	touches *resend.Schedule
 	// touched counts touches by kind, reason and effect.
-	touched metrics.Counter
-	clock   clock.PassiveClock
-	up      resend.StartTime
+	touched   metrics.Counter
+	clock     clock.PassiveClock
+	startTime resend.StartTime
 }
 
 var (
@@ -112,13 +112,13 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	}
 	now := r.clock.Now()
 	in := Input{
-		OptedIn:  v1alpha1.OptedIn(ns),
-		Deleting: w.DeletionTimestamp != nil,
-		Kind:     w.Kind,
-		UID:      w.UID,
-		Label:    w.Labels[v1alpha1.VersionKey],
-		Now:      now,
-		Up:       r.up.Get(now),
+		OptedIn:       v1alpha1.OptedIn(ns),
+		Deleting:      w.DeletionTimestamp != nil,
+		Kind:          w.Kind,
+		UID:           w.UID,
+		Label:         w.Labels[v1alpha1.VersionKey],
+		Now:           now,
+		DecidingSince: r.startTime.Get(now),
 	}
 	if !in.OptedIn || in.Deleting {
 		return in, nil
