@@ -32,12 +32,12 @@ func newInstruments(s *store.Store) *instruments {
 		reused:   counter("breakwater_permission_centre_leaked_address_reuses_total"),
 		requests: histogram("breakwater_permission_centre_request_duration_seconds"),
 	}
-	standing := &standing{
+	collector := &storeCollector{
 		store:        s,
 		applications: description("breakwater_permission_centre_applications"),
 		leaked:       description("breakwater_permission_centre_leaked_grants"),
 	}
-	m.registry.MustRegister(m.states, m.calls, m.reused, m.requests, standing,
+	m.registry.MustRegister(m.states, m.calls, m.reused, m.requests, collector,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -74,17 +74,17 @@ func (m *instruments) request(method, route string, status int, took time.Durati
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// standing is a collector that counts the rows of the store.
-type standing struct {
+// storeCollector is a collector that counts the rows of the store.
+type storeCollector struct {
 	store                *store.Store
 	applications, leaked *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (s *standing) Describe(c chan<- *prometheus.Desc) { c <- s.applications; c <- s.leaked }
+func (s *storeCollector) Describe(c chan<- *prometheus.Desc) { c <- s.applications; c <- s.leaked }
 
 // Collect implements prometheus.Collector.
-func (s *standing) Collect(c chan<- prometheus.Metric) {
+func (s *storeCollector) Collect(c chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	states, err := s.store.View(ctx).CountStates()
