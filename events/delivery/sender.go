@@ -30,11 +30,11 @@ type Options struct {
 	// SendTimeout limits one attempt, which includes the cold start and the work
 	// of a function. Default 30s.
 	SendTimeout time.Duration
-	// PodsPerSecond limits the rate of pod.finished events, which have a queue of
+	// PodFinishedPerSecond limits the rate of pod.finished events, which have a queue of
 	// their own (five times QueueLength). A rollout finishes hundreds of pods
 	// within seconds. The limit leaves capacity to the rollout, and wake-ups do
 	// not queue behind these events. Default 10.
-	PodsPerSecond float64
+	PodFinishedPerSecond float64
 	// RetryTime limits the retries of an event, from its first attempt; pauses
 	// double from 200ms to 5s, with jitter. It is shorter than SendTimeout, so an
 	// attempt that times out is the last one: its event most likely arrived.
@@ -52,7 +52,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.QueueLength, 1000)
 	setDefault(&o.Workers, 16)
-	setDefault(&o.PodsPerSecond, 10)
+	setDefault(&o.PodFinishedPerSecond, 10)
 	setDefault(&o.SendTimeout, 30*time.Second)
 	setDefault(&o.RetryTime, 15*time.Second)
 	setDefault(&o.DrainTime, 5*time.Second)
@@ -77,9 +77,9 @@ func setDefault[T comparable](to *T, value T) {
 type Sender struct {
 	options Options
 	target  *Target
-	// queue has all events except pod.finished, pods has pod.finished.
-	queue, pods *queue
-	metrics     *instruments
+	// queue has all events except pod.finished, podFinished has those.
+	queue, podFinished *queue
+	metrics            *instruments
 	// full is set while a full queue drops events, so that this is logged once.
 	full atomic.Bool
 }
@@ -87,22 +87,22 @@ type Sender struct {
 // NewSender returns a sender to the target. It sends nothing before Run.
 func NewSender(target *Target, o Options) *Sender {
 	o = o.withDefaults()
-	q, pods := newQueue(o.QueueLength), newQueue(podsQueueFactor*o.QueueLength)
-	m := newInstruments(o.MeterProvider, func() int { return q.length() + pods.length() }, target)
-	return &Sender{options: o, target: target, queue: q, pods: pods, metrics: m}
+	q, podFinished := newQueue(o.QueueLength), newQueue(podFinishedQueueFactor*o.QueueLength)
+	m := newInstruments(o.MeterProvider, func() int { return q.length() + podFinished.length() }, target)
+	return &Sender{options: o, target: target, queue: q, podFinished: podFinished, metrics: m}
 }
 
-// podsQueueFactor times QueueLength is the length of the queue of pod.finished
+// podFinishedQueueFactor times QueueLength is the length of the queue of pod.finished
 // events: they are queued faster than they are sent.
-const podsQueueFactor = 5
+const podFinishedQueueFactor = 5
 
-// podsWorkers is the number of workers for pod.finished events.
-const podsWorkers = 2
+// podFinishedWorkers is the number of workers for pod.finished events.
+const podFinishedWorkers = 2
 
 // queueFor returns the queue for events of the type.
 func (s *Sender) queueFor(eventType string) *queue {
 	if eventType == events.TypePodFinished {
-		return s.pods
+		return s.podFinished
 	}
 	return s.queue
 }
@@ -157,16 +157,16 @@ func (s *Sender) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	limiter := rate.NewLimiter(rate.Limit(s.options.PodsPerSecond), 1)
-	for range podsWorkers {
+	limiter := rate.NewLimiter(rate.Limit(s.options.PodFinishedPerSecond), 1)
+	for range podFinishedWorkers {
 		running.Go(func() error {
-			s.runWorker(ctx, sending, s.pods, limiter)
+			s.runWorker(ctx, sending, s.podFinished, limiter)
 			return nil
 		})
 	}
 	<-ctx.Done()
 	s.queue.close()
-	s.pods.close()
+	s.podFinished.close()
 	timer := s.options.Clock.AfterFunc(s.options.DrainTime, stop)
 	defer timer.Stop()
 	return errors.Join(running.Wait(), s.metrics.unregister())

@@ -61,7 +61,7 @@ func TestSendNeverBlocksAndAFullQueueDropsTheNewest(t *testing.T) {
 
 func TestWakeUpsDoNotQueueBehindFinishedPods(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{Workers: 1, QueueLength: 2, PodsPerSecond: 1e-6}, to(b.URL))
+	s := newFixture(t, Options{Workers: 1, QueueLength: 2, PodFinishedPerSecond: 1e-6}, to(b.URL))
 	s.run(t)
 	pods := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} // five times the length of the queue
 	for _, pod := range pods {
@@ -79,7 +79,7 @@ func TestWakeUpsDoNotQueueBehindFinishedPods(t *testing.T) {
 
 func TestFinishedPodsAreDrainedWithoutARateLimit(t *testing.T) {
 	b := newBroker(t)
-	s := newFixture(t, Options{PodsPerSecond: 1e-6}, to(b.URL))
+	s := newFixture(t, Options{PodFinishedPerSecond: 1e-6}, to(b.URL))
 	stop := s.run(t)
 	for _, pod := range []string{"a", "b", "c"} {
 		s.Send(t.Context(), podFinished(t, pod))
