@@ -113,7 +113,7 @@ func start(w *fixture) *process {
 		p.informers = append(p.informers, i)
 		return i
 	}
-	ctx = workloadinformer.Over(ctx, func(k workload.Kind) cache.SharedIndexInformer {
+	ctx = workloadinformer.WithInformers(ctx, func(k workload.Kind) cache.SharedIndexInformer {
 		i := watched(k.Resource)
 		i.kind = &k
 		return i

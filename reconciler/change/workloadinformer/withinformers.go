@@ -9,12 +9,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Over returns a context whose Watch uses informers that the caller runs, one
+// WithInformers returns a context whose Watch uses informers that the caller runs, one
 // per built-in kind. They hold *workload.Workload.
-func Over(ctx context.Context, of func(workload.Kind) cache.SharedIndexInformer) context.Context {
+func WithInformers(ctx context.Context, informerOf func(workload.Kind) cache.SharedIndexInformer) context.Context {
 	w := &Watch{watched: map[schema.GroupKind]*watched{}}
 	for _, k := range workload.BuiltIn() {
-		w.watched[k.GroupKind()] = &watched{kind: k, informer: of(k)}
+		w.watched[k.GroupKind()] = &watched{kind: k, informer: informerOf(k)}
 	}
 	return context.WithValue(ctx, key{}, w)
 }
