@@ -30,10 +30,10 @@ type Options struct {
 	// SendTimeout limits one attempt, which includes the cold start and the work
 	// of a function. Default 30s.
 	SendTimeout time.Duration
-	// PodFinishedPerSecond limits the rate of pod.finished events, which have a queue of
-	// their own (five times QueueLength). A rollout finishes hundreds of pods
-	// within seconds. The limit leaves capacity to the rollout, and wake-ups do
-	// not queue behind these events. Default 10.
+	// PodFinishedPerSecond limits the rate of pod.finished events, which have a
+	// queue of their own (five times QueueLength). A rollout finishes hundreds of
+	// pods within seconds. The limit leaves capacity to the rollout, and wake-ups
+	// do not queue behind these events. Default 10.
 	PodFinishedPerSecond float64
 	// RetryTime limits the retries of an event, from its first attempt; pauses
 	// double from 200ms to 5s, with jitter. It is shorter than SendTimeout, so an
@@ -92,8 +92,8 @@ func NewSender(target *Target, o Options) *Sender {
 	return &Sender{options: o, target: target, queue: q, podFinished: podFinished, metrics: m}
 }
 
-// podFinishedQueueFactor times QueueLength is the length of the queue of pod.finished
-// events: they are queued faster than they are sent.
+// podFinishedQueueFactor times QueueLength is the length of the queue of
+// pod.finished events: they are queued faster than they are sent.
 const podFinishedQueueFactor = 5
 
 // podFinishedWorkers is the number of workers for pod.finished events.

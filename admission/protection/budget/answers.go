@@ -18,8 +18,8 @@ import (
 const (
 	// DecisionUncovered: no budget covers the pods.
 	DecisionUncovered = "Uncovered"
-	// DecisionFree: the request makes no available pod unavailable.
-	DecisionFree = "Free"
+	// DecisionNotCharged: the request makes no available pod unavailable.
+	DecisionNotCharged = "NotCharged"
 	// DecisionCharged: the request was charged and allowed.
 	DecisionCharged = "Charged"
 	// DecisionRepeated: the same request was allowed before.
@@ -30,8 +30,9 @@ const (
 	DecisionShadow = "Shadow"
 	// DecisionUnsynced: the budget is not computed yet.
 	DecisionUnsynced = "Unsynced"
-	// DecisionLate: there was no decision in time.
-	DecisionLate = "Late"
+	// DecisionDeniedTimeout: the request was denied, because there was no decision
+	// in time.
+	DecisionDeniedTimeout = "DeniedTimeout"
 	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"
 	// DecisionProbe: the controller probed whether this replica knows a budget.
@@ -105,7 +106,7 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 	}
 	decision := admission.DecisionError
 	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
-		decision = DecisionLate
+		decision = DecisionDeniedTimeout
 	}
 	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
 	return retryLater(decision, name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})

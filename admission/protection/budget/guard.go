@@ -87,10 +87,10 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return undecided(nil, err)
 	}
 	if action == nil {
-		return admission.Allow(DecisionFree)
+		return admission.Allow(DecisionNotCharged)
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	e := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionFree}
+	e := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionNotCharged}
 	return e.evaluateAll(ctx, budgets)
 }
 
@@ -198,7 +198,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 				e.References.confirm(key, *charge, verdict)
 				e.Recent.add(b, *charge)
 			}
-			if e.decision == DecisionFree {
+			if e.decision == DecisionNotCharged {
 				e.decision = DecisionCharged
 			}
 			return nil

@@ -336,7 +336,7 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 			defer cancel()
 			w.guard.Recorder = w.events
 			// The client disconnects between the commit and the answer.
-			ask := evaluation{Guard: w.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionFree}
+			ask := evaluation{Guard: w.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionNotCharged}
 			if denial := ask.evaluate(ctx, newBudget("web", 1, nil)); denial != nil {
 				t.Fatal(denial.Response.Result.Message)
 			}

@@ -87,7 +87,7 @@ func (w *world) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	ask := evaluation{Guard: w.guard, action: &Action{Operation: op, Pods: []*corev1.Pod{newPod(nil)}}, admissionID: w.guard.References.nextID(), decision: DecisionFree}
+	ask := evaluation{Guard: w.guard, action: &Action{Operation: op, Pods: []*corev1.Pod{newPod(nil)}}, admissionID: w.guard.References.nextID(), decision: DecisionNotCharged}
 	if denial := ask.evaluate(ctx, w.budget(t, "web")); denial != nil {
 		t.Fatal(denial.Response.Result.Message)
 	}

@@ -12,8 +12,8 @@ const Webhook = "vcascade.kb.io"
 
 // Decisions, a label of the admission metric.
 const (
-	// DecisionFree: there are no dependent objects.
-	DecisionFree = "Free"
+	// DecisionNoDependents: there are no dependent objects.
+	DecisionNoDependents = "NoDependents"
 	// DecisionDenied: there are dependent objects.
 	DecisionDenied = "Denied"
 	// DecisionShadow: the same, but allowed in shadow mode.

@@ -57,7 +57,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	case err != nil:
 		dependents, hint = fmt.Sprintf("the objects that would be deleted with it cannot be counted (%v)", err), hintOf(req, err)
 	case dependents == "":
-		return admission.Allow(DecisionFree)
+		return admission.Allow(DecisionNoDependents)
 	default:
 		dependents += " would be deleted with it"
 	}

@@ -67,9 +67,9 @@ func TestANamespaceIsNotDeletedWhileItHasDependents(t *testing.T) {
 	}{
 		"without a label":             {shop(nil, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 		"with another value":          {shop(map[string]string{v1alpha1.DisableCascadingDeletionLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
-		"empty":                       {shop(protected, nil), nil, DecisionFree, ""},
-		"with finished pods":          {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionFree, ""},
-		"with a claim without volume": {shop(protected, nil), []runtime.Object{claim("a", corev1.ClaimPending)}, DecisionFree, ""},
+		"empty":                       {shop(protected, nil), nil, DecisionNoDependents, ""},
+		"with finished pods":          {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionNoDependents, ""},
+		"with a claim without volume": {shop(protected, nil), []runtime.Object{claim("a", corev1.ClaimPending)}, DecisionNoDependents, ""},
 		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would be deleted with it"},
 		"with both, the later label": {shop(map[string]string{v1alpha1.DeleteProtectionLabel: v1alpha1.ProtectCascading}, nil),
 			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would be deleted with it"},
@@ -159,7 +159,7 @@ func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 		decision string
 		message  string
 	}{
-		"none":                 {nil, nil, DecisionFree, ""},
+		"none":                 {nil, nil, DecisionNoDependents, ""},
 		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would be deleted with it"},
 		"listing is forbidden": {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel},
 		"the server fails":     {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted"},

@@ -30,10 +30,12 @@ const (
 	DecisionPodNotFound = "PodNotFound"
 	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"
-	// DecisionClockOff: the clock of this replica differs from the API server's.
-	DecisionClockOff = "ClockOff"
-	// DecisionLate: there was no decision in time.
-	DecisionLate = "Late"
+	// DecisionDeniedClockSkew: the request was denied, because the clock of this
+	// replica differs from the API server's.
+	DecisionDeniedClockSkew = "DeniedClockSkew"
+	// DecisionDeniedTimeout: the request was denied, because there was no decision
+	// in time.
+	DecisionDeniedTimeout = "DeniedTimeout"
 )
 
 // Causes in the details of a denial.
@@ -111,7 +113,7 @@ func status(a *request, name, message string, causes ...metav1.StatusCause) meta
 // undecided denies a request that could not be decided, and asks to try again.
 func undecided(decision string, err error) admission.Answer {
 	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
-		decision = DecisionLate
+		decision = DecisionDeniedTimeout
 	}
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,

@@ -85,7 +85,7 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 		return admission.Allow(why)
 	}
 	if err := g.Time.Off(); err != nil {
-		return undecided(DecisionClockOff, err)
+		return undecided(DecisionDeniedClockSkew, err)
 	}
 	if blocked := g.blocked(ctx, a); blocked != nil {
 		return *blocked

@@ -83,7 +83,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			return ofNamespace(t, newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now }))
 		}, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
-			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionClockOff, http.StatusTooManyRequests, 0},
+			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionDeniedClockSkew, http.StatusTooManyRequests, 0},
 		"a clock that is off, for a pod that is not counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
 		}, func(w *world) { w.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},

@@ -9,8 +9,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// WithInformers returns a context whose Watch uses informers that the caller runs, one
-// per built-in kind. They hold *workload.Workload.
+// WithInformers returns a context whose Watch uses informers that the caller
+// runs, one per built-in kind. They hold *workload.Workload.
 func WithInformers(ctx context.Context, informerOf func(workload.Kind) cache.SharedIndexInformer) context.Context {
 	w := &Watch{watched: map[schema.GroupKind]*watched{}}
 	for _, k := range workload.BuiltIn() {
