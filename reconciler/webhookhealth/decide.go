@@ -65,13 +65,13 @@ type Entry struct {
 type Policy struct {
 	Name    string
 	Binding bool
-	There   bool
+	Exists  bool
 	// Denies: its failurePolicy is Fail, or its actions include Deny.
 	Denies bool
 }
 
-// Seen is the input of Decide.
-type Seen struct {
+// Input is the input of Decide.
+type Input struct {
 	Now time.Time
 	// Service is the Service of the webhooks, and Host its name in the
 	// certificate.
@@ -87,28 +87,28 @@ type Seen struct {
 }
 
 // Decide returns the unenforced guards.
-func Decide(s Seen) []Finding {
+func Decide(in Input) []Finding {
 	var found []Finding
-	if s.Ready == 0 {
-		found = append(found, Finding{Reason: ReasonNoEndpoints, Guard: s.Service, Message: "no replica of the webhook is ready: requests that it matches are denied, or pass if failurePolicy is Ignore"})
+	if in.Ready == 0 {
+		found = append(found, Finding{Reason: ReasonNoEndpoints, Guard: in.Service, Message: "no replica of the webhook is ready: requests that it matches are denied, or pass if failurePolicy is Ignore"})
 	}
-	if s.Ready > 0 && len(s.Served) == 0 {
-		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: s.Service, Message: "no ready replica of the webhook can be reached"})
+	if in.Ready > 0 && len(in.Served) == 0 {
+		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: in.Service, Message: "no ready replica of the webhook can be reached"})
 	}
-	for _, err := range s.Failed {
-		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: s.Service, Message: err.Error()})
+	for _, err := range in.Failed {
+		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: in.Service, Message: err.Error()})
 	}
-	for _, e := range s.Entries {
-		found = append(found, s.webhook(e)...)
+	for _, e := range in.Entries {
+		found = append(found, in.webhook(e)...)
 	}
-	for _, p := range s.Policies {
+	for _, p := range in.Policies {
 		found = append(found, policy(p)...)
 	}
 	return found
 }
 
 // webhook checks one webhook.
-func (s Seen) webhook(e Entry) []Finding {
+func (in Input) webhook(e Entry) []Finding {
 	var found []Finding
 	open := func(reason, message string) {
 		found = append(found, Finding{Reason: reason, Guard: e.Webhook, Message: message})
@@ -121,9 +121,9 @@ func (s Seen) webhook(e Entry) []Finding {
 	if ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Ignore && !e.Ignores {
 		open(ReasonFailurePolicyIgnore, "its failurePolicy is Ignore: requests pass when it does not answer")
 	}
-	if service := w.ClientConfig.Service; service == nil || service.Name != s.Service {
-		open(ReasonGuardMissing, "it does not refer to Service "+s.Service)
-	} else if err := s.trusts(w.ClientConfig.CABundle); err != nil {
+	if service := w.ClientConfig.Service; service == nil || service.Name != in.Service {
+		open(ReasonGuardMissing, "it does not refer to Service "+in.Service)
+	} else if err := in.trusts(w.ClientConfig.CABundle); err != nil {
 		open(ReasonCABundleStale, err.Error())
 	}
 	for _, n := range e.Namespaces {
@@ -144,13 +144,13 @@ func (s Seen) webhook(e Entry) []Finding {
 }
 
 // trusts returns why the API server would reject a served certificate.
-func (s Seen) trusts(bundle []byte) error {
+func (in Input) trusts(bundle []byte) error {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
 		return fmt.Errorf("its caBundle has no certificate")
 	}
-	for _, c := range s.Served {
-		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: s.Host, CurrentTime: s.Now}); err != nil {
+	for _, c := range in.Served {
+		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: in.Host, CurrentTime: in.Now}); err != nil {
 			return fmt.Errorf("its caBundle does not verify the served certificate: %w", err)
 		}
 	}
@@ -176,7 +176,7 @@ func policy(p Policy) []Finding {
 		what, less = "ValidatingAdmissionPolicyBinding", "its validationActions do not include Deny: it only reports"
 	}
 	switch {
-	case !p.There:
+	case !p.Exists:
 		return []Finding{{Reason: ReasonGuardMissing, Guard: p.Name, Message: what + " does not exist: nothing is denied"}}
 	case !p.Denies:
 		return []Finding{{Reason: ReasonPolicyNotDenying, Guard: p.Name, Message: what + ": " + less}}
@@ -184,14 +184,14 @@ func policy(p Policy) []Finding {
 	return nil
 }
 
-// lasting returns findings of two consecutive checks: a certificate may just be
-// renewed, or a cache may be stale.
-func lasting(before, now []Finding) []Finding {
+// confirmed returns the findings of two consecutive checks: a single one may
+// come from the renewal of a certificate or a stale cache.
+func confirmed(before, now []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(now), func(f Finding) bool { return !slices.ContainsFunc(before, f.same) })
 }
 
-// fresh returns the findings in after that are not in before.
-func fresh(before, after []Finding) []Finding {
+// newFindings returns the findings in after that are not in before.
+func newFindings(before, after []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(after), func(f Finding) bool { return slices.ContainsFunc(before, f.same) })
 }
 

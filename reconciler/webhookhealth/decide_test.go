@@ -60,10 +60,10 @@ func TestUnenforcedGuards(t *testing.T) {
 	served, bundle := certificate(t, service)
 	other, otherBundle := certificate(t, "another")
 	for _, tc := range []struct {
-		name  string
-		entry func(*Entry)
-		seen  func(*Seen)
-		want  []string
+		name   string
+		entry  func(*Entry)
+		change func(*Input)
+		want   []string
 	}{
 		{name: "none"},
 		{name: "failurePolicy Ignore", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonFailurePolicyIgnore}},
@@ -75,14 +75,14 @@ func TestUnenforcedGuards(t *testing.T) {
 		{name: "a malformed caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = []byte("ca") }, want: []string{ReasonCABundleStale}},
 		{name: "the caBundle of another certificate", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle }, want: []string{ReasonCABundleStale}},
 		{name: "a certificate of another name", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = otherBundle },
-			seen: func(s *Seen) { s.Served = []*x509.Certificate{other} }, want: []string{ReasonCABundleStale}},
-		{name: "an expired certificate", seen: func(s *Seen) { s.Now = s.Now.Add(365 * 24 * time.Hour) }, want: []string{ReasonCABundleStale}},
-		{name: "one replica of two serves with another certificate", seen: func(s *Seen) { s.Ready, s.Served = 2, append(s.Served, other) }, want: []string{ReasonCABundleStale}},
-		{name: "no ready replica", seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints}},
+			change: func(s *Input) { s.Served = []*x509.Certificate{other} }, want: []string{ReasonCABundleStale}},
+		{name: "an expired certificate", change: func(s *Input) { s.Now = s.Now.Add(365 * 24 * time.Hour) }, want: []string{ReasonCABundleStale}},
+		{name: "one replica of two serves with another certificate", change: func(s *Input) { s.Ready, s.Served = 2, append(s.Served, other) }, want: []string{ReasonCABundleStale}},
+		{name: "no ready replica", change: func(s *Input) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints}},
 		{name: "no ready replica, empty caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil },
-			seen: func(s *Seen) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonCABundleStale}},
-		{name: "one of two replicas unreachable", seen: func(s *Seen) { s.Ready = 2 }},
-		{name: "all replicas unreachable", seen: func(s *Seen) { s.Served = nil }, want: []string{ReasonCheckFailed}},
+			change: func(s *Input) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonCABundleStale}},
+		{name: "one of two replicas unreachable", change: func(s *Input) { s.Ready = 2 }},
+		{name: "all replicas unreachable", change: func(s *Input) { s.Served = nil }, want: []string{ReasonCheckFailed}},
 		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labeled("new", "")) }, want: []string{ReasonNamespaceNotLabeled}},
 		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labeled("new", "yes")) }, want: []string{ReasonNamespaceNotLabeled}},
 		{name: "two namespaces without the label", entry: func(e *Entry) { e.Namespaces = []*corev1.Namespace{labeled("a", ""), labeled("b", "")} },
@@ -95,23 +95,23 @@ func TestUnenforcedGuards(t *testing.T) {
 		{name: "an objectSelector", entry: func(e *Entry) { e.Found.ObjectSelector.MatchLabels = map[string]string{"guard": "me"} }, want: []string{ReasonNamespaceNotMatched}},
 		{name: "no rules", entry: func(e *Entry) { e.Found.Rules = nil }, want: []string{ReasonNamespaceNotMatched}},
 		{name: "no namespaces", entry: func(e *Entry) { e.Found.Rules, e.Namespaces = nil, nil }},
-		{name: "policy missing", seen: func(s *Seen) { s.Policies[0].There = false }, want: []string{ReasonGuardMissing}},
-		{name: "policy with failurePolicy Ignore", seen: func(s *Seen) { s.Policies[0].Denies = false }, want: []string{ReasonPolicyNotDenying}},
-		{name: "binding missing", seen: func(s *Seen) { s.Policies[1].There = false }, want: []string{ReasonGuardMissing}},
-		{name: "binding that does not deny", seen: func(s *Seen) { s.Policies[1].Denies = false }, want: []string{ReasonPolicyNotDenying}},
-		{name: "a read fails", seen: func(s *Seen) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonCheckFailed}},
+		{name: "policy missing", change: func(s *Input) { s.Policies[0].Exists = false }, want: []string{ReasonGuardMissing}},
+		{name: "policy with failurePolicy Ignore", change: func(s *Input) { s.Policies[0].Denies = false }, want: []string{ReasonPolicyNotDenying}},
+		{name: "binding missing", change: func(s *Input) { s.Policies[1].Exists = false }, want: []string{ReasonGuardMissing}},
+		{name: "binding that does not deny", change: func(s *Input) { s.Policies[1].Denies = false }, want: []string{ReasonPolicyNotDenying}},
+		{name: "a read fails", change: func(s *Input) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonCheckFailed}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := Seen{
+			s := Input{
 				Now: time.Now(), Service: service, Host: host, Ready: 1, Served: []*x509.Certificate{served},
 				Entries:  []Entry{newEntry(bundle)},
-				Policies: []Policy{{Name: "replicas", There: true, Denies: true}, {Name: "replicas", Binding: true, There: true, Denies: true}},
+				Policies: []Policy{{Name: "replicas", Exists: true, Denies: true}, {Name: "replicas", Binding: true, Exists: true, Denies: true}},
 			}
 			if tc.entry != nil {
 				tc.entry(&s.Entries[0])
 			}
-			if tc.seen != nil {
-				tc.seen(&s)
+			if tc.change != nil {
+				tc.change(&s)
 			}
 			var got []string
 			for _, f := range Decide(s) {
@@ -139,7 +139,7 @@ func TestAFindingIsConfirmedByASecondCheck(t *testing.T) {
 		"one of two is known":   {[]Finding{a}, []Finding{a, b}, []Finding{a}},
 		"of both, one is there": {[]Finding{a, b}, []Finding{b}, []Finding{b}},
 	} {
-		if diff := cmp.Diff(tc.want, lasting(tc.before, tc.now)); diff != "" {
+		if diff := cmp.Diff(tc.want, confirmed(tc.before, tc.now)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

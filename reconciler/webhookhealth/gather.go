@@ -118,7 +118,7 @@ func policies(ctx context.Context, client admissionclient.AdmissionregistrationV
 		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
 			continue
 		}
-		all = append(all, Policy{Name: name, There: err == nil,
+		all = append(all, Policy{Name: name, Exists: err == nil,
 			Denies: err == nil && ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail})
 	}
 	for _, name := range plan.Bindings {
@@ -126,7 +126,7 @@ func policies(ctx context.Context, client admissionclient.AdmissionregistrationV
 		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
 			continue
 		}
-		all = append(all, Policy{Name: name, Binding: true, There: err == nil,
+		all = append(all, Policy{Name: name, Binding: true, Exists: err == nil,
 			Denies: err == nil && slices.Contains(found.Spec.ValidationActions, admissionregistrationv1.Deny)})
 	}
 	return all, failed

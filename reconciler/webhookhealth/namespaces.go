@@ -10,9 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Guardable lists the namespaces with the labels, except those that guards
-// never match and those that are terminating.
-func Guardable(namespaces corelisters.NamespaceLister, labeled labels.Set) ([]*corev1.Namespace, error) {
+// NamespacesToGuard lists the namespaces with the labels, except those that
+// guards never match and those that are terminating.
+func NamespacesToGuard(namespaces corelisters.NamespaceLister, labeled labels.Set) ([]*corev1.Namespace, error) {
 	all, err := namespaces.List(labeled.AsSelector())
 	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool {
 		return n.DeletionTimestamp != nil || v1alpha1.ExemptNamespace(n.Name)

@@ -71,8 +71,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 }
 
 // gather reads the input of Decide.
-func (r *Reconciler) gather(ctx context.Context) Seen {
-	s := Seen{Now: r.clock.Now(), Service: r.plan.Service, Host: r.plan.Service + "." + v1alpha1.SystemNamespace + ".svc"}
+func (r *Reconciler) gather(ctx context.Context) Input {
+	s := Input{Now: r.clock.Now(), Service: r.plan.Service, Host: r.plan.Service + "." + v1alpha1.SystemNamespace + ".svc"}
 	ready, err := webhookpeers.List(ctx, r.endpoints, s.Service)
 	s.Failed, s.Ready = appendError(nil, err), len(ready)
 	for _, replica := range ready {
@@ -93,17 +93,17 @@ func (r *Reconciler) note(ctx context.Context, found []Finding) (pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.open
-	r.open = lasting(r.found, found)
+	r.open = confirmed(r.found, found)
 	r.found, r.looked = found, true
-	for _, f := range fresh(was, r.open) {
+	for _, f := range newFindings(was, r.open) {
 		logging.FromContext(ctx).Warnw("a guard is unenforced", "reason", f.Reason, "guard", f.Guard, "message", f.Message)
 		r.recorder.Event(r.deployment(), corev1.EventTypeWarning, f.Reason, f.Guard+": "+f.Message)
 	}
-	for _, f := range fresh(r.open, was) {
+	for _, f := range newFindings(r.open, was) {
 		logging.FromContext(ctx).Infow("a guard is enforced again", "reason", f.Reason, "guard", f.Guard)
 		r.recorder.Event(r.deployment(), corev1.EventTypeNormal, ReasonGuardEnforced, f.Guard+": no longer "+f.Reason)
 	}
-	return len(fresh(r.open, found)) > 0
+	return len(newFindings(r.open, found)) > 0
 }
 
 // forget drops findings when this replica stops leading: the new leader exposes

@@ -42,5 +42,5 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 
 // optedIn are the namespaces whose releases are judged.
 func optedIn(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
-	return webhookhealth.Guardable(namespaces, labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
+	return webhookhealth.NamespacesToGuard(namespaces, labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 }

@@ -33,7 +33,7 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 		Guards: []webhookhealth.Guard{
 			{Configuration: configuration, Mutating: true, Webhook: "mpodpermission.kb.io",
 				Namespaces: func() ([]*corev1.Namespace, error) {
-					return webhookhealth.Guardable(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
+					return webhookhealth.NamespacesToGuard(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
 				}},
 			// It only reports early what the pod's condition reports later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},

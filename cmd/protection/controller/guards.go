@@ -42,7 +42,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 					all, err := flows.List(labels.Everything())
 					return len(all) > 0, err
 				},
-				Namespaces: func() ([]*corev1.Namespace, error) { return webhookhealth.Guardable(namespaces, nil) },
+				Namespaces: func() ([]*corev1.Namespace, error) { return webhookhealth.NamespacesToGuard(namespaces, nil) },
 			},
 		},
 		Policies: []string{
@@ -65,6 +65,6 @@ func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnav
 	for _, b := range found {
 		names.Insert(b.Namespace)
 	}
-	all, err := webhookhealth.Guardable(namespaces, nil)
+	all, err := webhookhealth.NamespacesToGuard(namespaces, nil)
 	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool { return !names.Has(n.Name) }), err
 }
