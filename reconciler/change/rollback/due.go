@@ -33,10 +33,10 @@ type Situation struct {
 	// is paused, by Breakwater or a user. Complete: the rollout is complete.
 	Rolling, Held, Complete bool
 	// Record is the last rollback and Request the rollback request of a person;
-	// nil if there is none. Garbled: the request cannot be parsed.
-	Record  *v1alpha1.Rollback
-	Request *v1alpha1.RollbackRequest
-	Garbled bool
+	// nil if there is none. RequestMalformed: the request cannot be parsed.
+	Record           *v1alpha1.Rollback
+	Request          *v1alpha1.RollbackRequest
+	RequestMalformed bool
 	// Pods are the pods of the release that are not terminating.
 	Pods []Pod
 }
@@ -67,7 +67,7 @@ func Due(s Situation) Cause {
 	switch {
 	case !s.Current:
 		return Cause{}
-	case s.Garbled:
+	case s.RequestMalformed:
 		return Cause{Drop: true, Message: "the request cannot be parsed"}
 	case s.Request != nil && s.Request.Attempt != s.Release.Attempt:
 		return Cause{Drop: true, Message: fmt.Sprintf("it names attempt %d, but attempt %d is current", s.Request.Attempt, s.Release.Attempt)}

@@ -127,7 +127,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when a person asked about an attempt before": {
 			in: but(failed(), func(s *Situation) { s.Request = &v1alpha1.RollbackRequest{User: "ann", Attempt: 3} }), drop: "names attempt 3"},
 		"not when the request cannot be parsed": {
-			in: but(failed(), func(s *Situation) { s.Garbled = true }), drop: "cannot be parsed"},
+			in: but(failed(), func(s *Situation) { s.RequestMalformed = true }), drop: "cannot be parsed"},
 		"not for a request once a newer template was applied": {
 			in: but(underWay(), func(s *Situation) {
 				s.Current, s.Request = false, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}

@@ -148,7 +148,7 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 		Request:  v1alpha1.RollbackRequestOf(w.Annotations),
 	}
 	_, asked := w.Annotations[v1alpha1.RollbackRequestAnnotation]
-	s.Garbled = asked && s.Request == nil
+	s.RequestMalformed = asked && s.Request == nil
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		s.Reason = cond.Reason
 	}
