@@ -95,7 +95,7 @@ func TestBuiltInControllersIgnoreSavedTemplates(t *testing.T) {
 }
 
 func TestTheTargetIsTheNewestGoodVersion(t *testing.T) {
-	kept := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
+	saved := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
 	for name, tc := range map[string]struct {
 		current, bad, want string
 	}{
@@ -105,24 +105,24 @@ func TestTheTargetIsTheNewestGoodVersion(t *testing.T) {
 		"none if all versions are bad":    {"a", "any", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, ok := savedtemplate.Newest(kept, tc.current, func(v string) bool { return v == tc.bad || tc.bad == "any" })
+			k, ok := savedtemplate.Newest(saved, tc.current, func(v string) bool { return v == tc.bad || tc.bad == "any" })
 			if ok != (tc.want != "") || k.Release.Version != tc.want {
 				t.Errorf("got %q, %v", k.Release.Version, ok)
 			}
 		})
 	}
-	if _, ok := savedtemplate.Find(kept, "d"); ok {
+	if _, ok := savedtemplate.Find(saved, "d"); ok {
 		t.Error("found a version that is not saved")
 	}
 }
 
 func TestTheOldestTemplatesExceedTheLimit(t *testing.T) {
-	kept := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
-	got := savedtemplate.OverLimit(kept, 1)
+	saved := savedtemplate.ReadAll([]appsv1.ControllerRevision{build(t, "a", 1), build(t, "c", 7), build(t, "b", 4)}, "u1")
+	got := savedtemplate.OverLimit(saved, 1)
 	if len(got) != 2 || got[0].Release.Version != "b" || got[1].Release.Version != "a" {
 		t.Errorf("got %+v", got)
 	}
-	if got := savedtemplate.OverLimit(kept, 3); len(got) > 0 {
+	if got := savedtemplate.OverLimit(saved, 3); len(got) > 0 {
 		t.Errorf("got %+v", got)
 	}
 }

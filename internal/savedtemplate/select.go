@@ -1,9 +1,9 @@
 package savedtemplate
 
 // Newest returns the newest saved template that is a target of a rollback: not
-// the current version, and not bad. kept is sorted as by ReadAll.
-func Newest(kept []Saved, current string, bad func(version string) bool) (Saved, bool) {
-	for _, k := range kept {
+// the current version, and not bad. saved is sorted as by ReadAll.
+func Newest(saved []Saved, current string, bad func(version string) bool) (Saved, bool) {
+	for _, k := range saved {
 		if k.Release.Version != current && !bad(k.Release.Version) {
 			return k, true
 		}
@@ -12,8 +12,8 @@ func Newest(kept []Saved, current string, bad func(version string) bool) (Saved,
 }
 
 // Find returns the saved template of a version.
-func Find(kept []Saved, version string) (Saved, bool) {
-	for _, k := range kept {
+func Find(saved []Saved, version string) (Saved, bool) {
+	for _, k := range saved {
 		if k.Release.Version == version {
 			return k, true
 		}
@@ -21,11 +21,11 @@ func Find(kept []Saved, version string) (Saved, bool) {
 	return Saved{}, false
 }
 
-// OverLimit returns the oldest saved templates, which exceed the limit. kept is
+// OverLimit returns the oldest saved templates, which exceed the limit. saved is
 // sorted as by ReadAll.
-func OverLimit(kept []Saved, limit int) []Saved {
-	if len(kept) <= limit {
+func OverLimit(saved []Saved, limit int) []Saved {
+	if len(saved) <= limit {
 		return nil
 	}
-	return kept[limit:]
+	return saved[limit:]
 }

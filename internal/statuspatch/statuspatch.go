@@ -38,8 +38,8 @@ var (
 	// ChangeWorkloadInbox is written by callback, deadletter (add) and the
 	// ChangeWorkload reconciler (remove).
 	ChangeWorkloadInbox = []string{"inbox"}
-	// ChangeWorkloadHistory is written by the History reconciler.
-	ChangeWorkloadHistory = []string{"keptAs"}
+	// ChangeWorkloadSavedTemplate is written by the savedtemplates reconciler.
+	ChangeWorkloadSavedTemplate = []string{"keptAs"}
 	// ChangeWorkloadRollback is written by the Rollback reconciler.
 	ChangeWorkloadRollback = []string{"rollback"}
 )

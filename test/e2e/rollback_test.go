@@ -115,7 +115,7 @@ func (n *namespace) awaitSavedTemplate(t *testing.T, kind workload.Kind, name st
 		if err != nil {
 			return err
 		}
-		if c.Status.KeptAs == "" {
+		if c.Status.SavedTemplateName == "" {
 			return fmt.Errorf("status is %+v", c.Status)
 		}
 		return nil

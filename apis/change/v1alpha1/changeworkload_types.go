@@ -156,10 +156,10 @@ type ChangeWorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Inbox []InboxVerdict `json:"inbox,omitempty"`
 
-	// KeptAs is the name of the ControllerRevision with the saved template of this
-	// release, which succeeded. Written by the revisionhistory reconciler.
+	// SavedTemplateName is the name of the ControllerRevision with the saved template
+	// of this release, which succeeded. Written by the savedtemplates reconciler.
 	// +optional
-	KeptAs string `json:"keptAs,omitempty"`
+	SavedTemplateName string `json:"keptAs,omitempty"`
 	// Rollback is the rollback of this release. Written by the rollback reconciler.
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`

@@ -104,9 +104,9 @@ const (
 	ReasonRollbackDropped = "RollbackDropped"
 	// ReasonRollbackImpossible: a rollback is due, but no version is known to be good.
 	ReasonRollbackImpossible = "RollbackImpossible"
-	// ReasonHistorySelected: the workload's selector matches saved templates, so its
-	// controller would adopt them; none are saved.
-	ReasonHistorySelected = "HistorySelected"
+	// ReasonSavedTemplatesSelected: the workload's selector matches saved templates,
+	// so its controller would adopt them; none are saved.
+	ReasonSavedTemplatesSelected = "SavedTemplatesSelected"
 )
 
 // Reasons of release checks.

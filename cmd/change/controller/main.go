@@ -16,8 +16,8 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/reconciler/change/pod"
-	"github.com/breakwater-dev/breakwater/reconciler/change/revisionhistory"
 	"github.com/breakwater-dev/breakwater/reconciler/change/rollback"
+	"github.com/breakwater-dev/breakwater/reconciler/change/savedtemplates"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
@@ -43,7 +43,7 @@ func controllers(out *broker.SharedSender) []injection.ControllerConstructor {
 	return []injection.ControllerConstructor{
 		workload.NewController,
 		opsconfiginfo.NewController,
-		revisionhistory.NewController,
+		savedtemplates.NewController,
 		webhookhealth.NewController(guards),
 		out.With(pod.NewController),
 		out.With(changeworkload.NewController),

@@ -29,8 +29,8 @@ type Options struct {
 	Current string
 	// Running are the other versions with pods.
 	Running []Revision
-	// Kept are the versions that succeeded, newest first.
-	Kept []savedtemplate.Saved
+	// Saved are the versions that succeeded, newest first.
+	Saved []savedtemplate.Saved
 	// Failed reports whether the last check of a version failed.
 	Failed func(version string) bool
 	// Serving: a pod of the current version is Ready.
@@ -52,13 +52,13 @@ func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 		return o.proven()
 	}
 	if c.Version == "" {
-		k, ok := savedtemplate.Newest(o.Kept, o.Current, o.Failed)
+		k, ok := savedtemplate.Newest(o.Saved, o.Current, o.Failed)
 		if !ok {
 			return Target{}, false, "no other version has succeeded"
 		}
 		return succeeded(k), true, ""
 	}
-	k, ok := savedtemplate.Find(o.Kept, c.Version)
+	k, ok := savedtemplate.Find(o.Saved, c.Version)
 	switch {
 	case c.Version == o.Current:
 		return Target{}, false, "version " + c.Version + " is already the current one"
@@ -85,10 +85,10 @@ func succeeded(k savedtemplate.Saved) Target {
 func (o Options) proven() (Target, bool, string) {
 	running := slices.Clone(o.Running)
 	slices.SortStableFunc(running, func(a, b Revision) int {
-		_, keptA := savedtemplate.Find(o.Kept, a.Version)
-		_, keptB := savedtemplate.Find(o.Kept, b.Version)
-		if keptA != keptB {
-			return map[bool]int{true: -1, false: 1}[keptA]
+		_, savedA := savedtemplate.Find(o.Saved, a.Version)
+		_, savedB := savedtemplate.Find(o.Saved, b.Version)
+		if savedA != savedB {
+			return map[bool]int{true: -1, false: 1}[savedA]
 		}
 		return cmp.Compare(b.Number, a.Number)
 	})
@@ -102,7 +102,7 @@ func (o Options) proven() (Target, bool, string) {
 			continue
 		}
 		t := Target{Version: r.Version, Template: r.Template, Proof: fmt.Sprintf("its %d pods are Ready", r.Pods)}
-		if k, ok := savedtemplate.Find(o.Kept, r.Version); ok {
+		if k, ok := savedtemplate.Find(o.Saved, r.Version); ok {
 			t.Template = k.Template
 		}
 		return t, true, ""
@@ -113,7 +113,7 @@ func (o Options) proven() (Target, bool, string) {
 	if o.Serving {
 		return Target{}, false, "no other version has pods, and some pods of this one are Ready"
 	}
-	k, ok := savedtemplate.Newest(o.Kept, o.Current, o.Failed)
+	k, ok := savedtemplate.Newest(o.Saved, o.Current, o.Failed)
 	if !ok {
 		return Target{}, false, "no other version has pods, and none has succeeded"
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
-func keptAs(attempts map[string]int64) []savedtemplate.Saved {
-	var kept []savedtemplate.Saved
+func savedTemplates(attempts map[string]int64) []savedtemplate.Saved {
+	var saved []savedtemplate.Saved
 	for version, attempt := range attempts {
-		kept = append(kept, savedtemplate.Saved{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"kept ` + version + `"`)})
+		saved = append(saved, savedtemplate.Saved{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Template: json.RawMessage(`"saved ` + version + `"`)})
 	}
-	slices.SortFunc(kept, func(a, b savedtemplate.Saved) int { return int(b.Release.Attempt - a.Release.Attempt) })
-	return kept
+	slices.SortFunc(saved, func(a, b savedtemplate.Saved) int { return int(b.Release.Attempt - a.Release.Attempt) })
+	return saved
 }
 
 func runs(version string, number int64, pods, ready int) Revision {
@@ -29,7 +29,7 @@ func TestTargetOfARollback(t *testing.T) {
 	ask := func(version string) Cause { return Cause{Kind: v1alpha1.RollbackRequested, Version: version} }
 	for name, tc := range map[string]struct {
 		cause   Cause
-		kept    map[string]int64
+		saved   map[string]int64
 		running []Revision
 		failed  string
 		serving bool
@@ -39,40 +39,40 @@ func TestTargetOfARollback(t *testing.T) {
 		"self-healing chooses a running version whose pods are Ready": {
 			cause: heal, running: []Revision{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"and prefers its saved template": {
-			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 3)}, want: "kept a"},
+			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 3)}, want: "saved a"},
 		"not when one of its pods is not Ready": {
-			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "no version that passed or was not judged has Ready pods"},
+			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "no version that passed or was not judged has Ready pods"},
 		"not a version that failed its check": {
 			cause: heal, running: []Revision{runs("a", 1, 3, 3)}, failed: "a", why: "no version that passed or was not judged has Ready pods"},
 		"a version that succeeded before one that only runs": {
-			cause: heal, kept: map[string]int64{"a": 1}, running: []Revision{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "kept a"},
+			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
 		"the newest running version": {
 			cause: heal, running: []Revision{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
 		"a version without pods proves nothing": {
 			cause: heal, running: []Revision{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"without other running versions, the newest that succeeded": {
-			cause: heal, kept: map[string]int64{"a": 1, "b": 3}, running: []Revision{runs("bad", 4, 1, 0)}, want: "kept b"},
+			cause: heal, saved: map[string]int64{"a": 1, "b": 3}, running: []Revision{runs("bad", 4, 1, 0)}, want: "saved b"},
 		"but not when a pod of the release is Ready": {
-			cause: heal, kept: map[string]int64{"b": 3}, running: []Revision{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one are Ready"},
+			cause: heal, saved: map[string]int64{"b": 3}, running: []Revision{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one are Ready"},
 		"and none where no version succeeded": {
 			cause: heal, running: []Revision{runs("bad", 4, 1, 0)}, why: "none has succeeded"},
 
 		"a failed check goes to the newest Success": {
-			cause: verdict, kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
+			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
 		"not to itself": {
-			cause: verdict, kept: map[string]int64{"a": 1, "bad": 3}, want: "kept a"},
+			cause: verdict, saved: map[string]int64{"a": 1, "bad": 3}, want: "saved a"},
 		"not to a version that failed later": {
-			cause: verdict, kept: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "kept a"},
+			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "saved a"},
 		"not to a version that only runs": {
 			cause: verdict, running: []Revision{runs("a", 1, 3, 3)}, why: "no other version has succeeded"},
 
-		"a request gets the newest":   {cause: ask(""), kept: map[string]int64{"a": 1, "b": 3}, want: "kept b"},
-		"or the requested version":    {cause: ask("a"), kept: map[string]int64{"a": 1, "b": 3}, want: "kept a"},
-		"but only one that succeeded": {cause: ask("c"), kept: map[string]int64{"a": 1}, why: "version c has not succeeded"},
-		"and not the current one":     {cause: ask("bad"), kept: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
+		"a request gets the newest":   {cause: ask(""), saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
+		"or the requested version":    {cause: ask("a"), saved: map[string]int64{"a": 1, "b": 3}, want: "saved a"},
+		"but only one that succeeded": {cause: ask("c"), saved: map[string]int64{"a": 1}, why: "version c has not succeeded"},
+		"and not the current one":     {cause: ask("bad"), saved: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target, ok, why := Choose(tc.cause, Options{Current: "bad", Running: tc.running, Kept: keptAs(tc.kept),
+			target, ok, why := Choose(tc.cause, Options{Current: "bad", Running: tc.running, Saved: savedTemplates(tc.saved),
 				Failed: func(v string) bool { return v == tc.failed }, Serving: tc.serving})
 			if ok != (tc.want != "") || !strings.Contains(why, tc.why) {
 				t.Fatalf("got %v, %q", ok, why)

@@ -71,14 +71,14 @@ func newFixture(t *testing.T) *fixture {
 	before := deployment("v1", 1)
 	w.good, w.bad = builder.Version(before), builder.Version(d)
 	d.Annotations = releaseAnnotations(w.bad, 2)
-	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: d.ObjectMeta},
+	saved, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: d.ObjectMeta},
 		v1alpha1.Release{Version: w.good, Attempt: 1}, builder.JSON(t, before.Spec.Template))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme, d, replicaSet(d, "web-2", 2), replicaSet(before, "web-1", 1))
 	w.dynamic.PrependReactor("patch", "deployments", w.patch)
-	w.kube = kubefake.NewClientset(kept)
+	w.kube = kubefake.NewClientset(saved)
 	w.change = fake.NewSimpleClientset()
 	w.pods = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	if err := w.pods.AddIndexers(cache.Indexers{releasefinder.ByController: func(obj any) ([]string, error) {

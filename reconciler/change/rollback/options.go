@@ -24,7 +24,7 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 	}
 	o := Options{
 		Current: w.Release.Version,
-		Kept:    savedtemplate.ReadAll(list.Items, w.UID),
+		Saved:   savedtemplate.ReadAll(list.Items, w.UID),
 		Failed: func(version string) bool {
 			other, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(v1alpha1.ChangeWorkloadName(w.Name, version))
 			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.Status.Phase == v1alpha1.WorkloadSuspend

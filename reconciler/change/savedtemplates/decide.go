@@ -1,4 +1,4 @@
-package revisionhistory
+package savedtemplates
 
 import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -15,8 +15,8 @@ type Input struct {
 	Reason string
 	// Pods is the number of known pods of the release.
 	Pods int32
-	// Kept: status.keptAs is set.
-	Kept bool
+	// Saved: status.keptAs is set.
+	Saved bool
 	// Replicas is the workload's desired number of pods. Complete: all of them
 	// have the current version and are available.
 	Replicas int32
@@ -56,7 +56,7 @@ func Decide(in Input) Decision {
 		return Forget
 	case !in.Current:
 		return Leave
-	case in.Phase != v1alpha1.WorkloadSuccess || in.Kept || !in.VersionRecorded:
+	case in.Phase != v1alpha1.WorkloadSuccess || in.Saved || !in.VersionRecorded:
 		return Leave
 	case in.Attempt == 0 && (!in.Complete || in.Replicas == 0):
 		return Wait

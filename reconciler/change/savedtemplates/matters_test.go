@@ -1,4 +1,4 @@
-package revisionhistory
+package savedtemplates
 
 import (
 	"testing"
@@ -30,7 +30,7 @@ func TestUpdatesThatMatter(t *testing.T) {
 		"a person labels it":              {suspended(func(c *v1alpha1.ChangeWorkload) { c.Labels = map[string]string{"a": "b"} }), false},
 		"it has no pods any more":         {suspended(func(c *v1alpha1.ChangeWorkload) { c.Status.Counts.Pods = 0 }), true},
 		"it succeeds":                     {suspended(func(c *v1alpha1.ChangeWorkload) { c.Status.Phase = v1alpha1.WorkloadSuccess }), true},
-		"its template was kept":           {suspended(func(c *v1alpha1.ChangeWorkload) { c.Status.KeptAs = "web--x--v" }), true},
+		"its template was saved":          {suspended(func(c *v1alpha1.ChangeWorkload) { c.Status.SavedTemplateName = "web--x--v" }), true},
 		"it is suspended for another why": {suspended(func(c *v1alpha1.ChangeWorkload) { c.Status.Conditions[0].Reason = v1alpha1.ReasonShadow }), true},
 		"it is being deleted":             {suspended(func(c *v1alpha1.ChangeWorkload) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), true},
 		"it is made anew":                 {suspended(func(c *v1alpha1.ChangeWorkload) { c.Spec.Attempt = 2 }), true},

@@ -1,4 +1,4 @@
-package revisionhistory
+package savedtemplates
 
 import (
 	"knative.dev/pkg/apis"
@@ -8,12 +8,12 @@ import (
 
 // facts are the fields of a ChangeWorkload that Decide uses.
 type facts struct {
-	release  v1alpha1.Release
-	phase    v1alpha1.WorkloadPhase
-	reason   string
-	kept     string
-	pods     bool
-	deleting bool
+	release           v1alpha1.Release
+	phase             v1alpha1.WorkloadPhase
+	reason            string
+	savedTemplateName string
+	pods              bool
+	deleting          bool
 }
 
 // matters reports whether an update can change the decision. The counts of a
@@ -31,7 +31,7 @@ func matters(before, after any) bool {
 
 func factsOf(c *v1alpha1.ChangeWorkload) facts {
 	f := facts{
-		release: c.Release(), phase: c.Status.Phase, kept: c.Status.KeptAs,
+		release: c.Release(), phase: c.Status.Phase, savedTemplateName: c.Status.SavedTemplateName,
 		pods: c.Status.Counts.Pods > 0, deleting: c.DeletionTimestamp != nil,
 	}
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {

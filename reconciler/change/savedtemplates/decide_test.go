@@ -1,4 +1,4 @@
-package revisionhistory
+package savedtemplates
 
 import (
 	"testing"
@@ -18,16 +18,16 @@ func TestDecide(t *testing.T) {
 		in   Input
 		want Decision
 	}{
-		"the template of a Success is kept":            {success, Keep},
+		"the template of a Success is saved":           {success, Keep},
 		"also when a pod has become unavailable since": {but(func(in *Input) { in.Complete = false }), Keep},
-		"not twice": {but(func(in *Input) { in.Kept = true }), Leave},
+		"not twice": {but(func(in *Input) { in.Saved = true }), Leave},
 		"not that of a release which is not the current": {but(func(in *Input) { in.Current = false }), Leave},
 		"not before the release is a Success":            {but(func(in *Input) { in.Phase = v1alpha1.WorkloadRunning }), Leave},
 		"not when it had no pod":                         {but(func(in *Input) { in.Pods, in.Replicas = 0, 0 }), Leave},
 		"not when the template got past the webhook":     {but(func(in *Input) { in.VersionRecorded = false }), Leave},
 		"not where the workload's controller would adopt it": {
 			but(func(in *Input) { in.Selected = true }), Refuse},
-		"a baseline whose pods are all available is kept": {
+		"a baseline whose pods are all available is saved": {
 			but(func(in *Input) { in.Attempt, in.Pods = 0, 0 }), Keep},
 		"a baseline that is not well is waited for": {
 			but(func(in *Input) { in.Attempt, in.Complete = 0, false }), Wait},
@@ -37,11 +37,11 @@ func TestDecide(t *testing.T) {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed }), Forget},
 		"failed after it succeeded": {
 			but(func(in *Input) {
-				in.Phase, in.Reason, in.Kept = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
+				in.Phase, in.Reason, in.Saved = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
 			}), Forget},
 		"failed, not current": {
 			but(func(in *Input) {
-				in.Current, in.Phase, in.Reason, in.Kept = false, v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, true
+				in.Current, in.Phase, in.Reason, in.Saved = false, v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, true
 			}), Forget},
 		"order check failed": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed }), Forget},

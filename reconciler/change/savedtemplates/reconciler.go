@@ -1,7 +1,7 @@
-// Package revisionhistory saves the pod templates of versions that succeeded as
+// Package savedtemplates saves the pod templates of versions that succeeded as
 // ControllerRevisions, for rollbacks. OpsConfigInfo history-limit sets their
 // number, independent of a workload's revisionHistoryLimit.
-package revisionhistory
+package savedtemplates
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	case Forget:
 		err = r.forget(ctx, c, w)
 	case Refuse:
-		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonHistorySelected,
+		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonSavedTemplatesSelected,
 			"the selector of %s %s has only exclusions and matches label %s: its template is not saved for rollbacks",
 			w.Kind.Kind, w.Name, savedtemplate.WorkloadUIDLabel)
 	case Wait:
@@ -93,9 +93,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 // due reports whether a release needs a decision: most ChangeWorkloads must not
 // cost an API request.
 func due(c *v1alpha1.ChangeWorkload) bool {
-	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.KeptAs == "" ||
+	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.SavedTemplateName == "" ||
 		c.Status.Phase == v1alpha1.WorkloadSuspend ||
-		c.Status.Phase == v1alpha1.WorkloadFailed && c.Status.KeptAs != ""
+		c.Status.Phase == v1alpha1.WorkloadFailed && c.Status.SavedTemplateName != ""
 }
 
 func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
@@ -104,7 +104,7 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 		Attempt:         c.Spec.Attempt,
 		Phase:           c.Status.Phase,
 		Pods:            c.Status.Counts.Pods,
-		Kept:            c.Status.KeptAs != "",
+		Saved:           c.Status.SavedTemplateName != "",
 		Replicas:        w.Replicas,
 		Complete:        w.Complete,
 		VersionRecorded: w.VersionRecorded,
@@ -119,11 +119,11 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 // keep saves the template, then deletes those beyond the limit, then records it
 // in the status, so that a process that dies in between repeats it.
 func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
-	kept, err := r.list(ctx, w)
+	saved, err := r.list(ctx, w)
 	if err != nil {
 		return err
 	}
-	if k, ok := savedtemplate.Find(kept, w.Release.Version); !ok {
+	if k, ok := savedtemplate.Find(saved, w.Release.Version); !ok {
 		err = r.create(ctx, w)
 	} else if k.Release != w.Release {
 		err = r.again(ctx, w, k)
@@ -131,10 +131,10 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *li
 	if err != nil {
 		return err
 	}
-	if kept, err = r.list(ctx, w); err != nil {
+	if saved, err = r.list(ctx, w); err != nil {
 		return err
 	}
-	for _, k := range savedtemplate.OverLimit(kept, r.settings().HistoryLimit) {
+	for _, k := range savedtemplate.OverLimit(saved, r.settings().HistoryLimit) {
 		if err := r.remove(ctx, w, k, "prune"); err != nil {
 			return err
 		}
@@ -170,12 +170,12 @@ func (r *Reconciler) again(ctx context.Context, w *liveworkload.Workload, k save
 }
 
 func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
-	kept, err := r.list(ctx, w)
+	saved, err := r.list(ctx, w)
 	if err != nil {
 		return err
 	}
 	// A later attempt of the version may have succeeded.
-	if k, ok := savedtemplate.Find(kept, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
+	if k, ok := savedtemplate.Find(saved, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
 		if err := r.remove(ctx, w, k, "forget"); err != nil {
 			return err
 		}
@@ -200,7 +200,7 @@ func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k sav
 	} else if err != nil {
 		return fmt.Errorf("%s version %s of %s %s/%s: %w", why, k.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	logging.FromContext(ctx).Infow("history", "action", why, "kept", k.Name, "attempt", k.Release.Attempt)
+	logging.FromContext(ctx).Infow("changed a saved template", "action", why, "name", k.Name, "attempt", k.Release.Attempt)
 	r.changes.Add(ctx, 1, why, w.Kind.Kind)
 	return nil
 }
@@ -208,13 +208,13 @@ func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k sav
 // record writes status.keptAs.
 func (r *Reconciler) record(ctx context.Context, c *v1alpha1.ChangeWorkload, name string) error {
 	after := c.DeepCopy()
-	after.Status.KeptAs = name
+	after.Status.SavedTemplateName = name
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
-		c, after, statuspatch.ChangeWorkloadHistory)
+		c, after, statuspatch.ChangeWorkloadSavedTemplate)
 	return err
 }
 
 func (r *Reconciler) count(ctx context.Context, action string, w *liveworkload.Workload) {
-	logging.FromContext(ctx).Infow("history", "action", action, "version", w.Release.Version, "attempt", w.Release.Attempt)
+	logging.FromContext(ctx).Infow("changed a saved template", "action", action, "version", w.Release.Version, "attempt", w.Release.Attempt)
 	r.changes.Add(ctx, 1, action, w.Kind.Kind)
 }

@@ -1,4 +1,4 @@
-package revisionhistory
+package savedtemplates
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // from the API server when a release ends: a cache of all templates would be
 // the largest of the process and rarely used.
 func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
-	must := wiring.NewMust(ctx, "set up the controller of the revision history")
+	must := wiring.NewMust(ctx, "set up the controller of saved templates")
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), nil)
 	must(err)
 	changeWorkloads := changeworkloadinformer.Get(ctx)

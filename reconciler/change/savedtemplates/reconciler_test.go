@@ -1,4 +1,4 @@
-package revisionhistory
+package savedtemplates
 
 import (
 	"context"
@@ -41,7 +41,7 @@ type fixture struct {
 
 // at returns a fixture: the workload has this attempt of the template with the marker,
 // and its ChangeWorkload is in the phase.
-func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase, reason string, kept ...*appsv1.ControllerRevision) fixture {
+func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase, reason string, saved ...*appsv1.ControllerRevision) fixture {
 	t.Helper()
 	d := builder.Deployment("web", 2, builder.Release(marker))
 	d.Namespace, d.UID = "default", "u1"
@@ -65,7 +65,7 @@ func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase
 		t.Fatal(err)
 	}
 	kube := kubefake.NewClientset()
-	for _, k := range kept {
+	for _, k := range saved {
 		if err := kube.Tracker().Add(k); err != nil {
 			t.Fatal(err)
 		}
@@ -108,9 +108,9 @@ func before(t *testing.T, version string, attempt int64) *appsv1.ControllerRevis
 	return r
 }
 
-// kept returns the attempts of the saved templates, the latest first, and keptAs of the
-// ChangeWorkload.
-func (w fixture) kept(ctx context.Context, t *testing.T) (attempts []int64, keptAs string) {
+// savedAttempts returns the attempts of the saved templates, the latest first, and
+// the name in the status of the ChangeWorkload.
+func (w fixture) savedAttempts(ctx context.Context, t *testing.T) (attempts []int64, savedTemplateName string) {
 	t.Helper()
 	list, err := w.kube.AppsV1().ControllerRevisions("default").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -123,7 +123,7 @@ func (w fixture) kept(ctx context.Context, t *testing.T) (attempts []int64, kept
 	if err != nil {
 		t.Fatal(err)
 	}
-	return attempts, c.Status.KeptAs
+	return attempts, c.Status.SavedTemplateName
 }
 
 func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
@@ -131,14 +131,14 @@ func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
 	}
-	attempts, keptAs := w.kept(t.Context(), t)
+	attempts, savedTemplateName := w.savedAttempts(t.Context(), t)
 	if diff := cmp.Diff([]int64{5, 3}, attempts); diff != "" {
 		t.Error(diff)
 	}
-	if keptAs != w.change.Name {
-		t.Errorf("keptAs is %q", keptAs)
+	if savedTemplateName != w.change.Name {
+		t.Errorf("keptAs is %q", savedTemplateName)
 	}
-	list, err := w.kube.AppsV1().ControllerRevisions("default").Get(t.Context(), keptAs, metav1.GetOptions{})
+	list, err := w.kube.AppsV1().ControllerRevisions("default").Get(t.Context(), savedTemplateName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestAVersionThatSucceedsAgainIsTheNewest(t *testing.T) {
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
 	}
-	attempts, _ := w.kept(t.Context(), t)
+	attempts, _ := w.savedAttempts(t.Context(), t)
 	if diff := cmp.Diff([]int64{5, 3}, attempts); diff != "" {
 		t.Error(diff)
 	}
@@ -175,13 +175,13 @@ func TestTheTemplateOfAFailedVersionIsDeleted(t *testing.T) {
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, w.change.Spec.Reversion, 1)); err != nil {
 		t.Fatal(err)
 	}
-	w.change.Status.KeptAs = w.change.Name
+	w.change.Status.SavedTemplateName = w.change.Name
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
 	}
-	attempts, keptAs := w.kept(t.Context(), t)
-	if diff := cmp.Diff([]int64{3}, attempts); diff != "" || keptAs != "" {
-		t.Error(diff, keptAs)
+	attempts, savedTemplateName := w.savedAttempts(t.Context(), t)
+	if diff := cmp.Diff([]int64{3}, attempts); diff != "" || savedTemplateName != "" {
+		t.Error(diff, savedTemplateName)
 	}
 }
 
@@ -191,8 +191,8 @@ func TestAReleaseThatIsNoLongerCurrentIsNotSaved(t *testing.T) {
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
 	}
-	if attempts, keptAs := w.kept(t.Context(), t); len(attempts) > 0 || keptAs != "" {
-		t.Errorf("kept %v as %q", attempts, keptAs)
+	if attempts, savedTemplateName := w.savedAttempts(t.Context(), t); len(attempts) > 0 || savedTemplateName != "" {
+		t.Errorf("saved %v as %q", attempts, savedTemplateName)
 	}
 }
 
@@ -202,8 +202,8 @@ func TestAWorkloadWithAnotherUIDIsIgnored(t *testing.T) {
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
 	}
-	if attempts, _ := w.kept(t.Context(), t); len(attempts) > 0 {
-		t.Errorf("kept %v", attempts)
+	if attempts, _ := w.savedAttempts(t.Context(), t); len(attempts) > 0 {
+		t.Errorf("saved %v", attempts)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestATakenNameIsRetried(t *testing.T) {
 	if again, _ := controller.IsRequeueKey(err); !again {
 		t.Errorf("got %v", err)
 	}
-	if _, keptAs := w.kept(t.Context(), t); keptAs != "" {
-		t.Errorf("said to be kept as %q", keptAs)
+	if _, savedTemplateName := w.savedAttempts(t.Context(), t); savedTemplateName != "" {
+		t.Errorf("status names saved template %q", savedTemplateName)
 	}
 }
