@@ -68,7 +68,8 @@ func TestAnOutageOfAnHourLosesNoGrantAndStartsNoAppWithoutItsPermissions(t *test
 				}
 				tc.end(w)
 
-				// The longest interval of the breaker, and the longest of the kubelet.
+				// Before the end of the outage seven attempts fail at most: the last interval
+				// is 64 min at most. The backoff of the kubelet is 5 min at most.
 				time.Sleep(time.Hour + 10*time.Minute)
 				for _, p := range pods {
 					if p.starts() != 1 {

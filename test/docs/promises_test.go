@@ -1,7 +1,9 @@
 package docs
 
 import (
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,6 +55,22 @@ func TestEveryPromiseHasATestOrAnIssue(t *testing.T) {
 	}
 	if rows == 0 {
 		t.Error("the page has no promises")
+	}
+}
+
+// pagesWithoutPromises explain words, or list tests.
+var pagesWithoutPromises = []string{"docs/change/faults.md", "docs/glossary.md", promisesPage, protectionTestsPage}
+
+func TestEveryPageHasAPromise(t *testing.T) {
+	linked := map[string]bool{}
+	for _, m := range link.FindAllStringSubmatch(read(t, promisesPage), -1) {
+		target, _, _ := strings.Cut(m[1], "#")
+		linked[filepath.Join(filepath.Dir(promisesPage), target)] = true
+	}
+	for _, page := range append(tracked(t, "docs/*.md"), "README.md", "SECURITY.md") {
+		if !linked[page] && !slices.Contains(pagesWithoutPromises, page) {
+			t.Errorf("%s has no promise of %s", promisesPage, page)
+		}
 	}
 }
 

@@ -32,6 +32,30 @@ func TestAPostponedStepHasOneJobThatIsDueLater(t *testing.T) {
 	}
 }
 
+func TestAnAttemptFailsWhenItWasPostponedTooLong(t *testing.T) {
+	f := newSetsFixture(t, provider.Done) // PollTimeoutSeconds is 0
+	f.Breaker = openBreaker{}
+	a, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: "uid", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []api.State{api.Requested, api.Failed} {
+		job, ok := f.jobs.next(f.Clock.Now().Add(time.Minute))
+		if !ok {
+			t.Fatal("there is no job")
+		}
+		if err := f.Handle(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := f.Store.View(t.Context()).Application(a.ID); err != nil || now.State != want {
+			t.Errorf("the application is %s (%s), want %s (%v)", now.State, now.Reason, want, err)
+		}
+	}
+	if len(f.jobs.jobs) > 0 || len(f.provider.calls) > 0 {
+		t.Errorf("jobs %+v, calls %v", f.jobs.jobs, f.provider.calls)
+	}
+}
+
 // A job waits for a slot while it runs. A new job would lose its turn.
 func TestARunningJobIsTakenOverOnlyAfterRecoverAfter(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)

@@ -21,7 +21,7 @@ func object(name string, minute int, spec v1alpha1.OpsConfigInfoSpec) *v1alpha1.
 	}
 }
 
-func TestDecide(t *testing.T) {
+func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 	type spec = v1alpha1.OpsConfigInfoSpec
 	applied := func(message string) Decision {
 		return Decision{Applied: true, Reason: "Applied", Message: message}
