@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,9 +41,11 @@ const (
 // budgetLoop deletes and evicts pods that a budget covers, and replaces them.
 type budgetLoop struct {
 	*fixture
-	namespace    string
-	seed         uint64
-	log          func(format string, args ...any)
+	namespace string
+	seed      uint64
+	log       func(format string, args ...any)
+	// prepared is closed when the budget is in effect.
+	prepared     chan struct{}
 	availability *Availability
 	pods         listers.PodNamespaceLister
 
@@ -57,9 +60,6 @@ func (b *budgetLoop) prepare(ctx context.Context) error {
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create namespace %s: %w", b.namespace, err)
-	}
-	if err := b.watch(ctx); err != nil {
-		return err
 	}
 	// The service account of the pods is created after the namespace.
 	if err := await(ctx, time.Minute, "the pods of "+b.namespace+" are created", b.fill); err != nil {
@@ -79,6 +79,7 @@ func (b *budgetLoop) prepare(ctx context.Context) error {
 		return err
 	}
 	b.availability.Require(minAvailable)
+	close(b.prepared)
 	return nil
 }
 
@@ -164,10 +165,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// request deletes or evicts a random pod. Some requests are dry runs, and some
-// are canceled by the client.
+// request deletes or evicts a random available pod. Some requests are dry runs,
+// and some are canceled by the client. A request for a pod that is not available
+// costs nothing, even if the pod becomes available before the API server
+// executes the request, so the check of the minimum would not be exact.
 func (b *budgetLoop) request(ctx context.Context, r *rand.Rand) {
 	pods, err := b.pods.List(labels.Everything())
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !available(p) })
 	if err != nil || len(pods) == 0 {
 		return
 	}

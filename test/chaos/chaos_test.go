@@ -42,12 +42,12 @@ type options struct {
 	Deployments int           `default:"4"`
 	Limit       time.Duration `default:"8m"`
 	// Interval is the mean time between two faults.
-	Interval time.Duration `default:"3s"`
+	Interval time.Duration `default:"2s"`
 	// Rounds is the number of rounds of faults; 0: until the releases have
 	// ended.
 	Rounds int `default:"1"`
 	// KillsPerPart is the maximum number of kills of each part, ServerKills that
-	// of the double; 0: no limit.
+	// of the double and of the permission centre; 0: no limit.
 	KillsPerPart int `split_words:"true" default:"2"`
 	ServerKills  int `split_words:"true" default:"1"`
 }
@@ -103,6 +103,7 @@ type run struct {
 	log      func(format string, args ...any)
 	loops    []*releaseLoop
 	budget   *budgetLoop
+	granted  *permissionLoop
 	injector *injector
 	watcher  *watcher
 }
@@ -121,13 +122,15 @@ func newRun(f *fixture, o options, logf func(format string, args ...any)) *run {
 		r.loops = append(r.loops, &releaseLoop{
 			fixture: f, versioned: make(chan struct{}), covered: r.injector.covered,
 			namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
-			rand: rand.New(rand.NewPCG(o.Seed, uint64(i)+1)),
+			rand:   rand.New(rand.NewPCG(o.Seed, uint64(i)+1)),
+			faults: rand.New(rand.NewPCG(o.Seed, 1<<34+uint64(i))),
 		})
 	}
 	r.budget = &budgetLoop{
 		fixture: f, namespace: run + "-budget", seed: o.Seed, log: log,
-		availability: NewAvailability(), results: map[string]int{},
+		prepared: make(chan struct{}), availability: NewAvailability(), results: map[string]int{},
 	}
+	r.granted = &permissionLoop{fixture: f, namespace: run + "-permission", seed: o.Seed, log: log, prepared: make(chan struct{}), seen: NewGrants()}
 	return r
 }
 
@@ -170,7 +173,10 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.awaitRecovery(ctx); err != nil {
 		return err
 	}
-	if err := r.budget.check(ctx); err != nil {
+	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.budget.check(gctx) })
+	group.Go(func() error { return r.granted.check(gctx) })
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	if err := r.awaitQuiet(ctx); err != nil {
@@ -194,16 +200,13 @@ func (r *run) do(ctx context.Context) error {
 // inject does the releases and the deletions during the faults. The faults
 // begin when every loop has begun.
 func (r *run) inject(ctx context.Context) error {
-	faults, stop := context.WithCancel(ctx)
-	var background sync.WaitGroup
-	if err := r.budget.prepare(ctx); err != nil {
-		stop()
+	if err := errors.Join(r.budget.watch(ctx), r.granted.watch(ctx)); err != nil {
 		return err
 	}
-	deletions, stopDeletions := context.WithCancel(faults)
-	background.Go(func() { r.budget.run(deletions) })
+	group, gctx := errgroup.WithContext(ctx)
+	faults, stop := context.WithCancel(gctx)
+	var background sync.WaitGroup
 	background.Go(func() {
-		defer stopDeletions()
 		for _, l := range r.loops {
 			select {
 			case <-l.versioned:
@@ -211,9 +214,21 @@ func (r *run) inject(ctx context.Context) error {
 				return
 			}
 		}
+		for _, prepared := range []<-chan struct{}{r.budget.prepared, r.granted.prepared} {
+			select {
+			case <-prepared:
+			case <-faults.Done():
+				return
+			}
+		}
+		deletions, stopDeletions := context.WithCancel(faults)
+		background.Go(func() { r.budget.run(deletions) })
+		background.Go(func() { r.granted.run(deletions) })
 		r.injector.run(faults)
+		stopDeletions()
 	})
-	group, gctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.budget.prepare(gctx) })
+	group.Go(func() error { return r.granted.prepare(gctx) })
 	for i, l := range r.loops {
 		group.Go(func() error { return l.run(gctx, r.share(i)) })
 	}
@@ -268,7 +283,7 @@ func (r *run) save(t *testing.T, since time.Time) {
 	for _, l := range r.loops {
 		namespaces = append(namespaces, l.namespace)
 	}
-	namespaces = append(namespaces, r.budget.namespace)
+	namespaces = append(namespaces, r.budget.namespace, r.granted.namespace)
 	if err := dump.Write(ctx, r.kube, dir, since, namespaces...); err != nil {
 		t.Log(err)
 	}

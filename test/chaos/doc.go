@@ -1,7 +1,9 @@
-// Package chaos releases Deployments of simulated pods, and deletes and evicts
-// pods that a budget covers, while it kills and pauses parts of the system:
-// controllers, webhooks, functions, dispatcher, Broker and the double of the
-// server. In a run every part is killed at least once. Afterwards:
+// Package chaos releases Deployments of simulated pods, deletes and evicts pods
+// that a budget covers, and replaces pods with a permission set, while it kills
+// and pauses parts of the system: controllers, webhooks, functions, permission
+// centre, dispatcher, Broker and the double of the server. The double answers
+// some calls with errors. In a run every part is killed at least once.
+// Afterwards:
 //
 //   - The end of every release agrees with the verdicts that the server sent. No
 //     verdict is lost or invented, and no object changes any more.
@@ -10,6 +12,8 @@
 //   - No admitted deletion took the budget below its minimum, and no pod was
 //     deleted without an admitted request. All charges are removed, and the budget
 //     admits exactly what it allows.
+//   - Exactly the existing pods with a permission set have a grant at the
+//     provider, none was doubled, and all are revoked in the end.
 //
 // The verdicts are read from the log of the double, not from its script,
 // because a check may start twice and a callback may fail. A callback that was
@@ -28,10 +32,10 @@
 //	CHAOS_PODS            pods of each Deployment (5)
 //	CHAOS_DEPLOYMENTS     number of Deployments that are released in parallel (4)
 //	CHAOS_LIMIT           time limit of the run (8m)
-//	CHAOS_INTERVAL        mean time between two faults (3s)
+//	CHAOS_INTERVAL        mean time between two faults (2s)
 //	CHAOS_ROUNDS          rounds of faults (1; 0: until the releases have ended)
 //	CHAOS_KILLS_PER_PART  maximum number of kills of each part (2; 0: no limit)
-//	CHAOS_SERVER_KILLS    the same for the double (1)
+//	CHAOS_SERVER_KILLS    the same for the double and the permission centre (1)
 //
 // A failed run writes its log and state to bin/chaos.
 package chaos

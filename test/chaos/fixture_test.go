@@ -155,7 +155,7 @@ func (f *fixture) resetBatches(ctx context.Context) error {
 // cleanUp deletes the objects of this run or of a killed one.
 func (f *fixture) cleanUp(ctx context.Context) error {
 	ours := metav1.ListOptions{LabelSelector: chaosLabel}
-	err := errors.Join(judge.Unconfigure(ctx, f.kube), f.resetBatches(ctx))
+	err := errors.Join(judge.Unconfigure(ctx, f.kube), f.resetBatches(ctx), f.patchPermissions(ctx, defaultPermissions))
 	infos := f.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	err = errors.Join(err, infos.DeleteCollection(ctx, metav1.DeleteOptions{}, ours))
 	left, listed := f.kube.CoreV1().Namespaces().List(ctx, ours)

@@ -35,18 +35,22 @@ type target struct {
 // were down all the time, no release would be judged.
 const maxDown = 3
 
-// targets are the parts between a Ready pod and its verdict, and those that
-// decide about deletions of covered pods.
+// targets are the parts between a Ready pod and its verdict, those that decide
+// about deletions of covered pods, and those that grant permissions.
 func targets() map[string]target {
 	out := map[string]target{
 		"dispatcher": {part: disruption.Dispatcher()},
 		"ingress":    {part: disruption.Ingress()},
 		"filter":     {part: disruption.Filter()},
 		"callback":   {part: disruption.Function("callback")},
-		// Its state is on a volume of its pod.
-		"server": {part: disruption.Server(), keep: true},
+		// The state of these two is on a volume of the pod.
+		"server":            {part: disruption.Server(), keep: true},
+		"permission-centre": {part: disruption.Component("permission-centre"), keep: true},
 	}
-	for _, name := range []string{"controller", "webhook", "protection-controller", "protection-webhook"} {
+	for _, name := range []string{
+		"controller", "webhook", "protection-controller", "protection-webhook",
+		"permission-controller", "permission-webhook", "init-action-server",
+	} {
 		out[name] = target{part: disruption.Component(name)}
 	}
 	for _, name := range []string{"submit", "verdict", "report", "deadletter"} {
@@ -59,13 +63,15 @@ func targets() map[string]target {
 }
 
 // maxKills returns the maximum number of kills of each part; 0: no limit. The
-// kubelet's restart back-off of the double grows, so it has its own.
-func maxKills(perPart, server int) map[string]int {
+// kubelet's restart back-off of a pod that must stay grows, so it has its own.
+func maxKills(perPart, kept int) map[string]int {
 	out := map[string]int{}
-	for name := range targets() {
+	for name, t := range targets() {
 		out[name] = perPart
+		if t.keep {
+			out[name] = kept
+		}
 	}
-	out["server"] = server
 	return out
 }
 

@@ -10,6 +10,35 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
+func TestASeedRepeatsItsServerFaultsAndTheDoubleAcceptsThem(t *testing.T) {
+	kinds, none := map[double.Fault]int{}, 0
+	for seed := range uint64(200) {
+		f := NewServerFaults(rand.New(rand.NewPCG(seed, 1)))
+		again := NewServerFaults(rand.New(rand.NewPCG(seed, 1)))
+		if diff := cmp.Diff(f, again); diff != "" {
+			t.Fatal(diff)
+		}
+		raw, err := json.Marshal(double.Script{Faults: f.Rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := double.ParseScript(raw); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Rules) == 0 {
+			none++
+			continue
+		}
+		kinds[f.Rules[0].Fault]++
+		if f.For < minServerFault || f.For > maxServerFault {
+			t.Errorf("seed %d: %s", seed, f)
+		}
+	}
+	if none < 60 || none > 140 || len(kinds) != 5 {
+		t.Errorf("%d of 200 releases have no fault, want about half; the others have %v", none, kinds)
+	}
+}
+
 func TestASeedRepeatsItsPlansAndTheDoubleAcceptsThem(t *testing.T) {
 	fails := 0
 	for seed := range uint64(200) {

@@ -44,7 +44,9 @@ type releaseLoop struct {
 	namespace string
 	pods      int
 	rand      *rand.Rand
-	log       func(format string, args ...any)
+	// faults draws the faults of the server.
+	faults *rand.Rand
+	log    func(format string, args ...any)
 	// suspended: the last release failed, so the next one is its repair.
 	suspended bool
 	// versioned is closed when the webhook has annotated the first release.
@@ -67,15 +69,16 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
 	for n := 1; n <= releases || !closed(l.covered); n++ {
-		plan := NewPlan(l.rand, l.pods)
-		l.log("%s release %d: %s", l.namespace, n, &plan)
+		plan, faults := NewPlan(l.rand, l.pods), NewServerFaults(l.faults)
+		l.log("%s release %d: %s; %s", l.namespace, n, &plan, faults)
 		err := await(ctx, time.Minute, "the double accepts its script", func(ctx context.Context) error {
-			return l.judge.SetChecks(ctx, l.namespace, plan.Rules...)
+			return errors.Join(l.judge.SetChecks(ctx, l.namespace, plan.Rules...), l.judge.SetFaults(ctx, l.namespace, faults.Rules...))
 		})
 		if err != nil {
 			return err
 		}
-		began := time.Now()
+		began, cleared := time.Now(), make(chan error, 1)
+		go func() { cleared <- l.clearFaults(ctx, faults.For) }()
 		if err := l.release(ctx, n, plan.Paced); err != nil {
 			return err
 		}
@@ -86,7 +89,7 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 			close(l.versioned)
 		}
 		end, err := l.awaitEnd(ctx, n)
-		if err != nil {
+		if err := errors.Join(err, <-cleared); err != nil {
 			return err
 		}
 		l.suspended, l.done = end.Phase == v1alpha1.WorkloadSuspend, n
@@ -94,6 +97,16 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 			l.namespace, n, end.Phase, time.Since(began).Round(time.Second), len(end.Batches), end.Failed, end.Counts.Unjudged)
 	}
 	return nil
+}
+
+// clearFaults removes the server's faults after a time.
+func (l *releaseLoop) clearFaults(ctx context.Context, after time.Duration) error {
+	if after == 0 || !sleep(ctx, after) {
+		return nil
+	}
+	return await(ctx, time.Minute, "the double removes its faults", func(ctx context.Context) error {
+		return l.judge.SetFaults(ctx, l.namespace)
+	})
 }
 
 // awaitVersion waits until the webhook has annotated the Deployment with its
