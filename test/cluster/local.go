@@ -27,7 +27,7 @@ func (c *cluster) runControlPlane(ctx context.Context, dir string) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("the control plane needs Linux, not %s", runtime.GOOS)
 	}
-	address, err := freeLoopback()
+	address, err := freeLoopback(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,20 +90,20 @@ func (c *cluster) endProcesses() {
 
 // freeLoopback returns a loopback address whose ports are free. Each control
 // plane has its own address, so that all can use the same ports.
-func freeLoopback() (string, error) {
+func freeLoopback(ctx context.Context) (string, error) {
 	var last error
 	for range 20 {
 		address := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254))
-		if last = portsFree(address, "2379", "2380", "2381", "6443", "10257", "10259"); last == nil {
+		if last = portsFree(ctx, address, "2379", "2380", "2381", "6443", "10257", "10259"); last == nil {
 			return address, nil
 		}
 	}
 	return "", fmt.Errorf("find a free loopback address: %w", last)
 }
 
-func portsFree(address string, ports ...string) error {
+func portsFree(ctx context.Context, address string, ports ...string) error {
 	for _, port := range ports {
-		l, err := net.Listen("tcp", net.JoinHostPort(address, port))
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(address, port))
 		if err != nil {
 			return err
 		}

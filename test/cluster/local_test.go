@@ -15,7 +15,7 @@ func TestAControlPlaneListensOnlyOnItsLoopbackAddress(t *testing.T) {
 	if flags, err := c.apiServerOnly(); err != nil || !slices.Equal(flags, []string{"--bind-address=0.0.0.0"}) {
 		t.Errorf("the API server of a cluster has %v, %v", flags, err)
 	}
-	address, err := freeLoopback()
+	address, err := freeLoopback(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,11 +68,7 @@ func (p *ControlPlane) Serve(ctx context.Context, process server.Options, config
 				return false, nil
 			}
 		}
-		connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			return false, nil
-		}
-		return true, connection.Close()
+		return listens(ctx, port), nil
 	})
 }
 
@@ -153,6 +149,15 @@ func (p *ControlPlane) logger(component string) (*zap.SugaredLogger, error) {
 		return nil, fmt.Errorf("create logger of %s: %w", component, err)
 	}
 	return logger.Sugar().Named(component), nil
+}
+
+func listens(ctx context.Context, port int) bool {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	_ = connection.Close()
+	return true
 }
 
 func freePort(ctx context.Context) (int, error) {

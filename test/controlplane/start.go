@@ -38,6 +38,29 @@ type paths struct {
 	Proxy      string `json:"proxy"`
 }
 
+// Main runs the tests of a package on a control plane that start starts, and returns the
+// exit code. After a failure it keeps the logs.
+func Main(tests interface{ Run() int }, start func(context.Context) (*ControlPlane, error)) int {
+	p, err := start(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the control plane:", err)
+		return 1
+	}
+	code := tests.Run()
+	if code != 0 {
+		kept := p.dir + "-logs"
+		fmt.Fprintln(os.Stderr, "logs of the control plane:", kept)
+		if err := os.Rename(p.Logs(), kept); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	if err := p.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
 // Start starts a control plane. It sets KUBECONFIG, and kubectl is the first in PATH.
 func Start(ctx context.Context) (*ControlPlane, error) {
 	root, err := repository()
