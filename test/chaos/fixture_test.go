@@ -37,7 +37,7 @@ type fixture struct {
 	change  client.AppV1alpha1Interface
 	policy  policy.PolicyV1alpha1Interface
 	dynamic dynamic.Interface
-	judge   *judge.Judge
+	judge   *judge.Client
 }
 
 func connect() (*fixture, error) {

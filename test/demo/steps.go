@@ -33,7 +33,7 @@ const (
 type steps struct {
 	*printer
 	kube  kubernetes.Interface
-	judge *judge.Judge
+	judge *judge.Client
 }
 
 // run runs all steps and returns the first error.

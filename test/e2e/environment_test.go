@@ -30,7 +30,7 @@ type environment struct {
 	dynamic dynamic.Interface
 	// judge is the client of the double, in the groups of tests that install
 	// it.
-	judge *judge.Judge
+	judge *judge.Client
 }
 
 func connect() (*environment, error) {

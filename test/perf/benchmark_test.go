@@ -66,7 +66,7 @@ type benchmark struct {
 	config *rest.Config
 	kube   kubernetes.Interface
 	change versioned.Interface
-	judge  *judge.Judge
+	judge  *judge.Client
 	log    func(string, ...any)
 	// podRuns counts the runs that created pods; pod names contain it.
 	podRuns int

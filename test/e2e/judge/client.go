@@ -14,13 +14,13 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
-// Judge is a client of the installed double. Use New; the zero value is not
+// Client is a client of the installed double. Use New; the zero value is not
 // usable.
 //
 // Answers are set per namespace, so that tests of different namespaces run in
 // parallel. A rule must not count (nth, times): the double resets its counts
 // when any rule changes.
-type Judge struct {
+type Client struct {
 	http *http.Client
 
 	mu     sync.Mutex
@@ -30,16 +30,16 @@ type Judge struct {
 
 // New returns a client of the double at URL. A nil client is
 // http.DefaultClient.
-func New(client *http.Client) *Judge {
+func New(client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	return &Judge{http: client, checks: map[string][]double.CheckRule{}, faults: map[string][]double.FaultRule{}}
+	return &Client{http: client, checks: map[string][]double.CheckRule{}, faults: map[string][]double.FaultRule{}}
 }
 
 // SetChecks sets the double's answers to checks of a namespace, in the order of
 // the rules. Without a rule a check passes at once.
-func (j *Judge) SetChecks(ctx context.Context, namespace string, rules ...double.CheckRule) error {
+func (j *Client) SetChecks(ctx context.Context, namespace string, rules ...double.CheckRule) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	rules = slices.Clone(rules)
@@ -55,7 +55,7 @@ func (j *Judge) SetChecks(ctx context.Context, namespace string, rules ...double
 }
 
 // SetFaults sets the calls of a namespace that fail.
-func (j *Judge) SetFaults(ctx context.Context, namespace string, rules ...double.FaultRule) error {
+func (j *Client) SetFaults(ctx context.Context, namespace string, rules ...double.FaultRule) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	rules = slices.Clone(rules)
@@ -69,7 +69,7 @@ func (j *Judge) SetFaults(ctx context.Context, namespace string, rules ...double
 // part returns the substring that only order ids of a namespace contain.
 func part(namespace string) string { return "/" + namespace + "/" }
 
-func (j *Judge) put(ctx context.Context) error {
+func (j *Client) put(ctx context.Context) error {
 	var s double.Script
 	for _, rules := range j.checks {
 		s.Checks = append(s.Checks, rules...)
@@ -85,14 +85,14 @@ func (j *Judge) put(ctx context.Context) error {
 }
 
 // Log returns the calls and callbacks of a namespace at the double.
-func (j *Judge) Log(ctx context.Context, namespace string) (double.Log, error) {
+func (j *Client) Log(ctx context.Context, namespace string) (double.Log, error) {
 	var log double.Log
 	err := j.do(ctx, http.MethodGet, "/double/log?order="+url.QueryEscape(part(namespace)), nil, &log)
 	return log, err
 }
 
 // OrderLog returns the calls, callbacks and nodes of one order at the double.
-func (j *Judge) OrderLog(ctx context.Context, order string) (double.Log, []double.Node, error) {
+func (j *Client) OrderLog(ctx context.Context, order string) (double.Log, []double.Node, error) {
 	var log double.Log
 	var nodes []double.Node
 	query := "?order=" + url.QueryEscape(order)
@@ -104,7 +104,7 @@ func (j *Judge) OrderLog(ctx context.Context, order string) (double.Log, []doubl
 }
 
 // Reset deletes all answers, faults and logs of the double.
-func (j *Judge) Reset(ctx context.Context) error {
+func (j *Client) Reset(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	clear(j.checks)
@@ -112,7 +112,7 @@ func (j *Judge) Reset(ctx context.Context) error {
 	return j.do(ctx, http.MethodDelete, "/double", nil, nil)
 }
 
-func (j *Judge) do(ctx context.Context, method, path string, body []byte, into any) error {
+func (j *Client) do(ctx context.Context, method, path string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err
