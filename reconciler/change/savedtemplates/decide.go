@@ -34,15 +34,15 @@ type Decision string
 const (
 	// Leave changes nothing.
 	Leave Decision = "Leave"
-	// Keep saves the template: the version is good.
-	Keep Decision = "Keep"
-	// Forget deletes the saved template: the version failed its check.
-	Forget Decision = "Forget"
+	// Save saves the template: the version is good.
+	Save Decision = "Save"
+	// Delete deletes the saved template: the version failed its check.
+	Delete Decision = "Delete"
 	// Wait checks again later: no event reports that a baseline becomes
 	// available.
 	Wait Decision = "Wait"
-	// Refuse saves nothing and reports why: see Input.Selected.
-	Refuse Decision = "Refuse"
+	// Skip saves nothing and reports why: see Input.Selected.
+	Skip Decision = "Skip"
 )
 
 // Decide decides what to do with the template of a release.
@@ -53,7 +53,7 @@ const (
 func Decide(in Input) Decision {
 	switch {
 	case in.Reason == v1alpha1.ReasonCheckFailed, in.Reason == v1alpha1.ReasonOrderCheckFailed:
-		return Forget
+		return Delete
 	case !in.Current:
 		return Leave
 	case in.Phase != v1alpha1.WorkloadSuccess || in.Saved || !in.VersionRecorded:
@@ -63,8 +63,8 @@ func Decide(in Input) Decision {
 	case in.Attempt > 0 && in.Pods == 0:
 		return Leave // it was applied at 0 replicas; its first pods will be judged
 	case in.Selected:
-		return Refuse
+		return Skip
 	default:
-		return Keep
+		return Save
 	}
 }

@@ -18,33 +18,33 @@ func TestDecide(t *testing.T) {
 		in   Input
 		want Decision
 	}{
-		"the template of a Success is saved":           {success, Keep},
-		"also when a pod has become unavailable since": {but(func(in *Input) { in.Complete = false }), Keep},
+		"the template of a Success is saved":           {success, Save},
+		"also when a pod has become unavailable since": {but(func(in *Input) { in.Complete = false }), Save},
 		"not twice": {but(func(in *Input) { in.Saved = true }), Leave},
 		"not that of a release which is not the current": {but(func(in *Input) { in.Current = false }), Leave},
 		"not before the release is a Success":            {but(func(in *Input) { in.Phase = v1alpha1.WorkloadRunning }), Leave},
 		"not when it had no pod":                         {but(func(in *Input) { in.Pods, in.Replicas = 0, 0 }), Leave},
 		"not when the template got past the webhook":     {but(func(in *Input) { in.VersionRecorded = false }), Leave},
 		"not where the workload's controller would adopt it": {
-			but(func(in *Input) { in.Selected = true }), Refuse},
+			but(func(in *Input) { in.Selected = true }), Skip},
 		"a baseline whose pods are all available is saved": {
-			but(func(in *Input) { in.Attempt, in.Pods = 0, 0 }), Keep},
+			but(func(in *Input) { in.Attempt, in.Pods = 0, 0 }), Save},
 		"a baseline that is not well is waited for": {
 			but(func(in *Input) { in.Attempt, in.Complete = 0, false }), Wait},
 		"a baseline without pods proves nothing": {
 			but(func(in *Input) { in.Attempt, in.Pods, in.Replicas = 0, 0, 0 }), Wait},
 		"failed": {
-			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed }), Forget},
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed }), Delete},
 		"failed after it succeeded": {
 			but(func(in *Input) {
 				in.Phase, in.Reason, in.Saved = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
-			}), Forget},
+			}), Delete},
 		"failed, not current": {
 			but(func(in *Input) {
 				in.Current, in.Phase, in.Reason, in.Saved = false, v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, true
-			}), Forget},
+			}), Delete},
 		"order check failed": {
-			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed }), Forget},
+			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed }), Delete},
 		"unjudged": {
 			but(func(in *Input) { in.Phase, in.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderNotAccepted }), Leave},
 		"failed check was lost": {

@@ -68,11 +68,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	}
 	decision := Decide(gather(c, w))
 	switch decision {
-	case Keep:
-		err = r.keep(ctx, c, w)
-	case Forget:
-		err = r.forget(ctx, c, w)
-	case Refuse:
+	case Save:
+		err = r.save(ctx, c, w)
+	case Delete:
+		err = r.deleteFailed(ctx, c, w)
+	case Skip:
 		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonSavedTemplatesSelected,
 			"the selector of %s %s has only exclusions and matches label %s: its template is not saved for rollbacks",
 			w.Kind.Kind, w.Name, savedtemplate.WorkloadUIDLabel)
@@ -116,9 +116,9 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 	return in
 }
 
-// keep saves the template, then deletes those beyond the limit, then records it
+// save saves the template, then deletes those beyond the limit, then records it
 // in the status, so that a process that dies in between repeats it.
-func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
+func (r *Reconciler) save(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
 	saved, err := r.list(ctx, w)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ChangeWorkload, w *li
 	if k, ok := savedtemplate.Find(saved, w.Release.Version); !ok {
 		err = r.create(ctx, w)
 	} else if k.Release != w.Release {
-		err = r.again(ctx, w, k)
+		err = r.renew(ctx, w, k)
 	}
 	if err != nil {
 		return err
@@ -151,11 +151,11 @@ func (r *Reconciler) create(ctx context.Context, w *liveworkload.Workload) error
 	if err != nil {
 		return fmt.Errorf("save version %s of %s %s/%s: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	r.count(ctx, "keep", w)
+	r.count(ctx, "create", w)
 	return nil
 }
 
-func (r *Reconciler) again(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved) error {
+func (r *Reconciler) renew(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved) error {
 	patch, err := savedtemplate.SuccessPatch(k, w.Release)
 	if err != nil {
 		return controller.NewPermanentError(err)
@@ -165,18 +165,18 @@ func (r *Reconciler) again(ctx context.Context, w *liveworkload.Workload, k save
 	if err != nil {
 		return fmt.Errorf("save version %s of %s %s/%s again: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	r.count(ctx, "again", w)
+	r.count(ctx, "update", w)
 	return nil
 }
 
-func (r *Reconciler) forget(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
+func (r *Reconciler) deleteFailed(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
 	saved, err := r.list(ctx, w)
 	if err != nil {
 		return err
 	}
 	// A later attempt of the version may have succeeded.
 	if k, ok := savedtemplate.Find(saved, c.Spec.Reversion); ok && k.Release.Attempt <= c.Spec.Attempt {
-		if err := r.remove(ctx, w, k, "forget"); err != nil {
+		if err := r.remove(ctx, w, k, "delete"); err != nil {
 			return err
 		}
 	}
