@@ -66,6 +66,6 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Until returns the wait until a time. It is at least a millisecond, because 0
-// means none.
-func Until(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }
+// DurationUntil returns the wait until a time. It is at least a millisecond,
+// because 0 means none.
+func DurationUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }

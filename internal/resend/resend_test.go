@@ -52,7 +52,7 @@ func TestSoonerIsTheShorterWait(t *testing.T) {
 		}
 	}
 	now := time.Unix(10, 0)
-	if got := Until(now.Add(-time.Hour), now); got <= 0 {
+	if got := DurationUntil(now.Add(-time.Hour), now); got <= 0 {
 		t.Errorf("Until a past time = %s, want more than 0", got)
 	}
 }

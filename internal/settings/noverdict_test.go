@@ -32,7 +32,7 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 					Spec:       v1alpha1.OpsConfigInfoSpec{Type: kind, Content: content, Enable: true},
 				})
 			}
-			s := From(objects)
+			s := FromObjects(objects)
 			got := want{s.BatchNoVerdict(pre), s.BatchNoVerdict(post), s.BatchNoVerdict(pre, post), s.OrderNoVerdict(), s.ReleaseNoVerdict()}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)

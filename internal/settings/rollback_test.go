@@ -41,7 +41,7 @@ func TestSettingsOfRollback(t *testing.T) {
 			v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigHistoryLimit, Content: "3"}, byDefault},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := From([]*v1alpha1.OpsConfigInfo{{
+			s := FromObjects([]*v1alpha1.OpsConfigInfo{{
 				ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: v1alpha1.SystemNamespace}, Spec: tc.spec,
 			}})
 			got := values{s.SelfHealing, s.HealAfter, s.AutomaticRollback, s.HistoryLimit}

@@ -118,10 +118,10 @@ func stricter(a, b v1alpha1.NoVerdictPolicy) v1alpha1.NoVerdictPolicy {
 	return v1alpha1.NoVerdictPass
 }
 
-// From computes the settings from the objects; see Effective. Invalid content
-// leaves the default: admission denies it, but an object may be older than the
-// webhook.
-func From(objects []*v1alpha1.OpsConfigInfo) Settings {
+// FromObjects computes the settings from the objects; see Effective. Invalid
+// content leaves the default: admission denies it, but an object may be older
+// than the webhook.
+func FromObjects(objects []*v1alpha1.OpsConfigInfo) Settings {
 	s := Default()
 	for _, c := range Effective(objects) {
 		apply(&s, c.Spec)

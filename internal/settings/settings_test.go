@@ -28,7 +28,7 @@ func TestShadowDisablesDenialsHoldsAndRollbacks(t *testing.T) {
 		"enabled together with blocking": {[]*v1alpha1.OpsConfigInfo{object(v1alpha1.ConfigBlocking, true), object(v1alpha1.ConfigAutomaticRollback, true), object(v1alpha1.ConfigShadow, true)}, shadow},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, From(tc.objects)); diff != "" {
+			if diff := cmp.Diff(tc.want, FromObjects(tc.objects)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -29,7 +29,7 @@ func NewStore(in informer.OpsConfigInfoInformer, changed func()) (*Store, error)
 		if err != nil {
 			return // a lister of an informer's cache returns no error
 		}
-		next := From(objects)
+		next := FromObjects(objects)
 		s.current.Store(&next)
 		if changed != nil {
 			changed()

@@ -44,7 +44,7 @@ func inForce(t *testing.T, all []*unstructured.Unstructured) settings.Settings {
 		}
 		in = append(in, &objects[i])
 	}
-	return settings.From(in)
+	return settings.FromObjects(in)
 }
 
 func TestTheStrictOverlayDeniesUncheckedAndUnjudgedChanges(t *testing.T) {

@@ -102,7 +102,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		}
 	}
 	if !d.Deadline.IsZero() {
-		again = resend.Sooner(again, resend.Until(d.Deadline, now))
+		again = resend.Sooner(again, resend.DurationUntil(d.Deadline, now))
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)

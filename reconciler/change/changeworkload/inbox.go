@@ -114,7 +114,7 @@ func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, e
 			}
 			continue
 		case inboxWait:
-			again = resend.Sooner(again, resend.Until(v.Time.Add(unknownNodeTimeout+time.Second), in.Now))
+			again = resend.Sooner(again, resend.DurationUntil(v.Time.Add(unknownNodeTimeout+time.Second), in.Now))
 		case inboxSend:
 			due, next := r.wakeups.Due(key)
 			again = resend.Sooner(again, next)

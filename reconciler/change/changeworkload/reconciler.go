@@ -122,7 +122,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	}
 	again = resend.Sooner(again, next)
 	if !d.Deadline.IsZero() {
-		again = resend.Sooner(again, resend.Until(d.Deadline, in.Now))
+		again = resend.Sooner(again, resend.DurationUntil(d.Deadline, in.Now))
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)

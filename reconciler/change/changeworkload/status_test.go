@@ -132,7 +132,7 @@ func TestAnUnjudgedPassIsAlwaysReported(t *testing.T) {
 
 func TestInShadowModeAFailIsReportedAndNothingIsHeld(t *testing.T) {
 	in := release(1, finished(1, 1), judged(1, "fail"))
-	in.Settings = settings.From([]*v1alpha1.OpsConfigInfo{{
+	in.Settings = settings.FromObjects([]*v1alpha1.OpsConfigInfo{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace},
 		Spec:       v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigShadow, Enable: true},
 	}})

@@ -60,9 +60,9 @@ func KindOf(ref v1alpha1.WorkloadRef) (workload.Kind, bool) {
 	return workload.Kind{}, false
 }
 
-// Of returns the workload of a ChangeWorkload, or nil if its kind is not built
+// Read returns the workload of a ChangeWorkload, or nil if its kind is not built
 // in, it is deleted or terminating, or another workload has its name.
-func (r *Reader) Of(ctx context.Context, c *v1alpha1.ChangeWorkload) (*Workload, error) {
+func (r *Reader) Read(ctx context.Context, c *v1alpha1.ChangeWorkload) (*Workload, error) {
 	ref := c.Spec.WorkloadRef
 	kind, ok := KindOf(ref)
 	if !ok {
@@ -74,11 +74,11 @@ func (r *Reader) Of(ctx context.Context, c *v1alpha1.ChangeWorkload) (*Workload,
 	} else if err != nil {
 		return nil, fmt.Errorf("read %s %s/%s: %w", kind.Kind, c.Namespace, ref.Name, err)
 	}
-	return From(kind, u)
+	return FromUnstructured(kind, u)
 }
 
-// From converts an object to a workload.
-func From(kind workload.Kind, u *unstructured.Unstructured) (*Workload, error) {
+// FromUnstructured converts an object to a workload.
+func FromUnstructured(kind workload.Kind, u *unstructured.Unstructured) (*Workload, error) {
 	w, err := workload.FromUnstructured(kind, u)
 	if err != nil {
 		return nil, err

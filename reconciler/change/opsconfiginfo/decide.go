@@ -43,7 +43,7 @@ func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 
 // effect describes the effect of an object.
 func effect(c *v1alpha1.OpsConfigInfo) string {
-	s := settings.From([]*v1alpha1.OpsConfigInfo{c})
+	s := settings.FromObjects([]*v1alpha1.OpsConfigInfo{c})
 	var text string
 	switch c.Spec.Type {
 	case v1alpha1.ConfigBlocking:

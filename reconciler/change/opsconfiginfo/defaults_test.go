@@ -39,7 +39,7 @@ func TestTheDefaultObjectsAreValidAndChangeNothing(t *testing.T) {
 		all = append(all, c)
 	}
 	// So deleting one of them has no effect either.
-	if diff := cmp.Diff(settings.Default(), settings.From(all)); diff != "" {
+	if diff := cmp.Diff(settings.Default(), settings.FromObjects(all)); diff != "" {
 		t.Error("(-default +with objects):", diff)
 	}
 }

@@ -163,7 +163,7 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 // rollBack performs the rollback if there is a target. It returns the time
 // until the next look; 0 if there is nothing to wait for.
 func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause) (time.Duration, error) {
-	w, err := r.live.Of(ctx, c)
+	w, err := r.live.Read(ctx, c)
 	if err != nil || w == nil {
 		return 0, err
 	}

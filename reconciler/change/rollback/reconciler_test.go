@@ -93,7 +93,7 @@ func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 
 func TestARollbackFailsIfTheTemplateChangedAfterTheRead(t *testing.T) {
 	w := newFixture(t).stuck()
-	read, err := w.live.Of(t.Context(), w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
+	read, err := w.live.Read(t.Context(), w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if optedIn, err := r.live.OptedIn(c.Namespace); err != nil || !optedIn {
 		return err
 	}
-	w, err := r.live.Of(ctx, c)
+	w, err := r.live.Read(ctx, c)
 	if err != nil || w == nil {
 		return err
 	}
