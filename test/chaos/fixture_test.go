@@ -75,7 +75,9 @@ func await(ctx context.Context, within time.Duration, what string, condition fun
 		state = now
 		return now == nil, nil
 	})
-	if err != nil {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("the run ended before: %s; last state: %w", what, state)
+	} else if err != nil {
 		return fmt.Errorf("not within %s: %s; last state: %w", within, what, state)
 	}
 	return nil
