@@ -12,7 +12,7 @@ NODES ?= 10
 .PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench generate verify lint cluster modules
 
 help: ## List the targets.
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
 demo: up ## Show judged releases step by step on the embedded cluster; keeps it up.
 	@$(CLUSTER) exec -- go run ./test/demo

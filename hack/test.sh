@@ -18,7 +18,7 @@ for target in "$@"; do
   result=passed
   make --no-print-directory "$target" || { result=FAILED; failed=1; }
   done_minutes=$((done_minutes + ${expected[$target]:-1}))
-  rows+=("$(printf '%-12s %-7s %4d s, expected about %d' "$target" "$result" $((SECONDS - began)) $((60 * ${expected[$target]:-1})))")
+  rows+=("$(printf '%-17s %-7s %4d s, expected about %d' "$target" "$result" $((SECONDS - began)) $((60 * ${expected[$target]:-1})))")
 done
 count() { cat bin/*.json 2>/dev/null | grep -c "\"Action\":\"$1\".*\"Test\":" || true; }
 echo
