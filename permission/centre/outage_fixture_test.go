@@ -134,7 +134,12 @@ func (w *outageFixture) startCentre() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	jobs := &timerQueue{ctx: ctx, centre: c}
 	c.engine.Queue = jobs
-	jobs.running.Go(func() { _ = c.engine.RunRecovery(ctx) })
+	// Later polls of the store, every second, only cost time.
+	starting, started := context.WithTimeout(ctx, time.Minute)
+	jobs.running.Go(func() {
+		defer started()
+		_ = c.engine.RunRecovery(starting)
+	})
 	closeServer := w.serve(&w.toCentre, c.server.Handler())
 	w.centre, w.stopCentreReplica = c, sync.OnceFunc(func() {
 		close(c.stopping)
