@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 )
 
 // ControlPlane is a running control plane.
@@ -73,10 +75,29 @@ func Start(ctx context.Context) (*ControlPlane, error) {
 	}
 	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}}
 	p.ctx, p.cancel = context.WithCancel(ctx)
-	if err := p.start(); err != nil {
+	if err := errors.Join(p.redirectKlog(), p.start()); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
+}
+
+// redirectKlog makes the libraries of Kubernetes log to a file: testing replaces
+// os.Stderr when the tests begin, which is a data race with components that use it.
+func (p *ControlPlane) redirectKlog() error {
+	if err := os.MkdirAll(p.Logs(), 0o755); err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(p.Logs(), "klog.log"))
+	if err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	if err := errors.Join(flags.Set("logtostderr", "false"), flags.Set("stderrthreshold", "FATAL")); err != nil {
+		return fmt.Errorf("configure klog: %w", err)
+	}
+	klog.SetOutput(out)
+	return nil
 }
 
 func (p *ControlPlane) start() error {
