@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	webhook "github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
@@ -42,7 +43,7 @@ const (
 // of package time.
 type admitter interface {
 	// Admit decides a request at a replica. It is called in a goroutine of its own.
-	Admit(ctx context.Context, replica int, req *admissionv1.AdmissionRequest) (allowed bool)
+	Admit(ctx context.Context, replica int, req *admissionv1.AdmissionRequest) admission.Answer
 	// Deliver delivers up to n watch events of pods, and of budgets, to the caches of
 	// a process.
 	Deliver(process, pods, budgets int)
@@ -55,6 +56,8 @@ type admitter interface {
 	Known(budget string) int64
 	// Charged returns the pods that are charged to a budget.
 	Charged(budget string) sets.Set[types.UID]
+	// Room returns how many more pods a budget lets become unavailable.
+	Room(budget string) int32
 }
 
 // statusBudget is the present design: charges are in the budget's status.
@@ -216,8 +219,8 @@ func (c *modelController) storeBudget(b *v1alpha1.PodUnavailableBudget) {
 }
 
 // Admit implements admitter.
-func (s *statusBudget) Admit(ctx context.Context, replica int, req *admissionv1.AdmissionRequest) bool {
-	return s.replicas[replica].guard.Admit(ctx, req).Response.Allowed
+func (s *statusBudget) Admit(ctx context.Context, replica int, req *admissionv1.AdmissionRequest) admission.Answer {
+	return s.replicas[replica].guard.Admit(ctx, req)
 }
 
 // Deliver implements admitter.
@@ -282,3 +285,6 @@ func (s *statusBudget) Known(name string) int64 {
 func (s *statusBudget) Charged(name string) sets.Set[types.UID] {
 	return sets.KeySet(s.api.budgets[name].Status.DeletedPods)
 }
+
+// Room implements admitter.
+func (s *statusBudget) Room(name string) int32 { return s.api.budgets[name].Status.UnavailableAllowed }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/breakwater-dev/breakwater/admission"
+	webhook "github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
@@ -48,7 +50,7 @@ type deletion struct {
 	pod    *corev1.Pod
 	cancel context.CancelFunc
 	// answer has the answer of the webhook until it is received; allowed is what it was.
-	answer  chan bool
+	answer  chan admission.Answer
 	allowed bool
 
 	// certain says that the pod was available, not charged and not about to be
@@ -59,6 +61,9 @@ type deletion struct {
 	wasUnavailable bool
 	// fitted are the budgets into which it fitted at some time.
 	fitted map[string]bool
+	// neverFull says that all budgets had room for it ever since the webhook was asked:
+	// then no budget may deny it.
+	neverFull bool
 }
 
 func (r *deletion) String() string {
@@ -100,7 +105,7 @@ func encode(o any) runtime.RawExtension {
 // ask asks the webhook about a pod.
 func (m *budgetModel) ask(r *deletion, p *corev1.Pod) {
 	ctx, cancel := context.WithCancel(m.ctx)
-	r.state, r.pod, r.cancel, r.asked, r.answer, r.wasUnavailable, r.fitted = stateAsking, p, cancel, time.Now(), make(chan bool, 1), false, map[string]bool{}
+	r.state, r.pod, r.cancel, r.asked, r.answer, r.wasUnavailable, r.fitted, r.neverFull = stateAsking, p, cancel, time.Now(), make(chan admission.Answer, 1), false, map[string]bool{}, true
 	r.certain = !r.dryRun && budget.Available(p) && !m.mayBeDeleted(p.UID, r)
 	for _, b := range m.api.budgets {
 		r.certain = r.certain && !m.admitter.Charged(b.Name).Has(p.UID)
@@ -127,7 +132,12 @@ func (r *deletion) end() {
 
 // receive receives the answer of the webhook.
 func (m *budgetModel) receive(r *deletion) {
-	if r.allowed = <-r.answer; !r.allowed {
+	m.observe()
+	answer := <-r.answer
+	if r.allowed = answer.Response.Allowed; !r.allowed {
+		if r.neverFull && answer.Decision == webhook.DecisionDenied {
+			m.fail("%s was denied, but the budgets had room for it all the time", r)
+		}
 		r.end()
 		return
 	}
